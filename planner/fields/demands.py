@@ -68,9 +68,9 @@ def demands_gb(
     ----------
     given : mapping, sequence, data frame or array
         ``{(src, dst): GB}``, ``{src: {dst: GB}}``, rows of ``src, dst, GB`` or of mappings with
-        ``src``, ``dst`` and ``volume_gb``, a data frame with sources as index and destinations as
-        columns, or an array or lists of shape (n, n), row to column. A volume is a number of GB or
-        a text with a unit.
+        ``src``, ``dst`` and ``volume_gb``, a data frame with these columns or with sources as index
+        and destinations as columns, or an array or lists of shape (n, n), row to column. A volume
+        is a number of GB or a text with a unit.
     regions : sequence of str, optional
         Names of an array's rows and columns.
     field : str
@@ -81,12 +81,14 @@ def demands_gb(
     Returns
     -------
     Demands
-        Without zeros, without missing entries (NaN), and without what a site sends itself.
+        Without zeros, without missing cells (NaN) of a data frame with sources as index, and
+        without what a site sends itself.
 
     Raises
     ------
     InputError
-        If a volume is negative, infinite, too large or given twice, or nothing is to be moved.
+        If a volume is no number (NaN), negative, infinite, too large or given twice, or nothing is
+        to be moved.
     """
     if type(given) is Demands:
         return given
@@ -94,8 +96,8 @@ def demands_gb(
     for src, dst, volume in _rows(given, regions, field):
         name = f"{field} {src} -> {dst}".strip()
         volume_gb = _volume_gb(volume, name)
-        if volume_gb != volume_gb:
-            continue
+        if src == dst and volume_gb != volume_gb:
+            continue  # the diagonal of a matrix
         if not isfinite(volume_gb) or volume_gb < 0:
             raise InputError(name, "must be a finite number of GB, 0 or more", value=volume)
         if volume_gb > MOST_VOLUME_GB:
@@ -123,7 +125,11 @@ def _rows(given: Any, regions: Sequence[str] | None, field: str) -> list[tuple[s
         return _of_mapping(given, field)
     if hasattr(given, "columns") and hasattr(given, "index") and hasattr(given, "to_numpy"):
         sources, targets = [str(r) for r in given.index], list(map(str, given.columns))
-        return _matrix(given.to_numpy().tolist(), sources, targets, field)
+        if {"src", "dst"} <= set(targets):
+            return _rows(given.to_dict("records"), None, field)
+        cells = _matrix(given.to_numpy().tolist(), sources, targets, field)
+        # NaN is how a data frame says that there is nothing.
+        return [cell for cell in cells if cell[2] == cell[2]]
     if hasattr(given, "shape"):
         if not regions:
             raise InputError(

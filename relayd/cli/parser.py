@@ -27,6 +27,31 @@ from planner.model.errors import InputError
 _MOST_SHOWN = 30
 
 
+class _Once(argparse.Action):
+    """Keep the value of an option that may be given once; argparse keeps the last of several."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        given = getattr(namespace, _GIVEN, ())
+        if option_string and self.dest in given:
+            raise InputError(
+                option_string,
+                "is given twice",
+                value=values,
+                remedy="It takes one value: leave one of them out.",
+            )
+        setattr(namespace, _GIVEN, (*given, self.dest))
+        setattr(namespace, self.dest, values)
+
+
+_GIVEN = "_given"
+
+
 class Parser(argparse.ArgumentParser):
     """A parser of a command line, or of the words after one of its commands.
 
@@ -42,6 +67,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **more})
+        if not self.unfinished:  # completion acts by argparse's own actions alone
+            self.register("action", None, _Once)
         self._commands: dict[str, Parser] = {}
         self._is_intermixing = False
 

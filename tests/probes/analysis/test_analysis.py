@@ -111,10 +111,7 @@ def test_a_path_with_two_levels() -> None:
     assert found >= 0.9 * REPEATS
 
 
-@given(
-    st.lists(st.sampled_from([0.0, 1.0, 1.0, 1.1]), min_size=10, max_size=60),
-    st.floats(1, 1e4),
-)
+@given(st.lists(st.sampled_from([0.0, 1.0, 1.0, 1.1]), min_size=10, max_size=60), st.floats(1, 1e4))
 def test_seconds_without_data_count_in_the_rate_and_are_a_finding(
     shape: list[float], usual: float
 ) -> None:

@@ -185,8 +185,10 @@ def test_a_wrong_wish_is_explained(
 ) -> None:
     # Before anybody is asked: no host is there.
     fleet = fleet_file(tmp_path / "fleet.toml", *_REGIONS)
-    usual = ["--phases", "rtt", "--pairs", f"{_REGIONS[0]}>{_REGIONS[1]}"]
-    asked = ["probe", "--fleet", fleet, "--db", tmp_path / "s.db", "--yes", *usual, *words.split()]
+    usual = {"--phases": "rtt", "--pairs": f"{_REGIONS[0]}>{_REGIONS[1]}"}
+    name, value = words.split()
+    chosen = [word for option in (usual | {name: value}).items() for word in option]
+    asked = ["probe", "--fleet", fleet, "--db", tmp_path / "s.db", "--yes", *chosen]
     refused = relayd(*asked)
     assert refused.code == 2
     assert problem in refused.err

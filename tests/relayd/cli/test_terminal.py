@@ -155,6 +155,8 @@ def test_first_steps(relayd: Relayd, tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("matrix --metric luck", "--metric: invalid choice: 'luck'"),
         ("token revoke 1 2", "2: is one word too many for `relayd token revoke`"),
         ("links --src", "--src: expected one argument"),
+        ("links --src sa --src eu", "--src: is given twice (got 'eu')"),
+        ("matrix --metric rtt --db a.db --db b.db", "--db: is given twice"),
     ],
 )
 def test_near_misses_are_named(relayd: Relayd, words: str, says: str) -> None:

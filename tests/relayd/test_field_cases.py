@@ -1,0 +1,97 @@
+"""Inputs that people had, from public reports of other tools, read with the value that is right."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import relayd as library
+from planner.model.errors import InputError
+from tests.relayd.conftest import Relayd
+from tests.shared_data import shared
+
+ENDS = ("--src", "aws:us-east-1", "--dst", "gcp:us-east4")
+AT = ("--measured-at", "2026-11-25")
+
+
+@pytest.fixture
+def case(request: pytest.FixtureRequest) -> Path:
+    """Return the folder of the inputs of a case, by the name given as parameter."""
+    folder: Path = shared("aggregate_2022-01.csv").parents[1] / "field-cases"
+    return next(folder.glob(f"{request.param}-*")) / "input"
+
+
+def stored(db: Path) -> list[tuple[str, float, dict[str, Any]]]:
+    """Return metric, value and detail of each stored sample."""
+    asked = "select name, value, detail from samples join metrics on metric_id = metrics.id"
+    with sqlite3.connect(db) as opened:
+        return [(name, value, json.loads(detail)) for name, value, detail in opened.execute(asked)]
+
+
+@pytest.mark.parametrize("case", ["07"], indirect=True)
+def test_a_link_that_stalls_in_a_third_of_seconds_moves_two_thirds(
+    relayd: Relayd, case: Path, db: Path
+) -> None:
+    assert relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db).code == 0
+    ((metric, value, detail),) = stored(db)
+    assert metric == "per_flow_mbps"
+    assert value == pytest.approx(627, rel=0.05)
+    assert [change["pattern"] for change in detail["findings"]] == ["stall"]
+
+
+@pytest.mark.parametrize("case", ["10"], indirect=True)
+def test_pings_longer_than_the_mtu_are_no_loss(relayd: Relayd, case: Path, db: Path) -> None:
+    told = relayd("import", "ping", case / "ping.txt", *ENDS, *AT, "--db", db)
+    assert told.code == 5
+    assert "message too long: the MTU here is 1460; ping with -s 1432 or less" in told.out
+    assert stored(db) == []
+
+
+@pytest.mark.parametrize("case", ["39"], indirect=True)
+def test_a_test_paced_by_fair_queueing_is_not_the_path(
+    relayd: Relayd, case: Path, db: Path
+) -> None:
+    told = relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db)
+    assert told.code == 5
+    assert "what was asked for, not what the path gives (--fq-rate)" in told.out
+    assert stored(db) == []
+    assert relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db, "--force").code == 0
+    ((_, value, detail),) = stored(db)
+    assert (value, detail["paced_at_mbps"]) == (1000.0, 1000.0)
+
+
+LONG = pd.DataFrame(
+    {"src": ["us-east-1", "us-east-1"], "dst": ["eu-west-1", "sa-east-1"], "volume_gb": [3.0, 5.0]}
+)
+
+
+def test_demands_in_long_and_wide_frames_are_the_same() -> None:
+    wan = library.open()
+    long = wan.shuffle(LONG)
+    assert len(long.pairs) == 2
+    wide = LONG.pivot(index="src", columns="dst", values="volume_gb")
+    wide.loc["sa-east-1"] = [nan, nan]  # nothing to send
+    assert wan.shuffle(wide).duration_s == long.duration_s
+
+
+def test_demands_that_are_no_numbers_are_refused(relayd: Relayd, tmp_path: Path) -> None:
+    wan = library.open()
+    matrix = np.array([[nan, 5.0], [nan, 0.0]])
+    with pytest.raises(InputError, match="sa-east-1 -> us-east-1: must be a finite"):
+        wan.shuffle(matrix, regions=["us-east-1", "sa-east-1"])
+    own = np.array([[nan, 5.0], [1.0, nan]])
+    assert len(wan.shuffle(own, regions=["us-east-1", "sa-east-1"]).pairs) == 2
+    with pytest.raises(InputError, match="finite number of GB"):
+        wan.shuffle(LONG.assign(volume_gb=[3.0, nan]))
+    table = tmp_path / "demands.csv"
+    table.write_text("src,dst,volume_gb\nus-east-1,eu-west-1,nan\nus-east-1,sa-east-1,5\n")
+    told = relayd("shuffle", table)
+    assert told.code == 2
+    assert "us-east-1 -> eu-west-1: must be a finite number of GB" in told.err
