@@ -85,17 +85,18 @@ def window_from_flow_mb(throughput_mbps: float, rtt_ms: float, duration_s: float
 
 
 # ---- laws of many connections ------------------------------------------------------------------
-# Laws, spreads and repeat noise are of the grid (one VM each of m5.8xlarge, D32_v5 and
-# n2-standard-32; open data of the Skyplane project, Apache-2.0), corrected for slow start. Memories
-# are from 976 of its pairs measured again ten months later: the correlation of a link's two
+# Laws and noise are of the grid of January 2022, spreads of that and of November's (one VM each of
+# m5.8xlarge, D32_v5 and n2-standard-32; open data of the Skyplane project, Apache-2.0), corrected
+# for slow start. Memories are from 976 pairs that both have: the correlation of a link's two
 # residuals is ``1 - d^2 / (2 s^2)``, with ``d`` the standard deviation of its change and ``s`` that
 # of the residuals, and falls as ``exp(-t / memory)``. Spreads and noise are natural logarithms of
-# ratios, at the 5th and the 95th percentile.
+# ratios, at the 5th and the 95th percentile. ``python -m scripts.fit_laws`` fits spreads and prints
+# how often they hold in regions that are left out.
 
 Providers: TypeAlias = tuple[str, str]
 
-CLASSES_MS = (20.0, 40.0)
-"""Near regions are on the same continent, and there the laws are close to what was measured."""
+CLASSES_MS = (20.0, 40.0, 100.0, 200.0)
+"""Links of two providers are of a class up to each distance, and of a last one beyond."""
 LAW_CONNECTIONS = 64  # of the tests that the laws were fitted to
 
 
@@ -127,18 +128,24 @@ def learned_spread(ratios: Iterable[float], ours: LawSpread) -> LawSpread:
     return spread_of(sorted(min(widest, max(-widest, ratio)) for ratio in ratios), ours)
 
 
-def spread_of(errors: Sequence[float], ours: LawSpread) -> LawSpread:
-    """Return :func:`learned_spread` of ratios that are sorted, none of them far off."""
+def spread_of(errors: Sequence[float], ours: LawSpread, regions: int | None = None) -> LawSpread:
+    """Return :func:`learned_spread` of ratios that are sorted, none of them far off.
+
+    Links of a few regions agree more than those of further regions will, so a spread that is
+    narrower than ours counts as the number of `regions` that it is of, where that is given.
+    """
     count = len(errors)
     if not count:
         return ours
     # Expected at ``share (n + 1)`` of the sorted values.
     low, high = np.quantile(errors, (0.05, 0.95), method="weibull").tolist()
-    below, above = (
-        (count * max(0.0, seen) + SPREAD_COUNTS_AS * usual) / (count + SPREAD_COUNTS_AS)
-        for seen, usual in zip((-low, high), ours, strict=True)
-    )
-    return LawSpread(below, above)
+    found = []
+    for seen, usual in zip((-low, high), ours, strict=True):
+        counts = count if regions is None or seen > usual else regions
+        found.append(
+            (counts * max(0.0, seen) + SPREAD_COUNTS_AS * usual) / (counts + SPREAD_COUNTS_AS)
+        )
+    return LawSpread(*found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,22 +156,22 @@ class AggregateLaw:
     ----------
     exponent : float
         0 where distance does not matter.
-    spread, near_spreads : LawSpread, tuple of LawSpread
-        Of links about the law, the noise of one test included; and of links in each of the classes
-        :data:`CLASSES_MS`, where they differ.
     noise : float
         Of one 5 s test about its link's level.
     memory_years : float
         Time in which what a measurement says of a link fades to 1/e.
+    below, above : tuple of float
+        Of links about the law, the noise of one test included, in each of :data:`CLASSES_MS` and
+        beyond: the distances of the 5th and the 95th percentile.
     """
 
     limit_gbps: float
-    spread: LawSpread
     noise: float
     memory_years: float
+    below: tuple[float, ...]
+    above: tuple[float, ...]
     scale_gbps: float = inf
     exponent: float = 0.0
-    near_spreads: tuple[LawSpread, ...] = ()
 
     def steady_gbps(self, rtt_ms: float | Floats) -> Floats:
         """Return the throughput at one round-trip time or many."""
@@ -173,54 +180,52 @@ class AggregateLaw:
 
     def spread_of_class(self, number: int) -> LawSpread:
         """Return the spread in a class of distance."""
-        return self.near_spreads[number] if number < len(self.near_spreads) else self.spread
+        return LawSpread(self.below[number], self.above[number])
 
 
 # Azure's egress to other clouds differs so much from pair to pair that its error exceeds the value:
 # measuring it is the first advice. A memory of half a year is the shortest that ten months can tell
 # from none.
 AGGREGATE_LAWS: dict[Providers, AggregateLaw] = {
-    ("aws", "aws"): AggregateLaw(4.84, LawSpread(0.09, 0.04), 0.01, 10.0),
-    ("aws", "azure"): AggregateLaw(4.86, LawSpread(0.05, 0.03), 0.015, 2.0),
-    ("aws", "gcp"): AggregateLaw(5.02, LawSpread(0.07, 0.03), 0.05, 0.5),
+    ("aws", "aws"): AggregateLaw(
+        4.84, 0.01, 10.0, (0.05, 0.03, 0.02, 0.07, 0.17), (0.02, 0.02, 0.05, 0.03, 0.03)
+    ),
+    ("aws", "azure"): AggregateLaw(
+        4.86, 0.015, 2.0, (0.02, 0.02, 0.02, 0.03, 0.08), (0.02, 0.02, 0.02, 0.02, 0.03)
+    ),
+    ("aws", "gcp"): AggregateLaw(
+        5.02, 0.05, 0.5, (0.05, 0.05, 0.04, 0.07, 0.10), (0.02, 0.02, 0.02, 0.03, 0.03)
+    ),
     ("azure", "azure"): AggregateLaw(
-        15.65,
-        LawSpread(0.15, 0.40),
+        15.68,
         0.05,
         1.0,
-        near_spreads=(LawSpread(0.02, 0.35), LawSpread(0.02, 0.05)),
+        (0.02, 0.03, 0.04, 0.24, 0.42),
+        (0.37, 0.10, 0.48, 0.44, 0.14),
+        16.04,
+        -0.15,
     ),
     ("azure", "aws"): AggregateLaw(
-        9.6,
-        LawSpread(1.0, 0.55),
-        0.10,
-        3.0,
-        4.3,
-        -0.51,
-        (LawSpread(0.03, 0.02), LawSpread(0.10, 0.20)),
+        9.6, 0.10, 3.0, (0.27, 0.78, 1.02, 1.21, 0.89), (0.26, 0.33, 0.50, 0.56, 0.71), 4.3, -0.51
     ),
     ("azure", "gcp"): AggregateLaw(
-        15.7,
-        LawSpread(0.70, 0.55),
-        0.15,
-        0.5,
-        7.9,
-        -0.51,
-        (LawSpread(0.10, 0.02), LawSpread(0.15, 0.20)),
+        15.7, 0.15, 0.5, (0.53, 0.42, 0.64, 0.79, 0.70), (0.39, 0.44, 0.53, 0.91, 0.87), 7.9, -0.51
     ),
     ("gcp", "aws"): AggregateLaw(
-        6.51,
-        LawSpread(0.5, 0.1),
-        0.10,
-        0.5,
-        near_spreads=(LawSpread(0.1, 0.1), LawSpread(0.1, 0.1)),
+        6.51, 0.10, 0.5, (0.18, 0.22, 0.40, 0.50, 0.73), (0.11, 0.12, 0.10, 0.10, 0.09)
     ),
-    ("gcp", "azure"): AggregateLaw(6.87, LawSpread(0.15, 0.06), 0.06, 0.5),
-    ("gcp", "gcp"): AggregateLaw(6.84, LawSpread(0.17, 0.07), 0.06, 0.5),
+    ("gcp", "azure"): AggregateLaw(
+        6.87, 0.06, 0.5, (0.20, 0.16, 0.19, 0.12, 0.16), (0.05, 0.06, 0.05, 0.07, 0.08)
+    ),
+    ("gcp", "gcp"): AggregateLaw(
+        6.84, 0.06, 0.5, (0.13, 0.20, 0.23, 0.16, 0.22), (0.06, 0.06, 0.06, 0.08, 0.09)
+    ),
 }
 # Over private addresses, where they differ from public ones (November 2022).
 PRIVATE_LAWS: dict[Providers, AggregateLaw] = {
-    ("gcp", "gcp"): AggregateLaw(28.0, LawSpread(0.40, 0.25), 0.06, 0.5)
+    ("gcp", "gcp"): AggregateLaw(
+        31.3, 0.06, 0.5, (0.26, 0.20, 0.57, 0.61, 0.47), (0.06, 0.05, 0.04, 0.08, 0.15), 34.4, -0.45
+    )
 }
 PRIVATE_LAW_VM_EGRESS_GBPS = {"gcp": 32.0}
 """Caps of the VMs that these are of: n2-standard-32, all that its network card sends."""

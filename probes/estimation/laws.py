@@ -57,6 +57,8 @@ FARTHEST_NEIGHBOUR_MS = 80.0
 NEIGHBOUR_FROM_SPREAD = 0.5
 NEIGHBOUR_SHARE = 0.4
 """The most of the spread that neighbours take away."""
+NEIGHBOUR_DOUBT = 0.5
+"""Share of the shift by neighbours that the link may not have."""
 LEAST_GBPS = 1e-6
 LAW_COUNTS_AS = 3
 """Links, in the median of a class: a few odd ones do not move it."""
@@ -75,7 +77,9 @@ CLASSES = len(CLASSES_MS) + 1
 Bounds: TypeAlias = tuple[Floats, Floats, Floats]
 
 
-def class_law(own: Floats, others: Floats, ours: LawSpread) -> tuple[float, LawSpread]:
+def class_law(
+    own: Floats, others: Floats, ours: LawSpread, regions: int | None = None
+) -> tuple[float, LawSpread]:
     """Return shift and spread of a class of links about their law.
 
     The shift is the median of measured over law, as a logarithm.
@@ -86,14 +90,16 @@ def class_law(own: Floats, others: Floats, ours: LawSpread) -> tuple[float, LawS
         Logarithms of measured over law: of links of the class, and of the same providers in other
         classes of distance.
     ours : LawSpread
-        Of the class on the 2022 grid.
+        Of the class on the 2022 grids.
+    regions : int, optional
+        At either end of the links of the class, whichever are fewer.
     """
     if len(own) < LEAST_LINKS:
         return _median_with_law(np.append(own, others)), ours
     shift = _median_with_law(own)
     widest = FAR * max(ours)
     errors = np.sort(np.clip(own - shift, -widest, widest))
-    return shift, spread_of(errors.tolist(), ours)
+    return shift, spread_of(errors.tolist(), ours, regions)
 
 
 def _median_with_law(ratios: Floats) -> float:
@@ -199,10 +205,12 @@ class MeasuredLaw:
             classes = self._learned.get(key // CLASSES, {})
             of_classes = {one: self._ratios[links] for one, links in classes.items()}
             own = of_classes.pop(key, np.zeros(0))
+            at = classes.get(key, np.zeros(0, np.int64))
+            regions = sum(len(np.unique(ends[at])) for ends in self._pairs)
             others = np.concatenate([np.zeros(0), *of_classes.values()])
             model = self._models[key // CLASSES]
             ours = model.spread_of_class(key % CLASSES) if model else UNKNOWN_SPREAD
-            self._class_laws[key] = class_law(own, others, ours)
+            self._class_laws[key] = class_law(own, others, ours, regions)
         return self._class_laws[key]
 
     def _laws_of(self, pairs: Pairs) -> tuple[list[int], Ints, Floats]:
@@ -276,9 +284,11 @@ class MeasuredLaw:
             if len(links):
                 # The law counts as one link at the same place.
                 weight = weights.sum()
-                shift[at] += weights @ (self._ratios[links] - shift[at]) / (1 + weight)
+                moved = weights @ (self._ratios[links] - shift[at]) / (1 + weight)
                 share = 1 - NEIGHBOUR_SHARE * weight / (1 + weight)
-                below[at], above[at] = share * below[at], share * above[at]
+                shift[at] += moved
+                below[at] = share * below[at] + NEIGHBOUR_DOUBT * max(0.0, moved)
+                above[at] = share * above[at] + NEIGHBOUR_DOUBT * max(0.0, -moved)
                 origin = of_many("neighbouring-links", self._alone[links], self._origins)
                 evidence[at] = estimates_of([Estimate(0.0, 0.0, 0.0, origin)], self._origins)[0]
         bounds = self._bounds(pairs, shift, below, above)
@@ -306,7 +316,14 @@ class MeasuredLaw:
 
 
 def _proportion(site: Site, typed: Site) -> float:
-    """Return the share of its type's cap that a VM of another size has; else 1."""
+    """Return the share of its type's cap that a VM of another size has; else 1.
+
+    A link within the provider's network may have exceeded the cap over private addresses.
+    """
+    origin = site.egress_gbps.origin
+    ends = origin.figures and origin.figures.between
+    if origin.method == "link-above-cap" and ends and law_of(*ends) != law_of(*ends, "private"):
+        return 1.0
     of_type_gbps = typed.egress_gbps.expected
     share = site.egress_gbps.expected / of_type_gbps if isfinite(of_type_gbps) else 1.0
     return share if not 1 / OTHER_SIZE <= share <= OTHER_SIZE else 1.0

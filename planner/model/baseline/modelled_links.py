@@ -124,7 +124,7 @@ def larger_than_law(src: Site, law: AggregateLaw, address: AddressKind = "public
     cap_gbps = cap.expected
     # A cap that was measured above its type's tells of that VM, not of what the law's VMs lack.
     of_type = cap.origin.method == "vm-type"
-    if law.exponent or not of_type or cap_gbps <= of_law_gbps:
+    if law.scale_gbps < law.limit_gbps or not of_type or cap_gbps <= of_law_gbps:
         return 1.0
     return cap_gbps / of_law_gbps
 

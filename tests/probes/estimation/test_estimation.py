@@ -273,8 +273,8 @@ def test_neighbours_tell_of_a_link_more_than_its_providers_do() -> None:
         assert now.source == "inferred"
         assert least <= now.expected / was.expected <= most, (src, dst)
     near = after.link("azure:northeurope", "aws:us-west-2").aggregate_gbps
-    far = after.link("azure:brazilsouth", "aws:ap-south-1").aggregate_gbps
-    assert near.high / near.low < far.high / far.low
+    by_law = before.link("azure:northeurope", "aws:us-west-2").aggregate_gbps
+    assert near.high / near.low < by_law.high / by_law.low
 
 
 def test_the_more_links_of_a_class_are_measured_the_more_its_spread_is_theirs() -> None:
@@ -282,7 +282,9 @@ def test_the_more_links_of_a_class_are_measured_the_more_its_spread_is_theirs() 
     far = [
         link
         for link in before
-        if link.src.startswith("gcp:") and link.dst.startswith("aws:") and link.rtt_ms.low > 40
+        if link.src.startswith("gcp:")
+        and link.dst.startswith("aws:")
+        and 100 < link.rtt_ms.high < 200
     ]
     widths = []
     for count in (0, 2, 10, 40):
@@ -294,12 +296,12 @@ def test_the_more_links_of_a_class_are_measured_the_more_its_spread_is_theirs() 
                 link.dst,
                 connections=64,
             )
-            for link in far[:count]
+            for link in far[: -1 : len(far) // max(1, count)][:count]  # of many regions
         ]
         link = estimated(*measured).link(far[-1].src, far[-1].dst).aggregate_gbps
         widths.append(link.expected / link.low - 1)
     assert widths[0] == widths[1] > widths[2] > widths[3]
-    assert widths[3] < 0.4 * widths[0]  # all of these links are right at the law
+    assert widths[3] < 0.45 * widths[0]  # all of these links are right at the law
 
 
 @pytest.mark.parametrize("how", ["stated", "measured"])
