@@ -6,14 +6,14 @@ and the attitude to risk (:mod:`planner.shared_vms.drawn_times`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import inf
 
 import numpy as np
 
 from planner.broadcast.packing import Packing
-from planner.broadcast.problem import broadcast_problem
+from planner.broadcast.problem import BroadcastProblem, broadcast_problem
 from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.search import BroadcastCandidate, Search, value_of
 from planner.model.answer import Cost
@@ -27,7 +27,7 @@ from planner.solvers.joint import Gain, compared
 
 
 class BroadcastDecision:
-    """The decision on one broadcast.
+    """The decision on one broadcast with some numbers of VMs by region.
 
     Attributes
     ----------
@@ -48,8 +48,15 @@ class BroadcastDecision:
         If a destination can't be reached, or no region may forward to one without a direct link.
     """
 
-    def __init__(self, request: BroadcastRequest, network: Network, prices: Prices) -> None:
-        self.request, self.problem = request, broadcast_problem(request, network, prices)
+    def __init__(
+        self,
+        request: BroadcastRequest,
+        network: Network,
+        prices: Prices,
+        problem: BroadcastProblem,
+        vms: Mapping[str, float],
+    ) -> None:
+        self.request, self.problem, self._vms = request, problem.with_vms(vms), vms
         self._network, self._prices = network, prices
         self.search = Search(request, self.problem)
         self._drawn = self.problem.drawn_times(network, request.connections)
@@ -130,7 +137,7 @@ class BroadcastDecision:
         """Return the best candidate in which only destinations forward, if any keeps the limits."""
         own = replace(request, relays="ends")
         try:
-            problem = broadcast_problem(own, self._network, self._prices)
+            problem = broadcast_problem(own, self._network, self._prices).with_vms(self._vms)
         except DataError:
             return None
         search = Search(own, problem)

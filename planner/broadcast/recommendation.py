@@ -24,6 +24,7 @@ from planner.broadcast.plan import (
     TreeLink,
     TreePlan,
 )
+from planner.broadcast.problem import broadcast_problem
 from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.search import BroadcastCandidate, candidate_of
 from planner.model.answer import Advice, Bottleneck, identified
@@ -39,6 +40,7 @@ from planner.model.vm_limits import (
     widenings,
 )
 from planner.shared_vms.explanation import BINDING, OpenedConnections, ramps, vm_warnings
+from planner.shared_vms.vm_count import with_decided_vms
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.wording import not_worth
@@ -64,7 +66,7 @@ def recommend_broadcast(
     DataError
         If a destination can't be reached over known links.
     """
-    decision = BroadcastDecision(request, network, prices)
+    decision = _decided(request, network, prices)
     problem, chosen, search = decision.problem, decision.chosen, decision.search
     gain = decision.over_direct
     answer = _BroadcastAnswer(decision, network, prices)
@@ -109,6 +111,21 @@ def recommend_broadcast(
         frontier=answer.frontier() if request.frontier else (),
     )
     return identified(plan)
+
+
+def _decided(request: BroadcastRequest, network: Network, prices: Prices) -> BroadcastDecision:
+    problem = broadcast_problem(request, network, prices)
+    # To begin with, as if the source sent one copy in all: forwarding divides the work.
+    links = np.zeros_like(problem.rtt_ms)
+    links[problem.root, list(problem.terminals)] = problem.volume_gbit / len(problem.terminals)
+    known = bool((problem.resources.rate_gbps[links > 0] > 0).all())
+    return with_decided_vms(
+        request,
+        problem,
+        request.hour_usd,
+        links if known else None,
+        lambda vms: BroadcastDecision(request, network, prices, problem, vms),
+    )
 
 
 class _BroadcastAnswer:
@@ -300,6 +317,8 @@ class _BroadcastAnswer:
             trees = Trees(wider, (t.arcs for t in known if not t.entered[~allowed].any()))
             faster = candidate_of(self.request, wider, PackingProgram(trees).solve())
             saved_s = chosen.duration_s - faster.duration_s
+            if self.request.vms is None and faster.value >= chosen.value:
+                continue  # the number of VMs was left to the plan
             if (
                 saved_s >= LEAST_SAVED_BY_VM_S
                 and chosen.duration_s >= faster.duration_s * WORTH_ADVISING

@@ -28,6 +28,7 @@ from planner.fields.specified import (
     Several,
     Specified,
     Whole,
+    WholeLimit,
     field,
     specified,
 )
@@ -44,6 +45,8 @@ DEFAULT_VOLUME_GB = 100.0
 MOST_CONNECTIONS = 65_535
 MOST_MARGIN = 99.0
 MOST_VMS = 1000
+# VMs a region, where neither the request nor a fleet says how many there may be.
+MOST_VMS_UNASKED = 8
 
 VMS = "VMs and relays"
 PRICES = "prices and VMs"
@@ -97,14 +100,17 @@ def objective_field(default: str) -> Any:
     return field(f"{help_text}.", default=default, group="goal", label="Objective")
 
 
-time_value_field = partial(
-    field,
-    "What an hour is worth: 0 asks for least cost, inf for least time.",
-    default=DEFAULT_TIME_VALUE_USD_PER_H,
-    example="20usd/h",
-    group="goal",
-    label="An hour is worth",
-)
+def time_value_field(
+    help_text: str = "What an hour is worth: 0 asks for least cost, inf for least time.",
+) -> Any:
+    """Declare what an hour is worth."""
+    return field(
+        help_text,
+        default=DEFAULT_TIME_VALUE_USD_PER_H,
+        example="20usd/h",
+        group="goal",
+        label="An hour is worth",
+    )
 
 
 deadline_field = partial(field, default=None, example="2h", group="goal")
@@ -129,6 +135,13 @@ risk_field = partial(
     label="Risk",
 )
 vms_field = partial(field, example="4", group=VMS, label="VMs a region")
+vms_limit_field = partial(
+    vms_field,
+    "Most VMs a region. Unless stated, the plan takes the fewest that are within 5 % of the "
+    f"best: of a fleet's VMs there, else of {MOST_VMS_UNASKED}, as far as vCPU quotas allow.",
+    default=None,
+)
+stated_vms_field = partial(vms_field, "VMs in each region, as far as vCPU quotas allow.", default=1)
 vm_start_field = partial(
     field,
     "Time that each VM is paid for before anything is sent.",
@@ -287,6 +300,4 @@ class RelayingRequest(RuledRequest):
     """Everything that moves many volumes between VMs in regions."""
 
     _: KW_ONLY
-    vms: Annotated[Whole, Count(1, MOST_VMS)] = vms_field(
-        "VMs in each region, as far as vCPU quotas allow.", default=1
-    )
+    vms: Annotated[WholeLimit, Count(1, MOST_VMS)] = vms_limit_field()

@@ -24,6 +24,7 @@ from planner.fields.kinds import (
 )
 from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
+    MOST_VMS,
     Connections,
     Margin,
     RelayingRequest,
@@ -32,6 +33,7 @@ from planner.fields.shared import (
     connections_field,
     margin_field,
     relays_of_many_field,
+    stated_vms_field,
 )
 from planner.fields.specified import (
     Figure,
@@ -257,6 +259,7 @@ class ScheduleRequest(RelayingRequest):
         option="transfers",
     )
     _: KW_ONLY
+    vms: Annotated[Whole, Count(1, MOST_VMS)] = stated_vms_field()
     existing: Annotated[
         Reads[
             SchedulePlan | ScheduleInProgress | Mapping[str, Any] | str | None,

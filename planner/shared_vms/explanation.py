@@ -27,8 +27,9 @@ from planner.model.vm_limits import (
     links_that_take_turns,
     widenings,
 )
-from planner.shared_vms.problem import most_vms, participants
+from planner.shared_vms.problem import participants
 from planner.transfer.plan import MeasureFirst
+from planner.transfer.problem import most_vms
 from planner.transfer.readings import (
     connection_gbps,
     may_have_slow_connections,
@@ -108,11 +109,12 @@ def vm_warnings(
         The connections that it opens on links.
     """
     relays = getattr(request, "relays", "none") == "any"
+    wanted = request.vms or max(vms.values(), default=1)
     limited = {
-        region: request.vms
+        region: wanted
         for region, count in vms.items()
         if region not in request.vms_in
-        if count == most_vms(request, network, region) < request.vms
+        if count == most_vms(request, network.sites[region]) < wanted
     }
     # A place is a region, or a link of which both ends get one more.
     places = dict.fromkeys(region for one in more for region in one.region.split(" -> "))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, row_place
 from planner.shared_vms.drawn_times import DrawnTimes
 from planner.shared_vms.fees import LinkFees
 from planner.transfer.allocation import whole_vms
+from planner.transfer.problem import most_vms
+
+RESOURCES = "resources", "low", "high"
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,12 @@ class SharedFigures:
     rtt_ms: Floats
     vm_usd_per_h: Floats
     vm_start_s: float
+
+    def with_vms(self, vms: Mapping[str, float]) -> Self:
+        """Return the same with other greatest numbers of VMs by region."""
+        counts = np.array([vms[region] for region in self.regions])
+        at = {name: replace(getattr(self, name), vms=counts) for name in RESOURCES}
+        return replace(self, **at)
 
     def fewest_vms(self, links_gbit: Floats, time_s: float) -> Floats:
         """Return the whole VMs of each site that move volumes on links in a time."""
@@ -131,7 +141,7 @@ def shared_figures(
                 continue  # its price is not known, so nothing is sent over it
             rtt[i, j] = link.rtt_ms.expected
             links[i, j] = link
-    vms = np.array([float(most_vms(request, network, region)) for region in regions])
+    vms = np.array([float(most_vms(request, network.sites[region])) for region in regions])
     at = resources_at_bounds(network, regions, links, vms, may_relay, request.connections)
     return SharedFigures(
         regions,
@@ -145,15 +155,6 @@ def shared_figures(
     )
 
 
-def most_vms(request: RelayingRequest, network: Network, region: str) -> int:
-    """Return the most VMs that a plan may use in a region.
-
-    Quotas limit the number for all regions, but not one that the request gives for this region.
-    """
-    stated = request.vms_in.get(region)
-    return network.sites[region].may_run(request.vms) if stated is None else stated
-
-
 def participants(
     request: RelayingRequest, network: Network, ends: Collection[str], *, relays: bool
 ) -> tuple[str, ...]:
@@ -162,7 +163,7 @@ def participants(
         region
         for region in network.sites
         if region in ends
-        or (relays and region not in request.forbidden and most_vms(request, network, region))
+        or (relays and region not in request.forbidden and most_vms(request, network.sites[region]))
     )
 
 

@@ -21,6 +21,7 @@ from planner.shared_vms.explanation import (
     ramps,
     vm_warnings,
 )
+from planner.shared_vms.vm_count import with_decided_vms
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
@@ -50,9 +51,8 @@ def recommend_shuffle(
     DataError
         If nothing is known of any permitted path of a pair.
     """
-    search = ShuffleSearch(request, shuffle_problem(request, network, prices), network)
-    decision = search.decide()
-    chosen = decision.chosen
+    decision = _decided(request, network, prices)
+    search, chosen = decision.search, decision.chosen
     builder = _ShufflePlanBuilder(search)
     gain = decision.gain if chosen.relays else None
     low_s, high_s = search.problem.range_s(
@@ -102,6 +102,19 @@ def recommend_shuffle(
         frontier=builder.frontier() if request.frontier else (),
     )
     return identified(plan)
+
+
+def _decided(request: ShuffleRequest, network: Network, prices: Prices) -> ShuffleDecision:
+    problem = shuffle_problem(request, network, prices)
+    all_direct = bool((problem.resources.rate_gbps[problem.demands_gbit > 0] > 0).all())
+    hour_usd = 0.0 if request.objective == "cost" else request.time_value_usd_per_h
+    return with_decided_vms(
+        request,
+        problem,
+        hour_usd,
+        problem.demands_gbit if all_direct else None,
+        lambda vms: ShuffleSearch(request, problem.with_vms(vms), network).decide(),
+    )
 
 
 def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:

@@ -11,6 +11,7 @@ from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
     Connections,
     Deadline,
+    HourValue,
     Margin,
     RelayingRequest,
     RelaysOfMany,
@@ -22,6 +23,7 @@ from planner.fields.shared import (
     objective_field,
     relays_of_many_field,
     risk_field,
+    time_value_field,
 )
 from planner.fields.specified import Reads, Several, Switch, field, specified
 
@@ -52,6 +54,9 @@ class ShuffleRequest(RelayingRequest):
     ] = objective_field("time")
     margin: Margin = margin_field()
     risk: RiskAttitude = risk_field()
+    time_value_usd_per_h: HourValue = time_value_field(
+        "What an hour is worth where the number of VMs is decided: inf asks for the most."
+    )
     deadline_s: Deadline = deadline_field("Latest end of the last pair.")
     connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: RelaysOfMany = relays_of_many_field()

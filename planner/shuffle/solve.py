@@ -89,6 +89,7 @@ class ShuffleDecision:
 
     Attributes
     ----------
+    search : ShuffleSearch
     chosen : ShuffleCandidate
     relayed : ShuffleCandidate | None
         The best with relays, if they are allowed.
@@ -99,6 +100,7 @@ class ShuffleDecision:
         No plan that meets the deadline has lower egress fees.
     """
 
+    search: ShuffleSearch
     chosen: ShuffleCandidate
     relayed: ShuffleCandidate | None
     gain: Gain | None
@@ -251,7 +253,7 @@ class ShuffleSearch:
             if self.direct is None:
                 raise DataError("A pair has no direct link, and relays are not allowed.")
             self._refuse_late(self.direct)
-            return ShuffleDecision(self.direct, None, None, self.direct.cost.egress)
+            return ShuffleDecision(self, self.direct, None, None, self.direct.cost.egress)
         decision = self._by_cost() if request.objective == "cost" else self._by_time()
         self._refuse_late(decision.chosen)
         return decision
@@ -273,7 +275,7 @@ class ShuffleSearch:
                 chosen = direct
         if chosen.duration_s > (self.request.deadline_s or inf):
             chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
-        return ShuffleDecision(chosen, relayed, gain, self.bound_at_leisure_usd)
+        return ShuffleDecision(self, chosen, relayed, gain, self.bound_at_leisure_usd)
 
     def _by_cost(self) -> ShuffleDecision:
         deadline_s = self.request.deadline_s
@@ -287,7 +289,7 @@ class ShuffleSearch:
             in_vain = gain is None or not gain.worth
             if in_vain or relayed.duration_s > (deadline_s or inf):
                 chosen = direct
-        return ShuffleDecision(chosen, relayed, gain, bound)
+        return ShuffleDecision(self, chosen, relayed, gain, bound)
 
     def _gain(self, relayed: ShuffleCandidate) -> Gain | None:
         """Return the gain of relaying over direct rates, in shared draws."""

@@ -96,8 +96,9 @@ class Adviser:
 
     def _pays(self, option: Option) -> bool:
         """Return whether an option is clearly better by the objective of the request."""
-        chosen = self.decision.chosen
-        return option.value_usd + slack(self.request, chosen) < chosen.value_usd
+        value_usd = self.decision.chosen.value_usd
+        egress_usd = self.decision.chosen.allocation.egress_usd
+        return option.value_usd + slack(self.request.hour_usd, value_usd, egress_usd) < value_usd
 
     # ---- remedies ----------------------------------------------------------------------------
 

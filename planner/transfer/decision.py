@@ -126,13 +126,23 @@ def with_one_vm(decision: Decision) -> Option | None:
     return choice.chosen if choice else None
 
 
-def slack(request: TransferRequest, option: Option) -> float:
-    """Return the difference within which a value is as good as that of an option."""
-    if request.hour_usd == inf:
-        return AS_GOOD * option.value_usd
-    if request.hour_usd == 0:  # nothing but cost counts, and fewer VMs are rarely dearer
-        return EQUAL * option.value_usd
-    return AS_GOOD * (option.value_usd - option.allocation.egress_usd)
+def slack(hour_usd: float, value_usd: float, egress_usd: float) -> float:
+    """Return the difference within which another value is as good.
+
+    Parameters
+    ----------
+    hour_usd : float
+        What an hour is worth.
+    value_usd : float
+        Cost plus time, or the time alone where an hour's worth is infinite.
+    egress_usd : float
+        The fees in it.
+    """
+    if hour_usd == inf:
+        return AS_GOOD * value_usd
+    if hour_usd == 0:  # nothing but cost counts, and fewer VMs are rarely dearer
+        return EQUAL * value_usd
+    return AS_GOOD * (value_usd - egress_usd)
 
 
 def _refuse_without_paths(search: TransferSearch) -> None:
@@ -217,7 +227,8 @@ def _with_fewest_vms(
 ) -> tuple[TransferSearch, TransferChoice]:
     """Return the choice with the fewest VMs in all that is as good, and the search that made it."""
     request, figures = widest.request, widest.figures
-    worst = best.chosen.value_usd + slack(request, best.chosen)
+    value_usd, egress_usd = best.chosen.value_usd, best.chosen.allocation.egress_usd
+    worst = value_usd + slack(request.hour_usd, value_usd, egress_usd)
     # A relay must be worth it against the best direct plan, not against one that lacks VMs.
     relays_may_do = bool(best.chosen.relays)
 

@@ -34,13 +34,13 @@ from dataclasses import dataclass, replace
 from itertools import count
 from math import inf
 
-from planner.fields.shared import MOST_VMS
+from planner.fields.shared import MOST_VMS, MOST_VMS_UNASKED, RelayingRequest
 from planner.model.baseline.modelled_links import least_cap
 from planner.model.link import Site
 from planner.model.network import Network
 from planner.model.pricing import Prices, relayed_usd_per_gb
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
+from planner.transfer.request import TransferRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,9 @@ class TransferProblem:
         return [self.direct, *self.relays] if self.direct else [*self.relays]
 
 
-def most_vms(request: TransferRequest, site: Site, unasked: int = MOST_VMS) -> int:
+def most_vms(
+    request: TransferRequest | RelayingRequest, site: Site, unasked: int = MOST_VMS
+) -> int:
     """Return the number of VMs that a plan may use at a site: that stated, else all there are.
 
     Where the request states no number, `unasked` bounds it. Quotas bound all numbers but those that

@@ -33,7 +33,7 @@ from planner.fields.shared import (
     objective_field,
     risk_field,
     time_value_field,
-    vms_field,
+    vms_limit_field,
     volume_field,
 )
 from planner.fields.specified import (
@@ -90,8 +90,6 @@ CONNECTIONS_TO_SPLIT = 8
 # Single relays that an answer compares, the best of them included.
 DEFAULT_CANDIDATES = 6
 MOST_CANDIDATES = 1000
-# VMs a region, where neither the request nor a fleet says how many there may be.
-MOST_VMS_UNASKED = 8
 MOST_EXPLORED = 0.5
 MOST_OUTCOMES = 10_000
 MOST_LEASES = 1000
@@ -143,11 +141,7 @@ class TransferRequest(RuledRequest):
         example="none",
         group="limits",
     )
-    vms: Annotated[WholeLimit, Count(1, MOST_VMS)] = vms_field(
-        "Most VMs a region. Unless stated, the plan takes the fewest that are within 5 % of the "
-        f"best: of a fleet's VMs there, else of {MOST_VMS_UNASKED}, as far as vCPU quotas allow.",
-        default=None,
-    )
+    vms: Annotated[WholeLimit, Count(1, MOST_VMS)] = vms_limit_field()
     frontier: Switch = frontier_field()
     candidates: Annotated[Whole, Count(1, MOST_CANDIDATES)] = field(
         "Most single relays to compare: the best and its alternatives.",

@@ -134,7 +134,7 @@ def _possible_outcomes(
     A report may claim that a transfer was done at once, and rows may have the wrong unit. A
     transfer may have used as many VMs as plans take unasked, or as this one may.
     """
-    from planner.transfer.request import MOST_VMS_UNASKED
+    from planner.fields.shared import MOST_VMS_UNASKED
 
     gate, sites = PhysicalGate(catalogue), network.sites
     vms = max(MOST_VMS_UNASKED, request.vms or 0, *request.vms_in.values())

@@ -10,10 +10,11 @@ from aiohttp import web
 from pydantic import ConfigDict, Field
 
 from planner.fields.kinds import ByPlace
+from planner.fields.shared import MOST_VMS_UNASKED
 from planner.fields.specified import Items, Specified, description_of, fields_of, schema_of
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
-from planner.transfer.request import DEFAULT_CANDIDATES, MOST_VMS_UNASKED, TransferRequest
+from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 from relayd.emitting.formats import DEFAULT_PORT, FORMATS
 from relayd.http.answers import answer_bytes, answer_earlier, batch_items, encoded, script_of
 from relayd.http.models import (

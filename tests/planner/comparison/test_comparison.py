@@ -48,7 +48,13 @@ def test_a_candidate_sends_as_a_broadcast_without_forwarding_does(seed: int) -> 
     (one,) = compare(network, prices, request, "r0").candidates
     plan = recommend_broadcast(
         BroadcastRequest(
-            "r0", ENDS, volume_gb=100.0, connections=CONNECTIONS, relays="none", objective="cost"
+            "r0",
+            ENDS,
+            volume_gb=100.0,
+            connections=CONNECTIONS,
+            relays="none",
+            objective="cost",
+            vms=1,
         ),
         network,
         prices,
@@ -68,7 +74,7 @@ def test_a_candidate_fetches_as_a_direct_shuffle_does(seed: int) -> None:
     network, prices = given_.network(), given_.prices()
     demands = [(end, "r0", 100.0) for end in known]
     shuffle = recommend_shuffle(
-        ShuffleRequest(demands, relays="none", connections=CONNECTIONS), network, prices
+        ShuffleRequest(demands, relays="none", connections=CONNECTIONS, vms=1), network, prices
     )
     request = ComparisonRequest(
         known, direction="from", volume_gb=100.0, connections=CONNECTIONS, objective="time"

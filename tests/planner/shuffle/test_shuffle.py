@@ -115,7 +115,7 @@ def plan(
     names = [chr(ord("a") + i) for i in range(len(gbps))]
     caps = {key: limits.pop(key) for key in ("egress_gbps", "ingress_gbps") if key in limits}
     network = Network.from_matrices(names, np.array(gbps), rtt_ms=0.0, **caps)  # type: ignore[arg-type]
-    request = ShuffleRequest(demands, **limits)  # type: ignore[arg-type]
+    request = ShuffleRequest(demands, **{"vms": 1, **limits})  # type: ignore[arg-type]
     return recommend_shuffle(request, network, FlatPrices(names, 0.02, 1.0))
 
 
@@ -205,7 +205,9 @@ def test_slow_paths_leave_the_rest_of_a_vm_to_others(
         ingress_gbps=[10.0] * n,
     )
     stated: dict[str, Any] = {} if connections is None else {"connections": connections}
-    request = ShuffleRequest({("r0", names[i]): 100.0 for i in range(1, 6)}, relays="any", **stated)
+    request = ShuffleRequest(
+        {("r0", names[i]): 100.0 for i in range(1, 6)}, vms=1, relays="any", **stated
+    )
     found = recommend_shuffle(request, network, FlatPrices(names, 0.02, 1.0))
     assert found.duration_s == pytest.approx(duration_s)
     assert found.verdict == "direct"
@@ -223,14 +225,14 @@ def test_of_routings_as_fast_the_cheaper_is_taken() -> None:
     fees[0, 1] = 0.1
     network = Network.from_matrices(names, five, rtt_ms=0.0)
     prices = FlatPrices(names, fees, 0.1)
-    found = recommend_shuffle(ShuffleRequest({("a", "b"): 100.0}), network, prices)
+    found = recommend_shuffle(ShuffleRequest({("a", "b"): 100.0}, vms=1), network, prices)
     assert found.duration_s == pytest.approx(160, rel=GAP)
     assert found.cost_usd.egress == pytest.approx(2.0, rel=1e-2)
     assert found.verdict == "relayed"
     assert "takes no longer" in found.reason
     # What one more VM costs may be more than what its route saves.
     dear = recommend_shuffle(
-        ShuffleRequest({("a", "b"): 1.0}), network, FlatPrices(names, fees, 100.0)
+        ShuffleRequest({("a", "b"): 1.0}, vms=1), network, FlatPrices(names, fees, 100.0)
     )
     assert dear.verdict == "direct"
 
@@ -314,6 +316,7 @@ def test_gains_on_the_january_grid_are_those_of_an_independent_program(
             if i != j
         },
         margin=0.0,
+        vms=1,
     )
     network = grid.network().with_(restricted_to=names)
     problem = shuffle_problem(request, network, grid.prices())

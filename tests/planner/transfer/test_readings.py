@@ -51,11 +51,12 @@ def transfer(limited_by: LimitedBy = "unknown", flow: Origin = INFERRED, **asked
 
 
 def shuffle(limited_by: LimitedBy = "unknown", flow: Origin = INFERRED, **asked: Any) -> Asked:
-    request = ShuffleRequest({("s", "d"): 1000.0}, **asked)
+    request = ShuffleRequest({("s", "d"): 1000.0}, **{"vms": 1, **asked})
     return recommend_shuffle(request, slow_direct(limited_by, flow), PRICES)
 
 
 def broadcast(limited_by: LimitedBy = "unknown", flow: Origin = INFERRED, **asked: Any) -> Asked:
+    asked = {"vms": 1, **asked}
     request = BroadcastRequest("s", ("d",), volume_gb=1000.0, objective="time", **asked)
     return recommend_broadcast(request, slow_direct(limited_by, flow), PRICES)
 

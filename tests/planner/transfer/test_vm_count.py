@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
+from planner.fields.shared import MOST_VMS_UNASKED
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
-from planner.transfer.request import MOST_VMS_UNASKED, TransferRequest
+from planner.transfer.request import TransferRequest
 from tests.planner.independent import near
 from tests.planner.transfer.strategies import networks, patient, prices, requests
 

@@ -140,7 +140,7 @@ def test_a_dry_run_shows_all_paths_of_many_transfers_as_one_run(
         asked = ["broadcast", SRC, DST, RELAY, "--volume", "100GB"]
     relayd("links")
     plan = tmp_path / "plan.json"
-    plan.write_text(relayd(*asked, "--relays", "none", "--db", db, "--json").out)
+    plan.write_text(relayd(*asked, "--relays", "none", "--vms", "1", "--db", db, "--json").out)
     rates = [link["throughput_gbps"] for link in _links(json.loads(plan.read_text()))]
     verify = ["verify", plan, "--fleet", fleet, "--db", db, "--dry-run", "--seconds", "10"]
     content = json.loads(relayd(*verify, "--json").out)["plans"][0]

@@ -1,0 +1,136 @@
+"""The number of VMs of many transfers where the request states none: the rule of one transfer.
+
+The fewest VMs a region that are within :data:`~planner.transfer.decision.AS_GOOD` of the best by
+cost plus time, fees left out (:mod:`planner.transfer.decision`). On a given routing that is a
+closed form: a plan is best where some site's VMs are just full, so the times to compare are those
+at which a site needs a whole number of VMs. As n VMs everywhere divide all times by n, the best
+routing hardly depends on n: it is found for a first number, and again if another one is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from planner.fields.shared import RelayingRequest
+from planner.model.errors import InfeasibleError
+from planner.model.shared_resources import Floats
+from planner.model.throughput import ramp_up_s
+from planner.model.units import S_PER_H
+from planner.model.vm_limits import SAME_TIME
+from planner.shared_vms.problem import SharedFigures
+from planner.transfer.allocation import ROUNDING
+from planner.transfer.decision import slack
+
+Vms = Mapping[str, float]
+
+
+class _Candidate(Protocol):
+    @property
+    def links_gbit(self) -> Floats: ...
+    @property
+    def transfer_s(self) -> float: ...
+    @property
+    def duration_s(self) -> float: ...
+    @property
+    def vms(self) -> Floats: ...
+
+
+class _Decision(Protocol):
+    @property
+    def chosen(self) -> _Candidate: ...
+
+
+D = TypeVar("D", bound=_Decision)
+
+
+def with_decided_vms(
+    request: RelayingRequest,
+    figures: SharedFigures,
+    hour_usd: float,
+    links_gbit: Floats | None,
+    solve: Callable[[Vms], D],
+) -> D:
+    """Return the decision with the VMs that the request states, or the fewest that are as good.
+
+    Parameters
+    ----------
+    figures : SharedFigures
+        With the most VMs that there may be.
+    hour_usd : float
+        What an hour is worth.
+    links_gbit : array, shape (n, n), optional
+        Volumes of a plausible routing, to begin with; else with the most VMs.
+    solve : callable
+        Returns the decision with some numbers of VMs by region.
+
+    Raises
+    ------
+    InfeasibleError
+        If no plan meets the deadline.
+    """
+    most = dict(zip(figures.regions, figures.resources.vms.tolist(), strict=True))
+    if request.vms is not None:
+        return solve(most)
+    deadline_s: float = getattr(request, "deadline_s", None) or inf
+
+    def fewest(links: Floats, ramp_s: float) -> tuple[dict[str, float], int]:
+        return _fewest_vms(request, figures, links, ramp_s, hour_usd, deadline_s)
+
+    def within(count: int) -> dict[str, float]:
+        return {r: n if r in request.vms_in else min(n, count) for r, n in most.items()}
+
+    begin = most
+    if links_gbit is not None:
+        longest_ms = float(figures.rtt_ms[links_gbit > 0].max(initial=0.0))
+        begin = within(fewest(links_gbit, ramp_up_s(longest_ms))[1])
+    try:
+        found = solve(begin)
+    except InfeasibleError:
+        if begin == most:
+            raise
+        found = solve(most)
+    chosen = found.chosen
+    vms, count = fewest(chosen.links_gbit, chosen.duration_s - chosen.transfer_s)
+    used = {r: n for r, n in zip(figures.regions, chosen.vms.tolist(), strict=True) if n}
+    if all(vms.get(region, 1.0) == n for region, n in used.items()):
+        return found
+    try:
+        return solve({**within(count), **vms})
+    except InfeasibleError:  # by rounding: the first has the time
+        return found
+
+
+def _fewest_vms(
+    request: RelayingRequest,
+    figures: SharedFigures,
+    links_gbit: Floats,
+    ramp_s: float,
+    hour_usd: float,
+    deadline_s: float,
+) -> tuple[dict[str, float], int]:
+    """Return the VMs of the sites that a routing uses, and the most at any one not stated."""
+    most, busy_s = figures.resources.vms, figures.resources.vms_for(links_gbit, 1.0)
+    used = busy_s > 0
+    undecided = used & np.array([region not in request.vms_in for region in figures.regions])
+    counts = range(1, int(most[used].max(initial=1.0)) + 1)
+    times_s = np.unique(np.concatenate([busy_s[used] / count for count in counts]))
+    loads = busy_s / times_s[:, None]
+    vms = np.where(used, np.maximum(1.0, np.ceil(loads - ROUNDING * (1 + loads))), 0.0)
+    ends_s = times_s + ramp_s
+    may = (vms <= most).all(axis=1) & (ends_s <= deadline_s * (1 + SAME_TIME))
+    if not may.any():
+        return {}, int(most.max())
+    vms, ends_s = vms[may], ends_s[may]
+    vm_usd = vms @ figures.vm_usd_per_h * (ends_s + figures.vm_start_s) / S_PER_H
+    value = ends_s if hour_usd == inf else vm_usd + hour_usd * ends_s / S_PER_H
+    egress_usd = figures.fees.usd(links_gbit) if hour_usd < inf else 0.0
+    worst = value.min() + slack(hour_usd, value.min() + egress_usd, egress_usd)
+    widest = np.where(undecided, vms, 1.0).max(axis=1)
+    order = np.lexsort((ends_s, value, widest, value > worst))
+    best = int(order[0])
+    regions = (region for region, is_used in zip(figures.regions, used, strict=True) if is_used)
+    return dict(zip(regions, vms[best][used].tolist(), strict=True)), int(widest[best])

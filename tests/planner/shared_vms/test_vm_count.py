@@ -1,0 +1,95 @@
+"""The number of VMs that many transfers take where nobody states it: that of a single one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from planner.broadcast.recommendation import recommend_broadcast
+from planner.broadcast.request import BroadcastRequest
+from planner.fields.shared import MOST_VMS_UNASKED
+from planner.model.network import Network
+from planner.model.pricing import FlatPrices
+from planner.shuffle.recommendation import recommend_shuffle
+from planner.shuffle.request import ShuffleRequest
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+from tests.properties import examples
+
+A, B, C = "x:a", "x:b", "x:c"
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    gbps=st.floats(0.5, 20),
+    caps=st.tuples(st.floats(2, 20), st.floats(2, 20)),
+    volume_gb=st.sampled_from([0.1, 10.0, 500.0, 20_000.0]),
+    usd_per_h=st.sampled_from([0.0, 0.2, 1.5, 6.0]),
+    hour_usd=st.sampled_from([0.0, 20.0, 500.0]),
+    vms_in=st.sampled_from([{}, {A: 2}]),
+    fleet=st.sampled_from([None, 3, 12]),
+)
+def test_one_transfer_is_the_same_to_all_questions(
+    gbps: float,
+    caps: tuple[float, float],
+    volume_gb: float,
+    usd_per_h: float,
+    hour_usd: float,
+    vms_in: dict[str, int],
+    fleet: int | None,
+) -> None:
+    """A plan, a shuffle of one demand and a broadcast to one destination, all direct."""
+    network = Network.from_matrices(
+        [A, B],
+        np.full((2, 2), gbps),
+        rtt_ms=30.0,
+        egress_gbps=[caps[0]] * 2,
+        ingress_gbps=[caps[1]] * 2,
+    )
+    sites = {region: replace(site, vms=fleet) for region, site in network.sites.items()}
+    network, prices = network.with_(sites=sites), FlatPrices((A, B), 0.05, usd_per_h)
+    same = {"time_value_usd_per_h": hour_usd, "relays": "none", "vms_in": vms_in}
+    plan = recommend(TransferRequest(A, B, volume_gb=volume_gb, **same), network, prices)  # type: ignore[arg-type]
+    shuffle = recommend_shuffle(
+        ShuffleRequest({(A, B): volume_gb}, **same),  # type: ignore[arg-type]
+        network,
+        prices,
+    )
+    broadcast = recommend_broadcast(
+        BroadcastRequest(A, [B], volume_gb=volume_gb, **same),  # type: ignore[arg-type]
+        network,
+        prices,
+    )
+    for many in (shuffle, broadcast):
+        assert many.vms == plan.vms
+        assert many.duration_s == pytest.approx(plan.duration_s, rel=1e-6)
+        assert many.cost_usd.total == pytest.approx(plan.cost_usd.total, rel=1e-3, abs=1e-3)
+
+
+@pytest.mark.parametrize("hour_usd", [5.0, 20.0, inf])
+@pytest.mark.parametrize("volume_gb", [5.0, 200.0, 2000.0])
+def test_no_fewer_vms_are_as_good(hour_usd: float, volume_gb: float) -> None:
+    """A shuffle with relays: fewer stated VMs are more than 5 % worse than the best number."""
+    gbps = np.array([[0, 1, 5], [1, 0, 5], [5, 5, 0]])
+    network = Network.from_matrices([A, B, C], gbps, rtt_ms=20.0)
+    prices = FlatPrices((A, B, C), 0.02, 1.5)
+    request = ShuffleRequest(
+        {(A, B): volume_gb, (C, A): volume_gb / 2}, time_value_usd_per_h=hour_usd
+    )
+
+    def worth(vms: int | None) -> float:
+        plan = recommend_shuffle(replace(request, vms=vms), network, prices)
+        if hour_usd == inf:
+            return plan.duration_s
+        return plan.cost_usd.vm + hour_usd * plan.duration_s / 3600
+
+    worths = [worth(vms) for vms in range(1, MOST_VMS_UNASKED + 1)]
+    fewest = next(n for n, value in enumerate(worths, 1) if value <= 1.05 * min(worths))
+    plan = recommend_shuffle(request, network, prices)
+    assert max(plan.vms.values()) == fewest
+    assert worth(None) <= worths[fewest - 1] * (1 + 1e-3)
