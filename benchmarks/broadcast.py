@@ -53,7 +53,7 @@ def main() -> None:
                     grid.regions[i] for i in random.choice(len(grid.regions), count + 1, False)
                 )
                 request = BroadcastRequest(
-                    src, tuple(ends), volume_gb=500.0, objective=objective, margin=0.0
+                    src, tuple(ends), volume_gb=500.0, objective=objective, margin=0.0, vms=1
                 )
                 if seed == 0:
                     recommend_broadcast(request, network, prices)  # imports

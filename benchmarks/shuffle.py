@@ -59,7 +59,7 @@ def main() -> None:
                 volumes = make(random, n)
                 pairs = permutations(range(n), 2)
                 demands = {(regions[i], regions[j]): float(volumes[i, j]) for i, j in pairs}
-                request = ShuffleRequest(demands, margin=0.0)
+                request = ShuffleRequest(demands, margin=0.0, vms=1)
                 problem = shuffle_problem(request, part, prices)
                 paths = PathColumns(problem.resources, problem.demands_gbit, problem.usd_per_gbit)
                 start = time.perf_counter()

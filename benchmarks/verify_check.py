@@ -123,11 +123,11 @@ def plans_of_many(wan: Wan) -> dict[str, dict[str, Any]]:
         for i in range(6)
         for step in (1, 2, 4)
     }
-    shuffle = wan.shuffle(demands, avoid=away, margin=0.0)
+    shuffle = wan.shuffle(demands, avoid=away, margin=0.0, vms=1)
     to = [REGIONS[i] for i in (1, 3, 4, 6)]
-    broadcast = wan.broadcast(REGIONS[0], to, volume_gb=100.0, objective="time", avoid=away)
+    broadcast = wan.broadcast(REGIONS[0], to, volume_gb=100.0, objective="time", avoid=away, vms=1)
     slow_pairs = {(REGIONS[LIMITED], region): 10.0 for region in REGIONS[:3]}
-    limited = wan.shuffle(slow_pairs, relays="none", avoid=away).model_dump("json")
+    limited = wan.shuffle(slow_pairs, relays="none", avoid=away, vms=1).model_dump("json")
     for pair, connections in zip(limited["pairs"], OF_LIMITED, strict=True):
         (path,) = pair["paths"]
         path["connections"] = connections

@@ -105,6 +105,7 @@ def case(view: str, demands: str, sites: int, seed: int, provider: str = "") -> 
             if i != j and b in part.links.get(a, {})
         },
         margin=0.0,
+        vms=1,
         # One flow a transfer is as many as a VM has partners; a plan may give some several.
         connections=DEFAULT_CONNECTIONS_OF_MANY if view == "caps" else sites - 1,
     )

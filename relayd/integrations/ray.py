@@ -185,7 +185,8 @@ def broadcast(
             remedy="Make them by tasks with in_region().",
         )
     sizes_bytes = [size for _, size in held]
-    asked = {"volume_gb": sum(sizes_bytes) / BYTES_PER_GB, "allow": tuple(nodes), **question}
+    volume_gb = sum(sizes_bytes) / BYTES_PER_GB
+    asked = {"volume_gb": volume_gb, "allow": tuple(nodes), "vms": 1, **question}
     with opened(wan) as known:
         plan = known.broadcast(min(sources), list(regions), **asked)
     copies: dict[str, list[Any]] = {region: [] for region in regions}

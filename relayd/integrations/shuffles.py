@@ -115,10 +115,11 @@ def place_shuffle(
         selectivity = placement.request["selectivity"]
         transfers = None
         if demands_gb:
+            same = {name: value for name, value in question.items() if name in _OF_BOTH}
             transfers = known.shuffle(
                 {pair: volume_gb * selectivity for pair, volume_gb in demands_gb.items()},
                 relays="none",
-                **{name: value for name, value in question.items() if name in _OF_BOTH},
+                **{"vms": placement.request["vms"], **same},
             )
     return PlacedShuffle(placement, regions, transfers)
 
