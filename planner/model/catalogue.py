@@ -18,6 +18,7 @@ from planner.model.errors import DataError, InputError
 from planner.model.quotas.vcpus import VcpuQuota
 
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
+MOST_BURST_GBPS = 5.0
 _NEAR_SHOWN = 4
 
 
@@ -77,7 +78,7 @@ class VmType:
     Attributes
     ----------
     egress_gbps, ingress_gbps : float
-        Caps over all destinations together (hose model).
+        Caps over all destinations together (hose model), as they last.
     flow_gbps : float
         Cap of a single TCP connection between datacenters.
     window_mb : float
@@ -85,13 +86,13 @@ class VmType:
     price_usd_per_h : float
         On-demand Linux price.
     burstable : bool
-        Whether its caps hold only while credits last.
+        Whether its CPU earns credits, without which it may send less than its caps.
     source : str
         Where the figures are from, with the date.
     region_egress_gbps : float | None
         Cap to other regions of the provider over private addresses, where it is known to differ.
     burst_gbps : float | None
-        What its network lets through for minutes, where the provider says so.
+        What its network lets through while network credits last, where the provider says so.
     tier1_gbps : float | None
         Egress with networking that is paid for on top (Tier_1 of Google Cloud).
     """
@@ -113,6 +114,15 @@ class VmType:
     def provider(self) -> str:
         """The part of the id before the colon."""
         return self.id.partition(":")[0]
+
+    @property
+    def wan_burst_gbps(self) -> float:
+        """What it sends to other regions while network credits last; 0 if no more than for long.
+
+        EC2 limits types with bursts to 5 Gbit/s there (user guide, instance network bandwidth).
+        """
+        burst_gbps = min(self.burst_gbps or 0.0, MOST_BURST_GBPS)
+        return burst_gbps if burst_gbps > self.egress_gbps else 0.0
 
 
 @dataclass(frozen=True, slots=True)

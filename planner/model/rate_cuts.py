@@ -4,17 +4,26 @@ A link falls from ``a`` to ``b`` after a volume G, or after a time T, in which i
 ``G = a T / 8``. Over a volume V beyond G it takes ``8 G / a + 8 (V - G) / b``, so on average it
 carries ``V / (G / a + (V - G) / b)``. A path that takes a share of V only is better off than that:
 it is on the safe side. So is what more VMs have: the volume at the first rate counts once.
+
+Network credits of a VM are such a fall, too: a rate above what its type is documented to have for
+long is that of a burst, which "typically" lasts 5 to 60 minutes (EC2 user guide, instance network
+bandwidth, read 2026-11): the least of them counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from planner.model.estimate import RateCut
+from planner.model.catalogue import VmType
+from planner.model.estimate import Estimate, RateCut
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, duration_text
+
+BURST_S = 300.0
+WELL_ABOVE = 1.25
+"""Times what is documented: what the errors of a test don't explain."""
 
 
 def with_first_rates(network: Network, src: str, dst: str, volume_gb: float) -> Network:
@@ -27,6 +36,33 @@ def with_first_rates(network: Network, src: str, dst: str, volume_gb: float) -> 
         more = average_gbps(cut, volume_gb) / cut.after_gbps
         changed.append(replace(link, aggregate_gbps=link.aggregate_gbps.scaled(more)))
     return network.with_(links=network.usual.with_links(changed)) if changed else network
+
+
+def with_lasting_caps(
+    network: Network, vm_types: Mapping[str, VmType], volume_gb: float
+) -> Network:
+    """Return the network with caps that VMs have on average over a volume, where tests found more.
+
+    Only types with network credits: what one of their VMs sends and receives for long is
+    documented, and tests that end before the credits do find the burst.
+    """
+    changed = {}
+    for name, site in network.sites.items():
+        vm = vm_types.get(site.vm_type)
+        if vm and vm.wan_burst_gbps:
+            egress = _over_volume(site.egress_gbps, vm.egress_gbps, volume_gb)
+            ingress = _over_volume(site.ingress_gbps, vm.ingress_gbps, volume_gb)
+            if egress is not site.egress_gbps or ingress is not site.ingress_gbps:
+                changed[name] = replace(site, egress_gbps=egress, ingress_gbps=ingress)
+    return network.with_(sites={**network.sites, **changed}) if changed else network
+
+
+def _over_volume(cap: Estimate, lasting_gbps: float, volume_gb: float) -> Estimate:
+    if cap.expected <= WELL_ABOVE * lasting_gbps or cap.origin.rate_cut:
+        return cap
+    first_gb = cap.expected * BURST_S / BITS_PER_BYTE
+    cut = RateCut(BURST_S, first_gb, cap.expected, lasting_gbps, "burst")
+    return cap.scaled(average_gbps(cut, volume_gb) / cap.expected)
 
 
 def average_gbps(cut: RateCut, volume_gb: float) -> float:
@@ -64,6 +100,26 @@ def burst_in_words(site: Site, cut: RateCut) -> str:
         f"A VM at {site.region} sends {cut.before_gbps:.3g} Gbit/s for the first "
         f"{cut.after_gb:.3g} GB, then {cut.after_gbps:.3g}{rest}: the plan counts on what lasts."
     )
+
+
+def credits_in_words(site: Site, vm: VmType) -> str:
+    """Describe what credits of a VM's type mean for a plan; empty for types without."""
+    cap, burst_gbps = site.egress_gbps, vm.wan_burst_gbps
+    if burst_gbps:
+        said = (
+            f"{vm.id} VMs at {site.region} have {vm.egress_gbps:g} Gbit/s for long, and up to "
+            f"{burst_gbps:g} while network credits last (5 to 60 minutes, says EC2's guide): "
+            f"the plan counts on {cap.expected:.3g}."
+        )
+        if cap.expected <= WELL_ABOVE * vm.egress_gbps:
+            return said
+        return f"{said} Tests that outlast the bursts tell (`relayd probe --aggregate-time 60min`)."
+    if vm.burstable:
+        return (
+            f"{vm.id} VMs at {site.region} are burstable: without CPU credits they may send less "
+            f"than the {vm.egress_gbps:g} Gbit/s that are documented."
+        )
+    return ""
 
 
 def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Link, RateCut]]:

@@ -13,7 +13,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
-from planner.model.rate_cuts import with_first_rates
+from planner.model.rate_cuts import with_first_rates, with_lasting_caps
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 from planner.transfer import readings, wording
 from planner.transfer.advice import Adviser
@@ -128,6 +128,8 @@ def recommend(
     refuse_without_vms(network, (request.src, request.dst), request.vms_in)
     if begins:
         network = with_first_rates(network, request.src, request.dst, request.volume_gb)
+    if catalogue:
+        network = with_lasting_caps(network, catalogue.vm_types, request.volume_gb)
     try:
         decision = decide(request, network, prices)
     except InfeasibleError as fault:

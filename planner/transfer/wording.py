@@ -7,7 +7,7 @@ from math import inf
 
 from planner.model.catalogue import VmType
 from planner.model.estimate import SECONDS_PER_DAY
-from planner.model.rate_cuts import burst_in_words, in_words
+from planner.model.rate_cuts import burst_in_words, credits_in_words, in_words
 from planner.model.units import duration_text, gbps_text
 from planner.model.verification import Verified
 from planner.solvers.joint import Gain, Risk
@@ -18,8 +18,6 @@ from planner.transfer.request import TransferRequest
 from planner.transfer.search import LEAST_LATENCY_GAIN_MS
 
 HARDLY_FASTER = 1.05
-WELL_ABOVE = 1.25
-"""Times what is documented: what the errors of a test don't explain."""
 LOSS_WORTH_SAYING_PCT = 1.0
 MOST_NAMED = 5
 
@@ -305,15 +303,7 @@ def _burst(decision: Decision, vm_types: Mapping[str, VmType], region: str) -> s
     cap, vm = site.egress_gbps, vm_types.get(site.vm_type)
     if (cut := cap.origin.rate_cut) is not None:
         return burst_in_words(site, cut)
-    if vm and vm.burst_gbps and cap.expected > WELL_ABOVE * vm.egress_gbps:
-        return (
-            f"{vm.id} VMs at {region} have {vm.egress_gbps:g} Gbit/s for long by their "
-            f"documentation, and bursts of minutes: the plan counts on {cap.expected:.3g}. "
-            "Tests that outlast the bursts tell (`relayd probe --aggregate-time 15min`)."
-        )
-    if vm and vm.burstable:
-        return f"{vm.id} at {region} is burstable: its caps hold only while credits last."
-    return ""
+    return credits_in_words(site, vm) if vm else ""
 
 
 def _states(decision: Decision) -> list[str]:

@@ -29,7 +29,7 @@ from probes.estimation.measurements import (
     round_trips_ms,
     saturated_links,
 )
-from probes.estimation.sites import with_buckets, with_caps, with_windows
+from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
 from probes.estimation.vm_types import VmVote, vm_type_of, votes_of
 from probes.samples import OWN, Metric, NameTable, Samples
 
@@ -184,6 +184,7 @@ class Estimator:
         Fills in round-trip times of links that were measured and are between no known places.
         """
         catalogue, rtts_ms = self.catalogue, rtts["expected"]
+        lasting, typed = typed, with_bursts(typed, catalogue)
         flows = measured_flows(samples, rtts_ms, origins)
         tests = aggregate_tests(samples, rtts_ms, origins)
         sites = with_caps(typed, samples, tests, self._stated_gbps, rtts_ms, catalogue, origins)
@@ -212,7 +213,7 @@ class Estimator:
             origins,
         )
         # Last: laws and limits of links follow from short tests.
-        return with_buckets(sites, tests.fallen), links
+        return with_lasting(with_buckets(sites, tests.fallen), lasting, catalogue), links
 
     def disputes(self) -> list[Dispute]:
         """Return samples that contradict others and do not count, and unconfirmed new levels."""

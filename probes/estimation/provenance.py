@@ -25,7 +25,7 @@ from probes.estimation.estimates import EstimateArray, no_estimates
 from probes.estimation.groups import Floats
 from probes.estimation.laws import MeasuredLaw
 from probes.estimation.links import part_of, with_caps_of
-from probes.estimation.sites import most_calibrating_mbps
+from probes.estimation.sites import most_calibrating_mbps, with_bursts
 from probes.samples import Metric
 
 Quantity: TypeAlias = Literal[
@@ -201,7 +201,7 @@ class Provenance:
         alone["expected"] = cells["expected"]
         numbers = np.array([origins.number_of(origin) for origin in links.origins])
         alone["origin"] = numbers[links.evidence["origin"][cells["evidence"]]]
-        over = with_caps_of(typed, address)
+        over = with_bursts(with_caps_of(typed, address), catalogue)
         return MeasuredLaw(sites, over, self._rtts_ms, address, (src, dst), alone, origins)
 
     def _of_vm(self, site: Site, quantity: Quantity, estimate: Estimate) -> FigureProvenance:

@@ -303,6 +303,35 @@ def _bucket_cap(bucket: TokenBucket, bursts: Sequence[BurstTest], rows: Rows) ->
     return Estimate(*median_bounds(after_gbps, CAP_NOISE), origin)
 
 
+def with_bursts(sites: Mapping[str, Site], catalogue: Catalogue) -> dict[str, Site]:
+    """Return sites as tests find them, which end before the network credits of their VMs do."""
+    found = dict(sites)
+    for name, site in sites.items():
+        vm = catalogue.vm_types.get(site.vm_type)
+        if vm and vm.wan_burst_gbps:
+            cap = within(vm.wan_burst_gbps, CAP_ERROR, site.egress_gbps.origin)
+            found[name] = replace(site, egress_gbps=cap, ingress_gbps=cap)
+    return found
+
+
+def with_lasting(
+    sites: Mapping[str, Site], typed: Mapping[str, Site], catalogue: Catalogue
+) -> dict[str, Site]:
+    """Return sites with the lasting caps of types that burst, but for caps that were measured."""
+    found = dict(sites)
+    for name, site in sites.items():
+        vm, caps = catalogue.vm_types.get(site.vm_type), {}
+        if not vm or not vm.wan_burst_gbps:
+            continue
+        for cap in ("egress_gbps", "ingress_gbps"):
+            origin = getattr(site, cap).origin
+            raised_from = origin.figures.raised_from if origin.figures else None
+            if "vm-type" in (origin.method, raised_from):
+                caps[cap] = getattr(typed[name], cap)
+        found[name] = replace(site, **caps)
+    return found
+
+
 # ---- windows -------------------------------------------------------------------------------------
 
 

@@ -284,9 +284,11 @@ def _site(name: str, profile: Profile, catalogue: Catalogue, scale: float) -> Si
         if vm is None:
             raise InputError(f"{profile.name} vm_type", "is not in the catalogue", value=type_id)
         type_id = vm.id
+        # Experiments end before network credits do.
+        burst_gbps = vm.wan_burst_gbps if vm.burstable else 0.0
         figures = {
-            "egress_mbps": vm.egress_gbps * 1000,
-            "ingress_mbps": vm.ingress_gbps * 1000,
+            "egress_mbps": max(vm.egress_gbps, burst_gbps) * 1000,
+            "ingress_mbps": max(vm.ingress_gbps, burst_gbps) * 1000,
             "flow_mbps": vm.flow_gbps * 1000,
             "window_kb": vm.window_mb * 1000,
         }

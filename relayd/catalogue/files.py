@@ -7,6 +7,7 @@ columns are.
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,11 +21,14 @@ BUILT_IN = (
     "regions-further.toml",
     "aliases.toml",
     "vm-types.csv",
+    "vm-types-burstable.csv",
     "vm-types.toml",
     "vm-prices.csv",
     "egress-prices.toml",
 )
 _PACKAGE = Path(__file__).resolve().parents[1]
+_BURSTABLE = re.compile(r"aws:t\d|azure:B\d|gcp:(f1-|g1-|e2-(micro|small|medium)$)")
+"""VM types whose CPU earns credits, by families of the providers' documentation."""
 _WINDOW_MB = 3.0  # of a VM whose window was never measured: half of tcp_rmem's 6 MiB
 Layer: TypeAlias = Literal["built-in", "overlay", "user"]
 
@@ -130,6 +134,7 @@ def _vm_type(row: Mapping[str, str], head: Mapping[str, str]) -> dict[str, Any]:
         "window_mb": _WINDOW_MB,
         "price_usd_per_h": float(row["usd_per_h"]),
         "source": "; ".join(said),
+        "burstable": bool(_BURSTABLE.match(row["id"])),
         "region_egress_gbps": float(row["region_gbps"]),
     }
     for name in ("burst_gbps", "tier1_gbps"):

@@ -161,7 +161,7 @@ REFERENCE_CAPS = model_of(
     egress_gbps=float,
     ingress_gbps=float,
     window_mb=float,
-    burstable=(bool, "Whether its caps hold only while credits last."),
+    burstable=(bool, "Whether its CPU earns credits: it may send less without them."),
     source=(str, "Where the figures are from, with the date."),
 )
 SITES = answer(

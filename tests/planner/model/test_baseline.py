@@ -50,7 +50,7 @@ def test_the_paper_in_one_graph(network: Network) -> None:
 def test_smaller_vms_lower_the_caps_and_leave_round_trip_times(network: Network) -> None:
     small = with_vm_types(network, CATALOGUE, {"aws": "aws:t2.micro"})
     src, dst = "aws:us-east-1", "aws:sa-east-1"
-    assert small.link(src, dst).aggregate_gbps.expected == pytest.approx(0.43)
+    assert small.link(src, dst).aggregate_gbps.expected == pytest.approx(0.064)
     assert small.link(src, dst).rtt_ms == network.link(src, dst).rtt_ms
     untouched = ("gcp:us-east1", "azure:eastus")
     assert small.link(*untouched) == network.link(*untouched)

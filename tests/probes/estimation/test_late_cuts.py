@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from planner.model.baseline.modelled_links import baseline_site
+from planner.model.estimate import Estimate, Origin
+from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
+from planner.model.rate_cuts import with_lasting_caps
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from probes.analysis.falls import rate_cut, shows_lasting
@@ -127,13 +132,30 @@ def test_long_transfers_count_on_what_a_burstable_vm_has_for_long() -> None:
     assert plan.throughput_gbps == pytest.approx(1, rel=0.05)
     (said,) = [warning for warning in plan.warnings if "lasts" in warning]
     assert said.startswith(f"A VM at {REGIONS[0]} sends ")
-    # After long pauses alone, each link may have a fall of its own: the VM keeps what it sent.
+    # After long pauses alone, each link may have a fall of its own: the VM has what is documented.
     undecided = estimated(*burstable([3600.0] * 6), *short)
-    assert undecided.sites[REGIONS[0]].egress_gbps.expected == pytest.approx(5, rel=0.1)
+    assert undecided.sites[REGIONS[0]].egress_gbps.expected == 0.512
     plan = recommend(request, undecided, prices, catalogue=CATALOGUE)
-    assert plan.throughput_gbps == pytest.approx(5, rel=0.1)
-    (said,) = [warning for warning in plan.warnings if "bursts" in warning]
-    assert "t3.large VMs" in said
+    assert plan.throughput_gbps == pytest.approx(0.512)
+    (said,) = [warning for warning in plan.warnings if "t3.large VMs" in warning]
+    assert "0.512 Gbit/s for long, and up to 5 while network credits last (5 to 60 minutes" in said
+    assert said.endswith("the plan counts on 0.512.")
+
+
+@pytest.mark.parametrize(
+    ("volume_gb", "gbps"), [(100, 5.0), (187.5, 5.0), (1e4, 1e4 / (37.5 + 9812.5 / 0.512))]
+)
+def test_a_cap_measured_in_a_burst_counts_as_long_as_credits_surely_last(
+    volume_gb: float, gbps: float
+) -> None:
+    """5 minutes at 5 Gbit/s are 187.5 GB; what is left goes at the documented 0.512."""
+    cap = Estimate(5.0, 5.0, 5.0, Origin("measured", "median-of-samples", 3))
+    site = baseline_site("aws:us-east-1", CATALOGUE, {"aws": "aws:t3.large"})
+    sites = {site.region: replace(site, egress_gbps=cap)}
+    network = Network(sites, {}, Snapshot("s", "", "measured"))
+    lasting = with_lasting_caps(network, CATALOGUE.vm_types, volume_gb).sites["aws:us-east-1"]
+    assert lasting.egress_gbps.expected == pytest.approx(gbps, rel=0.06)
+    assert lasting.ingress_gbps == site.ingress_gbps
 
 
 def test_a_plan_counts_on_what_imported_tests_show(
