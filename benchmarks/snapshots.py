@@ -143,8 +143,9 @@ def of_regions(folder: Path, regions: int) -> tuple[str, ...]:
     alone = cost("-c", NUMPY, path)
     whole = imported(path, db)
     db_mb = db.stat().st_size / 1e6
-    more = folder / "more.csv"
+    more, tenth = folder / "more.csv", folder / "tenth.csv"
     write_links(more, regions, NEW_SAMPLES)
+    write_links(tenth, regions, links // 10)
     row = (
         f"{regions:,}",
         f"{links:,}",
@@ -152,6 +153,7 @@ def of_regions(folder: Path, regions: int) -> tuple[str, ...]:
         str(whole),
         f"{whole.cpu_s / alone.cpu_s:.1f}",
         str(imported(more, db)),
+        str(imported(tenth, db)),
         str(cost("-c", AGAIN, db)),
         str(cost("-c", MATRIX, db)),
         str(ready(db)),
@@ -212,6 +214,7 @@ def main() -> None:
             (
                 *("regions", "links", "numpy.loadtxt", "import and snapshot", "ratio"),
                 f"{NEW_SAMPLES} more and a snapshot",
+                "a tenth more and a snapshot",
                 "snapshot again, of all",
                 *('matrix("aggregate")', "service ready", "store"),
             ),

@@ -151,6 +151,17 @@ Series: TypeAlias = tuple[str, str, Metric]
 Rows: TypeAlias = NDArray[np.void]
 
 
+def distinct(numbers: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the small numbers that occur, ascending, and the place of each one among them.
+
+    This is :func:`numpy.unique` without sorting: numbers are not negative.
+    """
+    used = np.flatnonzero(np.bincount(numbers.reshape(-1)))
+    places = np.zeros(int(used.max(initial=-1)) + 1, np.int64)
+    places[used] = np.arange(len(used))
+    return used, places[numbers]
+
+
 class NameTable(dict[str, int]):
     """Numbers of names, in the order in which they were first asked for; 0 is ``""``."""
 
@@ -276,13 +287,18 @@ class Samples:
             return next(iter(Samples(self.rows[[int(places)]], self.names, self.details)))
         return Samples(self.rows[places], self.names, self.details)
 
+    def regions(self) -> set[str]:
+        """Return the regions at either end of any sample."""
+        names = list(self.names)
+        return {names[n] for end in ("src", "dst") for n in np.unique(self.rows[end]).tolist()}
+
     def of_metric(self, *metrics: Metric) -> Samples:
         """Return the samples of some metrics."""
         return self[np.isin(self.rows["metric"], [METRICS.index(one) for one in metrics])]
 
     def mapped(self, name: str, function: Callable[[str], Any]) -> NDArray[Any]:
         """Apply a function to a text of each sample; it is called once for each text."""
-        used, place = np.unique(self.rows[name], return_inverse=True)
+        used, place = distinct(self.rows[name])
         names = list(self.names)
         return np.array([function(names[number]) for number in used.tolist()])[place]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -60,13 +61,13 @@ class SeriesError(Exception):
         )
         self.series = sample[:3]
 
-    def others(self, samples: Samples) -> Samples:
-        """Return the samples of all other series."""
-        names = (list(samples.names), list(samples.names), METRICS)
-        columns = zip(("src", "dst", "metric"), self.series, names, strict=True)
-        own = [samples.rows[end] == known.index(name) for end, name, known in columns]
-        others: Bools = ~np.logical_and.reduce(own)
-        return samples[others]
+    def concerns(self, samples: Samples) -> Bools:
+        """Mark the samples of the series."""
+        src, dst, metric = self.series
+        numbers = samples.names.get(src, -1), samples.names.get(dst, -1), METRICS.index(metric)
+        columns = zip(("src", "dst", "metric"), numbers, strict=True)
+        found: Bools = np.logical_and.reduce([samples.rows[end] == n for end, n in columns])
+        return found
 
 
 @contextmanager
@@ -96,16 +97,16 @@ class CurrentSamples(NamedTuple):
     shifts : list of LinkShift
         Every change that was found, by the own prober where it has measured a link.
     before : int
-        Samples from before a change.
+        Samples from before a change, among those that were looked at.
     since_s : float
-        Time of the first sample since the changes; infinity where there is none.
+        Time of the first of them since the changes; infinity where there is none.
     """
 
     samples: Samples
     first_id: Ints
     shifts: list[LinkShift]
-    before: int
-    since_s: float
+    before: int = 0
+    since_s: float = inf
 
     def over(self, address: AddressKind) -> CurrentSamples:
         """Return the samples over private addresses, or over others."""
@@ -114,6 +115,23 @@ class CurrentSamples(NamedTuple):
     def where(self, chosen: Bools) -> CurrentSamples:
         """Return some of the samples."""
         return self._replace(samples=self.samples[chosen], first_id=self.first_id[chosen])
+
+    def updated(self, newer: CurrentSamples) -> CurrentSamples:
+        """Return these samples with newer ones in place of all of the same series."""
+        both = Samples.concat([self.samples, newer.samples])
+        series = both.rows["src"].astype(np.int64) * len(both.names) + both.rows["dst"]
+        series = series * len(METRICS) + both.rows["metric"]
+        count, names = len(self.samples), list(newer.samples.names)
+        stays = np.ones(len(both), np.bool_)
+        stays[:count] = ~np.isin(series[:count], series[count:])
+        order = _order(both[stays])
+        first_id = np.concatenate([self.first_id, newer.first_id])[stays][order]
+        again = {
+            (names[src], names[dst], METRICS[metric])
+            for src, dst, metric in np.unique(newer.samples.rows[["src", "dst", "metric"]]).tolist()
+        }
+        shifts = [shift for shift in self.shifts if shift[:3] not in again]
+        return CurrentSamples(both[stays][order], first_id, shifts + newer.shifts)
 
     def reporters(self) -> dict[tuple[int, int], set[str]]:
         """Return the sources that reported each link, by the numbers of its ends."""
@@ -126,7 +144,7 @@ class CurrentSamples(NamedTuple):
 
 def current_samples(samples: Samples) -> CurrentSamples:
     """Return the samples that still count."""
-    samples = _in_order(samples)
+    samples = samples[_order(samples)]
     rows = samples.rows
     parts = _parts(rows)
     levels = np.isin(rows["metric"], [METRICS.index(name) for name in WITH_A_LEVEL])
@@ -154,18 +172,19 @@ def current_samples(samples: Samples) -> CurrentSamples:
 
 def newest_of_series(samples: Samples) -> Samples:
     """Return the samples of each part of a series among which changes are looked for."""
-    samples = _in_order(samples)
+    samples = samples[_order(samples)]
     return samples[_parts(samples.rows).newest(MOST_JUDGED)]
 
 
-def _in_order(samples: Samples) -> Samples:
-    """Return samples by part, each the oldest first; sources by their names."""
+def _order(samples: Samples) -> Ints:
+    """Return the places of samples by part, each the oldest first; sources by their names."""
     rows, names = samples.rows, list(samples.names)
     rank = np.empty(len(names), np.int64)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     private = rows["address"] == PRIVATE
     keys = rows["measured_at_s"], rank[rows["source"]], private
-    return samples[np.lexsort((*keys, rows["metric"], rows["dst"], rows["src"]))]
+    order: Ints = np.lexsort((*keys, rows["metric"], rows["dst"], rows["src"]))
+    return order
 
 
 def _parts(rows: Rows) -> Groups:
@@ -175,10 +194,11 @@ def _parts(rows: Rows) -> Groups:
 
 def _tell_of_shifts(rows: Rows, parts: Groups) -> Bools:
     """Mark the parts whose changes count: others may lie where the own prober has measured."""
-    first = rows[parts.first]
-    series = Groups.of(first["src"], first["dst"], first["metric"], first["address"] == PRIVATE)
+    first = parts.first
+    columns = (rows[name][first] for name in ("src", "dst", "metric"))
+    series = Groups.of(*columns, rows["address"][first] == PRIVATE)
     tell: Bools = series.spread(series.counts) == 1
-    tell |= first["source"] == NameTable()[OWN]
+    tell |= rows["source"][first] == NameTable()[OWN]
     return tell
 
 

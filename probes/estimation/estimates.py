@@ -15,7 +15,7 @@ from planner.model.link_array import Origins
 from probes.estimation.agreement import figures_with, is_own
 from probes.estimation.groups import Bools, Floats, Groups, Ints
 from probes.estimation.link_samples import CountedSamples
-from probes.samples import ADDRESSES, Rows
+from probes.samples import ADDRESSES, Rows, distinct
 
 ESTIMATE = np.dtype(
     [
@@ -101,14 +101,15 @@ def measured(
     """
     rows, groups, of_link = counted[1:]
     further = np.zeros(len(of_link), np.int64) if number is None else number
-    keys = np.stack([of_link, _address_places(rows, groups), further])
-    unique, made_of = np.unique(keys, axis=1, return_inverse=True)
+    keys = of_link, _address_places(rows, groups), further
+    shape = len(marks), len(_ADDRESSES), len(figures)
+    used, made_of = distinct(np.ravel_multi_index(keys, shape))
     made = []
-    for mark, place, more in unique.T.tolist():
+    for mark, place, more in zip(*np.unravel_index(used, shape), strict=True):
         told = figures_with(figures[more], marks[mark])
         origin = Origin("measured", "median-of-samples", address=_ADDRESSES[place], figures=told)
         made.append(origins.number_of(origin))
-    of_origin = np.array(made, np.int32)[made_of.reshape(-1)]
+    of_origin = np.array(made, np.int32)[made_of]
     found = with_bounds(no_estimates(len(of_link)), *bounds, of_origin)
     found["samples"], found["links"] = groups.counts, 1
     found["newest_s"] = groups.reduced(np.maximum, rows["measured_at_s"])
@@ -127,9 +128,9 @@ def changed(
     origins: Origins, numbers: NDArray[Any], change: Callable[[Origin], Origin]
 ) -> NDArray[np.int32]:
     """Return the numbers of origins after a change of each."""
-    used, place = np.unique(numbers, return_inverse=True)
+    used, place = distinct(numbers)
     new = [origins.number_of(change(origins.all[number])) for number in used.tolist()]
-    return np.array(new, np.int32)[place.reshape(np.shape(numbers))]
+    return np.array(new, np.int32)[place]
 
 
 def are_of(kind: Kind, origins: Origins, numbers: NDArray[Any]) -> Bools:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from probes.estimation.measurements import (
     saturated_links,
 )
 from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
-from probes.estimation.vm_types import VmVote, vm_type_of, votes_of
+from probes.estimation.vm_types import vm_type_of, votes_of
 from probes.samples import OWN, Metric, NameTable, Samples
 
 
@@ -91,19 +91,19 @@ class Estimator:
     catalogue : Catalogue
     chosen : mapping, optional
         Region or provider to VM type. Without it, a region's VM type is the one that most of
-        its throughput samples name, else the catalogue's default.
+        its throughput samples that still count name, else the catalogue's default.
     stated_gbps : mapping, optional
         Region to the egress and ingress cap of its VM where it differs from its type's; None where
         not. They hold until caps are measured.
-    votes : iterable of VmVote, optional
-        Throughput samples that are no longer there, for the VM types that they name.
+    kept : CurrentSamples, optional
+        Samples of further series that still count, as an earlier estimator had them.
 
     Attributes
     ----------
     newest_s : float
         Time of the newest sample that counts, seconds since 1970; 0 where there is none.
-    shifts : list of LinkShift
-        Every change of level that was found.
+    current : CurrentSamples
+        Those that still count, with every change of level that was found.
     """
 
     def __init__(
@@ -112,16 +112,18 @@ class Estimator:
         catalogue: Catalogue,
         chosen: Mapping[str, str] = {},
         stated_gbps: Mapping[str, tuple[float | None, float | None]] = {},
-        votes: Iterable[VmVote] = (),
+        kept: CurrentSamples | None = None,
     ) -> None:
         self.catalogue, self._chosen, self._stated_gbps = catalogue, chosen, stated_gbps
-        self._votes = votes_of(samples, votes)
         regions = [region.id for region in catalogue.regions.values() if region.baseline]
-        rows, names = samples.rows, list(samples.names)
-        used = {names[n] for end in ("src", "dst") for n in np.unique(rows[end]).tolist()}
-        self._regions = [*regions, *sorted((used | self._votes.keys()).difference(regions))]
-        current = current_samples(samples.with_names(NameTable(self._regions)))
-        self.shifts = current.shifts
+        used = samples.regions() | (kept.samples.regions() if kept else set())
+        self._regions = [*regions, *sorted(used.difference(regions))]
+        names = NameTable(self._regions)
+        current = current_samples(samples.with_names(names))
+        if kept:
+            kept = kept._replace(samples=kept.samples.with_names(names))
+            current = kept.updated(current)
+        self.current, self._votes = current, votes_of(current.samples)
         rows = current.samples.rows
         self._is_mixed = len(np.unique(rows["source"])) > 1
         self.newest_s = float(rows["measured_at_s"].max(initial=0.0))

@@ -66,8 +66,8 @@ class CountedSamples(NamedTuple):
     @property
     def ends(self) -> tuple[Ints, Ints]:
         """Numbers of the source and the destination of each link."""
-        first = self.rows[self.groups.first]
-        return number_of(first["src"]), number_of(first["dst"])
+        first = self.groups.first
+        return number_of(self.rows["src"][first]), number_of(self.rows["dst"][first])
 
     def where(self, chosen: Bools) -> CountedSamples:
         """Return the samples that are chosen; a link without one is left out."""

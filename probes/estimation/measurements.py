@@ -53,7 +53,7 @@ from probes.estimation.link_samples import (
     number_of,
     steady_values,
 )
-from probes.samples import Samples
+from probes.samples import NameTable, Samples, distinct
 
 # Relative error of inference from the opposite direction, and from other clouds in the same two
 # cities. 90th percentiles.
@@ -392,16 +392,17 @@ def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> lis
 
 def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
     """Return the noise of one test about the level of its link."""
-    providers = np.array([name.partition(":")[0] for name in samples.names])
-    src, dst = counted.ends
+    providers = NameTable()
+    numbers = providers.numbers(name.partition(":")[0] for name in samples.names)
+    (src, dst), known = (numbers[end] for end in counted.ends), list(providers)
     private = counted.groups.reduced(np.minimum, counted.rows["address"]) == PRIVATE
-    noises = np.full(len(src), UNKNOWN_NOISE)
-    for pair in {*zip(providers[src].tolist(), providers[dst].tolist(), strict=True)}:
-        between = (providers[src] == pair[0]) & (providers[dst] == pair[1])
-        for address in ADDRESS_KINDS:
-            if law := law_of(*pair, address):
-                noises[between & (private == (address == "private"))] = law.noise
-    return noises
+    shape = len(known), len(known), len(ADDRESS_KINDS)
+    used, place = distinct(np.ravel_multi_index((src, dst, private.astype(int)), shape))
+    found = []
+    for one, other, kind in zip(*np.unravel_index(used, shape), strict=True):
+        law = law_of(known[one], known[other], ADDRESS_KINDS[kind])
+        found.append(law.noise if law else UNKNOWN_NOISE)
+    return np.array(found)[place]
 
 
 def saturated_links(samples: LinkSamples) -> Pairs:

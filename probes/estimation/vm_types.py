@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,23 +16,12 @@ from probes.samples import METRICS, OWN, NameTable, Samples
 THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap_mbps"}
 
 
-class VmVote(NamedTuple):
-    """Throughput samples that name the VM types of both ends."""
-
-    src: str
-    dst: str
-    src_vm: str
-    dst_vm: str
-    samples: int
-    source: str = OWN
-
-
 Votes: TypeAlias = Mapping[str, Mapping[str, Mapping[str, int]]]
 """Region to source to VM type to the number of samples that name it."""
 
 
-def votes_of(samples: Samples, further: Iterable[VmVote] = ()) -> Votes:
-    """Count the VM types that samples name, and those that are no longer there."""
+def votes_of(samples: Samples) -> Votes:
+    """Count the VM types that throughput samples name."""
     votes: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(Counter))
     rows, names = samples.rows, list(samples.names)
     rows = rows[np.isin(rows["metric"], [METRICS.index(name) for name in THROUGHPUT])]
@@ -42,9 +31,6 @@ def votes_of(samples: Samples, further: Iterable[VmVote] = ()) -> Votes:
         unique, counts = np.unique(np.ravel_multi_index(keys, shape), return_counts=True)
         for region, source, vm, count in zip(*np.unravel_index(unique, shape), counts, strict=True):
             votes[names[region]][names[source]][names[vm]] += int(count)
-    for vote in further:
-        votes[vote.src][vote.source][vote.src_vm] += vote.samples
-        votes[vote.dst][vote.source][vote.dst_vm] += vote.samples
     return votes
 
 

@@ -207,7 +207,7 @@ class ReplayHistory:
             catalogue,
             regions={name: replace(catalogue.region(name), baseline=True) for name in self.regions},
         )
-        votes = votes_of(self._samples, history.votes())
+        votes = votes_of(self._samples)
         types = {name: vm_type_of(name, votes, catalogue) for name in self.regions}
         self._vm_types = {name: vm_type for name, vm_type in types.items() if vm_type}
         self.sites = {name: baseline_site(name, catalogue, self._vm_types) for name in self.regions}

@@ -7,13 +7,11 @@ from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 
-from probes.estimation.vm_types import VmVote
 from probes.samples import Metric, Samples
 from relayd.history.data_set import DataSetHistory
 from relayd.history.source import SampleHistory
 from relayd.store import Store, open_store
 from relayd.store.location import Location
-from relayd.store.samples.retention import vm_votes
 from relayd.transfers.register import transfer_rows
 
 MOST_TRANSFERS = 100_000
@@ -42,10 +40,6 @@ class StoredHistory(SampleHistory):
         yield self._store.samples.read(
             metric=metric, since_s=begin_s, until_s=end_s, details=details
         )
-
-    def votes(self) -> Iterator[VmVote]:
-        """Return the votes of summarised samples on VM types."""
-        return vm_votes(self._store)
 
     def finished_transfers(self, since_s: float | None) -> Iterator[tuple[str, str, float, float]]:
         """Yield source, destination, GB and seconds of transfers that programs reported."""

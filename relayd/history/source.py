@@ -8,7 +8,6 @@ from math import inf
 
 import numpy as np
 
-from probes.estimation.vm_types import VmVote
 from probes.samples import ADDRESSES, Metric, Samples
 
 
@@ -49,10 +48,6 @@ class SampleHistory(ABC):
         rows = samples.rows
         order = np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))
         return samples[order]
-
-    def votes(self) -> Iterable[VmVote]:
-        """Return the votes of summarised samples on VM types; a data set has none."""
-        return ()
 
     def finished_transfers(
         self,

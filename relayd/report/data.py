@@ -115,8 +115,8 @@ class ReportData:
     @cached_property
     def network(self) -> Network:
         """The network of present estimates on which plans by these samples rest."""
-        network = Estimator(self.read(), self.catalogue, votes=self.samples.votes())
-        return network.network(UNSAVED).with_(aged_to_s=time.time())
+        estimator = Estimator(self.read(), self.catalogue)
+        return estimator.network(UNSAVED).with_(aged_to_s=time.time())
 
     def relay_gains(self, connections: int) -> Floats:
         """Return the gains of the best relays between measured regions; NaN where not known."""

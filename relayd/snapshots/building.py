@@ -16,7 +16,7 @@ from planner.model.errors import RelaydError
 from planner.model.link_array import LinkArray
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
-from probes.estimation.current_samples import LinkShift, SeriesError
+from probes.estimation.current_samples import CurrentSamples, LinkShift, SeriesError
 from probes.estimation.estimator import Dispute
 from probes.importers.physics import PhysicalGate
 from probes.samples import Sample, Samples
@@ -25,7 +25,6 @@ from relayd.store import SnapshotRow, Store
 from relayd.store.events import Events
 from relayd.store.samples.decisions import HEEDED, all_heeded, last_decision
 from relayd.store.samples.reading import BEGUN, FAILED, Decision
-from relayd.store.samples.retention import vm_votes
 
 LOG = logging.getLogger(__name__)
 MOST_NAMED = 20
@@ -41,6 +40,9 @@ def make_snapshot(
 ) -> Snapshot | None:
     """Estimate all links from the store's samples and save the graph.
 
+    Series without new samples are not read again: what counts of them is kept with the latest
+    snapshot.
+
     Returns None where there are no samples. If nothing has changed since the latest snapshot,
     that one is returned.
 
@@ -49,7 +51,7 @@ def make_snapshot(
     on_shift : callable
         Called with every change of level that is found on the way.
     always : bool
-        Make one whatever is there.
+        Make one whatever is there, from all samples.
     """
     samples_through = store.samples.last_id()
     if not samples_through:
@@ -66,8 +68,8 @@ def make_snapshot(
         return snapshot_of(latest)
     database.set_metadata(BEGUN, time.time())
     try:
-        found = estimated(store, catalogue, through=samples_through)
-        for shift in found.estimator.shifts:
+        found = estimated(store, catalogue, through=samples_through, whole=always)
+        for shift in found.estimator.current.shifts:
             on_shift(shift)
         return _saved(store, catalogue, found, samples_through, decisions_through)
     except Exception:
@@ -107,7 +109,9 @@ def _saved(
         with store.database.transaction():
             for dispute in unconfirmed:
                 _note_unconfirmed(Events(store.database), dispute)
-    store.snapshots.save(row, estimator.network(saved), event)
+    # What has faults is looked at again, whole, the next time.
+    current = None if found.impossible or found.left_out else estimator.current
+    store.snapshots.save(row, estimator.network(saved), event, current)
     if decisions_through:  # after it: what is not noted yet is heeded once more
         with store.database.transaction():
             store.database.set_metadata(HEEDED, decisions_through)
@@ -154,6 +158,7 @@ def estimated(
     stated_gbps: Mapping[str, tuple[float | None, float | None]] = {},
     change: tuple[Decision, Collection[int]] | None = None,
     accepted: Sequence[Sample] = (),
+    whole: bool = False,
 ) -> Estimation:
     """Estimate all links from all of the store's samples.
 
@@ -167,8 +172,13 @@ def estimated(
         As if that had been decided about these samples.
     accepted : sequence of Sample, optional
         As if these, which are in quarantine, had been accepted.
+    whole : bool
+        Read all series, also those without new samples since the latest snapshot.
     """
-    samples = store.samples.read(through=through, change=change)
+    kept, after = None, None
+    if not (whole or change or accepted):
+        kept, after = _kept(store, catalogue, through)
+    samples = store.samples.read(through=through, after=after, change=change)
     # An operator may have said of some that they are right.
     possible = PhysicalGate(catalogue).are_possible(samples) | samples.rows["vouched"]
     impossible = len(samples) - int(possible.sum())
@@ -177,17 +187,37 @@ def estimated(
         more = Samples.of(accepted)
         more.rows["id"] = np.arange(through + 1, through + 1 + len(more))
         samples = Samples.concat([samples, more])
-    votes, left_out = list(vm_votes(store)), list[str]()
+    left_out: list[str] = []
     while True:
         try:
-            estimator = Estimator(samples, catalogue, chosen, stated_gbps, votes)
+            estimator = Estimator(samples, catalogue, chosen, stated_gbps, kept)
             assert estimator.estimates
         except SeriesError as error:
             LOG.warning("the snapshot leaves out %s", error)
             left_out.append(str(error))
-            samples = error.others(samples)
+            samples = samples[~error.concerns(samples)]
+            kept = kept and kept.where(~error.concerns(kept.samples))
         else:
             return Estimation(estimator, impossible, left_out)
+
+
+def _kept(
+    store: Store, catalogue: Catalogue, through: int
+) -> tuple[CurrentSamples | None, int | None]:
+    """Return the samples that still count by the latest snapshot, and the last that it knew.
+
+    None where they may not be what a look at all samples would find.
+    """
+    latest = store.snapshots.latest()
+    if (
+        latest is None
+        or latest.samples_through > through
+        or latest.catalogue_digest != catalogue.digest
+        or not all_heeded(store.database)
+        or (kept := store.snapshots.current_samples(latest.id)) is None
+    ):
+        return None, None
+    return kept, latest.samples_through
 
 
 def _source(links: LinkArray) -> str:

@@ -296,6 +296,12 @@ BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
 CREATE TRIGGER snapshots_stay BEFORE DELETE ON snapshots
 BEGIN SELECT RAISE(ABORT, 'snapshots are immutable'); END;
 
+-- The samples that still count, of the newest snapshot: the next one reads series with new samples.
+CREATE TABLE current_samples (
+    snapshot_key INTEGER PRIMARY KEY,
+    content BLOB NOT NULL          -- relayd.store.snapshots, by zlib
+) STRICT;
+
 -- ---- campaigns, and what plans carried when they were run -----------------------------------------
 
 CREATE TABLE controller (

@@ -1,18 +1,24 @@
 """Snapshots in the database: immutable graphs of estimates.
 
-A snapshot is kept as the bytes in which a service sends its network, compressed.
+A snapshot is kept as the bytes in which a service sends its network, compressed. With the newest
+are the samples that still count, so that the next one reads only series with new samples.
 """
 
 from __future__ import annotations
 
+import json
 import time
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from planner.model.document import network_columns, network_of_columns
 from planner.model.errors import FormatError, InputError, StoreError
 from planner.model.network import Network
+from probes.estimation.current_samples import CurrentSamples, LinkShift
+from probes.samples import ROW, NameTable, Samples
 from relayd.store.database import Part
 from relayd.store.events import Events
 from relayd.times import utc_date
@@ -53,7 +59,11 @@ class Snapshots(Part):
     """The snapshots of a store."""
 
     def save(
-        self, snapshot: SnapshotRow, network: Network, event: Mapping[str, object] | None = None
+        self,
+        snapshot: SnapshotRow,
+        network: Network,
+        event: Mapping[str, object] | None = None,
+        current: CurrentSamples | None = None,
     ) -> SnapshotRow:
         """Save a snapshot; return its row with the counts.
 
@@ -64,6 +74,8 @@ class Snapshots(Part):
             With the links over both kinds of address.
         event : mapping, optional
             Detail of the event that tells of the snapshot, stored with it.
+        current : CurrentSamples, optional
+            That the network was estimated from.
 
         Raises
         ------
@@ -85,10 +97,23 @@ class Snapshots(Part):
                     value=snapshot.id,
                     remedy="Save the new figures under another id.",
                 )
-            database.add("snapshots", {**saved._asdict(), "content": content})
+            key = database.add("snapshots", {**saved._asdict(), "content": content}, "key")
+            database.change("DELETE FROM current_samples")
+            if current is not None:
+                row = {"snapshot_key": key, "content": _packed(current)}
+                database.add("current_samples", row)
             if event is not None:
                 Events(database).add("snapshot", saved.id, event)
         return saved
+
+    def current_samples(self, snapshot_id: str) -> CurrentSamples | None:
+        """Return the samples that a snapshot was estimated from; None unless it is the newest."""
+        row = self._database.row(
+            "SELECT current_samples.content FROM current_samples "
+            "JOIN snapshots ON key = snapshot_key WHERE id = ?",
+            (snapshot_id,),
+        )
+        return None if row is None else _unpacked(row[0])
 
     def network(self, snapshot_id: str) -> Network:
         """Return the network of a snapshot, with bounds as they were saved.
@@ -157,3 +182,42 @@ class Snapshots(Part):
                 [(time.time(), name) for name in pruned],
             )
         return pruned
+
+
+def _packed(current: CurrentSamples) -> bytes:
+    """Return samples as bytes, by columns: many have few values."""
+    samples, rows = current.samples, current.samples.rows.copy()
+    told, details = np.union1d(rows["detail"], [0]), list(samples.details)
+    rows["detail"] = np.searchsorted(told, rows["detail"])
+    header = {
+        "fields": ROW.descr,
+        "samples": len(rows),
+        "names": list(samples.names),
+        "details": [details[number] for number in told.tolist()],
+        "shifts": current.shifts,
+    }
+    columns = [rows[name] for name in ROW.names or ()] + [current.first_id.astype(np.int64)]
+    # Of a column whose values are all the same, one.
+    parts = [(one[:1] if (one == one[:1]).all() else one).tobytes() for one in columns]
+    header["bytes"] = [len(part) for part in parts]
+    return zlib.compress(b"".join([json.dumps(header).encode(), b"\n", *parts]), 1)
+
+
+def _unpacked(content: bytes) -> CurrentSamples | None:
+    """Return the samples that bytes hold; None if they are damaged, or of other fields."""
+    try:
+        data = zlib.decompress(content)
+        begin = data.index(b"\n") + 1
+        header = json.loads(data[:begin])
+        if header["fields"] != [list(field) for field in ROW.descr]:
+            return None
+        rows, first_id = np.zeros(header["samples"], ROW), np.zeros(header["samples"], np.int64)
+        columns = *(rows[name] for name in ROW.names or ()), first_id
+        for column, size in zip(columns, header["bytes"], strict=True):
+            column[:] = np.frombuffer(data[begin : begin + size], column.dtype)
+            begin += size
+        names, details = (NameTable(header[name]) for name in ("names", "details"))
+        shifts = [LinkShift(*shift) for shift in header["shifts"]]
+        return CurrentSamples(Samples(rows, names, details), first_id, shifts)
+    except (zlib.error, ValueError, KeyError):
+        return None

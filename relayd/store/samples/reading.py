@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.network import NewerSamples
-from probes.samples import METRICS, OWN, ROW, Metric, Samples
+from probes.samples import METRICS, OWN, ROW, Metric, Samples, distinct
 from relayd.store.database import Database, Part, matching
 
 Decision: TypeAlias = Literal["retract", "restore", "confirm"]
@@ -33,6 +33,10 @@ _AS_THEY_ARE = (
 _IDS = {"src_id": "src", "dst_id": "dst", "metric_id": "source", "setup_id": "tool"}
 """Columns of ids, and where they wait for names: names that came later are read after them."""
 _TEXTS = ("detail", "address", "intervals")
+_ARE_NEW = (
+    "(samples.src_id, samples.dst_id, samples.metric_id) IN "
+    "(SELECT src_id, dst_id, metric_id FROM samples WHERE id > ?)"
+)
 _SELECT = "SELECT " + ", ".join(f"samples.{name}" for name in (*_AS_THEY_ARE, *_IDS, *_TEXTS))
 _AT_ONCE = 50_000
 _TRUSTED_IMPORT = '%"trust": true%'
@@ -140,6 +144,7 @@ class StoredSamples(Part):
         since_s: float = -inf,
         until_s: float = inf,
         through: int | None = None,
+        after: int | None = None,
         details: bool = True,
         change: tuple[Decision, Collection[int]] | None = None,
     ) -> Samples:
@@ -157,6 +162,8 @@ class StoredSamples(Part):
             Only what was measured at or after one time and before another, seconds since 1970.
         through : int, optional
             Only samples with this id or a lower one: what a snapshot was built from.
+        after : int, optional
+            Only links and metrics of which a sample with a higher id is there, with all of theirs.
         details : bool
             With what their tools said, which may be long.
         change : (decision, ids of samples), optional
@@ -164,6 +171,7 @@ class StoredSamples(Part):
         """
         bounds = {
             "samples.id <= ?": self.last_id() if through is None else through,
+            _ARE_NEW: after,
             "samples.measured_at_s >= ?": since_s if isfinite(since_s) else None,
             "samples.measured_at_s < ?": until_s if isfinite(until_s) else None,
         }
@@ -299,7 +307,7 @@ def _name(database: Database, samples: Samples) -> None:
     """Put numbers of names in place of the ids of the database."""
     rows, names = samples.rows, samples.names
     regions = dict(database.rows("SELECT id, name FROM regions"))
-    for number in np.union1d(rows["src"], rows["dst"]).tolist():
+    for number in sorted({*distinct(rows["src"])[0].tolist(), *distinct(rows["dst"])[0].tolist()}):
         names[regions[number]]  # in the order of ids, which is that of the table
     for end in ("src", "dst"):
         rows[end] = _looked_up(rows[end], regions, lambda name: names[name])
@@ -315,7 +323,7 @@ def _name(database: Database, samples: Samples) -> None:
 def _looked_up(
     ids: NDArray[Any], known: dict[int, Any], number_of: Callable[[Any], int]
 ) -> NDArray[Any]:
-    used, place = np.unique(ids, return_inverse=True)
+    used, place = distinct(ids)
     return np.array([number_of(known[one]) for one in used.tolist()], np.int32)[place]
 
 

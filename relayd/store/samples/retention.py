@@ -22,9 +22,8 @@ import numpy as np
 
 from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
-from probes.estimation.vm_types import THROUGHPUT, VmVote
 from probes.samples import OWN
-from relayd.store.database import NAMED_ENDS, Database
+from relayd.store.database import Database
 from relayd.store.opening import Store
 
 Period: TypeAlias = Literal["hour", "day"]
@@ -134,24 +133,6 @@ def compact(
         "SELECT count(*) FROM samples WHERE measured_at_s < ?", (before_s,)
     )
     return CompactionResult(samples, summaries, int(left))
-
-
-def vm_votes(store: Store) -> Iterator[VmVote]:
-    """Yield the counts of VM types among summarised throughput samples.
-
-    Estimates count which VM type most samples of a region name; these still have their vote.
-    """
-    rows = store.database.rows(
-        "SELECT src.name, dst.name, src_vm, dst_vm, "  # noqa: S608
-        "sum(sample_summaries.samples), compactions.source "
-        "FROM sample_summaries JOIN setups ON setups.id = setup_id "
-        "JOIN compactions ON compactions.id = compaction_id "
-        f"{NAMED_ENDS} JOIN metrics ON metrics.id = metric_id "
-        f"WHERE metrics.name IN ({', '.join('?' * len(THROUGHPUT))}) "
-        "GROUP BY src.name, dst.name, src_vm, dst_vm, compactions.source",
-        sorted(THROUGHPUT),
-    )
-    yield from (VmVote(*row) for row in rows)
 
 
 def _compact(
