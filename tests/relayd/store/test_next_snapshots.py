@@ -47,8 +47,15 @@ def _samples(random: Random, count: int, since_s: float) -> list[Sample]:
         findings = {"findings": [{"kind": "cut", "at_s": 100.0}]} if random.random() < 0.1 else {}
         found.append(
             Sample(
-                *(src, dst, metric, level * USUAL[metric] * random.lognormvariate(0.0, 0.05)),
-                *(since_s + number * 300.0, "iperf3", random.choice([1, 64]), 60.0, True),
+                src,
+                dst,
+                metric,
+                level * USUAL[metric] * random.lognormvariate(0.0, 0.05),
+                since_s + number * 300.0,
+                "iperf3",
+                random.choice([1, 64]),
+                60.0,
+                warmed_up=True,
                 src_vm=random.choice(VMS[src.partition(":")[0]]),
                 dst_vm=random.choice(VMS[dst.partition(":")[0]]),
                 address=random.choice([None, "public", "private"]),
