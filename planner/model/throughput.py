@@ -7,7 +7,7 @@ January 2022 (64 connections, 5 s) and a single-connection survey of February 20
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, log2
 from typing import NamedTuple, TypeAlias
 
@@ -178,9 +178,19 @@ class AggregateLaw:
         far_gbps = self.scale_gbps * (np.asarray(rtt_ms) / 100.0) ** self.exponent
         return np.minimum(self.limit_gbps, far_gbps)
 
+    @property
+    def holds_for_vms(self) -> bool:
+        """Whether the cap of its VMs is the limit up to 100 ms, and not the path."""
+        return self.scale_gbps >= self.limit_gbps
+
     def spread_of_class(self, number: int) -> LawSpread:
         """Return the spread in a class of distance."""
         return LawSpread(self.below[number], self.above[number])
+
+    def across_internet(self) -> AggregateLaw:
+        """Return the law of links that no backbone of the providers is known to carry."""
+        below, above = ((bound,) * (len(CLASSES_MS) + 1) for bound in INTERNET)
+        return replace(self, below=below, above=above)
 
 
 # Azure's egress to other clouds differs so much from pair to pair that its error exceeds the value:
@@ -235,9 +245,18 @@ UNKNOWN_MEMORY_YEARS = 1.0
 """Of providers without a law."""
 
 
+INTERNET = LawSpread(2.3, 0.1)
+"""Of links across partitions and of China's, which no grid has: down to a tenth of the law. That is
+a judgement, not a measurement: paths across China's border are known for loss."""
+
+
 def law_of(src: str, dst: str, address: str | None = None) -> AggregateLaw | None:
-    """Return the law from one region's provider to another's; None where there is none."""
-    providers = (src.partition(":")[0], dst.partition(":")[0])
-    if address == "private" and (law := PRIVATE_LAWS.get(providers)):
-        return law
-    return AGGREGATE_LAWS.get(providers)
+    """Return the law from one region's provider to another's; None where there is none.
+
+    Ends are regions, or networks (:attr:`.Region.network`), which tell partitions apart.
+    """
+    (a, _, of_a), (b, _, of_b) = (end.partition(":")[0].partition("/") for end in (src, dst))
+    law = AGGREGATE_LAWS.get((a, b))
+    if of_a != of_b or "china" in {of_a, of_b}:
+        return law and law.across_internet()
+    return (PRIVATE_LAWS.get((a, b)) if address == "private" else None) or law

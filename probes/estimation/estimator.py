@@ -191,7 +191,7 @@ class Estimator:
         tests = aggregate_tests(samples, rtts_ms, origins)
         sites = with_caps(typed, samples, tests, self._stated_gbps, rtts_ms, catalogue, origins)
         sites = with_windows(sites, samples, rtts_ms, catalogue)
-        law = MeasuredLaw(sites, typed, rtts, address, tests.pairs, tests.alone, origins)
+        law = MeasuredLaw(sites, typed, rtts, address, tests.pairs, tests.alone, origins, catalogue)
         tested = law.measured(tests)
         was_known, no_place = are_known(rtts), estimates_of([RTT_OF_NO_PLACE], origins)
         for src, dst in (tests.pairs, flows.pairs):

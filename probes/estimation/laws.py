@@ -25,6 +25,7 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.model.baseline.modelled_links import set_rates, within_caps
+from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind, Estimate
 from planner.model.link import Site
 from planner.model.link_array import FIGURE, Origins, Records, bounds_of
@@ -138,6 +139,8 @@ class MeasuredLaw:
     alone : EstimateArray
         Their estimates from measurements alone.
     origins : Origins
+    catalogue : Catalogue
+        It tells the partitions of regions.
     """
 
     def __init__(
@@ -149,16 +152,17 @@ class MeasuredLaw:
         pairs: Pairs,
         alone: EstimateArray,
         origins: Origins,
+        catalogue: Catalogue,
     ) -> None:
         self._pairs, self._alone, self._origins = pairs, alone, origins
-        names = [name.partition(":")[0] for name in sites]
-        providers = list(dict.fromkeys(names))
-        self._models = [law_of(src, dst, address) for src in providers for dst in providers]
-        provider = np.array([providers.index(name) for name in names], np.int64)
+        self._networks = [catalogue.region(name).network for name in sites]
+        distinct = list(dict.fromkeys(self._networks))
+        self._models = [law_of(src, dst, address) for src in distinct for dst in distinct]
+        number = np.array([distinct.index(name) for name in self._networks], np.int64)
         unknown = ~are_known(rtts_ms)
         self._rtts_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["expected"])
         self._highest_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["high"])
-        kind = provider[:, None] * len(providers) + provider
+        kind = number[:, None] * len(distinct) + number
         self._key = kind * CLASSES + np.searchsorted(CLASSES_MS, self._highest_ms, side="right")
         """Of each link, its providers and class of distance."""
         self._laws = self._laid(list(sites.values()), list(typed.values()), address)
@@ -185,7 +189,9 @@ class MeasuredLaw:
         rtts_ms["expected"], rtts_ms["high"] = self._rtts_ms.ravel(), self._highest_ms.ravel()
         caps = least_caps(sites, address).ravel()
         shares = np.array([_proportion(a, b) for a, b in zip(sites, typed, strict=True)])
-        set_rates(rates, sites, (src, dst), rtts_ms, caps, address, self._origins, shares)
+        ends = src, dst
+        networks, origins = self._networks, self._origins
+        set_rates(rates, sites, networks, ends, rtts_ms, caps, address, origins, shares)
         expected = np.where(np.isinf(rates["expected"]), np.nan, rates["expected"])
         bounds = rates["low"], expected, rates["high"]
         found = with_bounds(no_estimates(len(src)), *bounds, rates["evidence"])

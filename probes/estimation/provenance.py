@@ -202,7 +202,9 @@ class Provenance:
         numbers = np.array([origins.number_of(origin) for origin in links.origins])
         alone["origin"] = numbers[links.evidence["origin"][cells["evidence"]]]
         over = with_bursts(with_caps_of(typed, address), catalogue)
-        return MeasuredLaw(sites, over, self._rtts_ms, address, (src, dst), alone, origins)
+        return MeasuredLaw(
+            sites, over, self._rtts_ms, address, (src, dst), alone, origins, catalogue
+        )
 
     def _of_vm(self, site: Site, quantity: Quantity, estimate: Estimate) -> FigureProvenance:
         kind, text, rests_on = _rule(estimate)

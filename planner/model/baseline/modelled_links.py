@@ -124,7 +124,7 @@ def larger_than_law(src: Site, law: AggregateLaw, address: AddressKind = "public
     cap_gbps = cap.expected
     # A cap that was measured above its type's tells of that VM, not of what the law's VMs lack.
     of_type = cap.origin.method == "vm-type"
-    if law.scale_gbps < law.limit_gbps or not of_type or cap_gbps <= of_law_gbps:
+    if not law.holds_for_vms or not of_type or cap_gbps <= of_law_gbps:
         return 1.0
     return cap_gbps / of_law_gbps
 
@@ -202,7 +202,8 @@ def _modelled(
         for window in KINDS
     ]
     flows["evidence"] = np.array(of_flow)[window_kinds, rtt_kinds]
-    set_rates(rates, sites, ends, rtts_ms, caps, address, origins)
+    networks = [catalogue.region(site.region).network for site in sites]
+    set_rates(rates, sites, networks, ends, rtts_ms, caps, address, origins)
     windows_gbps = scaled(flows, LAW_CONNECTIONS / MBPS_PER_GBPS)
     rows["limited_by"] = limits_of(rates, caps, windows_gbps)
     rows["address"] = ADDRESS_KINDS.index(address) + 1
@@ -225,6 +226,7 @@ def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: 
 def set_rates(
     rates: Records,
     sites: Sequence[Site],
+    networks: Sequence[str],
     ends: tuple[Ints, Ints],
     rtts_ms: Records,
     caps: Records,
@@ -236,20 +238,19 @@ def set_rates(
 
     A VM larger than those that a law is of is expected to reach as much more as its cap allows.
     Infinite where neither a law nor a cap is known. Of VMs of other sizes, a share of the law may
-    be given for each site.
+    be given for each site. `networks` are those of the sites' regions (:attr:`.Region.network`).
     """
     src, dst = ends
     rates["low"] = caps["expected"] * exp(-UNKNOWN_SPREAD.below)
     rates["expected"], rates["high"] = caps["expected"], caps["high"]
     rates["evidence"] = origins.number_of(_VM_CAPS)
     distance = np.searchsorted(CLASSES_MS, rtts_ms["high"], side="right")
-    names = [site.region.partition(":")[0] for site in sites]
-    providers = list(dict.fromkeys(names))
-    provider = np.array([providers.index(name) for name in names], np.int64)
-    key = (provider[src] * len(providers) + provider[dst]) * (len(CLASSES_MS) + 1) + distance
+    distinct = list(dict.fromkeys(networks))
+    number = np.array([distinct.index(name) for name in networks], np.int64)
+    key = (number[src] * len(distinct) + number[dst]) * (len(CLASSES_MS) + 1) + distance
     for one in np.unique(key).tolist():
         pair, near = divmod(one, len(CLASSES_MS) + 1)
-        a, b = (providers[place] for place in divmod(pair, len(providers)))
+        a, b = (distinct[place] for place in divmod(pair, len(distinct)))
         if law := law_of(a, b, address):
             places = np.flatnonzero(key == one)
             sources = src[places].tolist()

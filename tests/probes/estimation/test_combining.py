@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.estimate import Estimate, EstimateDrift, Origin, Prior
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import LawSpread
@@ -87,6 +89,51 @@ def test_a_class_that_has_changed_is_learned() -> None:
     shift, spread = class_law(np.array(ratios), np.zeros(0), LawSpread(0.17, 0.07))
     assert shift == pytest.approx(math.log(4), abs=0.05)
     assert 0.1 < spread.above < 0.2
+
+
+def test_links_across_partitions_and_of_china_have_the_bounds_of_the_internet() -> None:
+    china, government = (
+        ("aws:cn-north-1", "aws:cn-northwest-1"),
+        ("aws:us-gov-west-1", "aws:us-gov-east-1"),
+    )
+    inside = [(AWS[0], china[0]), china, (government[0], "aws:us-east-1")]
+    for network in (
+        baseline_network(CATALOGUE, (*china, *government)),
+        estimated(
+            *(cold(4.8, *pair) for pair in pairwise(AWS[:20])),
+            cold(4.8, *government[::-1]),
+            cold(4.8, *china[::-1]),
+        ),
+    ):
+        for pair in inside:
+            link = network.link(*pair).aggregate_gbps
+            assert link.source != "measured"
+            assert link.low < 0.2 * link.expected, pair
+        assert (
+            "aws/china to aws/china law"
+            in baseline_network(CATALOGUE, china).link(*china).aggregate_gbps.basis
+        )
+        link = network.link(*government).aggregate_gbps
+        assert link.low > 0.85 * link.expected
+
+
+def test_what_went_over_private_addresses_tells_nothing_of_links_to_other_clouds() -> None:
+    """Tests that do not say their kind of address count as over public ones."""
+    within = [cold(28.0, *pair) for pair in pairwise(GCP[:12])]
+    usual, found = estimated(), estimated(*within)
+    for src, dst in ((GCP[0], "aws:us-east-1"), (GCP[1], "azure:westeurope")):
+        was, now = (one.link(src, dst).aggregate_gbps for one in (usual, found))
+        assert now.expected == pytest.approx(was.expected, rel=0.01)
+        assert now.high < 1.3 * was.high
+
+
+def test_links_of_few_regions_do_not_narrow_their_class_as_those_of_many_do() -> None:
+    exact, ours = np.zeros(40), LawSpread(0.2, 0.1)
+    (_, many), (_, few) = (class_law(exact, np.zeros(0), ours, regions) for regions in (40, 4))
+    assert many.below < 0.5 * ours.below
+    assert 0.8 * ours.below < few.below < ours.below
+    wide = np.linspace(-1.0, 0.3, 40)  # that a class is wider shows in any region
+    assert class_law(wide, np.zeros(0), ours, 4) == class_law(wide, np.zeros(0), ours, 40)
 
 
 def test_rates_are_bounded_by_the_high_bound_of_a_cap() -> None:
