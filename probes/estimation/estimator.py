@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -30,8 +31,14 @@ from probes.estimation.measurements import (
     saturated_links,
 )
 from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
-from probes.estimation.vm_types import vm_type_of, votes_of
+from probes.estimation.vm_types import plain_name, unknown_types, vm_type_of, votes_of
 from probes.samples import OWN, Metric, NameTable, Samples
+
+_OTHER = "{what}, which is not the VM type in use there, and do not count"
+_UNKNOWN = (
+    "{what}, which the catalogue does not have: they count where nothing else was measured, with "
+    "caps and price of the VM type in use; a [[vm_type]] in a catalogue file of your own names it"
+)
 
 
 class Dispute(NamedTuple):
@@ -169,7 +176,7 @@ class Estimator:
     def _samples(
         self, sites: Mapping[str, Site], current: CurrentSamples, address: AddressKind
     ) -> LinkSamples:
-        samples = LinkSamples(current, sites, is_mixed=self._is_mixed)
+        samples = LinkSamples(current, sites, self.catalogue, is_mixed=self._is_mixed)
         self._of_kind[address] = samples
         return samples
 
@@ -239,11 +246,29 @@ class Estimator:
         found += self._claimed_alone()
         return sorted(found, key=lambda one: one[:6])
 
+    def other_vm_types(self) -> list[str]:
+        """Say of which VM types throughput samples are that do not count, or not as of their VMs.
+
+        One sentence for each region and type, those of most samples first.
+        """
+        found = []
+        for region, of_region in self._votes.items():
+            used = plain_name(self.estimates.sites[region].vm_type)
+            counts: Counter[str] = Counter()
+            for of_source in of_region.values():
+                counts.update(of_source)
+            unknown = unknown_types(counts, self.catalogue)
+            for name, count in counts.items():
+                if name and plain_name(name) != used:
+                    what = f"{count:,} throughput samples at {region} were taken with {name}"
+                    found.append((-count, what, _UNKNOWN if name in unknown else _OTHER))
+        return [why.format(what=what) for _, what, why in sorted(found)]
+
     def _claimed_alone(self) -> list[Dispute]:
         """Return samples that do not count because one source alone says that they are private."""
         claimed = self._over_private.where(self._are_claims)
         sites = {name: baseline_site(name, self.catalogue) for name in self._regions}
-        samples, found = LinkSamples(claimed, sites, is_mixed=True), []
+        samples, found = LinkSamples(claimed, sites, self.catalogue, is_mixed=True), []
         for metric in samples.known_metrics():
             recent = samples.recent(metric)
             for link, src, dst in zip(recent.groups, *recent.ends, strict=True):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.model.catalogue import Catalogue
 from planner.model.estimate import Figures
 from planner.model.link import Site
 from planner.model.throughput import UNKNOWN_NOISE, law_of
@@ -16,6 +17,7 @@ from probes.estimation.agreement import (
     Agreement,
     SourceSamples,
     agreed,
+    figures_with,
     is_own,
     mark_of,
     reference_of,
@@ -23,9 +25,18 @@ from probes.estimation.agreement import (
 )
 from probes.estimation.current_samples import CurrentSamples, evaluated
 from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.estimation.vm_types import THROUGHPUT, taken_with
+from probes.estimation.vm_types import (
+    OTHER,
+    THROUGHPUT,
+    UNKNOWN,
+    UNSTATED,
+    fit_of_types,
+    unknown_types,
+    within_cards,
+)
 from probes.samples import ADDRESSES, METRICS, Metric, Rows
 
+_OF_LINKS = ("per_flow_mbps", "aggregate_mbps")
 ALL_LOST_PCT = 100.0
 MEMORY_S = 30 * 86400.0
 """Older samples of a link no longer count once there are newer ones."""
@@ -109,8 +120,10 @@ class LinkSamples:
     current : CurrentSamples
         The regions are the first of their names.
     sites : mapping
-        The regions, with the VM types assumed: a throughput sample that was taken with others does
-        not count.
+        The regions, with the VM types assumed: a throughput sample that was taken with another
+        that the catalogue knows does not count. One with VMs of a type that is not known counts
+        where a link has no others.
+    catalogue : Catalogue
     is_mixed : bool
         Whether several sources have reported anything.
 
@@ -126,14 +139,20 @@ class LinkSamples:
     """
 
     def __init__(
-        self, current: CurrentSamples, sites: Mapping[str, Site], *, is_mixed: bool
+        self,
+        current: CurrentSamples,
+        sites: Mapping[str, Site],
+        catalogue: Catalogue,
+        *,
+        is_mixed: bool,
     ) -> None:
-        self.samples, self.names = current.samples, list(sites)
+        self._fits = fit_of_types(current.samples, sites, catalogue)
+        self.samples = within_cards(current.samples, self._fits, sites, catalogue)
+        self.names, self._catalogue = list(sites), catalogue
         self.marks: list[Figures | None] = [None]
         self.agreements: dict[tuple[Metric, int, int], Agreement] = {}
         self._first_id, self._is_mixed = current.first_id, is_mixed
         self._sources = list(self.samples.names)
-        self._fits = taken_with(self.samples, sites)
         self._counted: dict[Metric, CountedSamples] = {}
 
     def known_metrics(self) -> list[Metric]:
@@ -162,7 +181,7 @@ class LinkSamples:
         places = recent.places[link]
         reference = reference_of(self.from_sources(places, np.zeros(len(places)))).source
         taken = self.samples.rows["source"][places] == self._sources.index(reference)
-        found: Ints = places[taken & self._fits[places]]
+        found: Ints = places[taken & (self._fits[places] > OTHER)]
         return found
 
     def counted(self, metric: Metric, rtts_ms: Floats | None = None) -> CountedSamples:
@@ -184,14 +203,30 @@ class LinkSamples:
         if metric == "loss_pct":
             # A filter for ICMP looks like total loss, which does not show the path's loss.
             found = found.where(found.rows["value"] < ALL_LOST_PCT)
+        elif metric in _OF_LINKS:
+            fits = self._fits[found.places]
+            best = np.maximum(found.groups.reduced(np.maximum, fits), UNKNOWN)
+            found = found.where(fits == found.groups.spread(best))
         elif metric in THROUGHPUT:
-            found = found.where(self._fits[found.places])
+            found = found.where(self._fits[found.places] >= UNSTATED)
         if metric == "aggregate_mbps":
             # Tests with fewer connections may not have saturated the pair.
             parts = Groups.of(found.groups.numbers(), found.rows["source"])
             most = parts.reduced(np.maximum, found.rows["connections"])
             found = found.where(found.rows["connections"] == parts.spread(most))
-        return self._judged(metric, found, rtts_ms) if self._is_mixed else found
+        if self._is_mixed:
+            found = self._judged(metric, found, rtts_ms)
+        return self._with_types(found) if metric in _OF_LINKS else found
+
+    def _with_types(self, found: CountedSamples) -> CountedSamples:
+        """Mark the links whose samples were taken with a VM type that is not known."""
+        first, marks = found.places[found.groups.first], found.marks.copy()
+        for link in np.flatnonzero(self._fits[first] == UNKNOWN).tolist():
+            sample = self.samples[int(first[link])]
+            types = unknown_types((sample.src_vm, sample.dst_vm), self._catalogue)
+            mark = figures_with(Figures(vm_type=" and ".join(types)), self.marks[marks[link]])
+            marks[link] = self._place_of(mark)
+        return found._replace(marks=marks)
 
     def _judged(self, metric: Metric, found: CountedSamples, rtts_ms: Floats) -> CountedSamples:
         """Return the samples that count where several sources have reported."""
@@ -253,7 +288,9 @@ class LinkSamples:
         ]
 
     def _mark(self, found: Agreement) -> int:
-        mark = mark_of(found)
+        return self._place_of(mark_of(found))
+
+    def _place_of(self, mark: Figures | None) -> int:
         if mark not in self.marks:
             self.marks.append(mark)
         return self.marks.index(mark)

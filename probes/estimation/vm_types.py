@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.link import Site
-from probes.estimation.groups import Bools
+from planner.model.units import MBPS_PER_GBPS
+from probes.estimation.groups import Ints
+from probes.importers.physics import card_gbps
 from probes.samples import METRICS, OWN, NameTable, Samples
 
 THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap_mbps"}
+
+RATES = [METRICS.index(name) for name in ("per_flow_mbps", "aggregate_mbps")]
 
 
 Votes: TypeAlias = Mapping[str, Mapping[str, Mapping[str, int]]]
@@ -34,16 +40,58 @@ def votes_of(samples: Samples) -> Votes:
     return votes
 
 
-def taken_with(samples: Samples, sites: Mapping[str, Site]) -> Bools:
-    """Mark the samples taken with the VM types of sites, the first of their names."""
+OTHER, UNKNOWN, UNSTATED, SAME = range(4)
+"""The VM types of a sample against those of its ends: another that the catalogue knows at one of
+them, one that it does not know, no statement, or the same at both."""
+
+
+def fit_of_types(samples: Samples, sites: Mapping[str, Site], catalogue: Catalogue) -> Ints:
+    """Compare samples' VM types with those of sites, which are the first of their names.
+
+    Returns
+    -------
+    array of int, length n
+        The worse of both ends, such as :data:`UNKNOWN`.
+    """
     plain = NameTable()
     sampled = plain.numbers(map(plain_name, samples.names))
     assumed = plain.numbers(["", *(site.vm_type.partition(":")[2] for site in sites.values())])
-    fits = np.ones(len(samples), np.bool_)
+    unknown = unknown_types(samples.names, catalogue)
+    unlisted = np.isin(sampled, plain.numbers(map(plain_name, unknown)))
+    fits = np.full(len(samples), SAME)
     for end in ("src", "dst"):
-        vm = sampled[samples.rows[f"{end}_vm"]]
-        fits &= (vm == 0) | (vm == assumed[samples.rows[end]])
+        given = samples.rows[f"{end}_vm"]
+        vm = sampled[given]
+        is_same = vm == assumed[samples.rows[end]]
+        of_end = np.select([vm == 0, is_same, unlisted[given]], [UNSTATED, SAME, UNKNOWN], OTHER)
+        fits = np.minimum(fits, of_end)
     return fits
+
+
+def unknown_types(names: Iterable[str], catalogue: Catalogue) -> list[str]:
+    """Return the names that are of no VM type of the catalogue."""
+    known = {plain_name(name) for name in catalogue.vm_types}
+    return sorted({name for name in names if name and plain_name(name) not in known})
+
+
+def within_cards(
+    samples: Samples, fits: Ints, sites: Mapping[str, Site], catalogue: Catalogue
+) -> Samples:
+    """Return samples whose rates are not above the cards of their ends' VM types.
+
+    What was measured with VMs of a type that is not known may be more than those of the type that
+    is assumed can carry.
+    """
+    types = (catalogue.vm_types.get(site.vm_type) for site in sites.values())
+    cards = np.array([inf, *(card_gbps(one) if one else inf for one in types)]) * MBPS_PER_GBPS
+    rows = samples.rows
+    most = np.minimum(cards[rows["src"]], cards[rows["dst"]])
+    above = np.isin(rows["metric"], RATES) & (fits < SAME) & (fits > OTHER) & (rows["value"] > most)
+    if not above.any():
+        return samples
+    rows = rows.copy()
+    rows["value"][above] = most[above]
+    return replace(samples, rows=rows)
 
 
 def vm_type_of(region: str, votes: Votes, catalogue: Catalogue) -> str | None:

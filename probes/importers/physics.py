@@ -52,7 +52,7 @@ class PhysicalGate:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         # Each miss searches the whole table of VM types.
-        self._card_gbps = lru_cache(MOST_KEPT)(self._card_of)
+        self._gbps_of_card = lru_cache(MOST_KEPT)(self._card_of)
         self._limits = lru_cache(MOST_KEPT)(self._limits_of)
 
     def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
@@ -117,7 +117,7 @@ class PhysicalGate:
             # Estimates take it for the cap of the region's VM type where it names none.
             provider, name = (src, dst)[_CAPS[metric]]
             used = [(provider, name or self._catalogue.default_vm_types.get(provider, ""))]
-        cards = ((self._card_gbps(*end), end[1]) for end in used)
+        cards = ((self._gbps_of_card(*end), end[1]) for end in used)
         card_gbps, name = min(cards, key=lambda card: card[0], default=(inf, ""))
         return 0.0, ABOVE_CARD * MBPS_PER_GBPS * card_gbps, name
 
@@ -126,7 +126,7 @@ class PhysicalGate:
         of_series: defaultdict[str, float] = defaultdict(float)
         for vm in self._catalogue.vm_types.values():
             series = _series(vm.id)
-            of_series[series] = max(of_series[series], _own_card_gbps(vm))
+            of_series[series] = max(of_series[series], card_gbps(vm))
         return of_series
 
     def _card_of(self, provider: str, name: str) -> float:
@@ -138,7 +138,7 @@ class PhysicalGate:
             return max(self._of_series_gbps.values(), default=inf)
         if vm.provider == "aws" and vm.burst_gbps is None and vm.vcpus <= BURSTING_VCPUS:
             return self._of_series_gbps[_series(vm.id)]
-        return _own_card_gbps(vm)
+        return card_gbps(vm)
 
 
 def _provider_of(region: str) -> str:
@@ -158,6 +158,7 @@ def _series(vm_type: str) -> str:
     return vm_type.partition(".")[0]
 
 
-def _own_card_gbps(vm: VmType) -> float:
+def card_gbps(vm: VmType) -> float:
+    """Return the most that a VM's network card carries, as far as its figures tell."""
     further = (vm.region_egress_gbps, vm.burst_gbps, vm.tier1_gbps)
     return max(vm.egress_gbps, vm.ingress_gbps, *(gbps or 0.0 for gbps in further))

@@ -22,7 +22,7 @@ from probes.estimation import Estimator
 from probes.estimation.current_samples import PRIVATE, newest_of_series
 from probes.estimation.groups import Groups
 from probes.estimation.link_samples import number_of, steady_values
-from probes.estimation.vm_types import taken_with, vm_type_of, votes_of
+from probes.estimation.vm_types import UNSTATED, fit_of_types, vm_type_of, votes_of
 from probes.samples import METRICS, Metric, NameTable, Samples
 from relayd.history.source import SampleHistory
 
@@ -212,7 +212,8 @@ class ReplayHistory:
         self._vm_types = {name: vm_type for name, vm_type in types.items() if vm_type}
         self.sites = {name: baseline_site(name, catalogue, self._vm_types) for name in self.regions}
         rows = self._samples.rows
-        is_test = (rows["metric"] == METRICS.index(metric)) & taken_with(self._samples, self.sites)
+        fits = fit_of_types(self._samples, self.sites, catalogue)
+        is_test = (rows["metric"] == METRICS.index(metric)) & (fits >= UNSTATED)
         tests = rows[is_test]
         self.most_connections = int(tests["connections"].max(initial=0))
         self._first_s = float(tests["measured_at_s"].min(initial=np.inf))

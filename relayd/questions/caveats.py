@@ -48,7 +48,11 @@ def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pai
     """
     now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
     outdated = (*_old_links(network, asked, now_s), *old_prices(catalogue, asked, now_s))
-    further = (*newer_sample_notes(network), *dispute_notes(network, answer, asked))
+    further = (
+        *newer_sample_notes(network),
+        *dispute_notes(network, answer, asked),
+        *unknown_type_notes(network, asked),
+    )
     if not outdated and not further:
         return answer
     return replace(answer, outdated=outdated, warnings=(*outdated, *answer.warnings, *further))
@@ -214,6 +218,23 @@ def dispute_notes(network: Network, answer: object, asked: Iterable[Pair]) -> tu
     for path in getattr(answer, "paths", ()):
         pairs.update(dict.fromkeys(pairwise(getattr(path, "regions", ()))))
     return tuple(figure.sentence for figure in disputed_figures(network, pairs))
+
+
+def unknown_type_notes(network: Network, pairs: Iterable[Pair]) -> tuple[str, ...]:
+    """Return a sentence for each VM type that links were measured with and no catalogue has."""
+    measured: dict[str, list[str]] = {}
+    for src, dst in pairs:
+        link = network.usual.get(src, {}).get(dst)
+        for estimate in (link.per_flow_mbps, link.aggregate_gbps) if link else ():
+            figures = estimate.origin.figures
+            if estimate.origin.kind == "measured" and figures and figures.vm_type:
+                measured.setdefault(figures.vm_type, []).append(f"{src} -> {dst}")
+    return tuple(
+        f"{_named(list(dict.fromkeys(links)), 'links')} was measured with {name}, which the "
+        "catalogue does not have: caps and prices are those of the VM types above. A [[vm_type]] "
+        "in a catalogue file of your own names it."
+        for name, links in measured.items()
+    )
 
 
 def disputed_figures(network: Network, pairs: Iterable[Pair]) -> list[DisputedFigure]:

@@ -102,6 +102,8 @@ def _saved(
     event: dict[str, object] = {"as_of": saved.as_of, "source": saved.source}
     if found.impossible:
         event["impossible"] = found.impossible
+    if other := estimator.other_vm_types():
+        event["vm_types"] = other[:MOST_NAMED]
     if found.left_out:
         event["left_out"] = found.left_out[:MOST_NAMED]
     # Before the snapshot: after a crash in between, the next attempt finds the same again.
@@ -125,6 +127,12 @@ def _note_unconfirmed(events: Events, shift: Dispute) -> None:
     told = {"metric": shift.metric, "address": shift.address, "sources": list(shift.sources)}
     if known is None or any(known.detail.get(name) != value for name, value in told.items()):
         events.add("unconfirmed", subject, {**told, "level": shift.value})
+
+
+def vm_type_notes(store: Store, snapshot_id: str) -> list[str]:
+    """Return what a snapshot's making said about samples of other VM types than those in use."""
+    event = Events(store.database).last("snapshot", snapshot_id)
+    return list(event.detail.get("vm_types", ())) if event else []
 
 
 class Estimation(NamedTuple):

@@ -95,7 +95,7 @@ def evidence_of(
         FigureEvidence(
             origin,
             [
-                _used(store, series, network, through, address)
+                _used(store, series, network, catalogue, through, address)
                 if number < MOST_LINKS_READ
                 else SeriesEvidence(series, Samples(), [], was_read=False)
                 for number, series in enumerate(origin.series[:MOST_LINKS_NAMED])
@@ -107,7 +107,12 @@ def evidence_of(
 
 
 def _used(
-    store: Store, series: UsedSeries, network: Network, through: int, address: AddressKind
+    store: Store,
+    series: UsedSeries,
+    network: Network,
+    catalogue: Catalogue,
+    through: int,
+    address: AddressKind,
 ) -> SeriesEvidence:
     """Leave out of a link's samples what the estimator leaves out, by its own functions."""
     samples = store.samples.read(
@@ -131,7 +136,7 @@ def _used(
         at = utc_text(current.since_s)[:16].replace("T", " ")
         leave_out(f"from before the level changed on {at} UTC", current.before)
     is_mixed = len(np.unique(current.samples.rows["source"])) > 1
-    of_link = LinkSamples(current, sites, is_mixed=is_mixed)
+    of_link = LinkSamples(current, sites, catalogue, is_mixed=is_mixed)
     recent = len(of_link.recent(series.metric).places)
     leave_out(
         "more than 30 days older than the newest, or beyond 64",

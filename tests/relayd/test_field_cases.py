@@ -14,7 +14,7 @@ import pytest
 
 import relayd as library
 from planner.model.errors import InputError
-from tests.relayd.conftest import Relayd
+from tests.relayd.conftest import Outcome, Relayd
 from tests.shared_data import shared
 
 ENDS = ("--src", "aws:us-east-1", "--dst", "gcp:us-east4")
@@ -33,6 +33,11 @@ def stored(db: Path) -> list[tuple[str, float, dict[str, Any]]]:
     asked = "select name, value, detail from samples join metrics on metric_id = metrics.id"
     with sqlite3.connect(db) as opened:
         return [(name, value, json.loads(detail)) for name, value, detail in opened.execute(asked)]
+
+
+def flat(told: Outcome) -> str:
+    """Return what a command printed, in one line."""
+    return " ".join(told.out.split())
 
 
 @pytest.mark.parametrize("case", ["07"], indirect=True)
@@ -65,6 +70,50 @@ def test_a_test_paced_by_fair_queueing_is_not_the_path(
     assert relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db, "--force").code == 0
     ((_, value, detail),) = stored(db)
     assert (value, detail["paced_at_mbps"]) == (1000.0, 1000.0)
+
+
+@pytest.mark.parametrize("case", ["05"], indirect=True)
+def test_samples_of_a_vm_type_that_no_catalogue_has_count_and_say_so(
+    relayd: Relayd, case: Path, db: Path
+) -> None:
+    told = relayd("import", "csv", case / "m.csv", "--db", db)
+    assert told.code == 0
+    assert "samples at aws:eu-west-1 were taken with t2.medium, which the catalogue" in flat(told)
+    asked = ("plan", "aws:eu-west-1", "aws:us-west-1", "--db", db, "--vms", 1, "-n", 1)
+    plan = json.loads(relayd(*asked, "--volume", "10GB", "--json").out)
+    assert plan["direct"]["throughput_gbps"] == pytest.approx(0.09, rel=0.06)  # but for slow start
+    assert any("measured with t2.medium" in warning for warning in plan["warnings"])
+    assert "taken with t2.medium" in flat(relayd("samples", "list", "--disputed", "--db", db))
+    assert "taken with t2.medium" in flat(relayd("doctor", "--db", db))
+
+
+HEADER = "src,dst,aggregate_gbps,connections,duration_s,measured_at,src_vm,dst_vm\n"
+FROM, TO = "aws:eu-west-1", "aws:us-west-1"
+
+
+@pytest.mark.parametrize("vm", ["", "t2.medium"])
+def test_tests_of_no_known_vm_type_are_at_most_its_card_and_give_way_to_others(
+    relayd: Relayd, tmp_path: Path, db: Path, vm: str
+) -> None:
+    def direct_gbps() -> float:
+        plan = json.loads(relayd("plan", FROM, TO, "--db", db, "--vms", 1, "--json").out)
+        return float(plan["direct"]["throughput_gbps"])
+
+    def add(gbps: float, vm: str, day: int) -> str:
+        table = tmp_path / f"{day}.csv"
+        row = f"{FROM},{TO},{gbps},64,30,2026-11-{day}T00:00Z,{vm},{vm}\n"
+        table.write_text(HEADER + row)
+        return flat(relayd("import", "csv", table, "--db", db))
+
+    add(95.0, vm, 20)
+    assert direct_gbps() <= 10.0  # the network card of the default, m5.8xlarge
+    assert "quarantine" not in add(4.5, "m5.8xlarge", 21)
+    for day in range(22, 28):
+        add(9.0, vm, day)
+    assert direct_gbps() == pytest.approx(4.5, rel=0.08)
+    assert "taken with c5n.large, which is not the VM type in use there" in add(
+        3.0, "c5n.large", 19
+    )
 
 
 LONG = pd.DataFrame(

@@ -19,10 +19,10 @@ from probes.importers.physics import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import pick, respond, snapshot_as_json
-from relayd.cli.text import Progress
+from relayd.cli.text import Progress, filled
 from relayd.history.data_set import DataSetHistory  # few imports are of such
 from relayd.settings import load_settings
-from relayd.snapshots.building import make_snapshot
+from relayd.snapshots.building import make_snapshot, vm_type_notes
 from relayd.store import Store, open_store
 from relayd.store.samples.data_set import files_of
 from relayd.store.samples.ingest import Batch, ImportReport, content_digest, ingest
@@ -53,12 +53,17 @@ def run(options: argparse.Namespace) -> int:
             if not options.json:
                 _print_report(file, report)
         snapshot = make_snapshot(store, catalogue)
+        notes = vm_type_notes(store, snapshot.id) if snapshot else []
     if snapshot or options.json:
         document = {
             "db": str(location),
             "files": [_as_json(file, report) for file, report in reports],
             "snapshot": snapshot_as_json(snapshot),
+            "notes": notes,
         }
+        if not options.json:
+            for note in notes:
+                print(filled(f"Note: {note}.", "  "))
         said = snapshot and f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {location}"
         respond(options, document, said or "")
     unusable = [

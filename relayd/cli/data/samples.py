@@ -100,6 +100,9 @@ def disputed(options: argparse.Namespace) -> int:
     catalogue = catalogue_of(options, load_settings())
     with store_of(options, "read") as store:
         estimation = estimated(store, catalogue, through=store.samples.last_id())
+    if not options.json:
+        for note in estimation.estimator.other_vm_types():
+            print(text.filled(f"{note}.", "  "))
     rows = [
         {
             "link": text.link(one.src, one.dst, one.address, " > "),

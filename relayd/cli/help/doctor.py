@@ -7,17 +7,19 @@ import platform
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.cli import text
-from relayd.cli.options import wan_of
+from relayd.cli.options import store_of, wan_of
 from relayd.cli.output import respond
 from relayd.extras import is_installed
 from relayd.questions.caveats import OLD_PRICE_S, price_age_s
 from relayd.settings import load_settings
+from relayd.snapshots.building import vm_type_notes
 from relayd.sources.wan import Wan
 from relayd.store import Location, default_path, parse_location
 from relayd.version import __version__
@@ -102,6 +104,9 @@ def _knowledge(options: argparse.Namespace) -> Iterator[Check]:
     measured = snapshot.source != "baseline"
     remedy = "" if measured else "Nothing was measured: `relayd probe` or `relayd import`."
     yield Check("knowledge", "ok" if measured else "note", f"{where}: {rests}", remedy)
+    with suppress(RelaydError), store_of(options, "read") as store:
+        for note in vm_type_notes(store, snapshot.id):
+            yield Check("samples", "note", note)
     yield from _ages(wan)
     yield from _disk(parse_location(options.db) if options.db else settings.db)
     yield from _fleet(settings.fleet)
