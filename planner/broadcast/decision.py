@@ -116,10 +116,11 @@ class BroadcastDecision:
 
     def _values(self, candidate: BroadcastCandidate) -> Floats:
         """Return a candidate's value in each draw."""
-        times_s = self._drawn.times_s(candidate.links_gbit, candidate.vms) + candidate.ramp_s
-        vms_usd = self.problem.vm_usd(candidate.vms, times_s).tolist()
+        busy_s = self._drawn.times_s(candidate.links_gbit, candidate.vms) + candidate.ramp_s
+        vms_usd = self.problem.vm_usd(candidate.vms, busy_s).tolist()
         costs = [Cost.of(candidate.cost.egress, usd) for usd in vms_usd]
-        values = map(value_of, [self.request] * len(costs), costs, times_s.tolist())
+        times_s = (busy_s + candidate.vm_start_s).tolist()
+        values = map(value_of, [self.request] * len(costs), costs, times_s)
         return np.array(list(values))
 
     def _quickest(self) -> Iterator[BroadcastCandidate]:
@@ -158,7 +159,7 @@ class BroadcastDecision:
         fastest = self.search.least_duration() if self.request.relays != "none" else optimum
         if self._late(fastest):
             limit = self.problem.fullest_row(fastest.links_gbit, fastest.vms)
-            raise too_late(self.search.most_s, fastest.duration_s, *limit)
+            raise too_late(self.search.most_s, fastest.duration_s, fastest.vm_start_s, *limit)
 
     def relays(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
         """Return the regions that only forward."""

@@ -104,7 +104,7 @@ class BroadcastPlan(Recommendation):
         At which every destination receives; low and high where links are as slow or as fast as
         their bounds, errors taken independent.
     duration_s : float
-        Until the last destination has everything, getting up to speed included.
+        Until the last destination has everything, VM start and getting up to speed included.
     bound_s : float
         No plan on these VMs ends sooner, proven.
     bound_usd : float
@@ -124,6 +124,8 @@ class BroadcastPlan(Recommendation):
         90 % of draws of what is not known.
     probability : float | None
         That it is better by the margin.
+    vm_start_s : float
+        Part of the duration, until the VMs have started.
     """
 
     request: dict[str, Any]
@@ -156,6 +158,7 @@ class BroadcastPlan(Recommendation):
     advice: tuple[Advice, ...] = ()
     confidence: str = ""
     frontier: tuple[BroadcastPoint, ...] = ()
+    vm_start_s: float = 0.0
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

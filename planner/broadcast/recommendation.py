@@ -43,7 +43,7 @@ from planner.shared_vms.explanation import BINDING, OpenedConnections, ramps, vm
 from planner.shared_vms.vm_count import with_decided_vms
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 from planner.transfer.plan import MeasureFirst
-from planner.transfer.wording import not_worth
+from planner.transfer.wording import not_worth, plain_copy
 
 SITES_SHOWN = 2
 
@@ -70,7 +70,7 @@ def recommend_broadcast(
     problem, chosen, search = decision.problem, decision.chosen, decision.search
     gain = decision.over_direct
     answer = _BroadcastAnswer(decision, network, prices)
-    low_s, high_s = problem.range_s(chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.ramp_s)
+    low_s, high_s = problem.range_s(chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.lead_s)
     rate = problem.volume_gbit / chosen.transfer_s
     plan = BroadcastPlan(
         plan_id="",
@@ -79,8 +79,8 @@ def recommend_broadcast(
         verdict=answer.verdict(),
         reason=answer.reason(),
         throughput_gbps=rate,
-        throughput_gbps_low=problem.volume_gbit / (high_s - chosen.ramp_s),
-        throughput_gbps_high=problem.volume_gbit / (low_s - chosen.ramp_s),
+        throughput_gbps_low=problem.volume_gbit / (high_s - chosen.lead_s),
+        throughput_gbps_high=problem.volume_gbit / (low_s - chosen.lead_s),
         duration_s=chosen.duration_s,
         duration_s_low=low_s,
         duration_s_high=high_s,
@@ -91,7 +91,7 @@ def recommend_broadcast(
         cost_usd=chosen.cost,
         trees=answer.trees(),
         destinations=tuple(
-            Delivery(problem.regions[site], chosen.transfer_s + ramp_s)
+            Delivery(problem.regions[site], chosen.transfer_s + chosen.vm_start_s + ramp_s)
             for site, ramp_s in chosen.ramps_s.items()
         ),
         vms=answer.vms(chosen),
@@ -106,9 +106,10 @@ def recommend_broadcast(
         measure_first=answer.measure_first(),
         bottlenecks=answer.bottlenecks(),
         advice=answer.advice(),
-        warnings=notes + answer.warnings(),
+        warnings=(*notes, *filter(None, [answer.plain_copies()]), *answer.warnings()),
         confidence=answer.confidence(),
         frontier=answer.frontier() if request.frontier else (),
+        vm_start_s=chosen.vm_start_s,
     )
     return identified(plan)
 
@@ -143,6 +144,12 @@ class _BroadcastAnswer:
             self.chosen.vms,
             self.request.connections,
         )
+
+    def plain_copies(self) -> str:
+        """Say that plain copies do, where VMs take longer to start; empty elsewhere."""
+        links, request = self.network.links.get(self.request.src, {}), self.request
+        pairs = [(links.get(dst), request.volume_gb) for dst in request.destinations]
+        return plain_copy(pairs, self.chosen.vm_start_s)
 
     def verdict(self) -> BroadcastVerdict:
         if not self.decision.forwarding(self.chosen):

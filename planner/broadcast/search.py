@@ -75,8 +75,8 @@ class BroadcastCandidate:
     shares : array
         Of the volume; their sum is 1.
     links_gbit : array, shape (n, n)
-    transfer_s : float
-        Until the last destination has everything, without getting up to speed.
+    transfer_s, vm_start_s : float
+        For moving everything, up to speed; and until VMs have started.
     ramps_s : dict
         By destination, the time that getting up to speed adds: 8.5 round trips for each link of its
         longest path.
@@ -90,6 +90,7 @@ class BroadcastCandidate:
     shares: Floats
     links_gbit: Floats
     transfer_s: float
+    vm_start_s: float
     ramps_s: dict[int, float]
     vms: Floats
     cost: Cost
@@ -101,9 +102,14 @@ class BroadcastCandidate:
         return max(self.ramps_s.values())
 
     @property
+    def lead_s(self) -> float:
+        """Until VMs have started and the longest path is up to speed."""
+        return self.vm_start_s + self.ramp_s
+
+    @property
     def duration_s(self) -> float:
         """Until the last destination has everything."""
-        return self.transfer_s + self.ramp_s
+        return self.transfer_s + self.lead_s
 
 
 def candidate_of(
@@ -115,11 +121,11 @@ def candidate_of(
     time_s = problem.resources.time_with_s(links, np.maximum(vms, 1.0))
     ramps = [problem.ramps_s(arcs) for arcs in packing.trees]
     longest = {t: max(of[t] for of in ramps) for t in problem.terminals}
-    duration_s = time_s + max(longest.values())
-    cost = problem.cost(links, vms, duration_s)
-    value = value_of(request, cost, duration_s)
+    busy_s, start_s = time_s + max(longest.values()), problem.start_s(vms)
+    cost = problem.cost(links, vms, busy_s)
+    value = value_of(request, cost, start_s + busy_s)
     return BroadcastCandidate(
-        packing.trees, packing.shares, links, time_s, longest, vms, cost, value
+        packing.trees, packing.shares, links, time_s, start_s, longest, vms, cost, value
     )
 
 
@@ -162,6 +168,7 @@ class Search:
         self.ends_transfer_s = float((self.least_busy_s / problem.resources.vms)[self.ends].max())
         nearest_ms = closure(problem.rtt_ms).distance[problem.root, list(problem.terminals)]
         self.least_ramp_s = ramp_up_s(float(nearest_ms.max()))
+        self.least_lead_s = float(problem.vm_start_s[self.ends].max()) + self.least_ramp_s
         self.found: list[BroadcastCandidate] = []
         self.least_transfer_s = self.ends_transfer_s
         self._fastest: Packing | None = None
@@ -179,7 +186,7 @@ class Search:
     @property
     def bound_s(self) -> float:
         """No plan ends sooner."""
-        return max(self._least_s, self.least_transfer_s + self.least_ramp_s)
+        return max(self._least_s, self.least_transfer_s + self.least_lead_s)
 
     @property
     def bound_usd(self) -> float:
@@ -305,12 +312,12 @@ class Search:
     # ---- least cost and value ----------------------------------------------------------------
 
     def _paid_s(self, transfer_s: float) -> float:
-        return transfer_s + self.least_ramp_s + self.request.vm_start_s
+        return transfer_s + self.least_ramp_s + float(self.problem.vm_start_s.min())
 
     def _beside_usd(self, transfer_s: float) -> float:
         """Return the cost of the time itself."""
         hour_usd = self.request.hour_usd if self.request.hour_usd < inf else 0.0
-        return hour_usd * (transfer_s + self.least_ramp_s) / S_PER_H
+        return hour_usd * (transfer_s + self.least_lead_s) / S_PER_H
 
     def cheapest_tree(self, transfer_s: float) -> tuple[Arcs, float]:
         """Return the tree of least fees and VM cost, and a bound on all plans of that duration."""
@@ -369,7 +376,7 @@ class Search:
 
     def _search_value(self) -> float:
         """Note candidates of little value; return a bound on that of any plan."""
-        most_s = self.most_s - self.least_ramp_s
+        most_s = self.most_s - self.least_lead_s
         arcs, bound = self.cheapest_tree(self.least_transfer_s)
         slow = self.of_tree(arcs)
         self.note(slow)

@@ -39,6 +39,8 @@ class Ranked:
         What holds it: ``egress`` or ``ingress`` of its VM, ``connections``, or a link.
     source : Kind
         The least certain that it rests on.
+    vm_start_s : float
+        Part of the duration, until the VMs have started.
     """
 
     rank: int
@@ -57,6 +59,7 @@ class Ranked:
     rank_low: int | None
     rank_high: int | None
     probability: float | None
+    vm_start_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

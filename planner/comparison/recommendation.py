@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -74,6 +75,10 @@ class _Star:
             self.gbit[pair] = request.volume_gb * BITS_PER_BYTE
         self.egress_usd = fees.usd(self.gbit) if self.links else 0.0
         self.vm_usd_per_h = sum(map(prices.vm_usd_per_h, self.regions))
+        starts_s = [request.starts_s(network.sites[at]) for at in self.regions]
+        self.vm_start_s = max(starts_s)
+        vms_usd_per_h = map(prices.vm_usd_per_h, self.regions)
+        self.started_usd = sum(map(mul, vms_usd_per_h, starts_s)) / S_PER_H
 
     @property
     def carries(self) -> bool:
@@ -83,8 +88,8 @@ class _Star:
 
     def cost(self, duration_s: float) -> Cost:
         """Return the cost of a duration: fees, and a VM in each region."""
-        hours = (duration_s + self.request.vm_start_s) / S_PER_H
-        return Cost.of(self.egress_usd, self.vm_usd_per_h * hours)
+        hours = (duration_s - self.vm_start_s) / S_PER_H
+        return Cost.of(self.egress_usd, self.started_usd + self.vm_usd_per_h * hours)
 
     def worth(self, duration_s: float) -> float:
         """Return cost plus time in USD; the duration itself where time alone counts."""
@@ -120,8 +125,8 @@ def evaluated(
     time_s = expected.time_s(gbit)
     fast_s, slow_s = expected.bounds_s(gbit, vms, low, high)
     rtts_ms, drawn_rtts_ms = star.rtts_ms()
-    ramp_s = ramp_up_s(float(rtts_ms.max()))
-    duration_s, slowest_s = time_s + ramp_s, max(slow_s, time_s) + ramp_s
+    lead_s = star.vm_start_s + ramp_up_s(float(rtts_ms.max()))
+    duration_s, slowest_s = time_s + lead_s, max(slow_s, time_s) + lead_s
     value, drawn = star.worth(duration_s), None
     if request.objective == "stability":
         value = slowest_s / duration_s
@@ -129,14 +134,14 @@ def evaluated(
         value, drawn = float(rtts_ms.mean()), drawn_rtts_ms.mean(axis=1)
     else:
         times = DrawnTimes(network, regions, expected, low, high, request.connections)
-        drawn = np.array([star.worth(s + ramp_s) for s in times.times_s(gbit, vms).tolist()])
+        drawn = np.array([star.worth(s + lead_s) for s in times.times_s(gbit, vms).tolist()])
     moved_gb, cost = request.volume_gb * len(star.links), star.cost(duration_s)
     ranked = Ranked(
         0,
         region,
         network.sites[region].vm_type,
         duration_s,
-        min(fast_s, time_s) + ramp_s,
+        min(fast_s, time_s) + lead_s,
         slowest_s,
         moved_gb * BITS_PER_BYTE / time_s,
         cost,
@@ -148,6 +153,7 @@ def evaluated(
         None,
         None,
         None,
+        star.vm_start_s,
     )
     return EvaluatedCandidate(ranked, value, drawn)
 

@@ -27,6 +27,7 @@ from planner.fields.specified import (
     Limit,
     Several,
     Specified,
+    Switch,
     Whole,
     WholeLimit,
     field,
@@ -34,6 +35,7 @@ from planner.fields.specified import (
 )
 from planner.model.errors import InputError
 from planner.model.estimate import WantedAddresses
+from planner.model.link import Site
 from planner.solvers.joint import Risk
 
 DEFAULT_CONNECTIONS = 64
@@ -144,7 +146,7 @@ vms_limit_field = partial(
 stated_vms_field = partial(vms_field, "VMs in each region, as far as vCPU quotas allow.", default=1)
 vm_start_field = partial(
     field,
-    "Time that each VM is paid for before anything is sent.",
+    "Time that a VM takes to start: it is paid for, and the first byte waits for it.",
     default=DEFAULT_VM_START_S,
     example="60s",
     group=PRICES,
@@ -232,6 +234,21 @@ class VmRequest(PricedRequest):
     _: KW_ONLY
     connections: Connections = connections_field()
     vm_start_s: VmStart = vm_start_field()
+    vms_running: Switch = field(
+        "All VMs run already, so that none has to start. Those of a fleet always do.",
+        default=False,
+        group=PRICES,
+        label="VMs run already",
+    )
+
+    @property
+    def start_s(self) -> float:
+        """Time that VMs take to start: 0 where they run already."""
+        return 0.0 if self.vms_running else self.vm_start_s
+
+    def starts_s(self, *sites: Site) -> float:
+        """Return the time until VMs run at all of some sites: 0 if they are all of a fleet."""
+        return 0.0 if all(site.vms for site in sites) else self.start_s
 
     @property
     def hour_usd(self) -> float:

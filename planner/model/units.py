@@ -154,6 +154,14 @@ def too_short_texts(deadline_s: float, needed_s: float) -> tuple[str, str]:
     return texts if texts[0] != texts[1] else (f"{deadline_s:g} s", f"{needed_s:g} s")
 
 
+def start_texts(vm_start_s: float) -> tuple[str, str]:
+    """Return how long VMs take to start, and the remedy, to end sentences; empty if they run."""
+    if not vm_start_s:
+        return "", ""
+    starting = f", {duration_text(vm_start_s)} of it until VMs have started"
+    return starting, ", or start the VMs before and say so (`vms_running`)"
+
+
 def volume_text(volume_gb: float) -> str:
     """Return a volume in a fitting unit."""
     for unit, size in (("PB", 1e6), ("TB", 1e3), ("GB", 1.0), ("MB", 1e-3)):

@@ -23,7 +23,7 @@ class ReduceOption:
     promised_s : float
         When the shuffle ends by the option's own assumption.
     duration_s : float
-        When it ends under all measured limits of VMs, getting up to speed included.
+        When it ends under all measured limits of VMs, VM start and ramp-up included.
     moved_gb : float
         Volume between regions.
     """
@@ -52,6 +52,8 @@ class ReducePlacement(Recommendation):
         By region, how many TCP connections a VM there needs.
     options : tuple of ReduceOption
         Side by side: both assumptions, and the usual choices without a plan.
+    vm_start_s : float
+        Part of the duration, until the VMs have started.
     """
 
     request: dict[str, Any]
@@ -70,6 +72,7 @@ class ReducePlacement(Recommendation):
     connections: dict[str, int] = field(default_factory=dict)
     bottlenecks: tuple[Bottleneck, ...] = ()
     one_more_vm: tuple[OneMoreVm, ...] = ()
+    vm_start_s: float = 0.0
 
     def __repr__(self) -> str:
         """Describe the placement in one line."""
@@ -120,15 +123,17 @@ class TaskPlacement(Recommendation):
     assignment : dict
         Task to VM.
     duration_s : float
-        Until all volumes are exchanged, getting up to speed included.
+        Until all volumes are exchanged, VM start and getting up to speed included.
     bound_s : float
-        No assignment is quicker, getting up to speed apart; proven.
+        No assignment is quicker, VM start and getting up to speed apart; proven.
     proven : bool
         Whether none is quicker than this one.
     greedy_s : float | None
         Time by the greedy rule alone; None where it finds no place for a task.
     moved_gb, local_gb : float
         Volume between VMs, and volume that stays inside one.
+    vm_start_s : float
+        Part of the duration, until the VMs have started.
     """
 
     request: dict[str, Any]
@@ -142,6 +147,7 @@ class TaskPlacement(Recommendation):
     local_gb: float
     cost_usd: Cost
     vms: tuple[MachineLoad, ...]
+    vm_start_s: float = 0.0
 
     def __repr__(self) -> str:
         """Describe the placement in one line."""

@@ -27,7 +27,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
-from planner.model.units import BITS_PER_BYTE, duration_text, too_short_texts
+from planner.model.units import BITS_PER_BYTE, duration_text, start_texts, too_short_texts
 from planner.model.vm_limits import connections_by_region, vms_by_region
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
@@ -102,6 +102,7 @@ class _Reduce:
                 connections=request.connections,
                 relays="none",
                 vm_start_s=request.vm_start_s,
+                vms_running=request.vms_running,
             ),
             network,
             prices,
@@ -113,7 +114,7 @@ class _Reduce:
         self.even, self.single = self.may / self.may.sum(), np.eye(len(self.regions))
         self.fees = self._fees_at(self.even)
         # The time that the deadline leaves for sending.
-        self.most_s = (request.deadline_s or inf) - self._ramp_s(self.may.astype(float))
+        self.most_s = (request.deadline_s or inf) - self._lead_s(self.may.astype(float))
 
     # ---- figures of fractions --------------------------------------------------------------
 
@@ -134,6 +135,13 @@ class _Reduce:
         used = self._transfers(fractions) > 0
         return ramp_up_s(float((self.problem.rtt_ms * used).max(initial=0.0)))
 
+    def _start_s(self, fractions: Floats) -> float:
+        sends = self._transfers(fractions).any()
+        return self.problem.start_s(self._vms(fractions)) if sends else 0.0
+
+    def _lead_s(self, fractions: Floats) -> float:
+        return self._start_s(fractions) + self._ramp_s(fractions)
+
     def _links_s(self, resources: SiteResources) -> Floats:
         """Return the time that all of a region takes to another on each pair's own link."""
         times = self.volumes[:, None] * resources.s_per_gbit / resources.pair_vms
@@ -142,23 +150,23 @@ class _Reduce:
 
     def _option(self, name: str, fractions: Floats, links: Links = "hose") -> ReduceOption:
         transfers, ramp_s = self._transfers(fractions), self._ramp_s(fractions)
-        time_s = self.resources.time_s(transfers)
+        time_s, start_s = self.resources.time_s(transfers), self._start_s(fractions)
         promised_s = time_s
         if links == "heterogeneous":
             promised_s = float((self._links_s(self.resources) * fractions).max(initial=0.0))
         named = zip(self.regions, fractions.tolist(), strict=True)
-        vms = self._takes_part(fractions) * self.resources.vms
         return ReduceOption(
             name,
             {region: fraction for region, fraction in named if fraction > 0},
-            promised_s + ramp_s,
-            time_s + ramp_s,
+            start_s + promised_s + ramp_s,
+            start_s + time_s + ramp_s,
             float(transfers.sum()) / BITS_PER_BYTE,
-            self.problem.cost(transfers, vms, time_s + ramp_s),
+            self.problem.cost(transfers, self._vms(fractions), time_s + ramp_s),
         )
 
-    def _takes_part(self, fractions: Floats) -> np.ndarray:
-        return np.asarray((self.volumes > 0) | (fractions > 0))
+    def _vms(self, fractions: Floats) -> Floats:
+        """Return the VMs of the regions that take part."""
+        return np.asarray(((self.volumes > 0) | (fractions > 0)) * self.resources.vms)
 
     # ---- the linear program ----------------------------------------------------------------
 
@@ -259,11 +267,13 @@ class _Reduce:
         if fast is None:
             return None
         if fast.time_s > most_s * (1 + ROOM):
-            needed_s = fast.time_s + self._ramp_s(self.may.astype(float))
+            everywhere = self.may.astype(float)
+            needed_s = fast.time_s + self._lead_s(everywhere)
             deadline, needed = too_short_texts(request.deadline_s or inf, needed_s)
+            starting, running = start_texts(self._start_s(everywhere))
             raise InfeasibleError(
-                f"the deadline of {deadline} is below the {needed} that these VMs need",
-                f"Allow at least {np.ceil(needed_s):.0f} s, or raise `vms`.",
+                f"the deadline of {deadline} is below the {needed} that these VMs need{starting}",
+                f"Allow at least {np.ceil(needed_s):.0f} s, or raise `vms`{running}.",
             )
         if request.objective == "cost":
             limit = None if most_s == inf else max(most_s, fast.time_s)
@@ -291,19 +301,19 @@ class _Reduce:
             notes += (f"under {other} links, nothing meets the limits",)
         options += self._without_a_plan()
         made = options[0]
-        transfers, ramp_s = self._transfers(chosen.fractions), self._ramp_s(chosen.fractions)
-        part = self._takes_part(chosen.fractions)
+        transfers, lead_s = self._transfers(chosen.fractions), self._lead_s(chosen.fractions)
+        used = self._vms(chosen.fractions)
         worth_s = self._worth_s(chosen, transfers)
         bottlenecks = fullest_rows(
             self.resources, self.regions, worth_s, self.resources.time_s(transfers)
         )
-        vms = vms_by_region(self.regions, part * self.resources.vms)
+        vms = vms_by_region(self.regions, used)
         more = self._one_more_vm(made, worth_s)
         needed = connections_by_region(
             self.resources,
             self.regions,
             transfers / max(self.resources.time_s(transfers), NOTHING),
-            part * self.resources.vms,
+            used,
             request.connections,
         )
         plan = ReducePlacement(
@@ -315,8 +325,8 @@ class _Reduce:
             fractions=made.fractions,
             promised_s=made.promised_s,
             duration_s=made.duration_s,
-            duration_s_low=min(made.duration_s, self.problem.high.time_s(transfers) + ramp_s),
-            duration_s_high=max(made.duration_s, self.problem.low.time_s(transfers) + ramp_s),
+            duration_s_low=min(made.duration_s, self.problem.high.time_s(transfers) + lead_s),
+            duration_s_high=max(made.duration_s, self.problem.low.time_s(transfers) + lead_s),
             moved_gb=made.moved_gb,
             shuffle_gb=float(self.volumes.sum()) / BITS_PER_BYTE,
             cost_usd=made.cost_usd,
@@ -327,6 +337,7 @@ class _Reduce:
             connections=needed,
             warnings=notes
             + vm_warnings(request, self.network, vms, self.regions, needed, more=more),
+            vm_start_s=self._start_s(chosen.fractions),
         )
         return identified(plan)
 
@@ -380,7 +391,7 @@ class _Reduce:
             solved = self._solve("hose", least="time", most_usd=request.budget_usd, resources=more)
             assert solved
             time_s = more.time_s(self._transfers(solved.fractions))
-            duration_s = time_s + self._ramp_s(solved.fractions)
+            duration_s = time_s + self._lead_s(solved.fractions)
             return duration_s, made.duration_s - duration_s
 
         least_s = BINDING * made.duration_s

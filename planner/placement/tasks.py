@@ -210,7 +210,10 @@ class _Tasks:
         links = problem.links_gbit(where)
         ramp_s = ramp_up_s(float((self.rtt_ms * (links > 0)).max(initial=0.0)))
         used = np.isin(np.arange(len(problem.slots)), where)
-        hours = (time_s + ramp_s + request.vm_start_s) / S_PER_H
+        sites = self.network.sites
+        starts_s = np.array([request.starts_s(sites[at.region]) for at in request.machines])
+        start_s = float(starts_s[used].max(initial=0.0)) if links.any() else 0.0
+        hours = (time_s + ramp_s + starts_s) / S_PER_H
         proven = bool(time_s <= bound_s * (1 + 1e-5) + ROUNDING)
         names = [machine.id for machine in request.machines]
         moved = float(links.sum()) / BITS_PER_BYTE
@@ -222,15 +225,16 @@ class _Tasks:
             assignment={
                 task: names[place] for task, place in zip(self.names, where.tolist(), strict=True)
             },
-            duration_s=time_s + ramp_s,
+            duration_s=start_s + time_s + ramp_s,
             bound_s=min(bound_s, time_s),
             proven=proven,
             greedy_s=greedy_s,
             moved_gb=moved,
             local_gb=sum(request.traffic_gb.values()) - moved,
-            cost_usd=Cost.of(self.fees.usd(links), float(used @ self.vm_usd_per_h) * hours),
+            cost_usd=Cost.of(self.fees.usd(links), float(used @ (self.vm_usd_per_h * hours))),
             vms=self._loads(where, links),
             warnings=notes,
+            vm_start_s=start_s,
         )
         return identified(plan)
 

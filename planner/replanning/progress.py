@@ -187,6 +187,11 @@ class InProgress:
     planned_gbps: float
 
     @property
+    def since_asked_s(self) -> float:
+        """Time since its VMs began to start, from which deadlines count."""
+        return float(self.plan.get("vm_start_s", 0.0)) + self.elapsed_s
+
+    @property
     def observed_gbps(self) -> float | None:
         """The mean rate so far."""
         return 8 * self.moved_gb / self.elapsed_s if self.elapsed_s > 0 else None

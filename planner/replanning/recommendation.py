@@ -146,7 +146,8 @@ class _Replanner:
         more = {r: new.vms.get(r, 0) - old.vms.get(r, 0) for r in [*old.vms, *new.vms]}
         start = {region: n for region, n in more.items() if n > 0}
         stop = {region: -n for region, n in more.items() if n < 0}
-        wait_s, keep_s = self.request.vm_start_s if start else 0.0, self.keep.times_s[1]
+        wait_s = self.request.starts_s(*(self.network.sites[region] for region in start))
+        keep_s = self.keep.times_s[1]
         moved = wait_s / keep_s if keep_s > 0 else 1.0
         if moved >= 1:
             return None
@@ -169,6 +170,7 @@ class _Replanner:
             asked,
             vms_in={region: max(1, n) for region, n in running.items()},
             avoid=[region for region in self.network.sites if region not in running],
+            vms_running=True,
         )
         known = {"any", "one", "none", *running}
         if isinstance(on_running, TransferRequest) and on_running.relays not in known:
@@ -202,13 +204,13 @@ class _Replanner:
         """Return the request with the rest of its deadline and budget."""
         request, progress = self.request, self.progress
         if request.deadline_s is not None:
-            left_s = request.deadline_s - progress.elapsed_s
+            left_s = request.deadline_s - progress.since_asked_s
             if left_s <= 0:
                 self.warnings.append("the deadline has passed; the rest is planned for least time")
                 return without_limits(request)
             request = replace(request, deadline_s=left_s)
         if isinstance(request, TransferRequest) and request.budget_usd is not None:
-            hours = (progress.elapsed_s + request.vm_start_s) / S_PER_H
+            hours = progress.since_asked_s / S_PER_H
             spent_usd = progress.started.egress_usd(self.prices) - self.keep.costs[1].egress
             spent_usd += self.old.vm_usd_per_h(self.prices) * hours
             left_usd: float | None = request.budget_usd - spent_usd
@@ -280,7 +282,7 @@ class _Replanner:
         self, change: Projection, gain: Bounded, saving_s: Bounded, saving_usd: Bounded
     ) -> bool:
         if self.request.deadline_s is not None:
-            left_s = self.request.deadline_s - self.progress.elapsed_s
+            left_s = self.request.deadline_s - self.progress.since_asked_s
             kept, changed = self.keep.times_s, change.times_s
             # It must be certain that the old plan is late, or that the new one is not.
             if kept[0] > left_s >= changed[1] or kept[1] > left_s >= changed[2]:

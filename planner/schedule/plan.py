@@ -251,6 +251,8 @@ class SchedulePlan(Recommendation):
         In the order asked. What they cost a month is not part of `cost_usd`.
     storage_usd : float
         For volumes stored at relays from `now_s` on; part of the total of `cost_usd`.
+    vm_start_s : float
+        Time that VMs take to start, of which none sends.
     """
 
     request: dict[str, Any]
@@ -272,6 +274,7 @@ class SchedulePlan(Recommendation):
     connections: dict[str, int] = field(default_factory=dict)
     tariffs: tuple[TariffUse, ...] = ()
     storage_usd: float = 0.0
+    vm_start_s: float = 0.0
 
     def transfer(self, transfer_id: str) -> TransferSchedule:
         """Return one transfer by its id."""

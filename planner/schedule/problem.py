@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -89,6 +90,8 @@ class PendingTransfer:
     known : bool
         Whether it is part of a schedule already: it is decided before all others, and has begun to
         get up to speed in time.
+    starting_s : float | None
+        When its VMs began to start: None for now, minus infinity once it has sent.
     stored_gb : mapping
         Its volume stored at relays, by region.
     """
@@ -97,6 +100,7 @@ class PendingTransfer:
     left_gb: float
     known: bool = False
     stored_gb: Mapping[str, float] = field(default_factory=dict)
+    starting_s: float | None = None
 
 
 @dataclass
@@ -160,7 +164,9 @@ class ScheduleProgress:
                     for region, gbit in moved_gbit.items()
                     if gbit > NOTHING_STORED * transfer.volume_gb
                 }
-                found.pending.append(PendingTransfer(asked, left_gb, True, stored_gb))
+                since_s = -inf if before or existing is None else existing.now_s
+                pending = PendingTransfer(asked, left_gb, True, stored_gb, since_s)
+                found.pending.append(pending)
         return found
 
 
@@ -219,7 +225,7 @@ def schedule_problem(
     for item in pending:
         pair = item.transfer.src, item.transfer.dst
         demands[pair] = demands.get(pair, 0.0) + item.left_gb
-    same = ("vms", "vms_in", "connections", "relays", "avoid", "vm_start_s")
+    same = ("vms", "vms_in", "connections", "relays", "avoid", "vm_start_s", "vms_running")
     asked = ShuffleRequest(Demands(demands), **{name: getattr(request, name) for name in same})
     problem = shuffle_problem(asked, network, prices)
     index = {region: position for position, region in enumerate(problem.regions)}
@@ -229,8 +235,11 @@ def schedule_problem(
     for item in pending:
         hops, ramp_s = _hops(item, resources, problem, index)
         hops_of.append(hops)
-        begin_s = item.transfer.start_s if item.known else max(now_s, item.transfer.start_s)
-        starts.append(max(now_s, begin_s + ramp_s))
+        running_s = now_s if item.starting_s is None else item.starting_s
+        running_s += problem.start_s(
+            np.isin(problem.regions, (item.transfer.src, item.transfer.dst))
+        )
+        starts.append(max(now_s, max(item.transfer.start_s, running_s) + ramp_s))
     timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
     ends = [item.transfer.deadline_s for item in pending if item.transfer.deadline_s is not None]
     tariffs = LinkTariffs(request.tariffs, problem.regions, problem.usd_per_gbit, unused)

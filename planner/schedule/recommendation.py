@@ -112,6 +112,9 @@ class _ScheduleAnswer:
             connections=needed,
             storage_usd=storage_usd,
             tariffs=usage.tariffs() if usage else (),
+            vm_start_s=max(
+                (self.request.starts_s(network.sites[end]) for end in ends), default=0.0
+            ),
             warnings=notes
             + self._broken()
             + _warnings(made, self.schedule.admission, self.request.explain)

@@ -117,7 +117,7 @@ class Usage:
         vms = self.site_vms()
         hours = np.array(self._lengths_s) / S_PER_H
         started = np.maximum(0.0, np.diff(vms, axis=0, prepend=0.0)).sum(axis=0)
-        vm_hours = hours @ vms + started * self._request.vm_start_s / S_PER_H
+        vm_hours = hours @ vms + started * self._problem.vm_start_s / S_PER_H
         egress_usd = sum(self.egress_usd().values(), 0.0)
         vm_usd = float(vm_hours @ self._problem.vm_usd_per_h)
         return Cost(egress_usd, vm_usd, egress_usd + vm_usd + storage_usd)

@@ -40,8 +40,8 @@ class SharedFigures:
     fees : LinkFees
     rtt_ms : array, shape (n, n)
     vm_usd_per_h : array, length n
-    vm_start_s : float
-        Time that every VM is paid for before it sends.
+    vm_start_s : array, length n
+        Time that a VM takes to start, and is paid for; 0 where a fleet's VMs run.
     """
 
     regions: tuple[str, ...]
@@ -51,7 +51,11 @@ class SharedFigures:
     fees: LinkFees
     rtt_ms: Floats
     vm_usd_per_h: Floats
-    vm_start_s: float
+    vm_start_s: Floats
+
+    def start_s(self, vms: np.ndarray) -> float:
+        """Return the time until all of some VMs have started."""
+        return float(self.vm_start_s[vms > 0].max(initial=0.0))
 
     def with_vms(self, vms: Mapping[str, float]) -> Self:
         """Return the same with other greatest numbers of VMs by region."""
@@ -65,12 +69,13 @@ class SharedFigures:
         return np.array([whole_vms(count) if count > 0 else 0.0 for count in needed.tolist()])
 
     def vm_usd(self, vms: Floats, duration_s: Floats | float) -> Floats:
-        """Return the cost of VMs for durations, their start included."""
-        hours = (np.asarray(duration_s) + self.vm_start_s) / S_PER_H
-        return np.asarray(float(vms @ self.vm_usd_per_h) * hours)
+        """Return the cost of VMs that start, and then run for durations."""
+        usd_per_h = vms * self.vm_usd_per_h
+        started_usd = float(usd_per_h @ self.vm_start_s) / S_PER_H
+        return np.asarray(started_usd + float(usd_per_h.sum()) * np.asarray(duration_s) / S_PER_H)
 
     def cost(self, links_gbit: Floats, vms: Floats, duration_s: float) -> Cost:
-        """Return the cost of volumes on links and of VMs."""
+        """Return the cost of volumes on links, and of VMs that run so long once started."""
         return Cost.of(self.fees.usd(links_gbit), float(self.vm_usd(vms, duration_s)))
 
     def levels_s(self, links_gbit: Floats, vms: Floats) -> Floats:
@@ -84,11 +89,11 @@ class SharedFigures:
         return row.kind, row_place(row, self.regions)
 
     def range_s(
-        self, links_gbit: Floats, vms: Floats, duration_s: float, ramp_s: float
+        self, links_gbit: Floats, vms: Floats, duration_s: float, lead_s: float
     ) -> tuple[float, float]:
         """Return a duration if links are as fast, and as slow, as their bounds."""
         fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, self.low, self.high)
-        return min(fast_s + ramp_s, duration_s), max(slow_s + ramp_s, duration_s)
+        return min(fast_s + lead_s, duration_s), max(slow_s + lead_s, duration_s)
 
     def drawn_times(self, network: Network, connections: int) -> DrawnTimes:
         """Return the times of plans in each draw of the unknowns."""
@@ -151,7 +156,7 @@ def shared_figures(
         fees,
         rtt,
         np.array([prices.vm_usd_per_h(region) for region in regions]),
-        request.vm_start_s,
+        np.array([request.starts_s(network.sites[region]) for region in regions]),
     )
 
 

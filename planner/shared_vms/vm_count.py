@@ -77,8 +77,8 @@ def with_decided_vms(
         return solve(most)
     deadline_s: float = getattr(request, "deadline_s", None) or inf
 
-    def fewest(links: Floats, ramp_s: float) -> tuple[dict[str, float], int]:
-        return _fewest_vms(request, figures, links, ramp_s, hour_usd, deadline_s)
+    def fewest(links: Floats, lead_s: float) -> tuple[dict[str, float], int]:
+        return _fewest_vms(request, figures, links, lead_s, hour_usd, deadline_s)
 
     def within(count: int) -> dict[str, float]:
         return {r: n if r in request.vms_in else min(n, count) for r, n in most.items()}
@@ -86,7 +86,8 @@ def with_decided_vms(
     begin = most
     if links_gbit is not None:
         longest_ms = float(figures.rtt_ms[links_gbit > 0].max(initial=0.0))
-        begin = within(fewest(links_gbit, ramp_up_s(longest_ms))[1])
+        start_s = figures.start_s(links_gbit.sum(axis=0) + links_gbit.sum(axis=1))
+        begin = within(fewest(links_gbit, start_s + ramp_up_s(longest_ms))[1])
     try:
         found = solve(begin)
     except InfeasibleError:
@@ -108,7 +109,7 @@ def _fewest_vms(
     request: RelayingRequest,
     figures: SharedFigures,
     links_gbit: Floats,
-    ramp_s: float,
+    lead_s: float,
     hour_usd: float,
     deadline_s: float,
 ) -> tuple[dict[str, float], int]:
@@ -120,12 +121,12 @@ def _fewest_vms(
     times_s = np.unique(np.concatenate([busy_s[used] / count for count in counts]))
     loads = busy_s / times_s[:, None]
     vms = np.where(used, np.maximum(1.0, np.ceil(loads - ROUNDING * (1 + loads))), 0.0)
-    ends_s = times_s + ramp_s
+    ends_s = times_s + lead_s
     may = (vms <= most).all(axis=1) & (ends_s <= deadline_s * (1 + SAME_TIME))
     if not may.any():
         return {}, int(most.max())
     vms, ends_s = vms[may], ends_s[may]
-    vm_usd = vms @ figures.vm_usd_per_h * (ends_s + figures.vm_start_s) / S_PER_H
+    vm_usd = vms @ figures.vm_usd_per_h * ends_s / S_PER_H
     value = ends_s if hour_usd == inf else vm_usd + hour_usd * ends_s / S_PER_H
     egress_usd = figures.fees.usd(links_gbit) if hour_usd < inf else 0.0
     worst = value.min() + slack(hour_usd, value.min() + egress_usd, egress_usd)

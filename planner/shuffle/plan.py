@@ -57,11 +57,11 @@ class ShufflePlan(Recommendation):
     Attributes
     ----------
     duration_s : float
-        Until the last pair ends, getting up to speed included.
+        Until the last pair ends, VM start and getting up to speed included.
     duration_s_low, duration_s_high : float
         The same where links are as fast or as slow as their bounds, errors taken independent.
     bound_s : float
-        No plan on these VMs ends sooner (getting up to speed apart), proven.
+        No plan on these VMs ends sooner (VM start and getting up to speed apart), proven.
     connections : dict
         By region, how many TCP connections a VM there needs for these rates.
     bound_usd : float
@@ -77,6 +77,8 @@ class ShufflePlan(Recommendation):
         All transfers at once, direct, without a plan.
     direct : Comparison
         The best rates without relays.
+    vm_start_s : float
+        Part of the duration, until the VMs have started.
     """
 
     request: dict[str, Any]
@@ -103,6 +105,7 @@ class ShufflePlan(Recommendation):
     bottlenecks: tuple[Bottleneck, ...] = ()
     one_more_vm: tuple[OneMoreVm, ...] = ()
     frontier: tuple[ShufflePoint, ...] = ()
+    vm_start_s: float = 0.0
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

@@ -28,7 +28,7 @@ from planner.shuffle.request import ShuffleRequest
 from planner.shuffle.solve import ShuffleCandidate, ShuffleDecision, ShuffleSearch
 from planner.solvers.column_generation import least_time
 from planner.solvers.max_min_fill import equal_share_finish_s
-from planner.transfer.wording import not_worth
+from planner.transfer.wording import not_worth, plain_copy
 
 MORE_VMS_GAP = 5e-3
 
@@ -56,7 +56,7 @@ def recommend_shuffle(
     builder = _ShufflePlanBuilder(search)
     gain = decision.gain if chosen.relays else None
     low_s, high_s = search.problem.range_s(
-        chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.ramp_up_s
+        chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.lead_s
     )
     equal = builder.equal_share()
     opened = builder.opened(chosen, network)
@@ -95,11 +95,13 @@ def recommend_shuffle(
         one_more_vm=more,
         connections=opened.by_region,
         warnings=notes
+        + _plain_copies(request, network, chosen.vm_start_s)
         + vm_warnings(
             request, network, vms, request.ends, opened.by_region, more=more, opened=opened
         ),
         measure_first=ramps(network, prices, builder.relayed_pairs(chosen), request.connections),
         frontier=builder.frontier() if request.frontier else (),
+        vm_start_s=chosen.vm_start_s,
     )
     return identified(plan)
 
@@ -115,6 +117,12 @@ def _decided(request: ShuffleRequest, network: Network, prices: Prices) -> Shuff
         problem.demands_gbit if all_direct else None,
         lambda vms: ShuffleSearch(request, problem.with_vms(vms), network).decide(),
     )
+
+
+def _plain_copies(request: ShuffleRequest, network: Network, vm_start_s: float) -> tuple[str, ...]:
+    links, demands = network.links, request.demands_gb.items()
+    pairs = [(links.get(src, {}).get(dst), gb) for (src, dst), gb in demands]
+    return (*filter(None, [plain_copy(pairs, vm_start_s)]),)
 
 
 def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:
@@ -183,9 +191,10 @@ class _ShufflePlanBuilder:
         if self.search.direct is None:
             return Comparison(None, None)
         finish = equal_share_finish_s(self.resources, self.volumes)
-        duration_s = float(finish.max()) + self.search.direct.ramp_up_s
-        vm_usd = self.problem.vm_usd(self.problem.ends * self.resources.vms, duration_s)
-        return Comparison(duration_s, Cost.of(self.search.direct.cost.egress, float(vm_usd)))
+        time_s = float(finish.max()) + self.search.direct.ramp_up_s
+        vms = self.problem.ends * self.resources.vms
+        vm_usd, start_s = self.problem.vm_usd(vms, time_s), self.problem.start_s(vms)
+        return Comparison(start_s + time_s, Cost.of(self.search.direct.cost.egress, float(vm_usd)))
 
     def pairs(
         self, chosen: ShuffleCandidate, opened: OpenedConnections, network: Network
@@ -239,7 +248,7 @@ class _ShufflePlanBuilder:
             if chosen.relays:
                 columns = self.search.columns.with_resources(more)
                 time_s = min(time_s, least_time(columns, MORE_VMS_GAP).objective)
-            return time_s + chosen.ramp_up_s, chosen.transfer_s - time_s
+            return time_s + chosen.lead_s, chosen.transfer_s - time_s
 
         least_s = BINDING * chosen.transfer_s
         worth_s = self.worth_s(chosen)

@@ -53,9 +53,9 @@ class ShuffleCandidate:
     ----------
     paths_gbit : array, shape (n, n, n)
         By source, first hop and destination.
-    transfer_s, ramp_up_s : float
-        Until the last pair ends, without getting up to speed; and the time that the slowest path
-        needs to get up to speed.
+    transfer_s, vm_start_s, ramp_up_s : float
+        For moving all volumes; before that, until VMs have started, and until the slowest path is
+        up to speed.
     rate_gbps, finish_s : arrays, shape (n, n)
         Of each pair.
     vms : array, length n
@@ -65,6 +65,7 @@ class ShuffleCandidate:
     paths_gbit: Floats
     links_gbit: Floats
     transfer_s: float
+    vm_start_s: float
     ramp_up_s: float
     rate_gbps: Floats
     finish_s: Floats
@@ -72,9 +73,14 @@ class ShuffleCandidate:
     cost: Cost
 
     @property
+    def lead_s(self) -> float:
+        """Until VMs have started and the slowest path is up to speed."""
+        return self.vm_start_s + self.ramp_up_s
+
+    @property
     def duration_s(self) -> float:
         """Until the last pair ends."""
-        return self.transfer_s + self.ramp_up_s
+        return self.transfer_s + self.lead_s
 
     @cached_property
     def relays(self) -> bool:
@@ -138,10 +144,10 @@ class ShuffleSearch:
         rate = self.volumes / time_s * speed
         finish = np.divide(time_s, speed, out=np.zeros_like(speed), where=speed > 0)
         ramps = self._ramps_s(paths_gbit)
-        ramp_s = float(ramps.max())
-        finish = np.where(self.moved, finish + ramps, 0.0)
+        ramp_s, start_s = float(ramps.max()), problem.start_s(vms)
+        finish = np.where(self.moved, finish + ramps + start_s, 0.0)
         cost = problem.cost(links, vms, time_s + ramp_s)
-        return ShuffleCandidate(paths_gbit, links, time_s, ramp_s, rate, finish, vms, cost)
+        return ShuffleCandidate(paths_gbit, links, time_s, start_s, ramp_s, rate, finish, vms, cost)
 
     def _ramps_s(self, paths_gbit: Floats) -> Floats:
         """Return the time that each pair's longest path takes to get up to speed."""
@@ -203,15 +209,15 @@ class ShuffleSearch:
         return min(found, key=lambda candidate: candidate.cost.total)
 
     def before(self, deadline_s: float) -> tuple[ShuffleCandidate, float]:
-        """Return the cheapest candidate that ends before a deadline, getting up to speed too."""
-        ramp_s = 0.0
+        """Return the cheapest candidate that ends before a deadline, VM start and ramp-up too."""
+        lead_s = self.problem.start_s(self.problem.ends)
         found: tuple[ShuffleCandidate, float] | None = None
         for _ in range(4):
-            found = self.cheapest(deadline_s - ramp_s)
+            found = self.cheapest(deadline_s - lead_s)
             over_s = found[0].duration_s - deadline_s
             if over_s <= 0:
                 return found
-            ramp_s += over_s * (1 + GAP)
+            lead_s += over_s * (1 + GAP)
         assert found
         return self.fastest(), found[1]
 
@@ -307,7 +313,7 @@ class ShuffleSearch:
         """Return a candidate's duration, or its cost, in each draw."""
         times_s = self._drawn.times_s(candidate.links_gbit, candidate.vms) + candidate.ramp_up_s
         if self.request.objective == "time":
-            return times_s
+            return times_s + candidate.vm_start_s
         return candidate.cost.egress + self.problem.vm_usd(candidate.vms, times_s)
 
     def _refuse_late(self, candidate: ShuffleCandidate) -> None:
@@ -315,4 +321,4 @@ class ShuffleSearch:
         if deadline_s is None or candidate.duration_s <= deadline_s * (1 + SAME_TIME):
             return
         limit = self.problem.fullest_row(candidate.links_gbit, self.problem.resources.vms)
-        raise too_late(deadline_s, candidate.duration_s, *limit)
+        raise too_late(deadline_s, candidate.duration_s, candidate.vm_start_s, *limit)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from math import ceil
 from typing import Any
 
@@ -21,6 +22,7 @@ from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
 from planner.model.throughput import MBIT_PER_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_text, gbps_text
+from planner.transfer import wording
 from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.decision import Decision, chosen_option, slack
 from planner.transfer.options import Option
@@ -55,9 +57,21 @@ class Adviser:
             found += self._unlucky_vm()
             found += self._more_vms()
             found += self._other_vm_type()
+        if self.plain_copy:
+            change = {"connections": 1, "vms": 1, "vms_running": True}
+            if copy := self._asked_again(change):
+                action = "Copy it with scp, rsync or the provider's own tool from a host that runs"
+                found.append(self._advice(action, change, copy))
         network, prices, count = self.network, self.prices, self.request.connections
         found += [to_measure(m.src, m.dst, network, prices, count) for m in self._settling_first()]
         return tuple(sorted(found, key=lambda advice: advice.cost_usd))
+
+    @cached_property
+    def plain_copy(self) -> str:
+        """A sentence on a plain copy in place of VMs; empty where it takes longer than they do."""
+        request, start_s = self.request, self.decision.chosen.vm_start_s
+        link = self.network.links.get(request.src, {}).get(request.dst)
+        return wording.plain_copy([(link, request.volume_gb)], start_s)
 
     # ---- asking again ------------------------------------------------------------------------
 

@@ -55,7 +55,7 @@ class Terms:
         Fee of the whole volume from row to column; infinity where it is not known.
     vm_usd_per_h : array, length n
     vm_start_h : float
-        Time that a VM is paid for before the transfer begins.
+        Time that VMs take to start before the transfer begins.
     hour_usd : float
         What an hour is worth; infinity where time alone counts.
     margin : float
@@ -95,7 +95,7 @@ class Outcomes(NamedTuple):
     rate_gbps : array
         0 where the path does not exist.
     time_s, cost_usd : array
-        Sending with getting up to speed; egress fees and VMs.
+        Starting VMs, getting up to speed and sending; egress fees and VMs.
     value : array
         Cost plus time in USD, or the time in seconds where time alone counts.
     """
@@ -147,7 +147,7 @@ def best_relays_by_value(
         worth = hours * (usd_per_h + hour)
         worth += links[part, None, :]
         worth += links_into
-        worth += usd_per_h * terms.vm_start_h
+        worth += (usd_per_h + hour) * terms.vm_start_h
         best = worth.argmin(axis=2)
         relay[part] = best
         value[part] = np.take_along_axis(worth, best[:, :, None], axis=2)[:, :, 0]
@@ -195,7 +195,7 @@ def _charges(terms: Terms, rtt_ms: Floats, relay: NDArray[np.int32]) -> _Charges
 
 def _come_to(terms: Terms, paths: _Charges, rate_gbps: Floats) -> Outcomes:
     hours = terms.gbps_h / np.maximum(rate_gbps, LEAST_GBPS)
-    time_s = hours * S_PER_H + paths.ramp_s
+    time_s = (hours + terms.vm_start_h) * S_PER_H + paths.ramp_s
     cost_usd = paths.egress_usd + paths.vm_usd_per_h * (hours + terms.vm_start_h)
     by_time = terms.hour_usd == inf
     value = time_s if by_time else cost_usd + terms.hour_usd * time_s / S_PER_H

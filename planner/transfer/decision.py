@@ -19,7 +19,7 @@ from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_texts, without_quotas
-from planner.model.units import too_short_texts
+from planner.model.units import start_texts, too_short_texts
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.problem import most_vms, quotas_may_bind
@@ -200,13 +200,14 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
         )
     if request.deadline_s is not None and fastest.duration_s > request.deadline_s * (1 + EQUAL):
         soonest_s = ceil(fastest.duration_s * (1 + EQUAL))
-        left_s = request.deadline_s - fastest.ramp_up_s
-        share = (fastest.duration_s - fastest.ramp_up_s) / left_s if left_s > 0 else inf
+        left_s = request.deadline_s - fastest.lead_s
+        share = (fastest.duration_s - fastest.lead_s) / left_s if left_s > 0 else inf
+        starting, running = start_texts(fastest.vm_start_s)
         deadline, takes = too_short_texts(request.deadline_s, fastest.duration_s)
         return InfeasibleError(
             f"the deadline of {deadline} is before the {takes} that the transfer takes at the "
-            f"{most:.3f} Gbit/s that {reach}",
-            f"Allow at least {soonest_s} s{or_vms(share)}.",
+            f"{most:.3f} Gbit/s that {reach}{starting}",
+            f"Allow at least {soonest_s} s{or_vms(share)}{running}.",
         )
     cheapest = search.asking(objective="cost", budget_usd=None).optimum
     if cheapest is not None and request.budget_usd is not None:

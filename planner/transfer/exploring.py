@@ -67,11 +67,11 @@ def _path(option: Option) -> Path:
     """Return the cost of a transfer over a path by its rate: fees, VMs, and time at its value."""
     request, gbps = option.figures.request, option.allocation.rate_gbps
     # By estimates it meets the limits, if only but for rounding.
-    least_gbps = min(gbps, request.least_rate_gbps(option.ramp_up_s))
+    least_gbps = min(gbps, request.least_rate_gbps(option.lead_s))
     belief = Belief.of_bounds(option.rate_at("low"), gbps, option.rate_at("high"))
     move_s = duration_s(request.volume_gb, gbps)
     if request.hour_usd == inf:
-        return Path(belief, option.ramp_up_s, move_s * gbps, least_gbps)
+        return Path(belief, option.lead_s, move_s * gbps, least_gbps)
     fixed, per_hour_usd = option.value_by_rate()
     return Path(belief, fixed, per_hour_usd * move_s / S_PER_H * gbps, least_gbps)
 

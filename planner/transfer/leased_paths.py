@@ -58,12 +58,13 @@ def _leased(lease: LeasedLink, decision: Decision) -> LeasedPath | None:
     if per_gb_usd == inf or min(most.values()) < 1 or min(caps.values()) <= 0:
         return None
     rtt_ms = sum(link.rtt_ms.expected for link in links.values() if link)
-    begin_s = lease.ready_s + ramp_up_s(rtt_ms)
+    start_s = request.starts_s(*(network.sites[region] for region in regions))
+    begin_s = max(lease.ready_s, start_s) + ramp_up_s(rtt_ms)
 
     def at(rate_gbps: float) -> tuple[float, float, Cost, dict[str, int]]:
         move_s = duration_s(request.volume_gb, rate_gbps)
         counts = {region: ceil(rate_gbps / caps[region] * (1 - EQUAL)) for region in regions}
-        hours = (move_s + request.vm_start_s) / S_PER_H
+        hours = (move_s + start_s) / S_PER_H
         usd_per_h = sum(n * prices.vm_usd_per_h(region) for region, n in counts.items())
         cost = Cost.of(per_gb_usd * request.volume_gb, hours * usd_per_h)
         time_s = begin_s + move_s

@@ -8,7 +8,7 @@ links back, its window. Each link has errors of its own, and so has each relay's
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from itertools import pairwise
 from math import inf, sqrt
@@ -78,6 +78,8 @@ class OptionEvaluator:
         self.regions = list(network.sites)
         self.link = cache(self._link)
         self.path_rtt_ms = cache(self._path_rtt_ms)
+        ends = (network.sites[end] for end in (request.src, request.dst))
+        self._ends_start_s = request.starts_s(*ends)
 
     def vms(self, allocation: Allocation) -> dict[str, int]:
         """Return an allocation's VMs by region, from the source to the destination."""
@@ -86,6 +88,13 @@ class OptionEvaluator:
             counts[self.regions[relay]] = count
         counts[self.request.dst] = allocation.dst_vms
         return counts
+
+    def vm_start_s(self, relays: Iterable[int] = ()) -> float:
+        """Return the time until the VMs at both ends and at relays have started."""
+        sites = self.network.sites
+        return self._ends_start_s or self.request.starts_s(
+            *(sites[self.regions[relay]] for relay in relays)
+        )
 
     # ---- paths and links ---------------------------------------------------------------------
 
@@ -181,6 +190,8 @@ class Option:
     ----------
     ramp_up_s : float
         Time to get up to speed on the slowest of its paths, 8.5 round trips a link.
+    vm_start_s, lead_s : float
+        Time until its VMs have started; and that together with getting up to speed.
     value_usd : float
         Cost plus duration where an hour is worth `hour_usd`; the duration itself if that is
         infinite.
@@ -189,8 +200,10 @@ class Option:
     def __init__(self, figures: OptionEvaluator, allocation: Allocation, hour_usd: float) -> None:
         self.figures, self.allocation = figures, allocation
         self.ramp_up_s = max([ramp_up_s(figures.path_rtt_ms(path)) for path in allocation.flows])
+        self.vm_start_s = figures.vm_start_s(allocation.relay_vms)
+        self.lead_s = self.vm_start_s + self.ramp_up_s
         move_s = duration_s(figures.request.volume_gb, allocation.rate_gbps)
-        self.duration_s = time_s = move_s + self.ramp_up_s
+        self.duration_s = time_s = self.lead_s + move_s
         self.value_usd = time_s
         if hour_usd < inf:
             self.value_usd = allocation.cost_usd + hour_usd * time_s / S_PER_H
@@ -304,18 +317,18 @@ class Option:
         """Return its value to the request at its rate in each draw."""
         request, rates = self.figures.request, self.rates_gbps
         if request.hour_usd == inf:
-            return self.ramp_up_s + BITS_PER_BYTE * request.volume_gb / rates
+            return self.lead_s + BITS_PER_BYTE * request.volume_gb / rates
         fixed, usd_per_h = self.value_by_rate()
         return fixed + usd_per_h * BITS_PER_BYTE * request.volume_gb / S_PER_H / rates
 
     def value_by_rate(self) -> tuple[float, float]:
         """Return its value to the request without the hours of moving, and what one of these is."""
         request, allocation = self.figures.request, self.allocation
-        start_h = request.vm_start_s / S_PER_H
         move_h = duration_s(request.volume_gb, allocation.rate_gbps) / S_PER_H
-        vm_usd_per_h = allocation.vm_usd / (move_h + start_h)
-        fixed = allocation.egress_usd + vm_usd_per_h * start_h
-        fixed += request.hour_usd * self.ramp_up_s / S_PER_H
+        usd_per_h, vms = self.figures.prices.vm_usd_per_h, self.figures.vms(allocation)
+        vm_usd_per_h = sum([count * usd_per_h(region) for region, count in vms.items()])
+        fixed = allocation.cost_usd - vm_usd_per_h * move_h
+        fixed += request.hour_usd * self.lead_s / S_PER_H
         return fixed, vm_usd_per_h + request.hour_usd
 
     def faster(self, over: Option) -> tuple[float, float, float]:

@@ -44,6 +44,8 @@ class DirectOption:
         TCP connections, over all VMs.
     vms : dict of str to int
         VMs by region.
+    vm_start_s : float
+        Part of the duration, until the VMs have started.
     """
 
     feasible: bool
@@ -56,6 +58,7 @@ class DirectOption:
     throughput_gbps_high: float | None = None
     connections: int | None = None
     vms: dict[str, int] = field(default_factory=dict)
+    vm_start_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class RelayOption:
         TCP connections on each link, over all VMs.
     vms : dict of str to int
         VMs by region.
+    vm_start_s : float
+        Part of the duration, until the VMs have started.
     """
 
     relay: str
@@ -94,6 +99,7 @@ class RelayOption:
     vms: dict[str, int] = field(default_factory=dict)
     gain_high: float | None = None
     probability: float | None = None
+    vm_start_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +249,8 @@ class Plan(Recommendation):
         With `explore`.
     leases : tuple of LeasedPath
         The transfer over each lease, next to the recommendation without any.
+    vm_start_s : float
+        Part of the duration, until the VMs have started.
     """
 
     request: dict[str, Any]
@@ -267,6 +275,7 @@ class Plan(Recommendation):
     """None where numbers of VMs were stated, or where one can't meet the limits."""
     exploration: Exploration | None = None
     leases: tuple[LeasedPath, ...] = ()
+    vm_start_s: float = 0.0
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

@@ -115,7 +115,8 @@ class TransferProblem:
     direct : TransferPath | None
         None where there is no direct link or it is not allowed.
     vm_start_s : float
-        Time that a VM is paid for before the transfer begins.
+        Time that each VM is paid for before the transfer begins; 0 where all that may take part
+        run already.
     """
 
     volume_gb: float
@@ -218,6 +219,7 @@ def transfer_problem(
             ) in zip(network.sites, figures, strict=True)
             if gbps_in > 0 and gbps_out > 0 and fee != inf and vms > 0 and region not in forbidden
         ]
+    sites = list(network.sites.values())
     src_vms, dst_vms = (most_vms(request, network.sites[end], unasked_vms) for end in (src, dst))
     transfer = TransferProblem(
         volume_gb,
@@ -225,7 +227,8 @@ def transfer_problem(
         End(ingress_caps[index[dst]], prices.vm_usd_per_h(dst), dst_vms),
         direct,
         relays,
-        request.vm_start_s,
+        request.starts_s(network.sites[src], network.sites[dst])
+        or request.starts_s(*(sites[relay.region or 0] for relay in relays)),
     )
     return _by_kind(transfer, request, network) if network.has_private_links else transfer
 

@@ -150,7 +150,7 @@ def recommend(
         snapshot=network.snapshot,
         request=request.described(),
         verdict=verdict_of(chosen.allocation),
-        reason=why,
+        reason=f"{adviser.plain_copy} {why}".lstrip(),
         throughput_gbps=chosen.allocation.rate_gbps,
         throughput_gbps_low=low,
         throughput_gbps_high=high,
@@ -176,6 +176,7 @@ def recommend(
         one_vm=OneVmOption(**_outlined(one_vm)) if one_vm else None,
         exploration=exploration,
         leases=leased_paths(decision),
+        vm_start_s=chosen.vm_start_s,
     )
     verification = wording.verification(decision, now_s)
     lasting = [warning for warning in plan.warnings if warning not in verification]
@@ -290,6 +291,7 @@ def _shown(option: Option) -> dict[str, Any]:
         "cost_usd": option.cost,
         "connections": _connections(option),
         "vms": option.figures.vms(option.allocation),
+        "vm_start_s": option.vm_start_s,
     }
 
 

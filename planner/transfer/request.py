@@ -198,10 +198,10 @@ class TransferRequest(RuledRequest):
         """Return whether a VM has enough connections to divide them over paths."""
         return self.connections >= CONNECTIONS_TO_SPLIT
 
-    def least_rate_gbps(self, ramp_up_s: float = 0.0) -> float:
+    def least_rate_gbps(self, lead_s: float = 0.0) -> float:
         """Return the rate that the limits demand; infinity if the deadline cannot be met."""
         least = self.min_throughput_gbps or 0.0
         if self.deadline_s is not None:
-            left_s = self.deadline_s - ramp_up_s
+            left_s = self.deadline_s - lead_s
             least = max(least, duration_s(self.volume_gb, 1.0) / left_s if left_s > 0 else inf)
         return least

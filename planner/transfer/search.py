@@ -232,7 +232,7 @@ class TransferSearch:
         If cost alone counts, fees rank them, and speed only among equals; otherwise, speed in steps
         of :data:`AS_FAST`, then fees. Among equals, the nearest comes first.
         """
-        least = self.request.least_rate_gbps() * (1 - EQUAL)
+        least = self.request.least_rate_gbps(self.figures.vm_start_s()) * (1 - EQUAL)
         rates = zip(self._relay_rates_gbps, self.transfer.relays, strict=True)
         able = [item for item in rates if item[0] >= least]
         fastest_gbps = max([rate for rate, _ in able], default=0.0)
@@ -298,15 +298,15 @@ class TransferSearch:
         return self._best(at_rate)
 
     def _best(self, solve: Solver) -> Option | None:
-        """Solve, allowing for the ramp-up that the paths found need before a deadline."""
-        ramp_s = 0.0
+        """Solve, allowing for the VM start and ramp-up that paths need before a deadline."""
+        lead_s = self.figures.vm_start_s()
         for _ in range(4):
-            rate = self.request.least_rate_gbps(ramp_s)
+            rate = self.request.least_rate_gbps(lead_s)
             allocation = solve(rate) if rate < inf else None
             if allocation is None:
                 return None
             option = self._option(allocation)
-            if self.request.deadline_s is None or option.ramp_up_s <= ramp_s:
+            if self.request.deadline_s is None or option.lead_s <= lead_s:
                 return option
-            ramp_s = option.ramp_up_s
+            lead_s = option.lead_s
         return option if option.duration_s <= (self.request.deadline_s or inf) else None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from math import inf
 
 from planner.model.catalogue import VmType
 from planner.model.estimate import SECONDS_PER_DAY
+from planner.model.link import Link
 from planner.model.rate_cuts import burst_in_words, credits_in_words, in_words
-from planner.model.units import duration_text, gbps_text
+from planner.model.throughput import ramp_up_s
+from planner.model.units import duration_s, duration_text, gbps_text
 from planner.model.verification import Verified
 from planner.solvers.joint import Gain, Risk
 from planner.transfer.allocation import EQUAL
@@ -40,6 +42,37 @@ def not_worth(who: str, gain: Gain, terms: str, margin: float, risk: Risk) -> st
 
 def _better(gain: Gain, terms: str) -> str:
     return f"{gain.expected:.2f}x better in {terms} ({gain.low:.2f}x to {gain.high:.2f}x)"
+
+
+def plain_copy(links_gb: Iterable[tuple[Link | None, float]], vm_start_s: float) -> str:
+    """Say that plain copies over one connection a link do, where they end before VMs have started.
+
+    Parameters
+    ----------
+    links_gb : iterable of (Link | None, float)
+        Direct links with the GB that each carries; None where there is no link.
+    vm_start_s : float
+
+    Returns
+    -------
+    str
+        Empty where VMs start sooner.
+    """
+    takes_s = 0.0
+    for link, gb in links_gb if vm_start_s else ():
+        flow_gbps = link.rate_gbps(1) if link else 0.0
+        if link is None or flow_gbps <= 0:
+            return ""
+        takes_s = max(takes_s, ramp_up_s(link.rtt_ms.expected) + duration_s(gb, flow_gbps))
+        if takes_s > vm_start_s:
+            return ""
+    if not takes_s:
+        return ""
+    return (
+        "A plain copy between hosts that run (scp, rsync or the provider's own tool) takes "
+        f"{duration_text(takes_s)} over one connection, less than the {duration_text(vm_start_s)} "
+        "until VMs have started: start none for this."
+    )
 
 
 def _limits(request: TransferRequest) -> str:

@@ -278,10 +278,11 @@ def _of_transfer(plan: Mapping[str, Any], _: RttMs) -> tuple[Question, list[Plan
 
 def _of_shuffle(plan: Mapping[str, Any], rtt_ms: RttMs) -> tuple[Question, list[PlanPath]]:
     # All rates are in proportion to the volumes: the bounds of the duration hold for each.
-    duration_s = float(plan["duration_s"])
-    spread = RateRange(
-        duration_s / float(plan["duration_s_high"]), 1.0, duration_s / float(plan["duration_s_low"])
+    start_s = float(plan.get("vm_start_s", 0.0))
+    low_s, duration_s, high_s = (
+        float(plan[key]) - start_s for key in ("duration_s_low", "duration_s", "duration_s_high")
     )
+    spread = RateRange(duration_s / high_s, 1.0, duration_s / low_s)
     return "shuffle", [
         PlanPath(
             regions,

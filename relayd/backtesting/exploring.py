@@ -136,11 +136,12 @@ def _path(terms: Terms, step: Step, nodes: list[int]) -> Path:
     belief = Belief.of_bounds(*(_least(bound, nodes) for bound in step.believed))
     links = nodes[:-1], nodes[1:]
     ramp_s = RAMP_UP_ROUND_TRIPS / MS_PER_S * float(step.rtt_ms[links].sum())
+    lead_s = terms.vm_start_h * S_PER_H + ramp_s
     if terms.hour_usd == inf:
-        return Path(belief, ramp_s, terms.gbps_h * S_PER_H)
+        return Path(belief, lead_s, terms.gbps_h * S_PER_H)
     vms_usd_per_h = float(terms.vm_usd_per_h[nodes].sum())
     fixed = float(terms.egress_usd[links].sum()) + vms_usd_per_h * terms.vm_start_h
-    fixed += terms.hour_usd * ramp_s / S_PER_H
+    fixed += terms.hour_usd * lead_s / S_PER_H
     return Path(belief, fixed, (vms_usd_per_h + terms.hour_usd) * terms.gbps_h)
 
 

@@ -94,7 +94,7 @@ def transfer_terms(request: TransferRequest, regions: Sequence[str], prices: Pri
         BITS_PER_BYTE * request.volume_gb / S_PER_H,
         np.array([[inf if src == dst else fee(src, dst) for dst in regions] for src in regions]),
         np.array([prices.vm_usd_per_h(region) for region in regions]),
-        request.vm_start_s / S_PER_H,
+        request.start_s / S_PER_H,
         request.hour_usd,
         request.margin,
         request.risk,

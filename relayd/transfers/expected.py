@@ -42,6 +42,7 @@ class ExpectedTransfer:
     ----------
     throughput_gbps, throughput_gbps_low : float | None
     duration_s : float | None
+        From when it sends, VMs started.
     cost_usd : float | None
         Egress and VMs.
     paths : tuple of ExpectedPath
@@ -90,10 +91,12 @@ def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
     paths = plan.get("paths") or ()
     if not isinstance(paths, list | tuple) or len(paths) > 1000:
         raise InputError("plan.paths", "must be a list of paths", value=paths, remedy=_REMEDY)
+    figures = {name: _figure(value, name) for name, value in stated.items()}
+    if figures["duration_s"] is not None:  # a transfer begins once its VMs run
+        start_s = _figure(plan.get("vm_start_s"), "vm_start_s") or 0.0
+        figures["duration_s"] = max(0.0, figures["duration_s"] - start_s)
     return ExpectedTransfer(
-        **{name: _figure(value, name) for name, value in stated.items()},
-        paths=tuple(map(_path, paths)),
-        plan_id=number and str(number)[:200],
+        **figures, paths=tuple(map(_path, paths)), plan_id=number and str(number)[:200]
     )
 
 

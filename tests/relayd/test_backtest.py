@@ -134,7 +134,7 @@ def really(step: Step, decision: Decision, path: tuple[str, ...]) -> tuple[float
     ramp_s = 8.5 * sum(step.rtt_ms[link] for link in links) / 1000
     fees = sum(prices.egress_usd_per_gb(a, b, VOLUME_GB) for a, b in links) * VOLUME_GB
     cost = fees + vm_usd * (hours + 60 / 3600)
-    time_s = hours * 3600 + ramp_s
+    time_s = 60 + hours * 3600 + ramp_s
     hour_usd = decision.request.hour_usd
     return rate, time_s if hour_usd == float("inf") else cost + hour_usd * time_s / 3600
 

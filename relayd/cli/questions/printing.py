@@ -23,7 +23,10 @@ def answer_text(
     old = styled("\n".join(map(filled, answer.outdated)), text.YELLOW) if answer.outdated else ""
     head = "\n".join(filter(None, (styled(verdict, text.BOLD), filled(subject))))
     snapshot = answer.snapshot
-    end = f"{sure} Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}.".lstrip()
+    start_s = getattr(answer, "vm_start_s", 0.0)
+    starts = f"Times include {duration_text(start_s)} until VMs have started. " if start_s else ""
+    known = f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
+    end = f"{starts}{sure} {known}".lstrip()
     others = [note for note in answer.warnings if note not in answer.outdated]
     parts = (old, head, filled(answer.reason), *blocks, filled(end), *text.notes_block(others))
     return "\n\n".join(part for part in parts if part)

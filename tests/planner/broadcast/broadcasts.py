@@ -82,7 +82,7 @@ def least_cost_of_trees(
 ) -> float:
     """Least fees, whole VMs and worth of time over packings of these trees in some times (HiGHS).
 
-    VMs are paid from a minute before.
+    VMs take a minute to start, which is paid for.
     """
     n, count = len(given.rate), len(trees)
     columns = [given.tree_loads(arcs, volume_gbit) for arcs in trees]
@@ -101,7 +101,7 @@ def least_cost_of_trees(
     whole = np.append(np.ones(count), np.zeros(n))
     best = inf
     for time_s in times_s:
-        time_usd = hour_usd * time_s / 3600
+        time_usd = hour_usd * (time_s + 60.0) / 3600
         vm_usd = np.array(given.vm_usd) * (time_s + 60.0) / 3600
         # One VM at every end and the least fees cost more already: no need to solve.
         if time_usd + min(fees) + least[count:] @ vm_usd >= best:

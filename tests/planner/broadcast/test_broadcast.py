@@ -81,7 +81,8 @@ def check(plan: BroadcastPlan, given: Instance) -> None:
     assert plan.duration_s == pytest.approx(max(d.duration_s for d in plan.destinations))
     assert plan.duration_s_low <= plan.duration_s <= plan.duration_s_high
     egress_usd = float((links * given.fees).sum()) / 8
-    hours = (plan.duration_s + plan.request["vm_start_s"]) / 3600
+    assert plan.vm_start_s == plan.request["vm_start_s"] == 60
+    hours = plan.duration_s / 3600
     assert plan.cost_usd.egress == pytest.approx(egress_usd)
     assert plan.cost_usd.vm == pytest.approx(float(vms @ np.array(given.vm_usd)) * hours)
     assert plan.bound_s <= plan.duration_s * (1 + 1e-6)
@@ -190,8 +191,8 @@ def test_a_chain_is_as_fast_as_one_copy() -> None:
     plan = solve(line(), "time")
     assert plan.throughput_gbps == pytest.approx(5.0, rel=WITHIN)
     assert plan.direct is not None
-    assert plan.direct.duration_s == pytest.approx(480.0, rel=1e-3)
-    assert plan.gain == pytest.approx(3.0, rel=WITHIN)
+    assert plan.direct.duration_s == pytest.approx(60 + 480.0, rel=1e-3)
+    assert plan.gain == pytest.approx((60 + 480) / (60 + 160), rel=WITHIN)
     assert plan.verdict in {"tree", "trees"}
     assert plan.cost_usd.egress == pytest.approx(6.0)
 
@@ -219,7 +220,7 @@ def test_a_dear_exit_is_paid_once() -> None:
 def test_one_destination_is_a_transfer() -> None:
     plan = solve(line(sites=2), "time")
     assert plan.verdict == "direct"
-    assert plan.duration_s == pytest.approx(160.0, rel=1e-3)
+    assert plan.duration_s == pytest.approx(60 + 160.0, rel=1e-3)
     assert plan.best_relay is None
 
 
@@ -244,7 +245,7 @@ def test_relays_must_surely_gain_the_margin() -> None:
         network.sites,
         {a: {b: doubtful(link) for b, link in row.items()} for a, row in network.links.items()},
     )
-    request = drawn.request("time", margin=0.1)
+    request = drawn.request("time", margin=0.1, vms_running=True)
     sure_plan = recommend_broadcast(request, network, drawn.prices())
     plan = recommend_broadcast(request, unsure, drawn.prices())
     assert sure_plan.verdict != "direct"
@@ -273,13 +274,15 @@ def test_destinations_forward_where_a_relay_gains_too_little() -> None:
 
 def test_deadlines_are_kept_or_refused() -> None:
     drawn = line()
-    with pytest.raises(InfeasibleError, match="Allow at least 161 s"):
+    with pytest.raises(InfeasibleError, match=r"of it until VMs.* least 221 s.*`vms_running`"):
         solve(drawn, "cost", deadline_s=100.0)
-    assert 160.0 < solve(drawn, "cost", deadline_s=161.0).duration_s <= 161.0
+    assert 220.0 < solve(drawn, "cost", deadline_s=221.0).duration_s <= 221.0
+    ready = solve(drawn, "cost", deadline_s=161.0, vms_running=True)
+    assert (ready.vm_start_s, ready.duration_s <= 161.0) == (0.0, True)
     late = solve(drawn, "cost", margin=5.0)
     assert late.verdict == "direct"
-    kept = solve(drawn, "cost", margin=5.0, deadline_s=200.0)
-    assert kept.duration_s <= 200.0
+    kept = solve(drawn, "cost", margin=5.0, deadline_s=260.0)
+    assert kept.duration_s <= 260.0
     assert kept.verdict != "direct"
     with pytest.raises(InfeasibleError):
         solve(drawn, "time", relays="none", deadline_s=200.0)

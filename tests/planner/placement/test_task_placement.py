@@ -41,7 +41,9 @@ def instance(seed: int, tasks: int, machines: int) -> tuple[Network, TasksReques
     }
     room = float(np.ceil(1.3 * sum(cpus.values()) / machines)) + 1
     vms = tuple(Machine(f"m{u}", NAMES[u % 3], room) for u in range(machines))
-    return network, TasksRequest(cpus, traffic, vms, time_limit_s=60.0, connections=32)
+    return network, TasksRequest(
+        cpus, traffic, vms, time_limit_s=60.0, connections=32, vms_running=True
+    )
 
 
 def place(network: Network, request: TasksRequest) -> TaskPlacement:
@@ -108,7 +110,8 @@ def test_tasks_that_talk_share_a_vm_if_they_fit() -> None:
     request = TasksRequest({"a": 1, "b": 1, "c": 1}, {("a", "b"): 100, ("b", "c"): 10}, vms)
     found = place(network, request)
     assert found.assignment["a"] == found.assignment["b"] != found.assignment["c"]
-    assert found.duration_s == pytest.approx(20)
+    assert found.duration_s == pytest.approx(60 + 20)
+    assert found.vm_start_s == 60
     assert (found.moved_gb, found.local_gb) == (10, 100)
     assert found.cost_usd.egress == pytest.approx(0.2)
     together = place(network, TasksRequest({"a": 1, "b": 1}, {("a", "b"): 100}, vms))

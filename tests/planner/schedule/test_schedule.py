@@ -160,14 +160,23 @@ def transfer(name: str, volume_gb: float, **more: Any) -> TimedTransfer:
 
 def test_one_transfer_is_a_division_and_sent_at_once() -> None:
     of = even(PAIR)
-    plan = scheduled(of, transfer("a", 100, deadline_s=86400.0))
+    plan = scheduled(of, transfer("a", 100, deadline_s=86400.0), vms_running=False)
     (found,) = plan.transfers
     assert found.verdict == "admitted"
-    assert found.end_s == pytest.approx(200)
-    assert found.slack_s == pytest.approx(86200)
+    assert plan.vm_start_s == 60
+    assert found.periods[0].start_s == pytest.approx(60)
+    assert found.end_s == pytest.approx(260)
+    assert found.slack_s == pytest.approx(86140)
     assert [p.throughput_gbps for p in found.periods] == pytest.approx([4.0])
     assert plan.cost_usd.egress == pytest.approx(2.0)
     assert plan.cost_usd.vm == pytest.approx(2 * (200 + 60) / 3600)
+    # VMs of a transfer that waits start in time for it, and those of one under way run.
+    later = transfer("b", 100, start_s=90, deadline_s=290.0)
+    plan = scheduled(of, later, vms_running=False)
+    assert plan.transfer("b").end_s == pytest.approx(290)
+    for now_s in (0.0, 30.0, 150.0):
+        again = scheduled(of, existing=plan, now_s=now_s, vms_running=False)
+        assert again.transfer("b").end_s == pytest.approx(290)
 
 
 def test_a_later_start_waits_and_the_more_urgent_goes_first() -> None:
@@ -235,7 +244,7 @@ def test_slow_paths_side_by_side_fill_a_fast_vm(connections: int, admitted: int)
         names, rate, rtt_ms=0.0, per_flow_mbps=100 * rate, egress_gbps=caps, ingress_gbps=caps
     )
     asked = tuple(TimedTransfer(n, "s", n, 100, deadline_s=400.0) for n in names[1:])
-    request = ScheduleRequest(asked, connections=connections)
+    request = ScheduleRequest(asked, connections=connections, vms_running=True)
     plan = recommend_schedule(request, network, FlatPrices(names, 0.02, 1.0))
     assert (plan.admitted, plan.relayed_share) == (admitted, 0.0)
     assert plan.end_s == pytest.approx(400)
@@ -272,18 +281,18 @@ def test_getting_up_to_speed_is_part_of_the_window() -> None:
     names = ["a", "b"]
     network = Network.from_matrices(names, np.array(PAIR), rtt_ms=100.0)
     prices = FlatPrices(names, 0.02, 1.0)
-    just = TimedTransfer("x", "a", "b", 100, deadline_s=200.9)
+    just = TimedTransfer("x", "a", "b", 100, deadline_s=260.9)
     plan = recommend_schedule(ScheduleRequest((just,)), network, prices)
-    assert plan.transfers[0].end_s == pytest.approx(200.85)
-    late = replace(just, deadline_s=200.8)
+    assert plan.transfers[0].end_s == pytest.approx(260.85)
+    late = replace(just, deadline_s=260.8)
     (refused,) = recommend_schedule(ScheduleRequest((late,)), network, prices).transfers
     assert refused.remedies is not None
-    assert refused.remedies.deadline_s == 201
-    soon = replace(just, deadline_s=0.5)
+    assert refused.remedies.deadline_s == 261
+    soon = replace(just, deadline_s=60.5)
     (hopeless,) = recommend_schedule(ScheduleRequest((soon,)), network, prices).transfers
     assert hopeless.remedies is not None
     assert (hopeless.remedies.volume_gb, hopeless.remedies.more_vms) == (0.0, None)
-    assert hopeless.remedies.deadline_s == 201
+    assert hopeless.remedies.deadline_s == 261
 
 
 # ---- schedules in progress -----------------------------------------------------------------

@@ -115,14 +115,16 @@ def plan(
     names = [chr(ord("a") + i) for i in range(len(gbps))]
     caps = {key: limits.pop(key) for key in ("egress_gbps", "ingress_gbps") if key in limits}
     network = Network.from_matrices(names, np.array(gbps), rtt_ms=0.0, **caps)  # type: ignore[arg-type]
-    request = ShuffleRequest(demands, **{"vms": 1, **limits})  # type: ignore[arg-type]
+    request = ShuffleRequest(demands, **{"vms": 1, "vms_running": True, **limits})  # type: ignore[arg-type]
     return recommend_shuffle(request, network, FlatPrices(names, 0.02, 1.0))
 
 
 def test_one_pair_is_a_division() -> None:
-    found = plan([[0, 4], [4, 0]], {("a", "b"): 100})
+    found = plan([[0, 4], [4, 0]], {("a", "b"): 100}, vms_running=False)
     assert found.verdict == "direct"
-    assert found.duration_s == pytest.approx(200)
+    assert found.vm_start_s == 60
+    assert found.duration_s == pytest.approx(60 + 200)
+    assert found.pairs[0].duration_s == pytest.approx(60 + 200)
     assert found.cost_usd.egress == pytest.approx(2.0)
     assert found.cost_usd.vm == pytest.approx(2 * (200 + 60) / 3600)
     idle = plan([[0, 5, 5], [5, 0, 5], [5, 5, 0]], {("a", "b"): 100})
@@ -178,6 +180,8 @@ def test_limits_that_cannot_be_met_say_what_would_do() -> None:
     with pytest.raises(InfeasibleError, match=r"114\.286 s .* at least 115 s"):
         plan(sevenths, {("a", "b"): 100}, deadline_s=114.0)
     assert plan(sevenths, {("a", "b"): 100}, deadline_s=115.0).duration_s == pytest.approx(800 / 7)
+    with pytest.raises(InfeasibleError, match=r"1 min 00 s of it until VMs.* 260 s.*`vms_runn"):
+        plan(two, {("a", "b"): 100}, deadline_s=250.0, vms_running=False)
     with pytest.raises(DataError, match="a to b"):
         plan([[0, 0], [4, 0]], {("a", "b"): 100})
     with pytest.raises(InputError, match="not part of the network"):
@@ -206,7 +210,7 @@ def test_slow_paths_leave_the_rest_of_a_vm_to_others(
     )
     stated: dict[str, Any] = {} if connections is None else {"connections": connections}
     request = ShuffleRequest(
-        {("r0", names[i]): 100.0 for i in range(1, 6)}, vms=1, relays="any", **stated
+        {("r0", names[i]): 100.0 for i in range(1, 6)}, vms=1, vms_running=True, **stated
     )
     found = recommend_shuffle(request, network, FlatPrices(names, 0.02, 1.0))
     assert found.duration_s == pytest.approx(duration_s)
@@ -225,7 +229,9 @@ def test_of_routings_as_fast_the_cheaper_is_taken() -> None:
     fees[0, 1] = 0.1
     network = Network.from_matrices(names, five, rtt_ms=0.0)
     prices = FlatPrices(names, fees, 0.1)
-    found = recommend_shuffle(ShuffleRequest({("a", "b"): 100.0}, vms=1), network, prices)
+    found = recommend_shuffle(
+        ShuffleRequest({("a", "b"): 100.0}, vms=1, vms_running=True), network, prices
+    )
     assert found.duration_s == pytest.approx(160, rel=GAP)
     assert found.cost_usd.egress == pytest.approx(2.0, rel=1e-2)
     assert found.verdict == "relayed"
@@ -317,6 +323,7 @@ def test_gains_on_the_january_grid_are_those_of_an_independent_program(
         },
         margin=0.0,
         vms=1,
+        vms_running=True,
     )
     network = grid.network().with_(restricted_to=names)
     problem = shuffle_problem(request, network, grid.prices())

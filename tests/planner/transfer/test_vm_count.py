@@ -92,7 +92,7 @@ def test_fees_do_not_keep_a_transfer_at_one_vm(objective: str) -> None:
     one = plans[0].one_vm
     assert one
     assert (one.verdict, one.throughput_gbps) == ("direct", 5.0)
-    assert one.duration_s == near(800 + 8.5 * 0.02, 1e-3)
+    assert one.duration_s == near(60 + 800 + 8.5 * 0.02, 1e-3)
 
 
 def test_a_relay_is_not_recommended_for_a_lack_of_direct_vms() -> None:
@@ -103,7 +103,7 @@ def test_a_relay_is_not_recommended_for_a_lack_of_direct_vms() -> None:
     gbps = np.array([[0, 7.5, 15], [7.5, 0, 15], [15, 15, 0]])
     rtt_ms = np.array([[0, 110, 55], [110, 0, 55], [55, 55, 0]])
     network = Network.from_matrices([A, B, "x:c"], gbps, rtt_ms=rtt_ms)
-    request = TransferRequest(A, B, volume_gb=1, objective="time")
+    request = TransferRequest(A, B, volume_gb=1, objective="time", vms_running=True)
     price_list = FlatPrices((A, B, "x:c"), 0.02, 1.0)
     assert recommend(replace(request, vms=3), network, price_list).verdict != "direct"
     assert recommend(replace(request, vms=8), network, price_list).verdict == "direct"
@@ -115,7 +115,7 @@ def test_cost_takes_the_cheapest_that_meets_the_deadline() -> None:
     price_list = FlatPrices((A, B), 0.09, 1.5)
     assert set(recommend(request, NETWORK, price_list).vms.values()) == {1}
     in_time = recommend(replace(request, deadline_s=250.0), NETWORK, price_list)
-    assert set(in_time.vms.values()) == {4}  # 800 s / 250 s, in whole VMs
+    assert set(in_time.vms.values()) == {5}  # 800 s / (250 s - 60 s), in whole VMs
     stated = replace(request, objective="value", vms_in={A: 2})
     assert recommend(stated, NETWORK, price_list).vms == {A: 2, B: 2}
     assert recommend(replace(request, vms=3), NETWORK, price_list).one_vm is None
