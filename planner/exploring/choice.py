@@ -28,12 +28,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from planner.model.achieved import MOST_SPREAD, spread_of_bounds
 from planner.model.units import S_PER_DAY
 
-# Of a normal distribution, from the middle to the end of the 90 % range.
-SCORE_90 = 1.645
-# Least and greatest spread of the logarithm that an estimate can have.
-LEAST_SPREAD, MOST_SPREAD = 0.02, 1.5
 # Spreads of the logarithm: of one outcome, and of a rate's drift in a day. Variation of one
 # path from test to test is 2 to 20 % in the 2015 and 2016 papers, from day to day up to 50 %.
 NOISES = (0.02, 0.05, 0.1, 0.2)
@@ -69,8 +66,8 @@ class Belief:
     @classmethod
     def of_bounds(cls, low_gbps: float, expected_gbps: float, high_gbps: float) -> Belief:
         """Return the belief of an estimate: its expected rate, and its 90 % range as a spread."""
-        spread = log(max(high_gbps, expected_gbps) / max(1e-9, min(low_gbps, expected_gbps)))
-        spread = min(MOST_SPREAD, max(LEAST_SPREAD, spread / (2 * SCORE_90)))
+        low_gbps, high_gbps = min(low_gbps, expected_gbps), max(high_gbps, expected_gbps)
+        spread = spread_of_bounds(low_gbps, high_gbps)
         return cls(log(expected_gbps), spread**2)
 
     def at(self, now_s: float, drift_a_day: Any) -> Belief:

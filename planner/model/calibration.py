@@ -7,10 +7,12 @@ to carry again what it did, and may carry what its links promise.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from planner.model.estimate import SECONDS_PER_DAY, Estimate, Origin, Prior
+from planner.model.baseline.modelled_links import least_cap
+from planner.model.estimate import BOUNDS, SECONDS_PER_DAY, Estimate, Origin, Prior
 from planner.model.link import Link
 from planner.model.link_states import Pair
 from planner.model.network import Network
@@ -39,6 +41,31 @@ def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
     pair = (verified.src, verified.dst)
     links = links.with_links(changed.values()) if changed else links
     return network.with_(links=links, verified={**network.verified, pair: verified})
+
+
+def with_links_at(share: float, network: Network, pairs: Iterable[Pair]) -> Network:
+    """Return the network with some links at a share of the rate that one VM pair has on them.
+
+    Parameters
+    ----------
+    share : float
+        What a transfer over them achieves over what it should by estimates.
+    """
+    changed = []
+    for src, dst in pairs:
+        link = network.usual.link(src, dst)
+        if link is None:
+            continue
+        cap = least_cap(network.sites[src], network.sites[dst], link.address)
+        aggregate, flow = link.aggregate_gbps, link.per_flow_mbps
+        gbps = {b: min(getattr(aggregate, b), getattr(cap, b)) * share for b in BOUNDS}
+        mbps = {b: getattr(flow, b) * share for b in BOUNDS}
+        changed.append(
+            replace(
+                link, aggregate_gbps=replace(aggregate, **gbps), per_flow_mbps=replace(flow, **mbps)
+            )
+        )
+    return network.with_(links=network.usual.with_links(changed))
 
 
 def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:

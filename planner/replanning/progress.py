@@ -20,6 +20,7 @@ from planner.broadcast.request import BroadcastRequest
 from planner.fields.demands import Demands, Pair
 from planner.fields.kinds import LEAST_FIGURE
 from planner.fields.specified import fields_of
+from planner.model.achieved import RATE_OVER_S
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices, metered_usd_per_gb
@@ -172,8 +173,10 @@ class InProgress:
     workload, started : Workload
         The remaining volume and the whole one, as the plan moves them.
     moved_gb, remaining_gb, elapsed_s : float
-    planned_gbps : float
-        Mean rate of the plan until now.
+    planned_gbps, planned_s : float
+        Mean rate of the plan until now, and the time of all its volume once up to speed.
+    rate_gbps : float | None
+        Of the moment, where it is known.
     """
 
     kind: PlanKind
@@ -185,6 +188,8 @@ class InProgress:
     remaining_gb: float
     elapsed_s: float
     planned_gbps: float
+    planned_s: float
+    rate_gbps: float | None
 
     @property
     def since_asked_s(self) -> float:
@@ -195,6 +200,26 @@ class InProgress:
     def observed_gbps(self) -> float | None:
         """The mean rate so far."""
         return 8 * self.moved_gb / self.elapsed_s if self.elapsed_s > 0 else None
+
+    def achieved_share(self, whole_s: float, ramp_s: float) -> tuple[float, float]:
+        """Return what it achieves over what today's estimates say, and over which time.
+
+        A mean rate between that of the plan and today's is a change on the way, which today's
+        estimates know: then they hold.
+
+        Parameters
+        ----------
+        whole_s, ramp_s : float
+            Time that all its volume takes by today's estimates, and for getting up to speed.
+        """
+        today_gbps, steady_s = self.planned_gbps * self.planned_s / whole_s, self.elapsed_s - ramp_s
+        if self.rate_gbps is not None:
+            return self.rate_gbps / today_gbps, RATE_OVER_S
+        if steady_s <= 0 or not self.moved_gb:
+            return 0.0, 0.0
+        observed = BITS_PER_BYTE * self.moved_gb / steady_s
+        known = sorted((self.planned_gbps, today_gbps))
+        return observed / min(max(observed, known[0]), known[1]), steady_s
 
 
 def in_progress(request: ReplanRequest) -> InProgress:
@@ -216,11 +241,16 @@ def in_progress(request: ReplanRequest) -> InProgress:
         if kind == "shuffle":
             asked_gb, left_gb, moved, planned_gbps = _shuffle(plan, request.moved_gb, elapsed_s)
             whole, remaining = sum(asked_gb.values()), sum(left_gb.values())
+            planned_s = max(
+                BITS_PER_BYTE * pair["volume_gb"] / pair["throughput_gbps"]
+                for pair in plan["pairs"]
+            )
         else:
             asked_gb = whole = float(plan["request"]["volume_gb"])
             moved = _moved_gb(kind, request.moved_gb, whole)
             left_gb = remaining = whole - moved
             planned_gbps = float(plan["throughput_gbps"])
+            planned_s = BITS_PER_BYTE * whole / planned_gbps
         if remaining <= max(whole * (1 - ALL), LEAST_FIGURE):
             raise InputError("moved_gb", "leaves nothing to move", value=whole)
         asked = _asked(plan, kind, left_gb)
@@ -230,7 +260,17 @@ def in_progress(request: ReplanRequest) -> InProgress:
             "plan", f"is not a {kind}'s plan: {type(fault).__name__} {fault}", remedy=REMEDY
         ) from None
     return InProgress(
-        kind, plan, asked, workload, started, moved, remaining, elapsed_s, planned_gbps
+        kind,
+        plan,
+        asked,
+        workload,
+        started,
+        moved,
+        remaining,
+        elapsed_s,
+        planned_gbps,
+        planned_s,
+        request.rate_gbps,
     )
 
 

@@ -20,7 +20,9 @@ from operator import sub
 from typing import NamedTuple
 
 from planner.broadcast.recommendation import recommend_broadcast
+from planner.model.achieved import after_achieving
 from planner.model.answer import Answer, Bounded, Cost
+from planner.model.calibration import with_links_at
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -129,10 +131,28 @@ class _Replanner:
         alone = isinstance(self.request, TransferRequest)
         self.pair_connections = connections if alone else min(connections, PAIR_CONNECTIONS)
         # If the plan is kept, its VMs run and its connections are up to speed.
-        times_s = self._transfer_s(self.old)
+        self.share, times_s = self._after_achieving(self._transfer_s(self.old))
         egress_usd, usd_per_h = self.old.egress_usd(prices), self.old.vm_usd_per_h(prices)
         costs = [Cost.of(egress_usd, usd_per_h * time_s / S_PER_H) for time_s in times_s]
         self.keep = Projection(times_s, costs)
+
+    def _after_achieving(self, times_s: list[float]) -> tuple[float, list[float]]:
+        """Return the rate that the rest has over that by estimates, and the times of keeping.
+
+        The plan's links count at that rate from here on, for other plans, too.
+        """
+        whole_s = self._transfer_s(self.progress.started)[1]
+        if not 0 < times_s[1] < inf or not 0 < whole_s < inf:
+            return 1.0, times_s
+        ramp_s = self.progress.started.ramp_up_s(self.network, frozenset())
+        share, over_s = self.progress.achieved_share(whole_s, ramp_s)
+        by_estimates = Bounded(*(times_s[1] / times_s[at] for at in (1, 2, 0)))
+        rate = after_achieving(by_estimates, share, over_s)
+        if rate is by_estimates:
+            return 1.0, times_s
+        self.network = with_links_at(rate.expected, self.network, self.old.links_gb)
+        found = [times_s[1] / bound for bound in (rate.high, rate.expected, rate.low)]
+        return rate.expected, found
 
     def _transfer_s(self, workload: Workload) -> list[float]:
         return workload.transfer_s(self.network, self.request.connections, self.pair_connections)
@@ -154,7 +174,10 @@ class _Replanner:
         ramp_s, usd_per_h = new.ramp_up_s(self.network, old.routes), new.vm_usd_per_h(prices)
         starting = sum(n * prices.vm_usd_per_h(region) for region, n in start.items())
         egress_usd = moved * old.egress_usd(prices) + (1 - moved) * new.egress_usd(prices)
-        rest_s = [(1 - moved) * time_s + ramp_s for time_s in self._transfer_s(new)]
+        fast_s, time_s, slow_s = self._transfer_s(new)
+        # What holds the old plan below its estimates may be at its ends, and hold the new one, too.
+        slow_s /= min(1.0, self.share)
+        rest_s = [(1 - moved) * time_s + ramp_s for time_s in (fast_s, time_s, slow_s)]
         waiting_usd = (old.vm_usd_per_h(prices) + starting) * wait_s / S_PER_H
         costs = [Cost.of(egress_usd, waiting_usd + usd_per_h * s / S_PER_H) for s in rest_s]
         usd = (starting * wait_s + usd_per_h * ramp_s) / S_PER_H
@@ -306,7 +329,8 @@ class _Replanner:
             src, dst = max(self.old.links_gb, key=self._need_s)
             self.warnings.append(
                 f"the observed rate is {gbps_text(observed)} Gbit/s and the planned one {planned}; "
-                f"measure {src} -> {dst} to base the decision on current rates"
+                f"the rest is expected at what it achieves. Measure {src} -> {dst} to tell links "
+                "from hosts"
             )
         now = 8 * self.progress.remaining_gb / max(self.keep.times_s[0], 1e-12)
         if self.progress.kind != "shuffle" and observed * SURPRISE > now:

@@ -7,9 +7,17 @@ from dataclasses import KW_ONLY
 from typing import Annotated, Any, TypeAlias
 
 from planner.fields.demands import Pair, Pairs, demands_gb, pair_row_schema
-from planner.fields.kinds import AnswerDocument, Count, Duration, Volume, assignments, kind_schema
+from planner.fields.kinds import (
+    AnswerDocument,
+    Count,
+    Duration,
+    Rate,
+    Volume,
+    assignments,
+    kind_schema,
+)
 from planner.fields.shared import PricedRequest
-from planner.fields.specified import Figure, Reads, Whole, field, specified
+from planner.fields.specified import Figure, Limit, Reads, Whole, field, specified
 from planner.model.errors import InputError
 from planner.model.units import parse_volume_gb
 
@@ -74,6 +82,13 @@ class ReplanRequest(PricedRequest):
     )
     elapsed_s: Annotated[Figure, Duration()] = field(
         "Time since sending began.", example="10min", group="plan"
+    )
+    rate_gbps: Annotated[Limit, Rate(0.0)] = field(
+        "Rate of the moment, over all; the mean since sending began unless it is given.",
+        default=None,
+        example="5.3gbps",
+        option="--rate",
+        group="plan",
     )
     changes: Annotated[Whole, Count(0, 10_000)] = field(
         "How often it was changed before: each asks for another margin.",

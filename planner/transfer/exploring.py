@@ -7,8 +7,9 @@ from dataclasses import replace
 from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
-from planner.exploring.choice import SCORE_90, Belief, Path, PathChoice, Sent, choose
+from planner.exploring.choice import Belief, Path, PathChoice, Sent, choose
 from planner.exploring.outcome import DIRECT, Outcome
+from planner.model.achieved import SCORE_90
 from planner.model.units import S_PER_H, duration_s, gbps_text
 from planner.transfer.decision import Decision
 from planner.transfer.options import Option

@@ -40,7 +40,7 @@ class ExpectedTransfer:
 
     Attributes
     ----------
-    throughput_gbps, throughput_gbps_low : float | None
+    throughput_gbps, throughput_gbps_low, throughput_gbps_high : float | None
     duration_s : float | None
         From when it sends, VMs started.
     cost_usd : float | None
@@ -53,6 +53,7 @@ class ExpectedTransfer:
 
     throughput_gbps: float | None = None
     throughput_gbps_low: float | None = None
+    throughput_gbps_high: float | None = None
     duration_s: float | None = None
     cost_usd: float | None = None
     paths: tuple[ExpectedPath, ...] = ()
@@ -84,6 +85,7 @@ def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
     stated = {
         "throughput_gbps": plan.get("throughput_gbps"),
         "throughput_gbps_low": plan.get("throughput_gbps_low"),
+        "throughput_gbps_high": plan.get("throughput_gbps_high"),
         "duration_s": plan.get("duration_s"),
         "cost_usd": cost.get("total") if isinstance(cost, Mapping) else cost,
         "volume_gb": asked.get("volume_gb") if isinstance(asked, Mapping) else None,

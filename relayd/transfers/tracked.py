@@ -12,7 +12,9 @@ from pydantic import TypeAdapter
 
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.kinds import LEAST_FIGURE
-from planner.model.units import BITS_PER_BYTE, duration_text, gbps_text
+from planner.model.achieved import RATE_OVER_S, after_achieving
+from planner.model.answer import Bounded
+from planner.model.units import BITS_PER_BYTE, duration_s, duration_text, gbps_text
 from relayd.times import utc_text
 from relayd.transfers.expected import ExpectedTransfer, is_whole_plan
 
@@ -23,9 +25,6 @@ SLOW_SHARE = 0.7
 
 LOST_AFTER_S = 86_400.0
 """A transfer without a report for a day has failed."""
-
-RATE_OVER_S = 30.0
-"""Over which the rate of the moment is taken, or over one report where they are rarer."""
 
 StoredState: TypeAlias = Literal["running", "finished", "failed", "cancelled"]
 WantedState: TypeAlias = Literal["in-flight", "finished", "failed", "cancelled"]
@@ -102,7 +101,8 @@ class TrackedTransfer(Transfer):
     planned_end_s : float | None
         When it ends by the plan.
     forecast_end_s : float | None
-        When it ends at the rate that it has now; by the plan where it has not reported yet.
+        When it ends at the rate to expect of the plan at what it achieves now, as `replan` reckons;
+        by the plan where it has not reported yet.
     is_late : bool | None
         Whether it ended, or is to end, after the deadline; None where that is not known.
     is_slow : bool | None
@@ -201,7 +201,7 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
         if rate is None:
             forecast_end_s = planned_end_s
         elif rate > LEAST_FIGURE:
-            forecast_end_s = last_s + BITS_PER_BYTE * left_gb / rate
+            forecast_end_s = last_s + duration_s(left_gb, _to_expect_gbps(expected, rate))
     least_gbps = _least_gbps(expected)
     slow = rate < least_gbps if rate is not None and least_gbps is not None else None
     late = None
@@ -284,6 +284,15 @@ def _gbps(since: tuple[float, float], until: tuple[float, float]) -> float | Non
     return BITS_PER_BYTE * moved_gb / span_s if span_s > 0 else None
 
 
+def _to_expect_gbps(expected: ExpectedTransfer | None, rate_gbps: float) -> float:
+    """Return the rate of the rest, from that of the moment and that of the plan."""
+    if expected is None or expected.throughput_gbps is None:
+        return rate_gbps
+    planned, low = expected.throughput_gbps, _least_gbps(expected) or expected.throughput_gbps
+    by_plan = Bounded(planned, low, expected.throughput_gbps_high or planned**2 / low)
+    return after_achieving(by_plan, rate_gbps, RATE_OVER_S).expected
+
+
 def _least_gbps(expected: ExpectedTransfer | None) -> float | None:
     if expected is None or expected.throughput_gbps is None:
         return None
@@ -313,6 +322,8 @@ def _rest(
     if is_whole_plan(plan):
         elapsed_s = max(0.0, (transfer.reported_s or transfer.began_s) - transfer.began_s)
         body = {"plan": plan, "moved_gb": transfer.moved_gb, "elapsed_s": elapsed_s}
+        if transfer.rate_gbps is not None:
+            body["rate_gbps"] = transfer.rate_gbps
         return RestQuestion("replan", advised, "/v1/replans", body)
     rest: dict[str, Any] = {"src": transfer.src, "dst": transfer.dst, "volume_gb": left_gb}
     if transfer.deadline_at_s is not None and transfer.deadline_at_s > now_s:

@@ -145,9 +145,11 @@ def _rest(of: TrackedTransfer, rest: RestQuestion) -> str:
     begun = "Re-plan the rest: " if rest.advised else "What is left can be planned again: "
     if rest.question == "replan":
         moved, elapsed = rest.body["moved_gb"], rest.body["elapsed_s"]
+        gbps = rest.body.get("rate_gbps")
+        rate = "" if gbps is None else f" --rate {gbps:.4g}gbps"
         return (
             f"{begun}`relayd transfers show {of.id} --plan | relayd replan - --moved {moved:g}GB "
-            f"--elapsed {elapsed:g}s`"
+            f"--elapsed {elapsed:g}s{rate}`"
         )
     deadline = rest.body.get("deadline_s")
     limit = "" if deadline is None else f" --deadline {deadline:.0f}s"

@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from planner.broadcast.recommendation import recommend_broadcast
@@ -44,6 +44,9 @@ def test_one_transfer_is_the_same_to_all_questions(
     fleet: int | None,
 ) -> None:
     """A plan, a shuffle of one demand and a broadcast to one destination, all direct."""
+    # VMs that run cost nothing to start: for a small volume, getting up to speed is then the most
+    # of what they are paid for, which a plan of one transfer leaves out.
+    assume(fleet is None or volume_gb > 1)
     network = Network.from_matrices(
         [A, B],
         np.full((2, 2), gbps),
@@ -79,7 +82,10 @@ def test_no_fewer_vms_are_as_good(hour_usd: float, volume_gb: float) -> None:
     network = Network.from_matrices([A, B, C], gbps, rtt_ms=20.0)
     prices = FlatPrices((A, B, C), 0.02, 1.5)
     request = ShuffleRequest(
-        {(A, B): volume_gb, (C, A): volume_gb / 2}, time_value_usd_per_h=hour_usd
+        {(A, B): volume_gb, (C, A): volume_gb / 2},
+        time_value_usd_per_h=hour_usd,
+        # Where time alone counts, the start of VMs would hide what their number brings.
+        vms_running=hour_usd == inf,
     )
 
     def worth(vms: int | None) -> float:

@@ -37,12 +37,12 @@ def source_of(matrix: Matrix, src: str, dst: str) -> str | None:
 def test_refresh_finds_what_was_imported_since(tmp_path: Path) -> None:
     db = imported(tmp_path / "store.db", *GRID.splitlines())
     wan = relayd.open(db)
-    first = wan.plan("azure:eastus", "aws:ap-northeast-1")
+    first = wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1)
     later = GRID.replace(",2.0,", ",8.0,").replace(MEASURED_AT, f"{MEASURED_AT_S + 3600:.0f}")
     imported(db, *later.splitlines())
-    assert wan.plan("azure:eastus", "aws:ap-northeast-1").snapshot == first.snapshot
+    assert wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1).snapshot == first.snapshot
     wan.refresh()
-    second = wan.plan("azure:eastus", "aws:ap-northeast-1")
+    second = wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1)
     assert second.snapshot != first.snapshot
     before, after = first.direct.throughput_gbps, second.direct.throughput_gbps
     assert before is not None
