@@ -197,6 +197,7 @@ def link_of(row: Mapping[str, Any]) -> Link:
         row["loss_pct"],
         limit if limit in LIMITED_BY else "unknown",
         row.get("address", "public"),
+        row.get("slow_connections", 0.0),
     )
 
 
@@ -225,6 +226,7 @@ def link_as_json(link: Link) -> dict[str, Any]:
         **figures,
         "loss_pct": link.loss_pct,
         "limited_by": link.limited_by,
+        "slow_connections": link.slow_connections,
         "address": link.address,
     }
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 from planner.model.estimate import AddressKind, Bound, Estimate, EstimateDrift
 from planner.model.notebook import html_table
 from planner.model.quotas.vcpus import VmQuota
+from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
 
 LimitedBy: TypeAlias = Literal["vm", "window", "path", "unknown"]
@@ -46,6 +47,9 @@ class Link:
     limited_by : LimitedBy
         What holds the aggregate where it is: the cap of a VM; the windows of its connections;
         the path, as more connections were seen to bring nothing; or not known.
+    slow_connections : float
+        Where it is not known: the probability that each of its connections is slow, so that more
+        of them would carry more and fewer carry less, and not that its path ends there.
     address : AddressKind
         Over which addresses its VMs reach each other.
     """
@@ -58,6 +62,7 @@ class Link:
     loss_pct: float | None = None
     limited_by: LimitedBy = "unknown"
     address: AddressKind = "public"
+    slow_connections: float = 0.0
 
     def __repr__(self) -> str:
         """Describe the link in one line."""
@@ -77,6 +82,17 @@ class Link:
         flow_mbps: float = getattr(self.per_flow_mbps, bound)
         saturated_gbps: float = getattr(self.aggregate_gbps, bound)
         return min(connections * flow_mbps / MBPS_PER_GBPS, saturated_gbps)
+
+    @property
+    def measured_connections(self) -> int:
+        """The number of connections that the aggregate is of."""
+        figures = self.aggregate_gbps.origin.figures
+        return (figures and figures.connections) or LAW_CONNECTIONS
+
+    @property
+    def slow_gbps(self) -> float:
+        """The rate of each connection if connections are slow."""
+        return self.aggregate_gbps.expected / self.measured_connections
 
 
 @dataclass(frozen=True, slots=True)

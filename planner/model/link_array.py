@@ -31,6 +31,7 @@ from planner.model.estimate import (
     faded,
 )
 from planner.model.link import AT_LIMIT, FADING, LIMITED_BY, LINK_FIGURES, Link, LinkFigure
+from planner.model.throughput import Providers, slow_connections
 from planner.model.units import MBPS_PER_GBPS
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -49,12 +50,13 @@ LINK = np.dtype(
     [
         *((name, FIGURE) for name in LINK_FIGURES),
         ("loss_pct", "<f8"),  # NaN where it was not measured
+        ("slow_connections", "<f4"),
         ("limited_by", "u1"),  # position in LIMITED_BY
         ("address", "u1"),  # position in ADDRESS_KINDS, and 1; 0 where there is no link
     ],
     align=True,
 )
-"""One link: its estimates, its loss, its limit and its kind of address."""
+"""One link: its estimates, its loss, its limit, the reading of that, and its kind of address."""
 EVIDENCE = np.dtype(
     [
         ("newest_s", "<f8"),
@@ -164,10 +166,11 @@ class LinkArray(Mapping[str, "LinkRow"]):
             In the order of :data:`~planner.model.link.LINK_FIGURES`, with the fields of
             :data:`FIGURE` but evidence, and those of :data:`EVIDENCE` but the prior.
         others : sequence of arrays, length m
-            Loss in percent, the four numbers of the aggregate's prior, limit (position in
-            LIMITED_BY) and kind of address (position in ADDRESS_KINDS).
+            Loss in percent, the four numbers of the aggregate's prior, the probability that
+            connections are slow, limit (position in LIMITED_BY) and kind of address (position in
+            ADDRESS_KINDS).
         """
-        loss_pct, *prior, limit, address = others
+        loss_pct, *prior, slow, limit, address = others
         rows = np.zeros(len(ends[0]), LINK)
         parts: list[Records] = []
         for name, one in zip(LINK_FIGURES, figures, strict=True):
@@ -180,7 +183,8 @@ class LinkArray(Mapping[str, "LinkRow"]):
             distinct, number = _distinct(evidence)
             rows[name]["evidence"] = number + sum(map(len, parts))
             parts.append(distinct)
-        rows["loss_pct"], rows["limited_by"], rows["address"] = loss_pct, limit, address + 1
+        rows["loss_pct"], rows["slow_connections"] = loss_pct, slow
+        rows["limited_by"], rows["address"] = limit, address + 1
         table = _laid(tuple(names), *ends, rows)
         return cls(tuple(names), table, np.concatenate(parts), tuple(origins.all))
 
@@ -264,7 +268,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         return self._link(src, dst, record) if record[-1] else None
 
     def _link(self, src: str, dst: str, record: tuple[Any, ...]) -> Link:
-        *figures, loss_pct, limit, address = record
+        *figures, loss_pct, slow, limit, address = record
         rtt_ms, per_flow_mbps, aggregate_gbps = (
             Estimate(low, expected, high, *self._evidence_of(number))
             for low, expected, high, number in figures
@@ -278,6 +282,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
             None if loss_pct != loss_pct else loss_pct,
             LIMITED_BY[limit],
             ADDRESS_KINDS[address - 1],
+            round(slow, 6),
         )
 
     @cached_property
@@ -514,6 +519,7 @@ def _records(
         (
             *(figure(getattr(link, name)) for name in LINK_FIGURES),
             nan if link.loss_pct is None else link.loss_pct,
+            link.slow_connections,
             LIMITED_BY.index(link.limited_by),
             ADDRESS_KINDS.index(link.address) + 1,
         )
@@ -578,6 +584,37 @@ def limits_of(rates_gbps: Records, caps_gbps: Records, windows_gbps: Records | N
             at_limit = (rates_gbps["expected"] >= level) & (rates_gbps["high"] >= limits["low"])
             found[at_limit & (level > 0)] = LIMITED_BY.index(name)
     return found
+
+
+def slow_connections_of(
+    names: Sequence[str],
+    ends: tuple[Ints, Ints],
+    limits: Ints,
+    shown: Mapping[Providers, tuple[int, int]] | None = None,
+) -> Floats:
+    """Return the probability of each of m links that its connections are slow.
+
+    Parameters
+    ----------
+    names : sequence of str, length n
+    ends : (array, array), length m
+        Numbers of the ends of each link.
+    limits : array, length m
+        Positions in LIMITED_BY: where the limit is known, the probability is 0.
+    shown : mapping, optional
+        By providers, how many ramps showed slow connections, and how many the end of a path.
+    """
+    providers = [name.partition(":")[0] for name in names]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(providers))}
+    number = np.array([numbers[name] for name in providers], np.int64)
+    of_pair = np.array(
+        [
+            [slow_connections((a, b), *(shown or {}).get((a, b), (0, 0))) for b in numbers]
+            for a in numbers
+        ]
+    ).reshape(len(numbers), len(numbers))
+    found: Floats = of_pair[number[ends[0]], number[ends[1]]]
+    return np.where(limits == LIMITED_BY.index("unknown"), found, 0.0)
 
 
 def _laid(names: Sequence[str], src: Ints, dst: Ints, rows: Records) -> Records:

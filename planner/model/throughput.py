@@ -250,6 +250,30 @@ INTERNET = LawSpread(2.3, 0.1)
 a judgement, not a measurement: paths across China's border are known for loss."""
 
 
+# ---- two readings of slow links -----------------------------------------------------------------
+# Where many connections together stay below every cap and nobody tried more of them, either the
+# path ends there or each connection is slow. Paths that end somewhere do not know the round-trip
+# time; connections under loss do. On the grid, whose hosts had windows of 1 GiB, rates out of Azure
+# to other clouds fall as RTT^-0.45, those of all other pairs of providers hardly at all.
+
+SLOW_WHERE_RATES_FALL = 2 / 3
+"""Probability of slow connections between providers whose law falls with the round-trip time."""
+SLOW_ELSEWHERE = 0.25
+READING_COUNTS_AS = 3
+"""Ramps, in what is learned of a class of links: those that these probabilities stand for."""
+
+
+def slow_connections(providers: Providers, slow: int = 0, ended: int = 0) -> float:
+    """Return the probability that connections are slow where a link's limit is not known.
+
+    The mean of a beta distribution, after `slow` ramps that showed slow connections between these
+    providers, and `ended` ramps that showed where the path ends.
+    """
+    law = AGGREGATE_LAWS.get(providers)
+    start = SLOW_WHERE_RATES_FALL if law is not None and law.exponent < 0 else SLOW_ELSEWHERE
+    return (READING_COUNTS_AS * start + slow) / (READING_COUNTS_AS + slow + ended)
+
+
 def law_of(src: str, dst: str, address: str | None = None) -> AggregateLaw | None:
     """Return the law from one region's provider to another's; None where there is none.
 

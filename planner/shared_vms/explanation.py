@@ -30,13 +30,7 @@ from planner.model.vm_limits import (
 from planner.shared_vms.problem import participants
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.problem import most_vms
-from planner.transfer.readings import (
-    connection_gbps,
-    may_have_slow_connections,
-    measured_connections,
-    ramp,
-    warnings,
-)
+from planner.transfer.readings import ramp, warnings
 
 RAMPS_SHOWN = 3
 BOTTLENECKS_SHOWN = 5
@@ -171,8 +165,8 @@ class OpenedConnections:
         slow_gbps, self._slow = self.each_gbps.copy(), set[tuple[int, int]]()
         for link in self._used:
             known = network.link(regions[link[0]], regions[link[1]])
-            if connections > 1 and may_have_slow_connections(known):
-                slow_gbps[link] = min(slow_gbps[link], connection_gbps(known))
+            if connections > 1 and known.slow_connections:
+                slow_gbps[link] = min(slow_gbps[link], known.slow_gbps)
                 self._slow.add(link)
 
         def needed(each_gbps: Floats) -> dict[str, int]:
@@ -219,9 +213,9 @@ def ramps(
     found: list[MeasureFirst] = []
     for src, dst in links:
         link = network.links.get(src, {}).get(dst)
-        if link is None or not may_have_slow_connections(link):
+        if link is None or not link.slow_connections:
             continue
-        measured = measured_connections(link)
+        measured = link.measured_connections
         if connections < measured or len(found) >= RAMPS_SHOWN:
             continue
         cap = least_cap(network.sites[src], network.sites[dst], link.address)

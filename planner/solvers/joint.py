@@ -37,6 +37,8 @@ _SEEDS = (
     *(16713516, 57876478, 19825683, 26057936, 68994754, 109318302),
 )
 _MULTIPLIER, _MODULUS = 48271, 2**31 - 1  # Park and Miller, Communications of the ACM 36, 1993
+LIKELY = 0.95
+"""Bounds hold for what is at least as improbable as the rest."""
 LEAST_REGRET = 1e-9
 MOST_SPREAD = 1e2
 """Of a logarithm: beyond what can be told apart."""
@@ -115,6 +117,13 @@ def factors(below: NDArray[np.floating], above: NDArray[np.floating], dimension:
 def multiples(below: float, above: float, dimension: int) -> Draws:
     """Return :func:`factors` of one factor, kept: many plans share it. Not to be written to."""
     return factors(np.array(below), np.array(above), dimension)
+
+
+@lru_cache(maxsize=1024)
+def draws_in_which(event: float, dimension: int) -> NDArray[np.bool_]:
+    """Return a mask of the draws in which something of such a probability happens."""
+    ranks = np.argsort(np.argsort(scores(dimension)))
+    return np.asarray(ranks < round(event * DRAWS))
 
 
 def between(draws: Draws) -> tuple[float, float]:

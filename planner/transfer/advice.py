@@ -27,7 +27,7 @@ from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.decision import Decision, chosen_option, slack
 from planner.transfer.options import Option
 from planner.transfer.plan import MeasureFirst
-from planner.transfer.readings import may_have_slow_connections, measured_connections, ramp
+from planner.transfer.readings import ramp
 from planner.transfer.search import TransferSearch
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
@@ -260,7 +260,7 @@ class Adviser:
         if not self.decision.chosen.relays or not self.decision.search.transfer.direct:
             return ()
         link, now = self.network.link(src, dst), self.request.connections
-        if now < measured_connections(link) or not may_have_slow_connections(link):
+        if now < link.measured_connections or not link.slow_connections:
             return ()
         sites = self.network.sites
         most_gbps = least_cap(sites[src], sites[dst], link.address).expected

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from itertools import pairwise
-from math import inf, sqrt
+from math import ceil, inf, sqrt
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,16 +22,29 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
-from planner.solvers.joint import Draws, Gain, compared, multiples, probability, range_of, spread_of
-from planner.transfer.allocation import Allocation
+from planner.solvers.joint import (
+    LIKELY,
+    Draws,
+    Gain,
+    compared,
+    draws_in_which,
+    multiples,
+    probability,
+    range_of,
+    spread_of,
+)
+from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.fees import MeteredFees
 from planner.transfer.request import TransferRequest
 
 MARGINAL = 1e-6
+SAME_RATE = 0.95
+"""A plan that carries this share of its rate under the other reading holds under both."""
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).
 RELAY_PROCESSING_MS = 1.0
 # Dimensions of the draws; relay number k has three of its own behind them.
 SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
+READING = 14  # behind those of three relays
 Spreads: TypeAlias = tuple[float, float]
 """Of a factor's logarithm, below and above what is expected."""
 EXACT: Spreads = (0.0, 0.0)
@@ -48,25 +61,37 @@ class LinkFigures(NamedTuple):
 
     `alone` are the spreads of the former; where the link enters the destination, whose window may
     hold it back, `own` are those of the link itself and `window` those that all such links share.
+    `slow_probability` is that its connections are slow, and each then carries `slow_gbps`.
     """
 
     rates: Mapping[Bound, tuple[float, float]]
     alone: Spreads
     own: Spreads
     window: Spreads
+    slow_probability: float
+    slow_gbps: float
 
 
 class Limit(NamedTuple):
     """The limit that one resource sets to an allocation.
 
     `dimension` is that of its draws: equal for what plans share, see :mod:`planner.solvers.joint`.
-    The window's spreads are those of the destination, which all links into it share.
+    The window's spreads are those of the destination, which all links into it share. If a link's
+    connections are slow, which has a probability, the limit is a share of what it is if its path
+    ends there: the plan opens too few of them.
     """
 
     dimension: int
     gbps: Mapping[Bound, float]
     spreads: Spreads
     window: Spreads = EXACT
+    slow_probability: float = 0.0
+    slow_share: float = 1.0
+
+    def at(self, bound: Bound) -> float:
+        """Return the limit at a bound, which holds under every reading that is not improbable."""
+        least = {"low": 1 - LIKELY, "expected": 1.0, "high": LIKELY}[bound]
+        return self.gbps[bound] * (self.slow_share if self.slow_probability > least else 1.0)
 
 
 class OptionEvaluator:
@@ -148,7 +173,8 @@ class OptionEvaluator:
             of_receiver = spreads_of(self.network.sites[dst].window_mb)
             window = min(below, of_receiver[0]), min(above, of_receiver[1])
             own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
-        return LinkFigures(rates, (below, above), own, window)
+        slow = link.slow_connections if count > 1 else 0.0
+        return LinkFigures(rates, (below, above), own, window, slow, link.slow_gbps)
 
     # ---- comparing ---------------------------------------------------------------------------
 
@@ -230,6 +256,34 @@ class Option:
         return len(self.relays) == 1 and not self.allocation.direct_gbps
 
     @cached_property
+    def connections(self) -> dict[int | None, int]:
+        """The connections that each path opens on each of its links, over all VMs.
+
+        One path opens all that the VMs of a link can. Of several, each as many as its rate needs;
+        as long as VMs have connections to spare, each path gets its share of those that its rate
+        was measured with: single ones may be slow.
+        """
+        flows, each = self.allocation.flows, self.figures.request.connections
+        src, dst, *relays = self.vms
+        if len(flows) == 1:
+            pairs = min(src, dst) if not relays else 0
+            for relay in relays:
+                pairs = max(pairs, min(src, relay), min(relay, dst))
+            return dict.fromkeys(flows, each * pairs)
+        needs, extras = [], []
+        for path, flow in flows.items():
+            links = [
+                self.figures.link(*pair).rates["expected"] for pair in self.figures.pairs_of(path)
+            ]
+            pair_gbps, flow_gbps = map(min, zip(*links, strict=True))
+            needs.append(ceil(flow / flow_gbps * (1 - EQUAL)))
+            extras.append(max(0, round(each * flow / pair_gbps) - needs[-1]))
+        spare = each * min(src, dst) - sum(needs)
+        granted = min(1.0, max(0, spare) / (sum(extras) or 1))
+        counts = [need + int(extra * granted) for need, extra in zip(needs, extras, strict=True)]
+        return dict(zip(flows, counts, strict=True))
+
+    @cached_property
     def limits(self) -> list[Limit]:
         """The limits of its rate when all its flows grow in proportion."""
         figures, found = self.figures, self._limits_of_ends()
@@ -237,22 +291,28 @@ class Option:
         flows, rate = self.allocation.flows, self.allocation.rate_gbps
         src_vms, dst_vms = self.allocation.src_vms, self.allocation.dst_vms
 
-        def add_pair(dimension: int, times: float, src: str, dst: str) -> None:
-            link = figures.link(src, dst)
+        def add_pair(dimension: int, path: int | None, pairs: int, ends: tuple[str, str]) -> None:
+            link, times = figures.link(*ends), pairs * rate / flows[path]
             gbps = {b: link.rates[b][0] * times for b in BOUNDS}
-            enters = dst == figures.request.dst
+            enters = ends[1] == figures.request.dst
             spreads = (link.own, link.window) if enters else (link.alone, EXACT)
-            found.append(Limit(dimension, gbps, *spreads))
+            slow = link.slow_probability
+            if slow:
+                carried = self.connections[path] * link.slow_gbps
+                share = min(1.0, carried / (pairs * link.rates["expected"][0]))
+                found.append(Limit(dimension, gbps, *spreads, slow, share))
+            else:
+                found.append(Limit(dimension, gbps, *spreads))
 
-        if flow := self.allocation.direct_gbps:
+        if self.allocation.direct_gbps:
             (pair,) = figures.pairs_of(None)
-            add_pair(DIRECT_LINK, min(src_vms, dst_vms) * rate / flow, *pair)
+            add_pair(DIRECT_LINK, None, min(src_vms, dst_vms), pair)
         for number, relay in enumerate(self.relays):
             first, second = figures.pairs_of(relay)
             vms, times = self.allocation.relay_vms[relay], rate / flows[relay]
             dimension = RELAYS + 3 * number
-            add_pair(dimension, min(src_vms, vms) * times, *first)
-            add_pair(dimension + 1, min(vms, dst_vms) * times, *second)
+            add_pair(dimension, relay, min(src_vms, vms), first)
+            add_pair(dimension + 1, relay, min(vms, dst_vms), second)
             site = sites[figures.regions[relay]]
             into = site.ingress(network.link(*first).address)
             out = site.egress(network.link(*second).address)
@@ -287,7 +347,7 @@ class Option:
         """Return the rate of the same VMs and path shares at one of the estimates' bounds."""
         allocation, figures = self.allocation, self.figures
         rate, each = allocation.rate_gbps, figures.request.connections
-        possible = min([limit.gbps[bound] for limit in self.limits])
+        possible = min([limit.at(bound) for limit in self.limits])
         if possible <= 0:
             return 0.0
         out_connections = in_connections = 0.0
@@ -311,7 +371,21 @@ class Option:
             own = limit.gbps["expected"] * multiples(*limit.spreads, limit.dimension)
             shared = limit.window != EXACT
             drawn.append(own * multiples(*limit.window, DST_WINDOW) if shared else own)
+            if limit.slow_share < 1:
+                slow = draws_in_which(limit.slow_probability, READING)
+                drawn[-1] = np.where(slow, drawn[-1] * limit.slow_share, drawn[-1])
         return np.asarray(np.minimum.reduce(drawn))
+
+    @property
+    def rests_on_a_reading(self) -> bool:
+        """Return whether it carries less if the connections of slow links are slow."""
+        return self.gbps_if_slow < SAME_RATE * self.allocation.rate_gbps
+
+    @cached_property
+    def gbps_if_slow(self) -> float:
+        """The rate of its VMs and path shares if connections are slow wherever they may be."""
+        limits = [one.gbps["expected"] * one.slow_share for one in self.limits]
+        return min(self.allocation.rate_gbps, *limits)
 
     def values(self) -> Draws:
         """Return its value to the request at its rate in each draw."""

@@ -17,18 +17,11 @@ from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE, gbps_text
 from planner.transfer.plan import MeasureFirst
 
-# With how many connections links are measured where the estimate does not say.
-USUAL_CONNECTIONS = 64
 SAME = 0.95
 """A plan that carries this share of its rate under the other reading holds under both."""
 LINKS_NAMED = 3
 RAMP_STEPS, RAMP_STEP_S = (2, 4), 5.0
 """Multiples of the connections that are tried, each for so long."""
-
-
-def may_have_slow_connections(link: Link) -> bool:
-    """Return whether a link's single connections may be slow: no measurement shows otherwise."""
-    return link.limited_by == "unknown" and link.per_flow_mbps.source != "measured"
 
 
 def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) -> list[str]:
@@ -49,8 +42,8 @@ def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) 
         rate = path.throughput_gbps
         for src, dst in pairwise(path.regions):
             link = network.link(src, dst)
-            if may_have_slow_connections(link):
-                at_most = path.connections * connection_gbps(link)
+            if link.slow_connections:
+                at_most = path.connections * link.slow_gbps
                 if at_most < SAME * path.throughput_gbps:
                     slow[f"{src} -> {dst}"] = None
                 rate = min(rate, at_most)
@@ -105,17 +98,6 @@ def _listed(links: Sequence[str], preposition: str) -> str:
     named = f" and {preposition} ".join(links[:LINKS_NAMED])
     more = len(links) - LINKS_NAMED
     return f"{named} and {more} other link{'s' if more > 1 else ''}" if more > 0 else named
-
-
-def connection_gbps(link: Link) -> float:
-    """Return the rate of each connection if connections are slow."""
-    return link.aggregate_gbps.expected / measured_connections(link)
-
-
-def measured_connections(link: Link) -> int:
-    """Return the number of connections that a link's rate was measured with."""
-    figures = link.aggregate_gbps.origin.figures
-    return (figures and figures.connections) or USUAL_CONNECTIONS
 
 
 def _needs_more_than_one_vm(link: Link, path: PathShare, vms: dict[str, int]) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from math import ceil
 from typing import Any
 
 from planner.model.answer import Bottleneck, identified
@@ -17,7 +15,7 @@ from planner.model.rate_cuts import with_first_rates, with_lasting_caps
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 from planner.transfer import readings, wording
 from planner.transfer.advice import Adviser
-from planner.transfer.allocation import EQUAL, Allocation
+from planner.transfer.allocation import Allocation
 from planner.transfer.decision import Decision, decide, or_raise_quotas, quota_warnings, with_one_vm
 from planner.transfer.exploring import explored
 from planner.transfer.leased_paths import leased_paths
@@ -196,15 +194,14 @@ def _paths(decision: Decision) -> tuple[PathPlan, ...]:
     figures, allocation = decision.figures, decision.chosen.allocation
     flows = sorted(allocation.flows.items(), key=lambda flow: (flow[0] is not None, -flow[1]))
     fees, found = figures.fees.usd_per_gb(allocation), []
-    counts = _path_connections(decision, flows)
-    for (relay, flow_gbps), connections in zip(flows, counts, strict=True):
+    for relay, flow_gbps in flows:
         regions = (decision.request.src, *(dst for _, dst in figures.pairs_of(relay)))
         found.append(
             PathPlan(
                 regions,
                 flow_gbps,
                 flow_gbps / allocation.rate_gbps,
-                connections,
+                decision.chosen.connections[relay],
                 figures.path_rtt_ms(relay),
                 fees[relay],
                 bottleneck_of_path(figures, relay),
@@ -212,38 +209,6 @@ def _paths(decision: Decision) -> tuple[PathPlan, ...]:
             )
         )
     return tuple(found)
-
-
-def _path_connections(
-    decision: Decision, flows: Sequence[tuple[int | None, float]]
-) -> Sequence[int]:
-    """Return the connections that each path opens on each of its links.
-
-    As many as its rate needs. As long as VMs have connections to spare, each path gets its
-    share of those that its rate was measured with: single ones may be slow.
-    """
-    allocation, each = decision.chosen.allocation, decision.request.connections
-    if len(flows) == 1:
-        return [_connections(decision.chosen)]
-    needs, extras = [], []
-    for relay, flow in flows:
-        links = [decision.search.network.link(*p) for p in decision.figures.pairs_of(relay)]
-        slowest_flow_gbps = min(link.rate_gbps(1) for link in links)
-        pair_gbps = min(link.rate_gbps(each) for link in links)
-        needs.append(ceil(flow / slowest_flow_gbps * (1 - EQUAL)))
-        extras.append(max(0, round(each * flow / pair_gbps) - needs[-1]))
-    spare = each * min(allocation.src_vms, allocation.dst_vms) - sum(needs)
-    granted = min(1.0, max(0, spare) / (sum(extras) or 1))
-    return [need + int(extra * granted) for need, extra in zip(needs, extras, strict=True)]
-
-
-def _connections(option: Option) -> int:
-    """Return the connections of a plan over one path: all that the VMs of a link can open."""
-    src, dst, *relays = option.vms
-    pairs = min(src, dst)
-    for relay in relays:
-        pairs = max(min(src, relay), min(relay, dst))
-    return option.figures.request.connections * pairs
 
 
 def _direct(decision: Decision) -> DirectOption:
@@ -289,7 +254,7 @@ def _shown(option: Option) -> dict[str, Any]:
         "throughput_gbps_high": option.rate_at("high"),
         "duration_s": option.duration_s,
         "cost_usd": option.cost,
-        "connections": _connections(option),
+        "connections": max(option.connections.values()),
         "vms": option.figures.vms(option.allocation),
         "vm_start_s": option.vm_start_s,
     }

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 from planner.fields.shared import MOST_VMS
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.solvers.joint import Gain
+from planner.solvers.joint import Gain, worth
 from planner.transfer.allocation import EQUAL, Allocation, best_on_path, greatest_rate_gbps
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionEvaluator
@@ -167,7 +167,22 @@ class TransferSearch:
                 saves = option.allocation.cost_usd < cost_usd * (1 - SPLIT_GAIN)
             if saves or option.value_usd < best.value_usd * (1 - least):
                 best = option
-        return best
+        return self._robust(best, options)
+
+    def _robust(self, best: Option | None, options: list[Option]) -> Option | None:
+        """Return the best option, or one over a single path that has less expected regret.
+
+        A split moves connections from one path to others. If each of them is slow, and not a path
+        that ends, it carries less than planned; all connections on one path carry what they did
+        when it was measured.
+        """
+        if best is None or not best.rests_on_a_reading or self.request.objective == "latency":
+            return best
+        alone = [one for one in options if len(one.allocation.flows) == 1]
+        rival = min(alone, key=lambda one: one.value_usd, default=best)
+        if rival is best or worth(rival.values() / best.values(), SPLIT_GAIN, self.request.risk):
+            return best
+        return rival
 
     @cached_property
     def direct(self) -> Option | None:

@@ -27,8 +27,8 @@ from probes.estimation.measurements import (
     flows_of_windows,
     losses_pct,
     measured_flows,
+    ramped_links,
     round_trips_ms,
-    saturated_links,
 )
 from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
 from probes.estimation.vm_types import plain_name, unknown_types, vm_type_of, votes_of
@@ -206,7 +206,7 @@ class Estimator:
             rtts[src[missing], dst[missing]] = no_place
         inferred = are_known(rtts)
         inferred[tests.pairs] = False
-        by_laws, saturated = law.unmeasured(inferred), saturated_links(samples)
+        by_laws, ramped = law.unmeasured(inferred), ramped_links(samples)
         by_windows = flows_of_windows(sites, rtts, flows, was_known, catalogue, origins)
         links = links_of(
             sites,
@@ -216,7 +216,7 @@ class Estimator:
             flows,
             tests,
             tested,
-            saturated,
+            ramped,
             losses_pct(samples),
             address,
             origins,

@@ -6,6 +6,7 @@ To estimate links over private addresses, the caps of these stand in for a site'
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -14,14 +15,20 @@ import numpy as np
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.estimate import ADDRESS_KINDS, AddressKind, Figures
 from planner.model.link import LIMITED_BY, Site
-from planner.model.link_array import KINDS, LinkArray, Origins, limits_of
+from planner.model.link_array import KINDS, LinkArray, Origins, limits_of, slow_connections_of
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.estimates import EstimateArray, are_known, are_of, changed, with_bounds
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.laws import least_caps
-from probes.estimation.measurements import AggregateTests, MeasuredFlows, Pairs, held_to
+from probes.estimation.measurements import (
+    AggregateTests,
+    MeasuredFlows,
+    Pairs,
+    RampedLinks,
+    held_to,
+)
 
 NOT_OPENED = -1
 """Connections of a link whose aggregate was not measured."""
@@ -35,7 +42,7 @@ def links_of(
     measured: MeasuredFlows,
     tests: AggregateTests,
     tested: tuple[EstimateArray, Floats],
-    saturated: Pairs,
+    ramped: RampedLinks,
     losses_pct: Floats,
     address: AddressKind,
     origins: Origins,
@@ -54,16 +61,16 @@ def links_of(
     tested : (EstimateArray, array of shape (4, m))
         Aggregates of the links of these tests, in Gbit/s, combined with the laws of their classes,
         and the estimates without tests.
-    saturated : (array, array)
-        Links whose ramp has shown that more connections bring nothing.
+    ramped : RampedLinks
     losses_pct : array, shape (n, n)
     address : AddressKind
     origins : Origins
     """
     shape = rtts_ms.shape
     aggregates[tests.pairs], flows[measured.pairs] = tested[0], measured.mbps
-    has_flow, is_saturated = np.zeros((2, *shape), np.bool_)
-    has_flow[measured.pairs] = is_saturated[saturated] = True
+    has_flow, is_saturated, is_growing = np.zeros((3, *shape), np.bool_)
+    has_flow[measured.pairs] = is_saturated[ramped.saturated] = True
+    is_growing[ramped.growing] = True
     in_flows = has_flow.any(axis=0) | has_flow.any(axis=1)
     all_opened, priors = np.full(shape, NOT_OPENED), np.full((4, *shape), np.nan)
     all_opened[tests.pairs], priors[:, *tests.pairs] = tests.connections, tested[1]
@@ -73,7 +80,7 @@ def links_of(
     ends = src, dst
     rtt, flow, aggregate, opened = rtts_ms[ends], flows[ends], aggregates[ends], all_opened[ends]
     windows, known = flow.copy(), are_known(aggregate)
-    _infer_flows(flow, aggregate, opened, ~has_flow[ends], origins)
+    _infer_flows(flow, aggregate, opened, ~has_flow[ends], is_growing[ends], origins)
     aggregate[~known] = _of_one_flow(flow[~known], origins)
     # Windows are the limit only of tests whose number of connections is known.
     at_windows = known & (opened != 0)
@@ -83,13 +90,36 @@ def links_of(
     limits = limits_of(aggregate, least_caps(sites.values())[ends], windows)
     is_path = is_saturated[ends] & (limits != LIMITED_BY.index("vm"))
     limits[is_path] = LIMITED_BY.index("path")
+    slow = _slow_connections(list(sites), ends, limits, is_growing[ends])
+    slow[has_flow[ends]] = 0.0  # a connection is known to be as fast as it is
     of_address = np.full(len(known), ADDRESS_KINDS.index(address))
-    others = [losses_pct[ends], *(prior[ends] for prior in priors), limits, of_address]
+    others = [losses_pct[ends], *(prior[ends] for prior in priors), slow, limits, of_address]
     return LinkArray.of_figures(list(sites), origins, ends, (rtt, flow, aggregate), others)
 
 
+def _slow_connections(names: list[str], ends: Pairs, limits: np.ndarray, growing: Bools) -> Floats:
+    """Return the probabilities that links' connections are slow, as far as ramps bear them out.
+
+    What the ramps of a class showed is the sample of a beta distribution about ours.
+    """
+    is_path, is_unknown = (limits == LIMITED_BY.index(name) for name in ("path", "unknown"))
+    growing = growing & is_unknown
+    shown: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for at in np.flatnonzero(is_path | growing).tolist():
+        src, dst = (names[end[at]].partition(":")[0] for end in ends)
+        shown[src, dst][int(is_path[at])] += 1
+    counts = {pair: (slow, ended) for pair, (slow, ended) in shown.items()}
+    found = slow_connections_of(names, ends, limits, counts)
+    return np.where(growing, 1.0, found)
+
+
 def _infer_flows(
-    flow: EstimateArray, aggregate: EstimateArray, opened: Ints, inferred: Bools, origins: Origins
+    flow: EstimateArray,
+    aggregate: EstimateArray,
+    opened: Ints,
+    inferred: Bools,
+    growing: Bools,
+    origins: Origins,
 ) -> None:
     """Correct single flows by the measured aggregate of the same link.
 
@@ -101,8 +131,8 @@ def _infer_flows(
         In Gbit/s.
     opened : array of int
         Connections with which the latter were measured.
-    inferred : array of bool
-        Flows that were not measured.
+    inferred, growing : array of bool
+        Flows that were not measured, and those whose ramp has shown that each is slow.
     """
     is_measured = are_known(aggregate) & are_of("measured", origins, aggregate["origin"])
     at = np.flatnonzero(inferred & is_measured)
@@ -116,12 +146,12 @@ def _infer_flows(
     found["origin"][over] = held_to("aggregate", origins, found["origin"][over])
     # k connections carried this much together, so one alone carries at least a k-th.
     count = np.maximum(opened[at], 1)
-    more = (opened[at] > 0) & (most / count > found["expected"])
+    more = (opened[at] > 0) & ((most / count > found["expected"]) | growing[at])
     shared = with_bounds(
         many,
-        np.maximum(found["low"], least / count),
+        np.where(growing[at], least / count, np.maximum(found["low"], least / count)),
         most / count,
-        np.maximum(found["high"], highest / count),
+        np.where(growing[at], highest / count, np.maximum(found["high"], highest / count)),
         many["origin"],
     )
     for connections in np.unique(count[more]).tolist():

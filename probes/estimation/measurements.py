@@ -31,7 +31,7 @@ from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
 from probes.analysis.falls import fall_of, rate_cut, shows_lasting
-from probes.analysis.ramp import ramp_steps, saturates
+from probes.analysis.ramp import fit_ramp, ramp_steps, saturates
 from probes.estimation.current_samples import PRIVATE, evaluated
 from probes.estimation.estimates import (
     EstimateArray,
@@ -405,11 +405,26 @@ def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
     return np.array(found)[place]
 
 
-def saturated_links(samples: LinkSamples) -> Pairs:
-    """Return the links whose ramp has shown that more connections bring nothing.
+class RampedLinks(NamedTuple):
+    """Links whose ramps have shown what limits them.
+
+    Attributes
+    ----------
+    saturated : (array, array)
+        More connections brought nothing.
+    growing : (array, array)
+        The rate grew with the connections to the end: each of them is slow.
+    """
+
+    saturated: Pairs
+    growing: Pairs
+
+
+def ramped_links(samples: LinkSamples) -> RampedLinks:
+    """Return the links whose ramp has shown what limits them.
 
     The steps of a ramp are in the detail of its sample; samples with different numbers of
-    connections are steps, too.
+    connections are steps, too, such as those of plans that were run.
     """
     recent = samples.recent("aggregate_mbps")
     # Most links were tested with one number of connections, which shows nothing.
@@ -417,16 +432,20 @@ def saturated_links(samples: LinkSamples) -> Pairs:
     begins = recent.groups.begins.tolist()
     shown = {begins[number]: begins[number + 1] for number in steps}
     shown |= {link.start: link.stop for link in _links_with(samples, recent, "ramp")}
-    found = []
+    found: dict[bool | None, list[int]] = {True: [], False: [], None: []}
     for begin, end in sorted(shown.items()):
         with evaluated(samples.samples, recent.places[begin]):
-            if _is_saturated(samples.samples[samples.of_reference(recent, slice(begin, end))]):
-                found.append(begin)
-    rows = recent.rows[found]
-    return number_of(rows["src"]), number_of(rows["dst"])
+            tests = samples.samples[samples.of_reference(recent, slice(begin, end))]
+            found[_is_saturated(tests)].append(begin)
+    pairs = (
+        (number_of(rows["src"]), number_of(rows["dst"]))
+        for rows in (recent.rows[found[True]], recent.rows[found[False]])
+    )
+    return RampedLinks(*pairs)
 
 
-def _is_saturated(tests: Samples) -> bool:
+def _is_saturated(tests: Samples) -> bool | None:
+    """Return whether more connections brought nothing; None where they brought something."""
     steps: dict[int, list[float]] = defaultdict(list)
     for sample in tests:
         if sample.connections:
@@ -434,4 +453,7 @@ def _is_saturated(tests: Samples) -> bool:
         if "ramp" in sample.detail:
             for count, mbps in ramp_steps(sample.read_detail()).items():
                 steps[count].append(mbps)
-    return saturates({count: median(values) for count, values in steps.items()})
+    rates = {count: median(values) for count, values in steps.items()}
+    if saturates(rates):
+        return True
+    return False if len(rates) > 1 and not fit_ramp(rates).saturated else None

@@ -39,6 +39,7 @@ from planner.model.link_array import (
     bounds_of,
     limits_of,
     scaled,
+    slow_connections_of,
 )
 from planner.model.link_states import Pair
 from planner.model.network import Network, Snapshot
@@ -206,6 +207,8 @@ def _modelled(
     set_rates(rates, sites, networks, ends, rtts_ms, caps, address, origins)
     windows_gbps = scaled(flows, LAW_CONNECTIONS / MBPS_PER_GBPS)
     rows["limited_by"] = limits_of(rates, caps, windows_gbps)
+    regions = [site.region for site in sites]
+    rows["slow_connections"] = slow_connections_of(regions, ends, rows["limited_by"])
     rows["address"] = ADDRESS_KINDS.index(address) + 1
     known = np.isfinite(rates["expected"])
     names = [site.region for site in sites]
