@@ -132,7 +132,7 @@ margin_field = partial(
 risk_field = partial(
     field,
     "How to weigh the two ways of being wrong about a relay.",
-    default="averse",
+    default="neutral",
     group="goal",
     label="Risk",
 )

@@ -27,7 +27,7 @@ from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.decision import Decision, chosen_option, slack
 from planner.transfer.options import Option
 from planner.transfer.plan import MeasureFirst
-from planner.transfer.readings import ramp
+from planner.transfer.readings import link_to_ramp, ramp
 from planner.transfer.search import TransferSearch
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
@@ -255,15 +255,12 @@ class Adviser:
         return (*self._ramp_first(), *self._settling_first())
 
     def _ramp_first(self) -> tuple[MeasureFirst, ...]:
-        """Return the ramp of a direct link that a relay replaces, if more connections may do."""
-        src, dst = self.request.src, self.request.dst
-        if not self.decision.chosen.relays or not self.decision.search.transfer.direct:
+        """Return the ramp that tells which reading of a slow link is right, where plans differ."""
+        ends, now = link_to_ramp(self.decision), self.request.connections
+        if ends is None or now < (link := self.network.link(*ends)).measured_connections:
             return ()
-        link, now = self.network.link(src, dst), self.request.connections
-        if now < link.measured_connections or not link.slow_connections:
-            return ()
-        sites = self.network.sites
-        most_gbps = least_cap(sites[src], sites[dst], link.address).expected
+        src, dst = (self.network.sites[end] for end in ends)
+        most_gbps = least_cap(src, dst, link.address).expected
         return (ramp(link, most_gbps, now, self.prices),)
 
     def _settling_first(self) -> tuple[MeasureFirst, ...]:

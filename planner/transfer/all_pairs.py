@@ -69,7 +69,7 @@ class Terms:
     vm_start_h: float
     hour_usd: float
     margin: float
-    risk: Risk = "averse"
+    risk: Risk = "neutral"
 
 
 class Choices(NamedTuple):

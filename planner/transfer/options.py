@@ -24,6 +24,7 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import (
     LIKELY,
+    READING,
     Draws,
     Gain,
     compared,
@@ -44,7 +45,6 @@ SAME_RATE = 0.95
 RELAY_PROCESSING_MS = 1.0
 # Dimensions of the draws; relay number k has three of its own behind them.
 SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
-READING = 14  # behind those of three relays
 Spreads: TypeAlias = tuple[float, float]
 """Of a factor's logarithm, below and above what is expected."""
 EXACT: Spreads = (0.0, 0.0)
@@ -225,6 +225,7 @@ class Option:
 
     def __init__(self, figures: OptionEvaluator, allocation: Allocation, hour_usd: float) -> None:
         self.figures, self.allocation = figures, allocation
+        self._slow_shares: dict[tuple[str, str], float] = {}
         self.ramp_up_s = max([ramp_up_s(figures.path_rtt_ms(path)) for path in allocation.flows])
         self.vm_start_s = figures.vm_start_s(allocation.relay_vms)
         self.lead_s = self.vm_start_s + self.ramp_up_s
@@ -300,6 +301,7 @@ class Option:
             if slow:
                 carried = self.connections[path] * link.slow_gbps
                 share = min(1.0, carried / (pairs * link.rates["expected"][0]))
+                self._slow_shares[ends] = share
                 found.append(Limit(dimension, gbps, *spreads, slow, share))
             else:
                 found.append(Limit(dimension, gbps, *spreads))
@@ -375,6 +377,11 @@ class Option:
                 slow = draws_in_which(limit.slow_probability, READING)
                 drawn[-1] = np.where(slow, drawn[-1] * limit.slow_share, drawn[-1])
         return np.asarray(np.minimum.reduce(drawn))
+
+    @property
+    def slow_shares(self) -> dict[tuple[str, str], float]:
+        """What links carry of their limit if their connections are slow, of those that may be."""
+        return self._slow_shares if self.limits else {}
 
     @property
     def rests_on_a_reading(self) -> bool:

@@ -2,7 +2,8 @@
 
 A rate below the caps of both VMs and below what windows allow has two readings: the path ends
 there, or each of its connections is slow and more of them would carry more. With the connections
-that the link was measured with, both agree. Plans take the first; this is the second.
+that the link was measured with, both agree. Rates of plans are those of the first; their bounds,
+and the choice between them, rest on both, by the probability of each.
 """
 
 from __future__ import annotations
@@ -15,16 +16,21 @@ from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE, gbps_text
+from planner.transfer.decision import Decision
+from planner.transfer.options import SAME_RATE, Option
 from planner.transfer.plan import MeasureFirst
 
-SAME = 0.95
-"""A plan that carries this share of its rate under the other reading holds under both."""
 LINKS_NAMED = 3
 RAMP_STEPS, RAMP_STEP_S = (2, 4), 5.0
 """Multiples of the connections that are tried, each for so long."""
 
 
-def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) -> list[str]:
+def warnings(
+    paths: Sequence[PathShare],
+    vms: dict[str, int],
+    network: Network,
+    if_slow_gbps: float | None = None,
+) -> list[str]:
     """Return warnings about links that were never tried as a plan uses them.
 
     Parameters
@@ -33,6 +39,8 @@ def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) 
         Those of the plan.
     vms : dict of str to int
         Its VMs by region.
+    if_slow_gbps : float | None
+        What they carry in their shares if connections are slow; None where each path is alone.
     """
     found = []
     planned = sum(path.throughput_gbps for path in paths)
@@ -44,11 +52,13 @@ def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) 
             link = network.link(src, dst)
             if link.slow_connections:
                 at_most = path.connections * link.slow_gbps
-                if at_most < SAME * path.throughput_gbps:
+                if at_most < SAME_RATE * path.throughput_gbps:
                     slow[f"{src} -> {dst}"] = None
                 rate = min(rate, at_most)
         carried += rate
-    if carried < SAME * planned:
+    if if_slow_gbps is not None:
+        carried = if_slow_gbps
+    if carried < SAME_RATE * planned:
         found.append(
             f"If each connection of {_listed(list(slow), 'of')} is slow, and not the path, these "
             f"connections carry {gbps_text(carried)} instead of {gbps_text(planned)} Gbit/s; "
@@ -66,6 +76,39 @@ def warnings(paths: Sequence[PathShare], vms: dict[str, int], network: Network) 
             "assumed: nobody has tried it."
         )
     return found
+
+
+def in_words(decision: Decision) -> str:
+    """Return on which reading a decision rests, in a sentence; empty where both agree."""
+    chosen, split = decision.chosen, decision.search.left_out
+    if chosen.rests_on_a_reading and len(chosen.allocation.flows) > 1:
+        links = _listed(_doubtful(chosen), "of")
+        return f" This rests on one reading: that the path {links} ends there."
+    if split is None:
+        return ""
+    links = _listed(_doubtful(split), "of")
+    return (
+        f" A split over {len(split.allocation.flows)} paths would carry "
+        f"{gbps_text(split.allocation.rate_gbps)} Gbit/s if the path {links} ends there, but "
+        f"{gbps_text(split.gbps_if_slow)} if each connection is slow; this plan is right under "
+        "both readings."
+    )
+
+
+def link_to_ramp(decision: Decision) -> tuple[str, str] | None:
+    """Return the link whose ramp decides: the direct one, which a relay replaces, comes first."""
+    chosen, figures = decision.chosen, decision.figures
+    options = [one for one in (chosen, decision.search.left_out) if one and one.relays]
+    links = [*figures.pairs_of(None)] if decision.search.transfer.direct and options else []
+    links += [pair for option in options for pair in option.slow_shares]
+    slow = (pair for pair in links if figures.network.link(*pair).slow_connections)
+    return next(slow, None)
+
+
+def _doubtful(option: Option) -> list[str]:
+    """Return the names of links whose connections are too few if they are slow."""
+    shares = option.slow_shares.items()
+    return [f"{src} -> {dst}" for (src, dst), share in shares if share < SAME_RATE]
 
 
 def ramp(link: Link, most_gbps: float, connections: int, prices: Prices) -> MeasureFirst:
@@ -104,4 +147,4 @@ def _needs_more_than_one_vm(link: Link, path: PathShare, vms: dict[str, int]) ->
     """Return whether a plan needs more VMs because one VM pair is too slow over a link."""
     if link.limited_by not in {"path", "unknown"} or min(vms[link.src], vms[link.dst]) < 2:
         return False
-    return path.throughput_gbps * SAME > link.aggregate_gbps.expected
+    return path.throughput_gbps * SAME_RATE > link.aggregate_gbps.expected

@@ -136,12 +136,14 @@ def recommend(
     if request.explore:
         decision, exploration, why, beware = explored(decision, now_s)
     else:
-        why, beware = wording.reason(decision), ()
+        why, beware = wording.reason(decision) + readings.in_words(decision), ()
     figures, chosen, relays = decision.figures, decision.chosen, decision.relays
     adviser = Adviser(decision, catalogue)
     low, high = chosen.rate_at("low"), chosen.rate_at("high")
     paths, vms = _paths(decision), figures.vms(chosen.allocation)
-    assumed = readings.warnings(paths, vms, network) if request.connections > 1 else []
+    assumed = []
+    if request.connections > 1:
+        assumed = readings.warnings(paths, vms, network, chosen.gbps_if_slow)
     one_vm = with_one_vm(decision) if request.vms is None else None
     plan = Plan(
         plan_id="",

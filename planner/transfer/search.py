@@ -65,6 +65,11 @@ class TransferSearch:
         Most VMs at sites for which the request states no number.
     like : TransferSearch, optional
         One for the same ends, to share what depends on neither VMs nor limits.
+
+    Attributes
+    ----------
+    left_out : Option | None
+        The split that :attr:`optimum` would be if paths of slow links surely ended there.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class TransferSearch:
         self.figures: OptionEvaluator = (
             like.figures if like else OptionEvaluator(request, network, prices)
         )
+        self.left_out: Option | None = None
         self._within: dict[int, TransferSearch] = {}
         self._relay_options: dict[int | None, Option | None] = {}
 
@@ -182,6 +188,7 @@ class TransferSearch:
         rival = min(alone, key=lambda one: one.value_usd, default=best)
         if rival is best or worth(rival.values() / best.values(), SPLIT_GAIN, self.request.risk):
             return best
+        self.left_out = best
         return rival
 
     @cached_property

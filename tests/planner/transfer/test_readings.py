@@ -33,7 +33,12 @@ def about(value: float, origin: Origin = INFERRED) -> Estimate:
 def slow_direct(limited_by: LimitedBy = "unknown", flow: Origin = INFERRED) -> Network:
     """A direct link of 2 Gbit/s, and a relay whose links reach the cap of 10."""
     sites = {name: Site(name, "", about(10.0), about(10.0), about(4.0)) for name in ("s", "d", "r")}
-    slow = Link("s", "d", about(100), about(300, flow), about(2.0, MEASURED), None, limited_by)
+    doubted = 2 / 3 if limited_by == "unknown" and flow is INFERRED else 0.0
+    slow = Link(
+        *("s", "d", about(100), about(300, flow), about(2.0, MEASURED)),
+        limited_by=limited_by,
+        slow_connections=doubted,
+    )
     fast = {
         (src, dst): Link(src, dst, about(50), about(600), about(10.0, MEASURED), None, "vm")
         for src, dst in (("s", "r"), ("r", "d"))
