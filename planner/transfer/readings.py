@@ -83,13 +83,13 @@ def in_words(decision: Decision) -> str:
     chosen, split = decision.chosen, decision.search.left_out
     if chosen.rests_on_a_reading and len(chosen.allocation.flows) > 1:
         links = _listed(_doubtful(chosen), "of")
-        return f" This rests on one reading: that the path {links} ends there."
+        return f" This rests on one reading: that the path of {links} ends there."
     if split is None:
         return ""
     links = _listed(_doubtful(split), "of")
     return (
         f" A split over {len(split.allocation.flows)} paths would carry "
-        f"{gbps_text(split.allocation.rate_gbps)} Gbit/s if the path {links} ends there, but "
+        f"{gbps_text(split.allocation.rate_gbps)} Gbit/s if the path of {links} ends there, but "
         f"{gbps_text(split.gbps_if_slow)} if each connection is slow; this plan is right under "
         "both readings."
     )
