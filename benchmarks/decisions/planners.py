@@ -122,13 +122,16 @@ class DecisionTask:
             index[one.dst] for one in self.transfers
         ]
 
-    def best(self, rates: Floats, *, only_relays: bool = False) -> Places:
-        """Return the path of least value for every pair at some rates."""
+    def best(self, rates: Floats, *, only_relays: bool = False, margin: float = EQUAL) -> Places:
+        """Return the path of least value for every pair at some rates.
+
+        A relay must be better than direct by a margin.
+        """
         relay, value = best_relays_by_value(self.terms, rates, self.rtt_ms)
         if only_relays:
             return relay
         alone = outcomes(self.terms, rates, self.rtt_ms, np.full_like(relay, DIRECT)).value
-        return np.where(value < alone * (1 - EQUAL), relay, DIRECT).astype(np.int32)
+        return np.where(value * (1 + margin) < alone, relay, DIRECT).astype(np.int32)
 
     def relays_of(self, chosen: Places) -> list[str | None]:
         """Return the relay of each transfer from those of all pairs."""
@@ -188,6 +191,9 @@ PLANNERS: dict[str, DecisionPlanner] = {
     "direct": lambda task: [None] * len(task.transfers),
     "relay": lambda task: task.relays_of(task.best(task.rates.expected, only_relays=True)),
     "expected": lambda task: task.relays_of(task.best(task.rates.expected)),
+    "at-margin": lambda task: task.relays_of(
+        task.best(task.rates.expected, margin=task.terms.margin)
+    ),
     "skyplane": skyplane,
     "relayd": relayd,
 }

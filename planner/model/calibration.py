@@ -2,7 +2,8 @@
 
 Samples of links correct estimates. That a relayed path carries what its links promise is more: it
 narrows the bounds of its links for plans between the same ends. A path that fell short is expected
-to carry again what it did, and may carry what its links promise.
+to carry again what it did, and may carry what its links promise. With fewer connections than its
+links were measured with, it also tells the two readings of a slow link apart.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from math import exp, log
 
 from planner.model.baseline.modelled_links import least_cap
 from planner.model.estimate import BOUNDS, SECONDS_PER_DAY, Estimate, Origin, Prior
@@ -21,6 +23,10 @@ from planner.model.verification import MEASURING_ERROR, Verified, VerifiedPath
 
 COUNTS_FOR_S = 30 * SECONDS_PER_DAY
 """An older verification says no more than estimates do, which forget older samples too."""
+
+RUN_SPREAD = 0.15
+"""Of the logarithm of what a run carries about what the right reading predicts."""
+MOST_TOLD = 20.0
 
 
 def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
@@ -78,7 +84,7 @@ def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
     if not low / (1 + error) <= achieved <= high * (1 + error) and newest_s > path.at_s:
         return links  # its links have been measured since, and are no longer what they were
     changed = []
-    for link in links:
+    for link in _of_readings(links, path):
         low, expected, high = (
             link.rate_gbps(count, "low"),
             link.rate_gbps(count),
@@ -94,6 +100,30 @@ def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
         link = _bounded(link, count, new_low, new_high)
         changed.append(_expected(link, count, achieved) if new_low < low else link)
     return changed
+
+
+def _of_readings(links: list[Link], path: VerifiedPath) -> list[Link]:
+    """Return links with the probability that their connections are slow, after a run (Bayes).
+
+    What was carried is lognormal about what each reading predicts of the path; one run makes none
+    of them more than :data:`MOST_TOLD` times as likely.
+    """
+    count, found = path.connections, []
+    rates = [link.rate_gbps(count) for link in links]
+    if_ended = min(rates)
+    for link in links:
+        if link.slow_connections and path.achieved_gbps > 0:
+            if_slow = min(if_ended, count * link.slow_gbps)
+            squares = [
+                log(path.achieved_gbps / gbps) ** 2 / (2 * RUN_SPREAD**2)
+                for gbps in (if_slow, if_ended)
+            ]
+            told = exp(max(-log(MOST_TOLD), min(log(MOST_TOLD), squares[1] - squares[0])))
+            odds = told * link.slow_connections
+            posterior = odds / (odds + 1 - link.slow_connections)
+            link = replace(link, slow_connections=posterior)
+        found.append(link)
+    return found
 
 
 def _error_now(prior: Prior | None, at_s: float, now_s: float) -> float:

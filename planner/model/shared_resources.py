@@ -31,6 +31,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model.throughput import LIKELY
+
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -69,6 +71,9 @@ class SiteResources:
     egress_weights, ingress_weights : arrays, shape (n, n), or 1
         How often a flow counts against these caps: more than once over a kind of address whose cap
         is lower.
+    slow_gbps, slow_probability : arrays, shape (n, n), or None
+        What all connections of one VM would carry if each of a link's is slow, infinity where that
+        is not in doubt, and its probability; see :mod:`planner.transfer.readings`.
     """
 
     rate_gbps: Floats
@@ -80,6 +85,8 @@ class SiteResources:
     path_rows: Integers | None = None
     egress_weights: Floats = field(default_factory=lambda: ONE)
     ingress_weights: Floats = field(default_factory=lambda: ONE)
+    slow_gbps: Floats | None = None
+    slow_probability: Floats | None = None
 
     @property
     def count(self) -> int:
@@ -305,7 +312,8 @@ class SiteResources:
         """Return the times that volumes on links need at the estimates' high and low bounds.
 
         What links take of a VM's connections is a sum over them, and as their errors are
-        independent, they add up in squares. Caps and paths are all at their bounds.
+        independent, they add up in squares. Caps and paths are all at their bounds. Where links
+        may have slow connections, the greater time is at least the one if they have.
 
         Parameters
         ----------
@@ -329,6 +337,11 @@ class SiteResources:
             loads = [share.sum(axis=axis) + sign * errors[1 - axis] for axis in (1, 0)]
             of_sites = (float((load / used).max()) for load in (*loads, caps_out, caps_in))
             times.append(max(float(paths.max()), *of_sites))
+        if self.slow_gbps is not None and self.slow_probability is not None:
+            probable = self.slow_probability > 1 - LIKELY
+            share = np.maximum(share, np.where(probable, links_gbit / self.slow_gbps, 0.0))
+            slow_s = (share.sum(axis=axis) / used for axis in (1, 0))
+            times[1] = max(times[1], *(float(of_sites.max()) for of_sites in slow_s))
         return times[0], times[1]
 
     def with_vm_at(self, *sites: int) -> SiteResources:

@@ -259,6 +259,8 @@ a judgement, not a measurement: paths across China's border are known for loss."
 SLOW_WHERE_RATES_FALL = 2 / 3
 """Probability of slow connections between providers whose law falls with the round-trip time."""
 SLOW_ELSEWHERE = 0.25
+LIKELY = 0.95
+"""Bounds hold under every reading that is more probable than the rest of this."""
 READING_COUNTS_AS = 3
 """Ramps, in what is learned of a class of links: those that these probabilities stand for."""
 

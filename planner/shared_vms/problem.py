@@ -196,6 +196,7 @@ def resources_at_bounds(
     n = len(regions)
     src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
     found: dict[Bound, SiteResources] = {}
+    slow = _slow_connections(links, n, connections)
     for bound in BOUNDS:
         flow_mbps = np.array([getattr(link.per_flow_mbps, bound) for link in links.values()])
         saturated = np.array([getattr(link.aggregate_gbps, bound) for link in links.values()])
@@ -213,5 +214,20 @@ def resources_at_bounds(
             may_relay,
             egress_weights=out_weights,
             ingress_weights=in_weights,
+            slow_gbps=slow and slow[0],
+            slow_probability=slow and slow[1],
         )
     return found
+
+
+def _slow_connections(
+    links: Mapping[tuple[int, int], Link], count: int, connections: int
+) -> tuple[Floats, Floats] | None:
+    """Return what connections of one VM carry if they are slow, and the probability of that."""
+    doubtful = {ends: link for ends, link in links.items() if link.slow_connections}
+    if connections == 1 or not doubtful:
+        return None
+    gbps, probability = np.full((count, count), np.inf), np.zeros((count, count))
+    for ends, link in doubtful.items():
+        gbps[ends], probability[ends] = connections * link.slow_gbps, link.slow_connections
+    return gbps, probability

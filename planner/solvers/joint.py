@@ -40,8 +40,6 @@ _SEEDS = (
     *(16713516, 57876478, 19825683, 26057936, 68994754, 109318302),
 )
 _MULTIPLIER, _MODULUS = 48271, 2**31 - 1  # Park and Miller, Communications of the ACM 36, 1993
-LIKELY = 0.95
-"""Bounds hold under every reading of slow links that is more probable than the rest of this."""
 READING = 14
 """The dimension of the reading of slow links, which links share: behind those of three relays."""
 LEAST_REGRET = 1e-9

@@ -20,10 +20,9 @@ from planner.model.answer import Cost
 from planner.model.estimate import BOUNDS, Bound, Estimate
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.throughput import ramp_up_s
+from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import (
-    LIKELY,
     READING,
     Draws,
     Gain,

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from benchmarks.readings import believed_in_november, judged, truth_of_november
 from planner.broadcast.plan import BroadcastPlan
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
+from planner.model.calibration import calibrated
 from planner.model.estimate import Estimate, Figures, Origin
 from planner.model.link import LimitedBy, Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
+from planner.model.verification import Verified, VerifiedPath
 from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
+from planner.solvers.joint import RISK_WEIGHTS
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
+from tests.probes.estimation.cross_validation import JANUARY, grid
 
 PRICES = FlatPrices(["s", "d", "r"], 0.01, 0.1)
 MEASURED = Origin("measured", "median-of-samples", 3, figures=Figures(connections=64))
@@ -107,3 +115,97 @@ def test_that_a_second_vm_doubles_a_slow_path_is_said_to_be_assumed(ask: Any) ->
     (said,) = ask("path", relays="none", vms=2).warnings
     assert "further VM" in said
     assert not ask("path", relays="none").warnings
+
+
+# ---- plans under both readings -------------------------------------------------------------------
+
+
+def two_ways(slow: float, *, direct_gbps: float = 4.0, relay_gbps: float = 6.0) -> Network:
+    """Two links out of a source of 20 Gbit/s that may have slow connections, one of them direct."""
+    sites = {name: Site(name, "", about(20.0), about(20.0), about(4.0)) for name in ("s", "d", "r")}
+
+    def link(src: str, dst: str, gbps: float, probability: float) -> Link:
+        figures = about(50), about(1000), about(gbps, MEASURED)
+        limit: LimitedBy = "unknown" if probability else "path"
+        return Link(src, dst, *figures, limited_by=limit, slow_connections=probability)
+
+    out = {"d": link("s", "d", direct_gbps, slow), "r": link("s", "r", relay_gbps, slow)}
+    return Network(sites, {"s": out, "r": {"d": link("r", "d", 19.0, 0.0)}, "d": {}})
+
+
+def plan_of(network: Network, **asked: Any) -> Plan:
+    request = TransferRequest("s", "d", volume_gb=1000, objective="time", vms=1)
+    return recommend(replace(request, **asked), network, PRICES)
+
+
+def test_a_split_is_taken_only_where_paths_surely_end() -> None:
+    split = plan_of(two_ways(0.0))
+    assert split.verdict == "split"
+    assert split.throughput_gbps == pytest.approx(10.0)
+    # With slow connections, a split of 64 of them carries between 4 and 6: the relay alone has 6.
+    relay = plan_of(two_ways(2 / 3))
+    assert (relay.verdict, relay.paths[0].connections) == ("relay", 64)
+    assert relay.throughput_gbps == pytest.approx(6.0)
+    assert relay.throughput_gbps_low == pytest.approx(6.0 * 0.98)
+    assert "A split over 2 paths would carry 10.00 Gbit/s" in relay.reason
+    assert "right under both readings" in relay.reason
+    (ramp,) = (one for one in relay.measure_first if one.kind == "ramp")
+    assert (ramp.src, ramp.dst) == ("s", "d")
+    assert ramp.volume_gb == pytest.approx((8 + 16) * 5 / 8)
+    assert ramp.cost_usd == pytest.approx(ramp.volume_gb * 0.01)
+    # A relay that is no faster by the margin is not worth it, and a split rests on one reading.
+    assert plan_of(two_ways(2 / 3, relay_gbps=4.2)).verdict == "direct"
+    assert plan_of(two_ways(0.1, relay_gbps=4.2)).verdict == "split"
+
+
+@given(
+    slow=st.floats(0.02, 0.98),
+    direct_gbps=st.floats(1.0, 12.0),
+    relay_gbps=st.floats(1.0, 12.0),
+    connections=st.sampled_from([8, 16, 64]),
+)
+def test_no_low_bound_is_above_what_the_warning_names(
+    slow: float, direct_gbps: float, relay_gbps: float, connections: int
+) -> None:
+    network = two_ways(slow, direct_gbps=direct_gbps, relay_gbps=relay_gbps)
+    for risk in RISK_WEIGHTS:
+        plan = plan_of(network, risk=risk, connections=connections)
+        named = [
+            float(text.split(" carry ")[1].split()[0])
+            for text in plan.warnings
+            if "each connection" in text
+        ]
+        if named and slow > 0.05:
+            assert plan.throughput_gbps_low <= named[0] * 1.01
+        if plan.verdict == "split" and "one reading" in plan.reason:
+            assert named
+
+
+def test_bounds_of_shuffles_and_broadcasts_hold_if_connections_are_slow() -> None:
+    for ask, figure in ((shuffle, "duration_s_high"), (broadcast, "duration_s_high")):
+        sure, doubtful = (ask(limit, relays="none", connections=8) for limit in ("path", "unknown"))
+        assert getattr(doubtful, figure) >= 1000 * 8 / (8 / 64 * 2.0)
+        assert getattr(sure, figure) < 1000 * 8 / 1.9
+
+
+def test_a_run_with_few_connections_tells_the_readings_apart() -> None:
+    def after(achieved_gbps: float) -> float:
+        path = VerifiedPath(("s", "r", "d"), 32, achieved_gbps, 1e9)
+        run = Verified("s", "d", "split", "", 1.0, 3.0, 6.0, achieved_gbps, 1e9, (path,))
+        link = calibrated(two_ways(0.5), run, 1e9).links["s"]["r"]
+        return link.slow_connections
+
+    assert after(3.0) > 0.9  # half of the connections, half of the rate
+    assert after(5.9) < 0.1
+    assert after(4.25) == pytest.approx(0.5, abs=0.05)
+
+
+def test_what_january_made_plan_holds_in_november_under_both_readings() -> None:
+    """Goals by the shared grids: a few of the pairs of ``python -m benchmarks.readings``."""
+    truth = truth_of_november()
+    pairs = sorted(pair for pair in truth.gbps if pair in grid(JANUARY))
+    azure = [pair for pair in pairs if pair[0].startswith("azure") and pair[1][:3] != "azu"]
+    found = judged(truth, believed_in_november(truth), azure[::3] + pairs[::8], "neutral")
+    for figures, least in ((found.relayed, 0.92), (found.achieved, 0.92), (found.held, 0.80)):
+        for of_reading in zip(*figures, strict=True):
+            assert fmean(of_reading) >= least

@@ -126,6 +126,38 @@ def test_what_limits_a_link_is_told_by_caps_ramps_and_windows(
         assert link_of(sample(rtt_ms, "rtt_ms"), *apart).limited_by == limit
 
 
+def test_ramps_tell_a_class_of_links_whether_connections_are_slow() -> None:
+    """Rates from AWS to Google do not fall with distance: 1 to 3, which counts as three ramps."""
+    others = [("aws:eu-west-1", "gcp:us-east1"), ("aws:us-west-2", "gcp:europe-west1")]
+
+    def tests(*steps: dict[int, float]) -> list[Sample]:
+        found = [sample(30.0, "rtt_ms"), sample(3000.0, "aggregate_mbps", connections=64)]
+        for (src, dst), ramp in zip(others, steps, strict=False):
+            told = {str(count): mbps for count, mbps in ramp.items()}
+            one = sample(3000.0, "aggregate_mbps", connections=64).with_detail(ramp=told)
+            found += [
+                one._replace(src=src, dst=dst),
+                sample(30.0, "rtt_ms")._replace(src=src, dst=dst),
+            ]
+        return found
+
+    grows, ends = {16: 750.0, 32: 1500.0, 64: 3000.0}, {16: 2000.0, 32: 2950.0, 64: 3000.0}
+
+    def of(*steps: dict[int, float]) -> float:
+        return estimated(*tests(*steps)).link(SRC, DST).slow_connections
+
+    assert of() == 0.25
+    assert of(grows) == pytest.approx((0.75 + 1) / 4)
+    assert of(grows, grows) == pytest.approx((0.75 + 2) / 5)
+    assert of(ends) == pytest.approx(0.75 / 4)
+    network = estimated(*tests(grows, ends))
+    grown, ended = (network.link(*pair) for pair in others)
+    assert grown.slow_connections == 1.0  # and each connection is as slow as it was seen to be
+    assert grown.per_flow_mbps.expected == pytest.approx(3000.0 / 64, rel=0.02)
+    assert (ended.limited_by, ended.slow_connections) == ("path", 0.0)
+    assert link_of(sample(30.0, "rtt_ms"), sample(4900.0, "aggregate_mbps")).slow_connections == 0.0
+
+
 def test_samples_of_another_vm_type_say_nothing_of_throughput() -> None:
     big = sample(4800.0, "aggregate_mbps", connections=64, src_vm="m5.8xlarge")
     votes = [big, big._replace(value=4810.0), big._replace(value=4790.0)]
