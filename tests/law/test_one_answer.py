@@ -181,7 +181,7 @@ def test_what_runs_have_shown_decides_everywhere(
         assert transfer["best_relay"]["throughput_gbps"] <= 2.4 * 1.001
         assert any("verified" in warning for warning in transfer["warnings"])
     if "fresh" in request.node.name:
-        assert transfer["verdict"] == "split"
+        assert transfer["verdict"] == "relay"  # right if its links end, and if connections are slow
 
 
 # ---- the same errors -----------------------------------------------------------------------------
