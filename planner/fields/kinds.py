@@ -8,7 +8,6 @@ which :mod:`planner.fields.specified` names.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from math import inf
@@ -19,6 +18,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter, Va
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
+from planner.fields.json_text import read_json
 from planner.model.errors import InputError
 from planner.model.units import (
     parse_duration_s,
@@ -455,9 +455,9 @@ class AnswerDocument(Kind):
         remedy = "Give what was answered: the object, or its JSON."
         if isinstance(value, str):
             try:
-                found = json.loads(value)
-            except (ValueError, RecursionError) as fault:
-                raise InputError("", f"is not JSON: {fault}", remedy=remedy) from None
+                found = read_json(value)
+            except ValueError as fault:
+                raise InputError("", str(fault), remedy=remedy) from None
         if not isinstance(found, Mapping) and not hasattr(found, "model_dump"):
             raise InputError("", f"is not {self.what}", value=type(found).__name__, remedy=remedy)
         return found

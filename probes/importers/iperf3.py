@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
+from planner.fields.json_text import Repeated
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 from probes.analysis.steady_state import Interval
@@ -24,10 +25,13 @@ NOISE = ("warning: ", "iperf3: ")
 BETWEEN_DOCUMENTS = "text of iperf3 between its JSON documents"
 SAME_TEST_AGAIN = "the same test again (iperf3 3.16 and 3.17 write some documents twice)"
 US_PER_MS = 1000.0
+BIDIR = "_bidir_reverse"
+"""Ends the keys of the direction from the server to the client."""
 
 NO_RECEIVER = "no figure of the receiver (interrupted, or the sender's file only)"
 NO_STREAMS = "the number of streams is missing or no count"
 OTHER_PROTOCOL = "neither TCP nor UDP"
+NO_DIRECTIONS = "sums are there twice (--bidir of iperf3 3.7 to 3.10), without their directions"
 BAD_TIME = "start.timestamp is no time"
 
 SIDES_AGREE_WITHIN = 0.05
@@ -96,7 +100,7 @@ def _tests(stream: BinaryIO, name: str) -> Iterator[tuple[int, dict[str, Any] | 
     document that ``-J`` would have written.
     """
     begun, test = 0, dict[str, Any]()
-    for line, content in documents(stream, name, NOISE):
+    for line, content in documents(stream, name, NOISE, keep_repeated=True):
         if content is None:
             yield line, BETWEEN_DOCUMENTS
             continue
@@ -147,6 +151,10 @@ def samples_of_test(
     line: int, test: dict[str, Any], options: ImportOptions
 ) -> Iterator[ImportedRow]:
     """Yield the samples of a test that ended without an error."""
+    is_client = isinstance(field(test, "start", "connecting_to"), dict)
+    if not all(_tell_directions(one, is_client=is_client) for one in _with_sums(test)):
+        yield Skipped(line, NO_DIRECTIONS)
+        return
     settings = field(test, "start", "test_start")
     streams = number_field(settings, "num_streams")
     if streams is None or not 1 <= streams <= limits.MAX_CONNECTIONS or streams != int(streams):
@@ -162,8 +170,8 @@ def samples_of_test(
     protocol = text_field(settings, "protocol") or "TCP"
     reverse = bool(number_field(settings, "reverse"))
     flows = [_Flow(test, "", reverse)]
-    if isinstance(field(test, "end", "sum_received_bidir_reverse"), dict):
-        flows.append(_Flow(test, "_bidir_reverse", not reverse))
+    if isinstance(field(test, "end", "sum_received" + BIDIR), dict):
+        flows.append(_Flow(test, BIDIR, not reverse))
     for flow in flows:
         rates: RateTest | str = OTHER_PROTOCOL
         if protocol in ("TCP", "UDP"):
@@ -174,6 +182,30 @@ def samples_of_test(
         way = {"bidir": len(flows) > 1, "reverse": flow.reverse}
         rates = rates._replace(way={name: True for name, holds in way.items() if holds})
         yield rates.row(line, options)
+
+
+def _with_sums(test: dict[str, Any]) -> Iterator[object]:
+    """Yield the objects of a test that hold sums over its streams."""
+    yield field(test, "end")
+    for document in (test, field(test, "server_output_json")):
+        yield from list_field(document, "intervals")
+
+
+def _tell_directions(sums: object, *, is_client: bool) -> bool:
+    """Give the reverse direction keys of its own, as iperf3 does since 3.11.
+
+    With ``--bidir``, 3.7 to 3.10 write each sum twice (https://github.com/esnet/iperf/issues/952).
+    ``sender`` says of each whether this side's streams sent it. Returns whether it does.
+    """
+    if not isinstance(sums, dict):
+        return True
+    for key, values in [one for one in sums.items() if isinstance(one[1], Repeated)]:
+        forward = [value for value in values if field(value, "sender") is is_client]
+        reverse = [value for value in values if field(value, "sender") is (not is_client)]
+        if not (len(values) == 2 and forward and reverse):
+            return False
+        sums[key], sums[key + BIDIR] = forward[0], reverse[0]
+    return True
 
 
 def intervals_of(document: object, name: str = "sum", *, omitted: bool = False) -> list[Interval]:

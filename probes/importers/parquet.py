@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.fields.json_text import read_json
 from planner.model.errors import FormatError, not_installed
 from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
@@ -294,6 +294,6 @@ def _take_texts(batch: _Batch, found: Samples, faults: _Faults, options: ImportO
 @lru_cache(maxsize=256)  # many samples say the same
 def _is_detail(text: str) -> bool:
     try:
-        return not text or isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
+        return not text or isinstance(read_json(text), dict)
+    except ValueError:
         return False

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, BinaryIO, NoReturn
 
+from planner.fields.json_text import read_json
 from planner.model.errors import FormatError, InputError
 
 MAX_LINE_BYTES = 1 << 20
@@ -109,7 +110,7 @@ def _refuse(name: str, line: int, problem: str, remedy: str) -> NoReturn:
 
 
 def documents(
-    stream: BinaryIO, name: str, noise: tuple[str, ...] = ()
+    stream: BinaryIO, name: str, noise: tuple[str, ...] = (), *, keep_repeated: bool = False
 ) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """Yield the JSON objects of a file with the lines that they begin on; None for noise.
 
@@ -120,6 +121,8 @@ def documents(
         Name of the file in messages.
     noise : tuple of str
         Beginnings of lines that the tool is known to write between its documents.
+    keep_repeated : bool
+        Keep all values of a key that an object repeats; see :func:`.read_json`.
 
     Raises
     ------
@@ -131,7 +134,7 @@ def documents(
     for number, line in enumerate(Lines(stream, name, MAX_DOCUMENT_BYTES), start=1):
         if line.startswith("{") or (not parts and line.lstrip().startswith("{")):
             if parts:
-                yield start, _parsed(parts, start, name, next_start=number)
+                yield start, _parsed(parts, start, name, number, keep_repeated)
             start, parts, size = number, [], 0
         elif line.startswith(noise):
             yield number, None
@@ -154,19 +157,20 @@ def documents(
                 remedy="Use fewer streams or longer intervals.",
             )
     if parts:
-        yield start, _parsed(parts, start, name, next_start=0)
+        yield start, _parsed(parts, start, name, 0, keep_repeated)
 
 
-def _parsed(parts: list[str], start: int, name: str, next_start: int) -> dict[str, Any]:
+def _parsed(
+    parts: list[str], start: int, name: str, next_start: int, keep_repeated: bool
+) -> dict[str, Any]:
     text = "\n".join(parts)
     try:
-        content: dict[str, Any] = json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        problem, remedy = _explained(error, text, start, next_start)
-        raise FormatError(name, problem, remedy=remedy) from error
-    except (RecursionError, ValueError) as error:
-        problem = "nests too deep" if isinstance(error, RecursionError) else f"holds {error}"
-        raise FormatError(name, f"the document of line {start} {problem}") from error
+        content: dict[str, Any] = read_json(text, keep_repeated=keep_repeated)
+    except ValueError as error:
+        if isinstance(error.__cause__, json.JSONDecodeError):
+            problem, remedy = _explained(error.__cause__, text, start, next_start)
+            raise FormatError(name, problem, remedy=remedy) from error
+        raise FormatError(name, f"the document of line {start} {error}") from error
     return content  # an object, because it begins with a brace
 
 
@@ -189,10 +193,6 @@ def _explained(
         )
     problem = f"is not valid JSON at line {line}, column {column}: {error.msg}"
     return problem, "It is damaged: run the test again."
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant}, which is no JSON number")
 
 
 def field(content: object, *path: str) -> object:

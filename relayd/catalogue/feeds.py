@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from planner.fields.json_text import read_json
 from planner.model.errors import DataError, FormatError
 from relayd.catalogue.downloading import Downloads
 
@@ -130,8 +130,8 @@ def _path(document: Any, *keys: str) -> str:
 
 def _json(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_bytes())
-    except (ValueError, RecursionError):
+        found = read_json(file.read_bytes())
+    except ValueError:
         found = None
     if not isinstance(found, dict):
         file.unlink()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError  # takes 70 ms
 
+from planner.fields.json_text import read_json
 from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
@@ -37,9 +37,9 @@ def document_of(
     found: object = plan
     if isinstance(plan, str):
         try:
-            found = json.loads(plan)
-        except (ValueError, RecursionError) as fault:
-            raise InputError("plan", f"is not JSON: {fault}", value=name, remedy=_REMEDY) from None
+            found = read_json(plan)
+        except ValueError as fault:
+            raise InputError("plan", str(fault), value=name, remedy=_REMEDY) from None
     if not isinstance(found, Mapping):
         raise InputError(
             "plan", "is not a plan", value=name or type(found).__name__, remedy=_REMEDY

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
+from planner.fields import json_text
 from planner.model.errors import FormatError, InputError
 
 
@@ -33,11 +33,9 @@ def read_text(name: str, what: str) -> str:
 def json_of(text: str, name: str, what: str) -> Any:
     """Return the content of a JSON text from the file `name`."""
     try:
-        return json.loads(text)
+        return json_text.read_json(text)
     except ValueError as error:
-        raise FormatError(what, f"is not JSON ({error})", value=name) from None
-    except RecursionError:
-        raise FormatError(what, "is nested too deep", value=name) from None
+        raise FormatError(what, str(error), value=name) from None
 
 
 def is_json(text: str, name: str) -> bool:

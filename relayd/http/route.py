@@ -28,6 +28,7 @@ from urllib.parse import parse_qsl
 from aiohttp import ETag, hdrs, web
 from pydantic import BaseModel, ValidationError
 
+from planner.fields import json_text
 from planner.fields.kinds import ByPlace
 from planner.fields.specified import Items, Specified, fields_of
 from planner.model.document import Buffer
@@ -50,6 +51,7 @@ EVENT_STREAM = "text/event-stream"
 MOST_QUERY = 100
 """Parameters of a query string."""
 MOST_DEPTH = 32
+_TOO_DEEP = f"nests deeper than {MOST_DEPTH} levels"
 """Of a JSON document."""
 WRITE_TIMEOUT_S = 30.0
 """Longest time that a reader may leave an answer unread."""
@@ -59,7 +61,6 @@ LEAST_COMPRESSED_BYTES = 1400
 """A body that fits into one packet arrives no sooner for being shorter."""
 LEAST_BYTES_FOR_A_THREAD = 100_000
 """From here on a thread compresses: 100 kB take some 2 ms."""
-_TOO_DEEP = f"nests deeper than {MOST_DEPTH} levels"
 Model: TypeAlias = type[BaseModel] | type[Specified]
 
 
@@ -353,21 +354,14 @@ def read_json(content: bytes, what: str = "The body") -> Any:
         400 where it is not JSON (RFC 8259), not UTF-8, names a key twice, or nests too deep.
     """
     try:
-        value = json.loads(content.decode(), object_pairs_hook=_unique, parse_constant=_refused)
+        value = json_text.read_json(content)
         # Few brackets can't nest deep.
         if content.count(b"{") + content.count(b"[") > MOST_DEPTH:
             _refuse_deep(value, MOST_DEPTH)
-    except UnicodeDecodeError as error:
-        problem = f"is not UTF-8 (byte {error.start})"
-    except json.JSONDecodeError as error:
-        problem = f"is not JSON: {error.msg}, line {error.lineno} column {error.colno}"
-    except RecursionError:
-        problem = _TOO_DEEP
     except ValueError as error:
-        problem = str(error)
-    else:
-        return value
-    raise ProblemError(400, "malformed", f"{what} {problem}.")
+        deep = isinstance(error.__cause__, RecursionError)
+        raise ProblemError(400, "malformed", f"{what} {_TOO_DEEP if deep else error}.") from None
+    return value
 
 
 def _refuse_deep(value: Any, levels: int) -> None:
@@ -376,19 +370,6 @@ def _refuse_deep(value: Any, levels: int) -> None:
             raise ValueError(_TOO_DEEP)
         for inner in value.values() if isinstance(value, dict) else value:
             _refuse_deep(inner, levels - 1)
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for at, key in enumerate(keys) if key in keys[:at])
-        raise ValueError(f"names the key {twice[:80]!r} twice")
-    return value
-
-
-def _refused(constant: str) -> None:
-    raise ValueError(f"is not JSON: {constant} is not a number there")
 
 
 # ---- documents ---------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ each region should reduce, and :func:`cores_by_region` how many cores make Spark
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from planner.fields.json_text import read_json
 from planner.model.errors import FormatError, InputError, not_installed
 from planner.model.units import BYTES_PER_GB
 from relayd.client.blocking import RemoteWan
@@ -237,7 +237,7 @@ def _events(file: Path) -> Iterator[dict[str, Any]]:
             lines = text.read().splitlines()
         try:
             for line in lines:
-                event = json.loads(line)
+                event = read_json(line)
                 if isinstance(event, dict):
                     yield event
         except ValueError:

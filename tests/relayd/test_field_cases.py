@@ -40,6 +40,19 @@ def flat(told: Outcome) -> str:
     return " ".join(told.out.split())
 
 
+@pytest.mark.parametrize("case", ["01"], indirect=True)
+def test_both_directions_under_the_same_keys_are_told_apart(
+    relayd: Relayd, case: Path, db: Path
+) -> None:
+    assert relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db).code == 0
+    asked = "SELECT src, dst, metric, connections, value FROM measurements ORDER BY value"
+    with sqlite3.connect(db) as opened:
+        assert opened.execute(asked).fetchall() == [
+            ("gcp:us-east4", "aws:us-east-1", "aggregate_mbps", 8, 900.0),
+            ("aws:us-east-1", "gcp:us-east4", "aggregate_mbps", 8, 4800.0),
+        ]
+
+
 @pytest.mark.parametrize("case", ["07"], indirect=True)
 def test_a_link_that_stalls_in_a_third_of_seconds_moves_two_thirds(
     relayd: Relayd, case: Path, db: Path

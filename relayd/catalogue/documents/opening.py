@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import json
 import stat
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
+from planner.fields.json_text import read_json
 from planner.model.errors import FormatError
 
 _MOST_JSON_BYTES = 256 * 2**20  # takes some 2 GB of memory while it is read
@@ -127,12 +128,12 @@ class PriceDocument:
             return None
         try:
             with _readable(self.path):
-                return json.loads(self.path.read_bytes().decode("utf-8-sig"))
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, FormatError):
-                raise
-            problem = f"is not valid JSON ({str(error)[:100]})"
-            raise FormatError(str(self.path), problem, remedy="Download it again.") from None
+                content = self.path.read_bytes().removeprefix(BOM_UTF8)
+            return read_json(content)
+        except FormatError:
+            raise
+        except ValueError as error:
+            raise FormatError(str(self.path), str(error), remedy="Download it again.") from None
 
     @cached_property
     def head(self) -> list[list[str]]:

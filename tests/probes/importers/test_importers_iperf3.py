@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from statistics import fmean, median
 from typing import Any
 
@@ -15,7 +16,7 @@ from planner.model.errors import FormatError, InputError
 from probes.analysis.steady_state import Interval, changes_in, steady_state
 from probes.importers import iperf3
 from probes.importers.rates import PACED
-from probes.samples import Sample
+from probes.samples import Sample, Skipped
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples, skipped
 
 FOLDER = FIXTURES / "iperf3"
@@ -210,6 +211,36 @@ def test_several_hosts_in_one_file_need_force() -> None:
     with pytest.raises(FormatError, match="several hosts"):
         outcomes("iperf3", content)
     assert len(samples("iperf3", content, force=True)) == 2
+
+
+def _with_keys_twice(name: str) -> str:
+    """Return a test both ways as iperf3 3.7 to 3.10 write it."""
+    return (FOLDER / name).read_text().replace("_bidir_reverse", "")
+
+
+def test_directions_under_the_same_keys_are_those_of_their_senders() -> None:
+    right = samples("iperf3", FOLDER / "bidir.json")
+    twice = _with_keys_twice("bidir.json")
+    assert samples("iperf3", twice) == right
+    # The server's streams send the other way.
+    at_server = twice.replace('"connecting_to"', '"accepted_connection"')
+    for flag in ("true", "false"):
+        at_server = re.sub(rf'"sender":\s*{flag}', f'"sender": not {flag}', at_server)
+    at_server = at_server.replace("not true", "false").replace("not false", "true")
+    ends = [(one.src, one.dst, one.detail) for one in samples("iperf3", at_server)]
+    assert [end[:2] for end in ends] == [(one.src, one.dst) for one in right]
+    means = [json.loads(end[2])["received_mbps"] for end in ends]
+    assert means == [detail(one)["received_mbps"] for one in right]
+
+
+def test_directions_that_nothing_tells_are_no_samples() -> None:
+    for flag in ("true", "1"):
+        unsaid = re.sub(
+            r'"sender":\s*(true|false)', f'"sender": {flag}', _with_keys_twice("bidir.json")
+        )
+        (row,) = outcomes("iperf3", unsaid)
+        assert isinstance(row, Skipped)
+        assert "without their directions" in row.reason
 
 
 def test_a_stream_of_events_is_put_together() -> None:
