@@ -9,14 +9,29 @@ from __future__ import annotations
 
 import csv
 import random
+from bisect import bisect_right
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
+from math import exp, log
+from statistics import median
 from typing import NamedTuple
 
-from planner.model.estimate import Estimate
+import numpy as np
+
+from planner.model.estimate import AddressKind, Estimate
 from planner.model.network import Network, Snapshot
-from planner.model.throughput import bundle_share_of_steady
+from planner.model.throughput import (
+    AGGREGATE_LAWS,
+    CLASSES_MS,
+    PRIVATE_LAWS,
+    AggregateLaw,
+    Providers,
+    bundle_share_of_steady,
+    law_of,
+)
 from probes.estimation import Estimator
 from probes.estimation.coverage import Coverage
 from probes.samples import Sample, Samples
@@ -109,21 +124,60 @@ def stratified(count: int, without: set[str], seed: int) -> list[Pair]:
     return chosen
 
 
+class Test(NamedTuple):
+    """A later test of a link, held against its estimate.
+
+    Attributes
+    ----------
+    is_far : bool
+        Whether the round-trip time is beyond the last class of distance.
+    width, off : float
+        Of the bounds, and of the test from what was expected: logarithms of ratios.
+    """
+
+    providers: str
+    is_far: bool
+    held: bool
+    width: float
+    off: float
+
+
 @dataclass
 class Judged:
-    """Coverage of bounds by pair of providers, and errors of estimates."""
+    """Later tests of many links."""
 
-    held: dict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
-    errors: list[float] = field(default_factory=list)
+    tests: list[Test] = field(default_factory=list)
 
     def add(self, pair: Pair, estimate: Estimate, found_gbps: float) -> None:
-        self.held[providers(pair)].append(estimate.low <= found_gbps <= estimate.high)
-        self.errors.append(abs(estimate.expected / found_gbps - 1))
+        """Hold an estimate against a test."""
+        held = estimate.low <= found_gbps <= estimate.high
+        width, off = log(estimate.high / estimate.low), log(found_gbps / estimate.expected)
+        far = (_rtt(*pair) or 0.0) > CLASSES_MS[-1]
+        self.tests.append(Test(providers(pair), far, held, width, off))
 
-    def coverage(self, name: str | None = None) -> Coverage:
+    @property
+    def errors(self) -> list[float]:
+        """Relative errors of what was expected."""
+        return [abs(exp(-test.off) - 1) for test in self.tests]
+
+    def names(self) -> list[str]:
+        """Return the pairs of providers."""
+        return sorted({test.providers for test in self.tests})
+
+    def coverage(self, name: str | None = None, *, far: bool = False) -> Coverage:
         """Return the coverage of bounds of one pair of providers or of all."""
-        found = [one for of, held in self.held.items() if name in {None, of} for one in held]
-        return Coverage.of(sum(found), len(found))
+        of = [test for test in self.tests if name in {None, test.providers}]
+        held = [test.held for test in of if test.is_far or not far]
+        return Coverage.of(sum(held), len(held))
+
+    def width(self) -> float:
+        """Return the width of bounds over the range of 90 % of tests, the median of providers."""
+        ratios = []
+        for name in self.names():
+            of = [test for test in self.tests if test.providers == name]
+            low, high = np.quantile([test.off for test in of], (0.05, 0.95))
+            ratios.append(float(np.mean([test.width for test in of]) / (high - low)))
+        return median(ratios)
 
 
 class Judgements(NamedTuple):
@@ -134,9 +188,68 @@ class Judgements(NamedTuple):
     measured: Judged
 
 
+# ---- spreads of laws -----------------------------------------------------------------------------
+
+LEAST_SPREAD = 0.02
+NEXT_CLASS, FURTHER_CLASS = 0.1, 0.025
+"""Weight of a link in the spread of the next class of distance, and of others."""
+OUTLIERS = 1.15
+"""Times the range of 90 % of links: of a normal distribution in which one in fifty is an outlier,
+the 5th percentile is 1.14 times as far from the median."""
+LawKey = tuple[Providers, AddressKind]
+
+
+def fitted_laws(without: Collection[str] = ()) -> dict[LawKey, AggregateLaw]:
+    """Return laws with the spreads of both grids' links about them, some regions left out."""
+    laws, ratios = dict[LawKey, AggregateLaw](), defaultdict[LawKey, list[tuple[int, float]]](list)
+    for name in (JANUARY, NOVEMBER):
+        for pair, received_gbps in grid(name).items():
+            private = name == NOVEMBER and not same_addresses(pair)
+            address: AddressKind = "private" if private else "public"
+            law, rtt_ms = law_of(*pair, address), _rtt(*pair)
+            assert law
+            assert rtt_ms
+            if not {*pair}.intersection(without):
+                key = (pair[0].partition(":")[0], pair[1].partition(":")[0]), address
+                laws[key] = law
+                ratio = log(steady(pair, received_gbps) / float(law.steady_gbps(rtt_ms)))
+                ratios[key].append((bisect_right(CLASSES_MS, rtt_ms), ratio))
+    return {key: _with_spreads(laws[key], found) for key, found in sorted(ratios.items())}
+
+
+def _with_spreads(law: AggregateLaw, ratios: list[tuple[int, float]]) -> AggregateLaw:
+    found = []
+    values = np.array(sorted(ratios, key=lambda one: one[1]))
+    for number in range(len(CLASSES_MS) + 1):
+        apart = np.abs(values[:, 0] - number)
+        weights = np.where(apart == 0, 1.0, np.where(apart == 1, NEXT_CLASS, FURTHER_CLASS))
+        shares = (np.cumsum(weights) - weights / 2) / weights.sum()
+        low, high = np.interp((0.05, 0.95), shares, values[:, 1]) * OUTLIERS
+        found.append([round(max(LEAST_SPREAD, bound), 2) for bound in (-low, high)])
+    below, above = map(tuple, zip(*found, strict=True))
+    return replace(law, below=below, above=above)
+
+
+@contextmanager
+def laws_without(regions: Collection[str]) -> Iterator[None]:
+    """Put laws in force whose spreads were fitted without some regions."""
+    tables: tuple[dict[Providers, AggregateLaw], ...] = (AGGREGATE_LAWS, PRIVATE_LAWS)
+    usual = [dict(table) for table in tables]
+    for (providers_of, address), law in fitted_laws(regions).items():
+        tables[address == "private"][providers_of] = law
+    try:
+        yield
+    finally:
+        for table, laws in zip(tables, usual, strict=True):
+            table.update(laws)
+
+
+# ---- judging -------------------------------------------------------------------------------------
+
+
 @cache
 def cross_validated(count: int) -> Judgements:
-    """Judge estimates that rest on so many links."""
+    """Judge estimates that rest on so many links, and on laws that regions left out are not in."""
     january, november = grid(JANUARY), grid(NOVEMBER)
     found = Judgements(Judged(), Judged(), Judged())
     for seed in SEEDS:
@@ -144,7 +257,9 @@ def cross_validated(count: int) -> Judgements:
         for fold in range(FOLDS):
             out = set(order[fold::FOLDS])
             chosen = stratified(count, out, seed * 100 + fold)
-            network = estimated(chosen)
+            with laws_without(out):
+                network = estimated(chosen)
+                assert network.links
             aged = network.with_(aged_to_s=NOVEMBER_S)
             for pair, received_gbps in january.items():
                 if out.isdisjoint(pair):
