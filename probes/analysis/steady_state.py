@@ -150,9 +150,8 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
     found = _steady(whole, places, warmed_up)
     if found is None:
         return None
-    # Stalls lie between the intervals of the level, and before and after them.
-    level = len(places) - found.intervals
-    first = places[level - 1] + 1 if level else places[0]
+    # Stalls lie between the intervals of the level, and after them.
+    first = places[-found.intervals]
     counted = whole[first:]
     lasts_s = _seconds(counted)
     if len(counted) > found.intervals:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from io import BufferedReader
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.text import refuse_binary, unreadable
+from probes.importers.text import Unprefixed, log_prefix, refuse_binary, unreadable
 from probes.samples import Sample
 
 __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "looks_like", "read"]
@@ -108,13 +109,25 @@ def _read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterato
     except OSError as error:
         raise unreadable(error, options.name) from error
     try:
+        lines: Any = buffered
+        prefix = log_prefix(head) if format_name in _OF_TWO_REGIONS else None
+        if prefix:
+            lines, head = Unprefixed(buffered, prefix[0]), _without(prefix[0], head)
+            options = replace(options, measured_at_s=prefix[1] or options.measured_at_s)
         _refuse_another(head, format_name, options.name)
         refuse_binary(head, options.name, is_text=format_name != "parquet")
         module, reader = _FORMATS[format_name][0].split(".")
-        rows = getattr(import_module(f"probes.importers.{module}"), reader)(buffered, options)
+        rows = getattr(import_module(f"probes.importers.{module}"), reader)(lines, options)
         yield from addressed(rows, options)
     finally:
         buffered.detach()  # the caller opened the stream, and closes it
+
+
+def _without(prefix: re.Pattern[bytes], head: bytes) -> bytes:
+    lines = head.split(b"\n")
+    return b"\n".join(
+        line[found.end() :] if (found := prefix.match(line)) else line for line in lines
+    )
 
 
 def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:

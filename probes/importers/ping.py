@@ -33,13 +33,13 @@ MAX_LINE_BYTES = 2048
 _HEADER = re.compile(r"PING (\S+?) ?\(([^)\s]*)|PING6\(.*\) \S+ --> (\S+)")
 _BYTES_OF_DATA = re.compile(r"^PING .* bytes of data\.?$")
 _REPLY = re.compile(
-    r"(?:\[(\d+\.\d+)\] )?\d+ bytes from .*?\b(icmp_seq|icmp_req|seq)=(\d+)\b"
-    r".*?\btime[=<]([\d.,]+) ms(?P<rest>.*)"
+    r"(?:\[(\d+\.\d+)\] )?\d+ \w+ \w+ .*?\b(icmp_seq|icmp_req|seq)=(\d+)\b"
+    r".*?\b[^\W\d]+[=<]([\d.,]+) ?ms(?P<rest>.*)"
 )
-_SUMMARY = re.compile(r"--- (\S+) ping6? statistics ---")
+# Words are in the system's language; figures and their order are not.
+_SUMMARY = re.compile(r"--- (?:(\S+) ping6?\b.*|\S.* ping6?\b.*) ---")
 _COUNTS = re.compile(
-    r"(\d{1,15}) packets transmitted, (\d{1,15}) (?:packets )?received"
-    r"(?:, \+?(\d{1,15}) duplicates)?.*\b[\d.,]+% packet loss"
+    r"(\d{1,15}) [^\d,]+, (\d{1,15}) [^\d,]+(?:, \+?(\d{1,15}) duplicates)?.*\b[\d.,]+ ?%"
 )
 _TIMES = re.compile(
     r"(?:rtt|round-trip) min/avg/max(?P<deviation>/(?:mdev|stddev|std-dev))? = "

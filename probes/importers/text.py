@@ -13,6 +13,8 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from itertools import count
 from typing import Any, BinaryIO, NoReturn
 
@@ -61,6 +63,67 @@ def unreadable(error: OSError, name: str) -> InputError:
     return InputError(name, f"can't be read: {error.strerror or error}")
 
 
+_DAY = rb"\d{4}-\d\d-\d\d"
+_CLOCK = rb"\d\d:\d\d:\d\d"
+_LOG_PREFIXES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        # Times of `kubectl logs --timestamps`, `docker logs -t`, ts; CRI adds stream and tag.
+        rb"\[?(" + _DAY + rb"[T ]" + _CLOCK + rb"(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)\]? "
+        rb"(?:std(?:out|err) [FP] )?",
+        rb"(\w{3} \w{3} [ \d]\d " + _CLOCK + rb" \d{4}) ",  # iperf3 --timestamps: strftime's %c
+        rb"\w{3} [ \d]\d " + _CLOCK + rb" \S+ \S+?\[\d+\]: ",  # syslog, journalctl: no year
+        rb"[\w.-]{1,80} +\| ",  # docker compose logs
+    )
+)
+MAX_PREFIX_BYTES = 200
+
+
+class Unprefixed:
+    """A stream of lines without what a log has put before each.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        Read by lines from its current position.
+    prefix : pattern
+        As :func:`log_prefix` found it. Lines without it stay as they are.
+    """
+
+    def __init__(self, stream: BinaryIO, prefix: re.Pattern[bytes]) -> None:
+        self._stream, self._prefix = stream, prefix
+
+    def readline(self, size: int) -> bytes:
+        """Read a line of at most so many bytes and those before it."""
+        line = self._stream.readline(size + MAX_PREFIX_BYTES)
+        found = self._prefix.match(line)
+        return line[found.end() :] if found else line
+
+
+def log_prefix(head: bytes) -> tuple[re.Pattern[bytes], float | None] | None:
+    """Find what a log has put before each line, by the first bytes of a file.
+
+    Returns
+    -------
+    (pattern, time) or None
+        The time of the first line in seconds since 1970, UTC where it names no zone; None where
+        the prefix has no whole time.
+    """
+    first = head.lstrip(b"\r\n")[:MAX_PREFIX_BYTES]
+    for pattern in _LOG_PREFIXES:
+        if found := pattern.match(first):
+            return pattern, _time_s(found[1].decode()) if pattern.groups else None
+    return None
+
+
+def _time_s(text: str) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text) if text[0].isdigit() else parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
 class Lines:
     """The lines of a UTF-8 file without their ends, in order; iterate once.
 
@@ -71,7 +134,9 @@ class Lines:
         whether a last line without an end is whole can't be known.
     """
 
-    def __init__(self, stream: BinaryIO, name: str, max_bytes: int = MAX_LINE_BYTES) -> None:
+    def __init__(
+        self, stream: BinaryIO | Unprefixed, name: str, max_bytes: int = MAX_LINE_BYTES
+    ) -> None:
         self._stream, self._name, self._max_bytes = stream, name, max_bytes
         self.cut_off = 0
 

@@ -72,6 +72,20 @@ def test_pings_longer_than_the_mtu_are_no_loss(relayd: Relayd, case: Path, db: P
     assert stored(db) == []
 
 
+@pytest.mark.parametrize("case", ["17"], indirect=True)
+def test_lines_with_the_times_of_a_log_are_read(relayd: Relayd, case: Path, db: Path) -> None:
+    told = relayd("import", "iperf", case / "out.txt", *ENDS, "--db", db)
+    assert "as of 2026-11-01T10:00:00Z" in told.out
+    assert [(metric, value) for metric, value, _ in stored(db)] == [("per_flow_mbps", 921.0)]
+
+
+@pytest.mark.parametrize("case", ["25"], indirect=True)
+def test_a_german_ping_tells_its_loss(relayd: Relayd, case: Path, db: Path) -> None:
+    assert relayd("import", "ping", case / "ping.txt", *ENDS, *AT, "--db", db).code == 0
+    found = {metric: value for metric, value, _ in stored(db)}
+    assert (found["loss_pct"], found["rtt_ms"]) == (0.0, 19.4)
+
+
 @pytest.mark.parametrize("case", ["39"], indirect=True)
 def test_a_test_paced_by_fair_queueing_is_not_the_path(
     relayd: Relayd, case: Path, db: Path

@@ -115,6 +115,7 @@ def test_a_path_with_two_levels() -> None:
 def test_seconds_without_data_count_in_the_rate_and_are_a_finding(
     shape: list[float], usual: float
 ) -> None:
+    shape = [1.0, *shape]  # seconds without data before it would be of the transient
     rates = np.array([1.0, *shape]) * usual
     state = judged(rates, warmed_up=False)
     if sum(rate > 0 for rate in rates) < 4:
