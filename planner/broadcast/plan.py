@@ -126,6 +126,8 @@ class BroadcastPlan(Recommendation):
         That it is better by the margin.
     vm_start_s : float
         Part of the duration, until the VMs have started.
+    vcpus : dict of str to int
+        Of all its VMs by region, where their type is known; as a catalogue states them.
     """
 
     request: dict[str, Any]
@@ -159,6 +161,7 @@ class BroadcastPlan(Recommendation):
     confidence: str = ""
     frontier: tuple[BroadcastPoint, ...] = ()
     vm_start_s: float = 0.0
+    vcpus: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

@@ -47,8 +47,14 @@ DEFAULT_VOLUME_GB = 100.0
 MOST_CONNECTIONS = 65_535
 MOST_MARGIN = 99.0
 MOST_VMS = 1000
-# VMs a region, where neither the request nor a fleet says how many there may be.
+# VMs a region, where neither the request nor a fleet or a quota says how many there may be.
 MOST_VMS_UNASKED = 8
+# The same where fewer would take more than a day: then it is worth the hours to ask for quotas. EC2
+# let an account run as many on demand in a region before it counted vCPUs (AWS, "EC2 On-Demand
+# instance limits", until 2019), so that many are not out of the ordinary.
+MOST_VMS_FOR_DAYS = 20
+# What one VM sends in a day at 5 Gbit/s, which is what EC2 lets all but the largest send elsewhere.
+GB_A_DAY = 54_000
 
 VMS = "VMs and relays"
 PRICES = "prices and VMs"
@@ -140,7 +146,8 @@ vms_field = partial(field, example="4", group=VMS, label="VMs a region")
 vms_limit_field = partial(
     vms_field,
     "Most VMs a region. Unless stated, the plan takes the fewest that are within 5 % of the "
-    f"best: of a fleet's VMs there, else of {MOST_VMS_UNASKED}, as far as vCPU quotas allow.",
+    "best: of a fleet's VMs there, else of those that vCPU quotas allow; without any, of "
+    f"{MOST_VMS_UNASKED}, and one for each {GB_A_DAY // 1000} TB up to {MOST_VMS_FOR_DAYS}.",
     default=None,
 )
 stated_vms_field = partial(vms_field, "VMs in each region, as far as vCPU quotas allow.", default=1)

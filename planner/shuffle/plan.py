@@ -79,6 +79,8 @@ class ShufflePlan(Recommendation):
         The best rates without relays.
     vm_start_s : float
         Part of the duration, until the VMs have started.
+    vcpus : dict of str to int
+        Of all its VMs by region, where their type is known; as a catalogue states them.
     """
 
     request: dict[str, Any]
@@ -106,6 +108,7 @@ class ShufflePlan(Recommendation):
     one_more_vm: tuple[OneMoreVm, ...] = ()
     frontier: tuple[ShufflePoint, ...] = ()
     vm_start_s: float = 0.0
+    vcpus: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

@@ -19,10 +19,10 @@ from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_texts, without_quotas
-from planner.model.units import start_texts, too_short_texts
+from planner.model.units import duration_text, start_texts, too_short_texts
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option, OptionEvaluator
-from planner.transfer.problem import most_vms, quotas_may_bind
+from planner.transfer.problem import most_vms, most_without_quota, quotas_may_bind
 from planner.transfer.request import TransferRequest
 from planner.transfer.search import TransferChoice, TransferSearch
 
@@ -284,7 +284,35 @@ def _most_undecided(search: TransferSearch) -> int:
     return max([quota for region, quota in quotas if region not in request.vms_in], default=1)
 
 
-# ---- vCPU quotas ---------------------------------------------------------------------------------
+# ---- limits of VMs ------------------------------------------------------------------------------
+
+
+def most_vms_warnings(decision: Decision) -> list[str]:
+    """Say that a plan takes the most VMs that it may unasked, and what one more would bring."""
+    request, search, chosen = decision.request, decision.search, decision.chosen
+    counts = decision.figures.vms(chosen.allocation)
+    sites = {r: search.network.sites[r] for r in counts if r not in request.vms_in}
+    full = [
+        region
+        for region, site in sites.items()
+        if not (site.vms or site.quotas) and counts[region] >= most_without_quota(request)
+    ]
+    if request.vms is not None or not full:
+        return []
+    text = f"The plan takes the most VMs that it may unasked at {' and '.join(full)}"
+    if len(chosen.allocation.flows) == 1:
+        wider = request.with_(
+            vms_in={**request.vms_in, **{region: counts[region] + 1 for region in full}}
+        )
+        ((path, _),) = chosen.allocation.flows.items()
+        more = TransferSearch(wider, search.network, search.prices)
+        paths = {one.region: one for one in more.transfer.paths}
+        option = more.on_path(paths[path])
+        if option and option.value_usd < chosen.value_usd * (1 - EQUAL):
+            saved_s = chosen.duration_s - option.duration_s
+            dearer_usd = option.allocation.cost_usd - chosen.allocation.cost_usd
+            text += f": one more there saves {duration_text(saved_s)} for {dearer_usd:+.2f} USD"
+    return [f"{text}. Raise `vms`, or state what your vCPU quotas allow."]
 
 
 def quota_warnings(decision: Decision) -> list[str]:

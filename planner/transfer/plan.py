@@ -251,6 +251,8 @@ class Plan(Recommendation):
         The transfer over each lease, next to the recommendation without any.
     vm_start_s : float
         Part of the duration, until the VMs have started.
+    vcpus : dict of str to int
+        Of all its VMs by region, where their type is known; as a catalogue states them.
     """
 
     request: dict[str, Any]
@@ -276,6 +278,7 @@ class Plan(Recommendation):
     exploration: Exploration | None = None
     leases: tuple[LeasedPath, ...] = ()
     vm_start_s: float = 0.0
+    vcpus: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

@@ -32,9 +32,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from math import inf
+from math import ceil, inf
 
-from planner.fields.shared import MOST_VMS, MOST_VMS_UNASKED, RelayingRequest
+from planner.fields.shared import (
+    GB_A_DAY,
+    MOST_VMS,
+    MOST_VMS_FOR_DAYS,
+    MOST_VMS_UNASKED,
+    RelayingRequest,
+)
 from planner.model.baseline.modelled_links import least_cap
 from planner.model.link import Site
 from planner.model.network import Network
@@ -149,13 +155,20 @@ def most_vms(
         return request.vms_in[site.region]
     vms = request.vms
     if vms is None:
-        vms = min(site.vms or MOST_VMS_UNASKED, unasked)
+        vms = site.vms or (MOST_VMS if site.quotas else most_without_quota(request))
+        vms = min(vms, unasked)
     return site.may_run(vms) if site.quotas else vms
+
+
+def most_without_quota(request: TransferRequest | RelayingRequest) -> int:
+    """Return the most VMs a region where neither the request, a fleet nor a quota states any."""
+    volume_gb: float = getattr(request, "volume_gb", 0.0)
+    return min(MOST_VMS_FOR_DAYS, max(MOST_VMS_UNASKED, ceil(volume_gb / GB_A_DAY)))
 
 
 def quotas_may_bind(request: TransferRequest, network: Network) -> bool:
     """Return whether some quota allows fewer VMs than a plan may otherwise use."""
-    most = request.vms or MOST_VMS_UNASKED
+    most = request.vms or most_without_quota(request)
     return any(
         site.quotas and site.may_run(most) < most and site.region not in request.vms_in
         for site in network.sites.values()

@@ -16,7 +16,14 @@ from planner.model.units import MBPS_PER_GBPS, gbps_text
 from planner.transfer import readings, wording
 from planner.transfer.advice import Adviser
 from planner.transfer.allocation import Allocation
-from planner.transfer.decision import Decision, decide, or_raise_quotas, quota_warnings, with_one_vm
+from planner.transfer.decision import (
+    Decision,
+    decide,
+    most_vms_warnings,
+    or_raise_quotas,
+    quota_warnings,
+    with_one_vm,
+)
 from planner.transfer.exploring import explored
 from planner.transfer.leased_paths import leased_paths
 from planner.transfer.optimum import cost_time_frontier, rate_duals
@@ -167,6 +174,7 @@ def recommend(
             *notes,
             *beware,
             *quota_warnings(decision),
+            *most_vms_warnings(decision),
             *assumed,
             *wording.warnings(decision, catalogue.vm_types if catalogue else {}, now_s),
         ),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.demands import demands_gb
-from planner.fields.shared import PricedRequest, RuledRequest
+from planner.fields.shared import MOST_VMS_UNASKED, PricedRequest, RuledRequest
 from planner.model.aliases import Resolution, permitted, resolve_many
 from planner.model.answer import Recommendation
 from planner.model.calibration import calibrated
@@ -134,10 +134,12 @@ def _possible_outcomes(
     A report may claim that a transfer was done at once, and rows may have the wrong unit. A
     transfer may have used as many VMs as plans take unasked, or as this one may.
     """
-    from planner.fields.shared import MOST_VMS_UNASKED
+    from planner.transfer.problem import most_vms
 
     gate, sites = PhysicalGate(catalogue), network.sites
-    vms = max(MOST_VMS_UNASKED, request.vms or 0, *request.vms_in.values())
+    vms = max(
+        [MOST_VMS_UNASKED, *(most_vms(request, sites[r]) for r in (request.src, request.dst))]
+    )
     possible: list[Outcome] = []
     faults: list[str] = []
     for one in request.outcomes:

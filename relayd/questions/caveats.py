@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from planner.fields.shared import PricedRequest
 from planner.model.answer import Recommendation
@@ -19,6 +19,7 @@ from probes.samples import Metric
 from relayd.times import seconds_of, utc_date, utc_text
 
 MOST_NAMED = 3
+MANY_VCPUS = 64  # in one region: accounts begin with less, or hardly more
 OLD_PRICE_S = DAYS_PER_YEAR * SECONDS_PER_DAY
 LEAST_DISPUTED = 2
 DISPUTED_SHARE = 0.1
@@ -53,9 +54,12 @@ def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pai
         *dispute_notes(network, answer, asked),
         *unknown_type_notes(network, asked),
     )
-    if not outdated and not further:
+    vcpus = _vcpus(network, catalogue, answer)
+    if not (outdated or further or vcpus):
         return answer
-    return replace(answer, outdated=outdated, warnings=(*outdated, *answer.warnings, *further))
+    warnings = (*outdated, *answer.warnings, *_quotas_to_check(network, vcpus), *further)
+    more: dict[str, Any] = {"vcpus": vcpus} if vcpus else {}
+    return replace(answer, outdated=outdated, warnings=warnings, **more)
 
 
 def refuse_old(
@@ -76,6 +80,31 @@ def refuse_old(
             _refuse_old_link(network.link(src, dst), now_s, request.max_age_s)
         if request.max_price_age_s is not None:
             _refuse_old_price(catalogue.egress_price(src, dst), now_s, request.max_price_age_s)
+
+
+# ---- vCPUs ---------------------------------------------------------------------------------------
+
+
+def _vcpus(network: Network, catalogue: Catalogue, answer: Recommendation) -> dict[str, int]:
+    """Return the vCPUs of all VMs of a plan, by region, where the type is known."""
+    if not hasattr(answer, "vcpus"):
+        return {}
+    counts: dict[str, int] = getattr(answer, "vms", {})
+    types = {region: catalogue.vm_types.get(network.sites[region].vm_type) for region in counts}
+    return {region: counts[region] * vm.vcpus for region, vm in types.items() if vm}
+
+
+def _quotas_to_check(network: Network, vcpus: Mapping[str, int]) -> tuple[str, ...]:
+    """Name vCPUs that accounts may not be allowed, where no quota is stated and no fleet runs."""
+    sites = network.sites
+    unknown = {r: n for r, n in vcpus.items() if not (sites[r].quotas or sites[r].vms)}
+    many = [f"{n} at {r}" for r, n in unknown.items() if n >= MANY_VCPUS]
+    if not many:
+        return ()
+    return (
+        f"This takes vCPUs that not every account has: {', '.join(many)}. Ask for quotas in time; "
+        "plans keep to those that a catalogue states.",
+    )
 
 
 # ---- measurements --------------------------------------------------------------------------------

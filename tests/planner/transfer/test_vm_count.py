@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
-from planner.fields.shared import MOST_VMS_UNASKED
+from planner.fields.shared import MOST_VMS_FOR_DAYS, MOST_VMS_UNASKED
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
+from planner.model.quotas.vcpus import VcpuQuota, VmQuota
+from planner.model.units import duration_text
 from planner.transfer.plan import Plan
+from planner.transfer.problem import most_without_quota
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.independent import near
@@ -56,7 +59,8 @@ def test_no_fewer_vms_are_as_good(
         except InfeasibleError:
             return None
 
-    best = with_vms(MOST_VMS_UNASKED)
+    most_vms = most_without_quota(asked)
+    best = with_vms(most_vms)
     assert best
     share = 0.0 if asked.hour_usd == 0 else 0.05
 
@@ -76,7 +80,7 @@ def test_no_fewer_vms_are_as_good(
         if fewer and sum(fewer.vms.values()) < sum(plan.vms.values()):
             assert loss(fewer) > share - 1e-6
     # With that number stated, the answer is the same.
-    stated = [with_vms(most) for most in range(1, MOST_VMS_UNASKED + 1)]
+    stated = [with_vms(most) for most in range(1, most_vms + 1)]
     assert any(one and one.vms == plan.vms and one.paths == plan.paths for one in stated)
 
 
@@ -119,3 +123,45 @@ def test_cost_takes_the_cheapest_that_meets_the_deadline() -> None:
     stated = replace(request, objective="value", vms_in={A: 2})
     assert recommend(stated, NETWORK, price_list).vms == {A: 2, B: 2}
     assert recommend(replace(request, vms=3), NETWORK, price_list).one_vm is None
+
+
+# ---- limits where none is stated ----------------------------------------------------------------
+
+
+def test_more_than_eight_vms_are_planned_where_eight_would_take_days() -> None:
+    """10 PB at 5 Gbit/s a VM: 23 days with 8, and 15 cost no more than their start."""
+    price_list = FlatPrices((A, B), 0.02, 1.5)
+    request = TransferRequest(A, B, volume_gb=10e6)
+    plan = recommend(request, NETWORK, price_list)
+    assert 15 <= plan.vms[A] == plan.vms[B] <= MOST_VMS_FOR_DAYS
+    eight = recommend(replace(request, vms=8), NETWORK, price_list)
+    assert eight.duration_s / 86400 == near(23.15, 1e-3)
+    assert plan.duration_s < eight.duration_s / 1.8
+    assert plan.cost_usd.total - eight.cost_usd.total == near((plan.vms[A] - 8) * 2 * 1.5 / 60)
+    # What ends within a day waits for no quota.
+    short = recommend(replace(request, volume_gb=300e3, objective="time"), NETWORK, price_list)
+    assert set(short.vms.values()) == {MOST_VMS_UNASKED}
+
+
+def test_where_quotas_are_stated_they_are_the_limit() -> None:
+    quotas = (VmQuota(VcpuQuota("x:*", "any", 960, 0), 32),)
+    sites = {region: replace(site, quotas=quotas) for region, site in NETWORK.sites.items()}
+    network, price_list = NETWORK.with_(sites=sites), FlatPrices((A, B), 0.02, 1.5)
+    request = TransferRequest(A, B, volume_gb=50e3)
+    assert MOST_VMS_UNASKED < recommend(request, network, price_list).vms[A] < 30
+    fastest = recommend(replace(request, objective="time"), network, price_list)
+    assert 28 <= fastest.vms[A] <= 30
+    assert not fastest.warnings
+
+
+def test_a_limit_that_binds_is_said_with_what_one_more_vm_brings() -> None:
+    price_list = FlatPrices((A, B), 0.02, 1.5)
+    request = TransferRequest(A, B, volume_gb=10e3)
+    plan = recommend(request, NETWORK, price_list)
+    (said,) = (text for text in plan.warnings if "most VMs" in text)
+    nine = recommend(replace(request, vms=9), NETWORK, price_list)
+    assert duration_text(plan.duration_s - nine.duration_s) in said
+    assert f"{nine.cost_usd.total - plan.cost_usd.total:+.2f} USD" in said
+    few = recommend(replace(request, volume_gb=100.0), NETWORK, price_list)
+    stated = recommend(replace(request, vms=8), NETWORK, price_list)
+    assert not [text for one in (few, stated) for text in one.warnings if "most VMs" in text]

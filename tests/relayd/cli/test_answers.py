@@ -429,3 +429,22 @@ def test_new_measurements_change_the_plan(tmp_path: Path, relayd: Relayd) -> Non
     out = relayd("replan", "plan.json", "--moved", "300GB", "--elapsed", "8min", "--db", db).out
     assert out.startswith("Change the plan.")
     assert "start 1 at" in out
+
+
+def test_plans_state_their_vcpus_and_which_quotas_to_check() -> None:
+    wan = library.open()
+    ends = "aws:us-east-1", "azure:westeurope"
+    types = {"aws": "aws:m5.8xlarge", "azure": "azure:D32_v5"}
+    asked = {"vms": 3, "relays": "none", "vm_types": types}
+    plans = (
+        wan.plan(*ends, volume_gb=1000, **asked),  # type: ignore[arg-type]
+        wan.shuffle({ends: 1000.0}, **asked),  # type: ignore[arg-type]
+        wan.broadcast(ends[0], [ends[1]], volume_gb=1000, **asked),  # type: ignore[arg-type]
+    )
+    for plan in plans:
+        assert plan.vcpus == {region: 32 * count for region, count in plan.vms.items()}
+        (said,) = (text for text in plan.warnings if "vCPUs" in text)
+        assert "96 at aws:us-east-1" in said
+    one = wan.plan(*ends, vms=1, vm_types=types)
+    assert set(one.vcpus.values()) == {32}
+    assert not [text for text in one.warnings if "vCPUs" in text]
