@@ -9,10 +9,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args, overload
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
@@ -33,8 +34,17 @@ METRICS: tuple[Metric, ...] = get_args(Metric)
 ADDRESSES: tuple[AddressKind | None, ...] = (None, *get_args(AddressKind))
 
 
+MAX_CONNECTIONS = 65_535
+MAX_DURATION_S = 31 * 86_400.0
+MAX_INTERVALS = 10**6
+# A time in seconds since 1970 lies between 1973 and 2286; milliseconds do not fit in here.
+MIN_TIME_S, MAX_TIME_S = 1e8, 1e10
+
+
 class Sample(NamedTuple):
     """One measurement of one metric from one region to another.
+
+    Bounds are those of samples from elsewhere.
 
     Attributes
     ----------
@@ -71,11 +81,11 @@ class Sample(NamedTuple):
     src: str
     dst: str
     metric: Metric
-    value: float
-    measured_at_s: float
+    value: Annotated[float, Field(ge=0)]
+    measured_at_s: Annotated[float, Field(ge=MIN_TIME_S, le=MAX_TIME_S)]
     tool: str
-    connections: int | None = None
-    duration_s: float | None = None
+    connections: Annotated[int, Field(ge=1, le=MAX_CONNECTIONS)] | None = None
+    duration_s: Annotated[float, Field(gt=0, le=MAX_DURATION_S)] | None = None
     warmed_up: bool = False
     src_zone: str = ""
     dst_zone: str = ""
@@ -84,7 +94,7 @@ class Sample(NamedTuple):
     detail: str = ""
     address: AddressKind | None = None
     new_level: bool = False
-    intervals: int | None = None
+    intervals: Annotated[int, Field(ge=1, le=MAX_INTERVALS)] | None = None
 
     def read_detail(self) -> dict[str, Any]:
         """Return the tool's further figures; see :func:`read_detail`."""
@@ -327,10 +337,37 @@ def _metric_number(name: str) -> int:
 
 
 class Quarantined(NamedTuple):
-    """A sample that can't be a measurement, and the reason: stored elsewhere, used nowhere."""
+    """A sample that can't be a measurement, and the reason: stored elsewhere, used nowhere.
+
+    Attributes
+    ----------
+    id : int
+        In a store; 0 before it is stored.
+    batch_id : int
+        The batch that brought it.
+    batch : str
+        That batch's name.
+    reporter, address : str
+        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
+    arrived_at_s : float
+        Seconds since 1970 (UTC).
+    decided_by, decided_at_s, decided_because, accepted_in
+        Who accepted or rejected it, when and why, and the batch that has it since; None while it
+        is open.
+    """
 
     sample: Sample
     reason: str
+    id: int = 0
+    batch_id: int = 0
+    batch: str = ""
+    reporter: str = ""
+    address: str = ""
+    arrived_at_s: float = 0.0
+    decided_by: str | None = None
+    decided_at_s: float | None = None
+    decided_because: str | None = None
+    accepted_in: int | None = None
 
 
 class Skipped(NamedTuple):

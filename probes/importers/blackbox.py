@@ -20,7 +20,7 @@ from planner.model.units import MS_PER_S, S_PER_H
 from probes.importers import limits, text
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.ping import NO_REPLY
-from probes.samples import Skipped
+from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
 
 NO_ROUND_TRIPS = "probes of one target without a round-trip time (neither ICMP nor HTTP)"
 
@@ -111,7 +111,7 @@ def _points(series: Any) -> Iterator[tuple[float, float]]:
         time_s, value = text.number_field({"at": point[0]}, "at"), limits.number(point[1])
         if time_s is None or value is None:
             continue
-        if limits.MIN_TIME_S <= time_s <= limits.MAX_TIME_S:
+        if MIN_TIME_S <= time_s <= MAX_TIME_S:
             yield time_s, value
 
 

@@ -18,7 +18,7 @@ from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.text import CUT_OFF, Lines
-from probes.samples import Metric, Sample, Skipped
+from probes.samples import MAX_TIME_S, MIN_TIME_S, Metric, Sample, Skipped
 
 TOOL = "csv"
 
@@ -231,7 +231,7 @@ def _columns(
 def _time_s(written: str, _: float) -> float | None:
     """Read seconds since 1970 or ISO 8601; a time without a zone is UTC."""
     value = limits.number(written)
-    if value is not None and limits.MIN_TIME_S <= value <= limits.MAX_TIME_S:
+    if value is not None and MIN_TIME_S <= value <= MAX_TIME_S:
         return value
     try:
         moment = datetime.fromisoformat(written)
@@ -240,7 +240,7 @@ def _time_s(written: str, _: float) -> float | None:
         seconds = moment.timestamp()
     except (ValueError, OverflowError):
         return None
-    return seconds if limits.MIN_TIME_S <= seconds <= limits.MAX_TIME_S else None
+    return seconds if MIN_TIME_S <= seconds <= MAX_TIME_S else None
 
 
 def _volume_gb(cell: str, factor: float) -> float | None:

@@ -19,7 +19,7 @@ from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import RateTest
 from probes.importers.text import documents, field, list_field, number_field, text_field
-from probes.samples import Skipped
+from probes.samples import MAX_CONNECTIONS, MAX_TIME_S, MIN_TIME_S, Skipped
 
 NOISE = ("warning: ", "iperf3: ")
 BETWEEN_DOCUMENTS = "text of iperf3 between its JSON documents"
@@ -157,11 +157,11 @@ def samples_of_test(
         return
     settings = field(test, "start", "test_start")
     streams = number_field(settings, "num_streams")
-    if streams is None or not 1 <= streams <= limits.MAX_CONNECTIONS or streams != int(streams):
+    if streams is None or not 1 <= streams <= MAX_CONNECTIONS or streams != int(streams):
         yield Skipped(line, NO_STREAMS)
         return
     time_s = number_field(test, "start", "timestamp", "timesecs")
-    if time_s is not None and not limits.MIN_TIME_S <= time_s <= limits.MAX_TIME_S:
+    if time_s is not None and not MIN_TIME_S <= time_s <= MAX_TIME_S:
         yield Skipped(line, BAD_TIME)
         return
     version = text_field(test, "start", "version").removeprefix("iperf ").strip()[:16]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from probes.samples import Metric
+from probes.samples import MAX_CONNECTIONS, MAX_DURATION_S, Metric
 
 MAX_RATE_MBPS = 1e8
 """100 Tbit/s: some hundred times the fastest network card of a VM (3.2 Tbit/s, 2024)."""
@@ -15,15 +15,8 @@ MAX_RATE_MBPS = 1e8
 MAX_RTT_MS = 60_000.0
 """60 s: beyond TCP's own timeout for one reply (RFC 6298 lets it be capped there)."""
 
-MAX_CONNECTIONS = 65_535
-MAX_DURATION_S = 31 * 86_400.0
-MAX_INTERVALS = 10**6
-
 OF_ONE_VM = frozenset({"egress_cap_mbps", "ingress_cap_mbps"})
 """Metrics whose source and destination are one region: the VM's."""
-
-# A time in seconds since 1970 lies between 1973 and 2286; milliseconds do not fit in here.
-MIN_TIME_S, MAX_TIME_S = 1e8, 1e10
 
 
 def number(cell: str) -> float | None:

@@ -16,7 +16,18 @@ from planner.fields.json_text import read_json
 from planner.model.errors import FormatError, not_installed
 from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
-from probes.samples import ADDRESSES, METRICS, ROW, Samples, Skipped
+from probes.samples import (
+    ADDRESSES,
+    MAX_CONNECTIONS,
+    MAX_DURATION_S,
+    MAX_INTERVALS,
+    MAX_TIME_S,
+    METRICS,
+    MIN_TIME_S,
+    ROW,
+    Samples,
+    Skipped,
+)
 
 if TYPE_CHECKING:
     import pyarrow
@@ -260,12 +271,12 @@ def _take_ends(batch: _Batch, found: Samples, faults: _Faults) -> None:
 
 def _take_numbers(batch: _Batch, rows: NDArray[np.void], faults: _Faults) -> None:
     at_s = batch.numbers("measured_at_s")
-    faults.add(~((at_s >= limits.MIN_TIME_S) & (at_s <= limits.MAX_TIME_S)), BAD_TIME)
+    faults.add(~((at_s >= MIN_TIME_S) & (at_s <= MAX_TIME_S)), BAD_TIME)
     rows["measured_at_s"], rows["value"] = at_s, batch.numbers("value")
     for field, least, most, reason in (
-        ("connections", 1, limits.MAX_CONNECTIONS, BAD_CONNECTIONS),
-        ("duration_s", np.nextafter(0, 1), limits.MAX_DURATION_S, BAD_DURATION),
-        ("intervals", 1, limits.MAX_INTERVALS, BAD_INTERVALS),
+        ("connections", 1, MAX_CONNECTIONS, BAD_CONNECTIONS),
+        ("duration_s", np.nextafter(0, 1), MAX_DURATION_S, BAD_DURATION),
+        ("intervals", 1, MAX_INTERVALS, BAD_INTERVALS),
     ):
         values = batch.numbers(field)
         right = (values >= least) & (values <= most)

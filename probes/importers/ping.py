@@ -20,7 +20,7 @@ from planner.model.errors import FormatError
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import Lines
-from probes.samples import Skipped
+from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
 
 NO_REPLY = "no reply came back: the host is down, or something filters ICMP (Azure does)"
 NO_SUMMARY = "the run was cut off before its summary, so its loss is not known"
@@ -161,7 +161,7 @@ def _outcomes(run: _PingRun, not_sent: int, options: ImportOptions) -> Iterator[
         detail["duplicates"] = run.duplicates
     if run.errors:
         detail["errors"] = run.errors
-    is_time = run.start_s and limits.MIN_TIME_S <= run.start_s <= limits.MAX_TIME_S
+    is_time = run.start_s and MIN_TIME_S <= run.start_s <= MAX_TIME_S
     start_s = options.start_s(run.start_s if is_time else None)
     if run.sent is None:
         yield Skipped(run.line, NO_SUMMARY)

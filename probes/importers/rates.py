@@ -16,7 +16,7 @@ from probes.analysis.steady_state import LASTING, Interval, changes_as_json, ste
 from probes.analysis.udp import WINDOW_S, path_capacity
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.samples import Metric, Skipped
+from probes.samples import MAX_DURATION_S, Metric, Skipped
 
 MIN_INTERVALS = 8
 """Fewer intervals do not show the rate after the transient of a short test."""
@@ -77,7 +77,7 @@ class RateTest(NamedTuple):
 
     def row(self, line: int, options: ImportOptions) -> ImportedRow:
         """Return the sample of the test, or the reason why it is none."""
-        if self.seconds is None or not 0 < self.seconds <= limits.MAX_DURATION_S:
+        if self.seconds is None or not 0 < self.seconds <= MAX_DURATION_S:
             return Skipped(line, NO_DURATION)
         metric: Metric = "udp_mbps"
         if not self.is_udp:

@@ -19,7 +19,7 @@ from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import NO_REPLY, round_trips
 from probes.importers.text import CUT_OFF, Lines
-from probes.samples import Skipped
+from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
 
 NOTHING_MEASURED = "nothing was measured then (-nan)"
 NOT_A_ROUND = "not a time and a figure for each column"
@@ -54,7 +54,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
             time_s = limits.number(words[0].removesuffix(":"))
             figures = [value for word in words[1:] if (value := limits.number(word)) is not None]
             is_whole = len(figures) == len(words) - 1 == len(columns)
-            if is_whole and time_s and limits.MIN_TIME_S <= time_s <= limits.MAX_TIME_S:
+            if is_whole and time_s and MIN_TIME_S <= time_s <= MAX_TIME_S:
                 of_columns = dict(zip(columns, figures, strict=True))
                 yield from _round(number, time_s, of_columns, options)
             else:

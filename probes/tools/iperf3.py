@@ -111,7 +111,9 @@ def read_document(output: Output, test: Test) -> dict[str, Any]:
         If there is none, or not all of it.
     """
     try:
-        for _, document in documents(BytesIO(output.stdout), "its output", NOISE):
+        for _, document in documents(
+            BytesIO(output.stdout), "its output", NOISE, keep_repeated=True
+        ):
             if document is not None:
                 return document
     except FormatError:

@@ -11,6 +11,7 @@ from inspect import cleandoc
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
+from pydantic.fields import FieldInfo
 
 from planner.model.network import Snapshot
 
@@ -93,7 +94,7 @@ def model_of(
     base : type of BaseModel
         A model whose fields it has, too.
     **fields
-        Further fields, or others in their place: a type, or a type and a sentence.
+        Further fields, or others in their place: a type, or it and a sentence or a ``Field``.
     """
     found: dict[str, Any] = {}
     source = next((one for one in of if isinstance(one, type)), None)
@@ -101,14 +102,17 @@ def model_of(
     defaults = getattr(source, "_field_defaults", {}) if sparse else {}
     if source is not None:
         told = _told(source)
-        for field, kind in get_type_hints(source).items():
+        bounded = issubclass(base, RequestModel)
+        for field, kind in get_type_hints(source, include_extras=bounded).items():
             if field not in without:
                 default = defaults.get(field, ...)
                 found[field] = kind, Field(default, description=told.get(field))
         about = about or " ".join(cleandoc(source.__doc__ or "").partition("\n\n")[0].split())
     for field, given in fields.items():
         kind, text = given if isinstance(given, tuple) else (given, None)
-        found[field] = kind, Field(defaults.get(field, ...), description=text)
+        if not isinstance(text, FieldInfo):
+            text = Field(defaults.get(field, ...), description=text)
+        found[field] = kind, text
     return create_model(name, __base__=base, __doc__=about or f"{name}.", **found)
 
 

@@ -25,8 +25,7 @@ from planner.model.pricing import CataloguePrices, provider_of
 from probes.analysis.binning import HistogramBar, TimeBin, bins, histogram, joined
 from probes.analysis.geodesic import propagation
 from probes.estimation.provenance import FigureProvenance, UsedSeries
-from probes.importers.limits import MAX_TIME_S
-from probes.samples import Metric, Sample, Samples
+from probes.samples import MAX_TIME_S, Metric, Sample, Samples
 from relayd.http.answers import encoded, matrix_bytes
 from relayd.http.models import Name, Page, RequestModel, answer, attributes_as, many, model_of, page
 from relayd.http.problems import ProblemError

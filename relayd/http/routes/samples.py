@@ -10,16 +10,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from planner.model.errors import InputError, UnknownRegionError
-from planner.model.estimate import AddressKind
-from probes.importers.limits import (
-    MAX_CONNECTIONS,
-    MAX_DURATION_S,
-    MAX_INTERVALS,
-    MAX_TIME_S,
-    MIN_TIME_S,
-    OF_ONE_VM,
-    fault,
-)
+from probes.importers.limits import OF_ONE_VM, fault
 from probes.importers.options import split
 from probes.importers.physics import FAULTS, PhysicalGate
 from probes.samples import Metric, Quarantined, Sample
@@ -54,7 +45,6 @@ from relayd.snapshots.changes import Effect
 from relayd.sources.wan import Wan
 from relayd.store import Store
 from relayd.store.samples.decisions import (
-    QuarantinedRow,
     QuarantineFilter,
     ReasonCount,
     Selection,
@@ -76,26 +66,21 @@ EFFECTS_LIMIT_S = 300.0
 Word: TypeAlias = Annotated[Text, Field(max_length=100)]
 
 
-class SampleGiven(RequestModel):
-    """One measurement. Two with equal values are one sample, however often they are sent."""
-
-    src: Name = Field(description="`provider:region`; a zone may follow as clouds write it.")
-    dst: Name
-    metric: Metric
-    value: float = Field(ge=0, description="In the unit that the metric's name ends in.")
-    measured_at_s: float = Field(ge=MIN_TIME_S, le=MAX_TIME_S, description="Seconds since 1970.")
-    tool: Word = Field("api", min_length=1)
-    connections: int | None = Field(None, ge=1, le=MAX_CONNECTIONS)
-    duration_s: float | None = Field(None, gt=0, le=MAX_DURATION_S)
-    warmed_up: bool = False
-    src_zone: Word = ""
-    dst_zone: Word = ""
-    src_vm: Word = ""
-    dst_vm: Word = ""
-    detail: dict[str, Any] | None = Field(None, description="Further output of the tool.")
-    address: AddressKind | None = Field(None, description="Over which it was measured.")
-    new_level: bool = Field(False, description="Measured twice: the link has a new level.")
-    intervals: int | None = Field(None, ge=1, le=MAX_INTERVALS, description="It is their median.")
+SAMPLE_GIVEN = model_of(
+    "SampleGiven",
+    Sample,
+    "One measurement. Two with equal values are one sample, however often they are sent.",
+    base=RequestModel,
+    sparse=True,
+    src=(Name, "`provider:region`; a zone may follow as clouds write it."),
+    dst=Name,
+    src_zone=Word,
+    dst_zone=Word,
+    src_vm=Word,
+    dst_vm=Word,
+    tool=(Word, Field("api", min_length=1)),
+    detail=(dict[str, Any] | None, Field(None, description="Further output of the tool.")),
+)
 
 
 class SamplesGiven(RequestModel):
@@ -146,7 +131,7 @@ class QuarantineQuery(Page):
 
 QUARANTINED_SAMPLE = model_of(
     "QuarantinedSample",
-    QuarantinedRow,
+    Quarantined,
     without=("sample", "reporter", "address"),
     token=(str | None, "Name of the token that sent it; null for commands."),
     src=str,
@@ -279,7 +264,7 @@ class SampleRows:
                 detail = f"the line is longer than {MOST_LINE_BYTES} bytes"
                 raise ProblemError(413, "too-large", detail)
             content = read_json(content, "the line")
-        given: SampleGiven = as_model(content, SampleGiven)
+        given = as_model(content, SAMPLE_GIVEN)
         src, src_zone = self._end("src", given.src)
         dst, dst_zone = self._end("dst", given.dst)
         if (src == dst) is not (given.metric in OF_ONE_VM):
@@ -333,7 +318,7 @@ def _list(listed: list[dict[str, Any]], row: int, reason: str) -> None:
         ]
     },
     body_types=(JSON, NDJSON),
-    also_schemas=(SampleGiven,),
+    also_schemas=(SAMPLE_GIVEN,),
 )
 async def post_samples(context: RequestContext) -> dict[str, Any]:
     """Send measurements.
@@ -469,7 +454,7 @@ def _is_of(figure: DisputedFigure, src: str | None, dst: str | None) -> bool:
     return src in (None, figure.src) and dst in (None, figure.dst)
 
 
-def _seen(row: QuarantinedRow) -> dict[str, Any]:
+def _seen(row: Quarantined) -> dict[str, Any]:
     others = {**row.sample._asdict(), **row._asdict(), "token": row.reporter or None}
     return {name: others[name] for name in QUARANTINED_SAMPLE.model_fields}
 

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from planner.model.errors import InputError
 from probes.importers.physics import FAULTS
-from probes.samples import Metric, Sample
+from probes.samples import Metric, Quarantined, Sample
 from relayd.store.changes import record_change
 from relayd.store.database import Database, matching
 from relayd.store.samples.ingest import Batch, SampleWriter, detail_digest
@@ -213,43 +213,12 @@ _DECIDED = (
     "SELECT min(decision) FROM quarantine_decisions WHERE sample_id = quarantined_samples.id) "
 )
 _SELECT = (
-    "SELECT quarantined_samples.id, quarantined_samples.batch_id, quarantined_samples.reason, "
-    "sample, batches.name, reporter, address, imported_at_s, decided.who, decided.at_s, "
+    "SELECT sample, quarantined_samples.reason, quarantined_samples.id, "
+    "quarantined_samples.batch_id, batches.name, reporter, address, imported_at_s, decided.who, "
+    "decided.at_s, "
     "decided.reason, decided.batch_id "
 )
 _OF_BATCHES = "JOIN batches ON batches.id = quarantined_samples.batch_id "
-
-
-class QuarantinedRow(NamedTuple):
-    """A sample in quarantine.
-
-    Attributes
-    ----------
-    batch_id : int
-        The batch that brought it.
-    batch : str
-        That batch's name.
-    reporter, address : str
-        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
-    arrived_at_s : float
-        Seconds since 1970 (UTC).
-    decided_by, decided_at_s, decided_because, accepted_in
-        Who accepted or rejected it, when and why, and the batch that has it since; None while it
-        is open.
-    """
-
-    id: int
-    batch_id: int
-    reason: str
-    sample: Sample
-    batch: str
-    reporter: str
-    address: str
-    arrived_at_s: float
-    decided_by: str | None
-    decided_at_s: float | None
-    decided_because: str | None
-    accepted_in: int | None
 
 
 class ReasonCount(NamedTuple):
@@ -298,7 +267,7 @@ def quarantined(
     *,
     limit: int,
     before_id: int | None = None,
-) -> list[QuarantinedRow]:
+) -> list[Quarantined]:
     """Return the samples that came into quarantine last, the newest first.
 
     Parameters
@@ -316,10 +285,7 @@ def quarantined(
         "ORDER BY quarantined_samples.id DESC LIMIT ?",
         [*values, limit],
     )
-    return [
-        QuarantinedRow(number, batch_id, reason, Sample(**json.loads(content)), *rest)
-        for number, batch_id, reason, content, *rest in rows
-    ]
+    return [Quarantined(Sample(**json.loads(content)), *rest) for content, *rest in rows]
 
 
 def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) -> list[Sample]:

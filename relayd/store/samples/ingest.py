@@ -283,10 +283,10 @@ class SampleWriter:
     def keep_apart(self, rows: Iterable[Quarantined]) -> None:
         """Put samples in quarantine, each once."""
         contents = []
-        for sample, why in rows:
-            content = json.dumps(sample._asdict(), sort_keys=True)
+        for row in rows:
+            content = json.dumps(row.sample._asdict(), sort_keys=True)
             digest = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
-            contents.append((self.batch_id, digest, why, *sample[:5], content))
+            contents.append((self.batch_id, digest, row.reason, *row.sample[:5], content))
         if contents:
             self.quarantined += self._database.change_many(
                 "INSERT INTO quarantined_samples "
