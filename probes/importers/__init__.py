@@ -49,7 +49,7 @@ HEAD_BYTES = 65_536
 
 _PING = re.compile(r"^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )", re.MULTILINE)
 _NUTTCP = re.compile(r"^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)", re.MULTILINE)
-_IPERF3_JSON = re.compile(r"\{.*?\"(?:start|intervals|error|event)\"", re.DOTALL)
+_IPERF3_JSON = re.compile(r"\[?\s*\{.*?\"(?:start|intervals|error|event)\"", re.DOTALL)
 _PROMETHEUS = re.compile(r'\{\s*"status"\s*:\s*"(?:success|error)"')
 _SMOKEPING = re.compile(r"(?:\w+ +){0,3}loss +median +ping1 ")
 _IPERF_TEXT = re.compile(

@@ -66,17 +66,18 @@ def rows_of(
     tests: Iterable[tuple[int, dict[str, Any] | str]], options: ImportOptions
 ) -> Iterator[ImportedRow]:
     """Yield the samples of tests: their documents by line, or reasons to leave them out."""
-    cookies: set[str] = set()
+    seen: set[tuple[str, int]] = set()  # cookies, and hashes of what their tests found
     host = ""
     for line, test in tests:
         if isinstance(test, str):
             yield Skipped(line, test)
             continue
         cookie = text_field(test, "start", "cookie")
-        if cookie and cookie in cookies:
+        found = cookie, hash(repr(test.get("end")))
+        if cookie and found in seen:
             yield Skipped(line, SAME_TEST_AGAIN)
             continue
-        cookies.add(cookie)
+        seen.add(found)
         if "error" in test:
             yield Skipped(line, explained(test["error"]))
             continue

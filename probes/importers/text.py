@@ -35,6 +35,7 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"\xff\xfe", "is UTF-16", "Save it as UTF-8."),
     (b"\xfe\xff", "is UTF-16", "Save it as UTF-8."),
 )
+_NO_NUMBER = re.compile(r"([:\[,]\s*)-?(?:nan|inf)(?=\s*[,}\]])")
 _WORD = re.compile(r"[\w.+-]*")
 
 
@@ -197,9 +198,12 @@ def documents(
     start, size = 0, 0
     parts: list[str] = []
     for number, line in enumerate(Lines(stream, name, MAX_DOCUMENT_BYTES), start=1):
-        if line.startswith("{") or (not parts and line.lstrip().startswith("{")):
-            if parts:
-                yield start, _parsed(parts, start, name, number, keep_repeated)
+        # A list of documents, as `jq -s` makes it, is one value to its end.
+        is_list = bool(parts) and parts[0].lstrip().startswith("[")
+        begins = line.startswith("{") or (not parts and line.lstrip().startswith(("{", "[")))
+        if begins and not is_list:
+            for one in _parsed(parts, start, name, number, keep_repeated):
+                yield start, one
             start, parts, size = number, [], 0
         elif line.startswith(noise):
             yield number, None
@@ -221,22 +225,30 @@ def documents(
                 f"the document of line {start} is longer than {MAX_DOCUMENT_BYTES:,} bytes",
                 remedy="Use fewer streams or longer intervals.",
             )
-    if parts:
-        yield start, _parsed(parts, start, name, 0, keep_repeated)
+    for one in _parsed(parts, start, name, 0, keep_repeated):
+        yield start, one
 
 
 def _parsed(
     parts: list[str], start: int, name: str, next_start: int, keep_repeated: bool
-) -> dict[str, Any]:
-    text = "\n".join(parts)
+) -> list[dict[str, Any]]:
+    """Return the document of some lines, or those of a list; none without lines."""
+    if not parts:
+        return []
+    # Old versions of iperf3 print what C makes of nothing divided by nothing.
+    text = _NO_NUMBER.sub(r"\1null", "\n".join(parts))
     try:
-        content: dict[str, Any] = read_json(text, keep_repeated=keep_repeated)
+        content = read_json(text, keep_repeated=keep_repeated)
     except ValueError as error:
         if isinstance(error.__cause__, json.JSONDecodeError):
             problem, remedy = _explained(error.__cause__, text, start, next_start)
             raise FormatError(name, problem, remedy=remedy) from error
         raise FormatError(name, f"the document of line {start} {error}") from error
-    return content  # an object, because it begins with a brace
+    listed = content if isinstance(content, list) else [content]
+    if not all(isinstance(one, dict) for one in listed):
+        problem = f"the list that begins on line {start} holds what is no JSON object"
+        raise FormatError(name, problem, remedy="Give the tool's output alone.")
+    return listed
 
 
 def _explained(

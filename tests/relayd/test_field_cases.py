@@ -72,6 +72,20 @@ def test_pings_longer_than_the_mtu_are_no_loss(relayd: Relayd, case: Path, db: P
     assert stored(db) == []
 
 
+@pytest.mark.parametrize("case", ["16"], indirect=True)
+def test_a_side_figure_that_is_no_number_costs_nothing_else(
+    relayd: Relayd, case: Path, db: Path
+) -> None:
+    assert relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db).code == 0
+    assert [metric for metric, _, _ in stored(db)] == ["per_flow_mbps"]
+
+
+@pytest.mark.parametrize("case", ["19"], indirect=True)
+def test_a_list_of_documents_is_as_good_as_one_a_line(relayd: Relayd, case: Path, db: Path) -> None:
+    assert relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db).code == 0
+    assert len(stored(db)) == 2
+
+
 @pytest.mark.parametrize("case", ["17"], indirect=True)
 def test_lines_with_the_times_of_a_log_are_read(relayd: Relayd, case: Path, db: Path) -> None:
     told = relayd("import", "iperf", case / "out.txt", *ENDS, "--db", db)

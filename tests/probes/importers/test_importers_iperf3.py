@@ -261,10 +261,10 @@ def test_a_stream_of_events_is_put_together() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[1]\n", "not the beginning of a JSON object"),
+        ("[1]\n", "holds what is no JSON object"),
         ('{"a": 1}\n', "not of iperf3"),
         ('{"start": {}, "end": {"x": NaN}}\n', "NaN, which is no JSON number"),
-        ('{"start": -nan}\n', "not valid JSON at line 1, column 11"),
+        ('{"start": -nano}\n', "not valid JSON at line 1, column 11"),
         ('{"start": ' + "[" * 100_000, "nests too deep"),
         ('{"start": ' + "9" * 5000 + "}", "document of line 1 holds"),
     ],
