@@ -7,13 +7,13 @@ from random import Random
 
 from benchmarks.grid import grid
 from benchmarks.table import median_and_p95, show, times_s, written
-from planner.transfer.allocation import greatest_rate_gbps
+from planner.transfer.allocation import EQUAL, greatest_rate_gbps
 from planner.transfer.optimum import cost_time_frontier, fastest, least_cost, least_value
 from planner.transfer.problem import TransferProblem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.grid import Grid
-from tests.planner.independent import least_cost_usd
+from tests.planner.independent import least_cost_usd, skyplane_rows
 
 REQUESTS = 2000
 FEWER = 200
@@ -70,7 +70,29 @@ def main() -> None:
     for ours, theirs, what in ((0, 5, "feasible"), (1, 6, "above direct")):
         ratio = median_and_p95(runs[theirs][1])[0] / median_and_p95(runs[ours][1])[0]
         print(f"  The full model takes {ratio:.0f} times as long ({what}).")
+    against_skyplane(january)
     recommendations(january)
+
+
+def against_skyplane(january: Grid) -> None:
+    """Print costs beside those of Skyplane's integer program, under its rows and under relayd's."""
+    random, ratios, furthest = Random(3), [], 0.0
+    for src, dst in january.random_pairs(FEWER, seed=3):
+        vms = random.randint(1, 8)
+        transfer = january.transfer(src, dst, vms=vms, volume_gb=random.choice([10, 100, 1000]))
+        problem = january.of_skyplane(src, dst, transfer)
+        rate = january.pair_gbps[src, dst] * random.choice([1, vms]) * random.choice([1, 1.25, 1.5])
+        peer_usd = problem.least_cost_usd(rate)
+        ours, alike = least_cost(transfer, rate), least_cost(skyplane_rows(transfer, problem), rate)
+        if ours and alike:
+            ratios.append(ours.cost_usd / peer_usd)
+            furthest = max(furthest, abs(alike.cost_usd / peer_usd - 1))
+    cheaper = sum(ratio < 1 - EQUAL for ratio in ratios)
+    print(f"  Against Skyplane's program, {len(ratios)} plans: equal to {furthest:.0e} under its")
+    print(
+        f"  rows; under relayd's, {cheaper} cheaper (the cheapest by {1 - min(ratios):.0%}), and "
+        f"{sum(ratio > 1 + EQUAL for ratio in ratios)} dearer."
+    )
 
 
 def recommendations(january: Grid) -> None:

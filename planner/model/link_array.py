@@ -617,6 +617,27 @@ def slow_connections_of(
     return np.where(limits == LIMITED_BY.index("unknown"), found, 0.0)
 
 
+def held_ends(
+    limited_by: Ints, egress_gbps: Floats | float, ingress_gbps: Floats | float
+) -> tuple[Bools, Bools]:
+    """Return masks of links whose aggregate holds a VM that sends, and one that receives.
+
+    A path may hold either. A cap holds the VMs that have it, which a row of their own states, so
+    that it says nothing of the other end's; and windows hold each connection of the sender.
+
+    Parameters
+    ----------
+    limited_by : array
+        Positions in LIMITED_BY.
+    egress_gbps, ingress_gbps : arrays or float
+        Caps of one VM that sends, and of one that receives.
+    """
+    by_vm = limited_by == LIMITED_BY.index("vm")
+    by_receiver = by_vm & (ingress_gbps < egress_gbps)
+    by_sender = (by_vm & ~by_receiver) | (limited_by == LIMITED_BY.index("window"))
+    return ~by_receiver, ~by_sender
+
+
 def _laid(names: Sequence[str], src: Ints, dst: Ints, rows: Records) -> Records:
     """Return records in a square table, each once."""
     table = np.zeros((len(names), len(names)), LINK)

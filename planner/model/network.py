@@ -7,14 +7,22 @@ from dataclasses import dataclass, field, fields
 from functools import cache, cached_property, lru_cache, partial
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, STATED, AddressKind, Bound, exactly
 from planner.model.link import LINK_FIGURES, Link, Site
-from planner.model.link_array import FIGURE, LINK, LinkArray, Records, limits_of, rates_gbps
+from planner.model.link_array import (
+    FIGURE,
+    LINK,
+    LinkArray,
+    Records,
+    held_ends,
+    limits_of,
+    rates_gbps,
+)
 from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
 from planner.model.units import MBPS_PER_GBPS
@@ -247,6 +255,41 @@ class Network:
         # A service may be asked for any number.
         return lru_cache(MOST_RATES_KEPT)(partial(Rates, self.links, self.index))
 
+    @cached_property
+    def held_out_of(self) -> Callable[[str], HeldRates]:
+        """From a region to what its VMs, and those of every site, are held to on links out of it.
+
+        See :func:`~planner.model.link_array.held_ends`.
+        """
+        return cache(lambda src: self._held(self.links.row(self.index[src]), src, None))
+
+    @cached_property
+    def held_into(self) -> Callable[[str], HeldRates]:
+        """The same of links into a region."""
+        return cache(lambda dst: self._held(self.links.column(self.index[dst]), None, dst))
+
+    def _held(self, cells: Records, src: str | None, dst: str | None) -> HeldRates:
+        caps = []
+        for of_end, end in enumerate((src, dst)):
+            public, private = (np.array(self.caps(address=kind)[of_end]) for kind in ADDRESS_KINDS)
+            if end is not None:
+                public, private = public[self.index[end]], private[self.index[end]]
+            is_private = cells["address"] == ADDRESS_KINDS.index("private") + 1
+            caps.append(np.where(is_private, private, public))
+        rates = cells["aggregate_gbps"]["expected"]
+        both = (
+            np.where(held | (cells["address"] == 0), rates, inf).tolist()
+            for held in held_ends(cells["limited_by"], *caps)
+        )
+        return HeldRates(*both)
+
+    def held_pairs(self, src: str, dst: str, src_vms: int, dst_vms: int) -> int:
+        """Return how often a link's rate of one VM pair is to be had between so many VMs."""
+        at = self.index[dst]
+        sends, receives = self.held_out_of(src)
+        pairs = [vms for vms, held in ((src_vms, sends[at]), (dst_vms, receives[at])) if held < inf]
+        return min(pairs)
+
     @property
     def has_private_links(self) -> bool:
         """Return whether links over private addresses are in use."""
@@ -432,6 +475,13 @@ def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
             f"{name}[{i}, {j}]", "must be finite and not negative", value=float(matrix[i, j])
         )
     return matrix
+
+
+class HeldRates(NamedTuple):
+    """Gbit/s that one VM is held to at either end of links; infinite where it is not."""
+
+    sends: list[float]
+    receives: list[float]
 
 
 class Rates:

@@ -1,13 +1,17 @@
 """Resources that transfers share: caps and connections of VMs at sites, and paths with limits.
 
 Many transfers at once meet at sites, where VMs have caps and connections, and on links whose paths
-end somewhere. For link flows ``X_uv`` in Gbit/s, ``n_v`` VMs at a site with ``K`` connections each,
-``f_uv`` what one connection reaches over a link, ``P_uv`` what one VM pair reaches over it, and
-caps ``E_u``, ``I_v`` of one VM::
+end somewhere. For link flows ``X_uv`` in Gbit/s, ``n_v`` VMs at a site that open ``K`` connections
+each, ``f_uv`` what one connection reaches over a link, ``P_uv`` and ``Q_uv`` what the link allows a
+VM that sends and one that receives, and caps ``E_u``, ``I_v`` of one VM::
 
-    connections out   sum_v X_uv / (K f_uv) <= n_u      egress cap    sum_v X_uv / E_u <= n_u
-    connections in    sum_u X_uv / (K f_uv) <= n_v      ingress cap   sum_u X_uv / I_v <= n_v
-    path              X_uv / P_uv <= n_u,   X_uv / P_uv <= n_v
+    connections out   sum_v X_uv / (K f_uv) <= n_u
+    egress cap        sum_v X_uv / E_u <= n_u           ingress cap   sum_u X_uv / I_v <= n_v
+    path              X_uv / P_uv <= n_u,               X_uv / Q_uv <= n_v
+
+Accepting connections costs nothing. Q is the measured rate of one VM pair where its path ends
+there; what the sender's cap or its connections make holds no receiver
+(:func:`planner.model.link_array.held_ends`).
 
 Where a VM may send more over private addresses than over public ones, E is the higher cap, and a
 flow over public addresses counts ``E / E_public`` times: shares of the cap of each flow's own kind
@@ -36,7 +40,7 @@ from planner.model.throughput import LIKELY
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
-KINDS = ("connections out", "connections in", "egress cap", "ingress cap")
+KINDS = ("connections out", "egress cap", "ingress cap")
 """Of the rows that a site has one of each."""
 PATH = "path"
 ONE: Floats = np.ones((1, 1))
@@ -60,7 +64,7 @@ class SiteResources:
     Attributes
     ----------
     rate_gbps : array, shape (n, n)
-        ``P``: what one VM pair reaches, row to column; 0 where there is no link.
+        ``P``, row to column: what the link allows a VM that sends; 0 where there is no link.
     connections_gbps : array, shape (n, n)
         ``K f``: what all connections of one VM would carry, were they all there is.
     egress_gbps, ingress_gbps : arrays, length n
@@ -74,6 +78,8 @@ class SiteResources:
     slow_gbps, slow_probability : arrays, shape (n, n), or None
         What all connections of one VM would carry if each of a link's is slow, infinity where that
         is not in doubt, and its probability; see :mod:`planner.transfer.readings`.
+    received_gbps : array, shape (n, n), optional
+        ``Q``, infinite where the link holds no receiver; as `rate_gbps` unless stated.
     """
 
     rate_gbps: Floats
@@ -87,6 +93,7 @@ class SiteResources:
     ingress_weights: Floats = field(default_factory=lambda: ONE)
     slow_gbps: Floats | None = None
     slow_probability: Floats | None = None
+    received_gbps: Floats | None = None
 
     @property
     def count(self) -> int:
@@ -95,8 +102,22 @@ class SiteResources:
 
     @cached_property
     def s_per_gbit(self) -> Floats:
-        """Time that one VM pair needs for a Gbit, shape (n, n); 0 where there is no link."""
+        """Time that a path needs for a Gbit of one that sends, (n, n); 0 where there is no link."""
         return _inverse(self.rate_gbps)
+
+    @cached_property
+    def receivers_gbps(self) -> Floats:
+        """``Q``, shape (n, n)."""
+        return self.rate_gbps if self.received_gbps is None else self.received_gbps
+
+    @cached_property
+    def received_s_per_gbit(self) -> Floats:
+        """The same of one that receives; 0 where the link holds none."""
+        return _inverse(self.receivers_gbps)
+
+    def paths_s(self, vms: Floats) -> Floats:
+        """Return the time that paths alone need for a Gbit between so many VMs, shape (n, n)."""
+        return np.maximum(self.s_per_gbit / vms[:, None], self.received_s_per_gbit / vms)
 
     @cached_property
     def connections_s_per_gbit(self) -> Floats:
@@ -118,20 +139,12 @@ class SiteResources:
         return out, (links_gbit * self.ingress_weights).sum(axis=0)
 
     @cached_property
-    def pair_vms(self) -> Floats:
-        """VM pairs of each link that can be used side by side, shape (n, n)."""
-        return np.minimum(self.vms[:, None], self.vms[None, :])
-
-    @cached_property
     def vm_gbps(self) -> tuple[Floats, Floats]:
         """The most that one VM of each site can send, and receive, over all links together."""
-        rates, connections = self.rate_gbps, np.where(self.rate_gbps > 0, self.connections_gbps, 0)
-        caps = self.egress_gbps, self.ingress_gbps
-        out, into = (
-            np.minimum(np.minimum(cap, rates.sum(axis=axis)), connections.max(axis, initial=0.0))
-            for cap, axis in zip(caps, (1, 0), strict=True)
-        )
-        return out, into
+        connections = np.where(self.rate_gbps > 0, self.connections_gbps, 0)
+        out = np.minimum(self.rate_gbps.sum(axis=1), connections.max(1, initial=0.0))
+        into = self.receivers_gbps.sum(axis=0)
+        return np.minimum(self.egress_gbps, out), np.minimum(self.ingress_gbps, into)
 
     @cached_property
     def rows(self) -> Integers:
@@ -140,26 +153,22 @@ class SiteResources:
         Where all paths of a site together are slower than its cap, the cap can't bind; where even
         its slowest connections together are faster than its paths or its cap, connections can't.
         """
-        binding = []
-        for cap, weights, axis in (
-            (self.egress_gbps, self.egress_weights, 1),
-            (self.ingress_gbps, self.ingress_weights, 0),
-        ):
-            paths = (self.rate_gbps * weights).sum(axis=axis)
-            slowest = np.where(self.rate_gbps > 0, self.connections_gbps, np.inf)
-            slowest = slowest.min(axis, initial=np.inf)
-            binding.append(((paths > 0) & (slowest <= paths) & (slowest < cap), paths >= cap))
-        (out, cap_out), (into, cap_in) = binding
-        used = np.concatenate([out, into, cap_out, cap_in])
+        sent = (self.rate_gbps * self.egress_weights).sum(axis=1)
+        received = (self.receivers_gbps * self.ingress_weights).sum(axis=0)
+        slowest = np.where(self.rate_gbps > 0, self.connections_gbps, np.inf)
+        slowest = slowest.min(1, initial=np.inf)
+        out = (sent > 0) & (slowest <= sent) & (slowest < self.egress_gbps)
+        into = (received >= self.ingress_gbps) & np.isfinite(self.ingress_gbps)
+        used = np.concatenate([out, sent >= self.egress_gbps, into])
         paths = self._binding_paths() if self.path_rows is None else self.path_rows
         return np.concatenate([np.nonzero(used)[0], paths]).astype(np.int64)
 
     def _binding_paths(self) -> Integers:
         """Return the codes of all path rows that can bind: below cap and connections of the VM."""
-        rate = self.rate_gbps
+        rate, received = self.rate_gbps, self.receivers_gbps
         slower = (rate > 0) & (rate < self.connections_gbps)
         out = np.nonzero(slower & (rate < self.egress_gbps[:, None]))
-        into = np.nonzero(slower & (rate < self.ingress_gbps))
+        into = np.nonzero((received > 0) & (received < self.ingress_gbps))
         return np.concatenate([self._path_code(*out, out=True), self._path_code(*into, out=False)])
 
     def _path_code(
@@ -175,18 +184,19 @@ class SiteResources:
     def path_rows_above(self, links_gbit: Floats, time_s: float) -> Integers:
         """Return the codes of path rows that can bind and that volumes need longer than a time for.
 
-        Of a path's two rows, the one of the end with fewer VMs: the other never needs longer.
+        Of a path's two rows, the one of the end that needs longer: the other never does.
         """
-        src, dst = np.nonzero(links_gbit * self.s_per_gbit > time_s * self.pair_vms)
-        out = self.vms[src] <= self.vms[dst]
+        paths = self.paths_s(self.vms)
+        src, dst = np.nonzero(links_gbit * paths > time_s)
+        out = self.s_per_gbit[src, dst] / self.vms[src] >= paths[src, dst]
         caps = np.minimum((self.egress_gbps * self.vms)[src], (self.ingress_gbps * self.vms)[dst])
-        caps = caps / self.pair_vms[src, dst]
-        binds = self.rate_gbps[src, dst] < np.minimum(caps, self.connections_gbps[src, dst])
+        opened = np.where(out, (self.connections_gbps * self.vms[:, None])[src, dst], np.inf)
+        binds = paths[src, dst] * np.minimum(caps, opened) > 1
         return self._path_code(src[binds], dst[binds], out=out[binds])
 
     @cached_property
     def with_fixed_vms(self) -> SiteResources:
-        """The same with one row a path, enough where no VM is added: of the end with fewer VMs."""
+        """The same with one row a path, enough where no VM is added: of the end that holds it."""
         return self.with_path_rows(self.path_rows_above(np.ones_like(self.rate_gbps), 0.0))
 
     @cached_property
@@ -195,6 +205,13 @@ class SiteResources:
         n = self.count
         codes = (self.rows[self.rows >= len(KINDS) * n] - len(KINDS) * n) % (n * n)
         return codes // n, codes % n
+
+    @cached_property
+    def path_s_per_gbit(self) -> Floats:
+        """VM-seconds that a Gbit takes of each row of :attr:`paths`."""
+        n, codes = self.count, self.rows[self.rows >= len(KINDS) * self.count]
+        sends = codes < (len(KINDS) + n) * n
+        return np.where(sends, self.s_per_gbit[self.paths], self.received_s_per_gbit[self.paths])
 
     @cached_property
     def row_sites(self) -> Integers:
@@ -230,13 +247,19 @@ class SiteResources:
     def _plain(
         self,
     ) -> tuple[
-        list[int], list[list[float]], list[list[float]], list[list[float]], list[list[float]]
+        list[int],
+        list[list[float]],
+        list[list[float]],
+        list[list[float]],
+        list[list[float]],
+        list[list[float]],
     ]:
         """Arrays for :meth:`link_rows`, as lists: many times faster element by element."""
         return (
             self.position.tolist(),
             self.connections_s_per_gbit.tolist(),
             self.s_per_gbit.tolist(),
+            self.received_s_per_gbit.tolist(),
             self.cap_s_per_gbit[0].tolist(),
             self.cap_s_per_gbit[1].tolist(),
         )
@@ -244,15 +267,14 @@ class SiteResources:
     def link_rows(self, src: int, dst: int) -> list[tuple[int, float]]:
         """Return the rows that a link loads, with the VM-seconds that a Gbit needs of each."""
         n = self.count
-        position, connections, paths, egress, ingress = self._plain
+        position, connections, paths, received, egress, ingress = self._plain
         path = len(KINDS) * n + src * n + dst
         needs = (
             (position[src], connections[src][dst]),
-            (position[n + dst], connections[src][dst]),
-            (position[2 * n + src], egress[src][dst]),
-            (position[3 * n + dst], ingress[src][dst]),
+            (position[n + src], egress[src][dst]),
+            (position[2 * n + dst], ingress[src][dst]),
             (position[path], paths[src][dst]),
-            (position[path + n * n], paths[src][dst]),
+            (position[path + n * n], received[src][dst]),
         )
         return [(row, need) for row, need in needs if row < len(self.rows)]
 
@@ -265,28 +287,28 @@ class SiteResources:
         whole = np.zeros(len(KINDS) * n)
         of_sites = len(row_prices) - len(self.paths[0])
         whole[self.rows[:of_sites]] = row_prices[:of_sites]
-        prices = (whole[:n, None] + whole[None, n : 2 * n]) * self.connections_s_per_gbit
-        egress, ingress = whole[2 * n : 3 * n, None], whole[3 * n :]
+        prices = whole[:n, None] * self.connections_s_per_gbit
+        egress, ingress = whole[n : 2 * n, None], whole[2 * n :]
         prices += np.where(egress > 0, egress * self.cap_s_per_gbit[0], 0.0)
         prices += np.where(ingress > 0, ingress * self.cap_s_per_gbit[1], 0.0)
         if len(row_prices) > of_sites:
-            np.add.at(prices, self.paths, row_prices[of_sites:] * self.s_per_gbit[self.paths])
+            np.add.at(prices, self.paths, row_prices[of_sites:] * self.path_s_per_gbit)
         prices[self.rate_gbps <= 0] = np.inf
         return prices
 
     def _site_loads(self, links_gbit: Floats) -> Floats:
-        """Return the loads of the rows of sites, shape (4, n)."""
+        """Return the loads of the rows of sites, shape (3, n)."""
         shares = links_gbit * self.connections_s_per_gbit
         out, into = self.weighed(links_gbit)
         with np.errstate(divide="ignore", invalid="ignore"):
             caps_out = np.nan_to_num(out / self.egress_gbps, posinf=0.0)
             caps_in = np.nan_to_num(into / self.ingress_gbps, posinf=0.0)
-        return np.array([shares.sum(axis=1), shares.sum(axis=0), caps_out, caps_in])
+        return np.array([shares.sum(axis=1), caps_out, caps_in])
 
     def loads(self, links_gbit: Floats) -> Floats:
         """Return the VM-seconds that volumes on links, shape (n, n), need of every row."""
         of_sites = self.rows[: len(self.rows) - len(self.paths[0])]
-        paths = links_gbit[self.paths] * self.s_per_gbit[self.paths]
+        paths = links_gbit[self.paths] * self.path_s_per_gbit
         return np.concatenate([self._site_loads(links_gbit).ravel()[of_sites], paths])
 
     def time_s(self, links_gbit: Floats) -> float:
@@ -296,14 +318,14 @@ class SiteResources:
     def time_with_s(self, links_gbit: Floats, vms: Floats) -> float:
         """Return the least time with other numbers of VMs, at least one a site."""
         sites = self._site_loads(links_gbit) / vms
-        paths = links_gbit * self.s_per_gbit / np.minimum(vms[:, None], vms[None, :])
+        paths = links_gbit * self.paths_s(vms)
         return float(max(sites.max(initial=0.0), paths.max(initial=0.0)))
 
     def vms_for(self, links_gbit: Floats, time_s: float) -> Floats:
         """Return the VMs, in fractions, that each site needs to move volumes in a time."""
-        paths = links_gbit * self.s_per_gbit
+        sent, received = links_gbit * self.s_per_gbit, links_gbit * self.received_s_per_gbit
         of_sites = self._site_loads(links_gbit).max(axis=0)
-        most = np.maximum(of_sites, np.maximum(paths.max(axis=1), paths.max(axis=0)))
+        most = np.maximum(of_sites, np.maximum(sent.max(axis=1), received.max(axis=0)))
         return np.asarray(most / time_s)
 
     def bounds_s(
@@ -324,24 +346,22 @@ class SiteResources:
             The same sites at the bounds of the estimates.
         """
         share, used = links_gbit * self.connections_s_per_gbit, np.maximum(vms, 1.0)
-        pairs = np.minimum(used[:, None], used[None, :])
         times = []
         for bound, sign in ((high, -1.0), (low, 1.0)):
             with np.errstate(divide="ignore", invalid="ignore"):
                 other = np.where(links_gbit > 0, links_gbit / bound.connections_gbps, 0.0)
-                paths = np.where(links_gbit > 0, links_gbit / bound.rate_gbps, 0.0) / pairs
+                gone = (links_gbit > 0) & (bound.rate_gbps <= 0)
+                paths = np.where(gone, np.inf, links_gbit * bound.paths_s(used))
                 out, into = bound.weighed(links_gbit)
                 caps_out = np.nan_to_num(out / bound.egress_gbps, posinf=np.inf)
                 caps_in = np.nan_to_num(into / bound.ingress_gbps, posinf=np.inf)
-            errors = [np.sqrt(((other - share) ** 2).sum(axis=axis)) for axis in (1, 0)]
-            loads = [share.sum(axis=axis) + sign * errors[1 - axis] for axis in (1, 0)]
-            of_sites = (float((load / used).max()) for load in (*loads, caps_out, caps_in))
+            load = share.sum(axis=1) + sign * np.sqrt(((other - share) ** 2).sum(axis=1))
+            of_sites = (float((each / used).max()) for each in (load, caps_out, caps_in))
             times.append(max(float(paths.max()), *of_sites))
         if self.slow_gbps is not None and self.slow_probability is not None:
             probable = self.slow_probability > 1 - LIKELY
             share = np.maximum(share, np.where(probable, links_gbit / self.slow_gbps, 0.0))
-            slow_s = (share.sum(axis=axis) / used for axis in (1, 0))
-            times[1] = max(times[1], *(float(of_sites.max()) for of_sites in slow_s))
+            times[1] = max(times[1], float((share.sum(axis=1) / used).max()))
         return times[0], times[1]
 
     def with_vm_at(self, *sites: int) -> SiteResources:
@@ -351,9 +371,12 @@ class SiteResources:
         return replace(self, vms=vms)
 
     def sites_to_widen(self, row: Row) -> tuple[int, ...]:
-        """Return the sites that need a VM more for a row to carry more: of a path, mostly both."""
-        if row.link and self.vms[row.link[0]] == self.vms[row.link[1]]:
-            return row.link
+        """Return the sites that need a VM more for a row to carry more: of a path, maybe both."""
+        if row.link:
+            src, dst = row.link
+            sent, received = self.s_per_gbit[src, dst], self.received_s_per_gbit[src, dst]
+            if sent / self.vms[src] == received / self.vms[dst]:
+                return row.link
         return (row.site,)
 
 

@@ -116,15 +116,14 @@ def connections_by_region(
     vms: Floats,
     connections: int,
 ) -> dict[str, int]:
-    """Return the connections that a VM of each region needs, of those that send or receive.
+    """Return the connections that a VM of each region opens, of those that send or receive.
 
-    As many as carry the rate of each link, one at least, spread over the VMs of the site; the
-    direction that needs more counts. `links_gbps` has shape (n, n), and `resources` rest on so many
+    As many as carry the rate of each link, one at least, spread over the VMs that send; what they
+    are accepted by opens none. `links_gbps` has shape (n, n), and `resources` rest on so many
     `connections` of a VM.
     """
     flows = links_gbps * resources.connections_s_per_gbit * connections
-    whole = np.ceil(flows * (1 - SAME_COUNT))
-    most = np.maximum(whole.sum(axis=1), whole.sum(axis=0))
+    most = np.ceil(flows * (1 - SAME_COUNT)).sum(axis=1)
     needed = np.ceil(most / np.maximum(vms, 1.0) * (1 - SAME_COUNT))
     return vms_by_region(regions, needed)
 

@@ -144,7 +144,7 @@ class _Reduce:
 
     def _links_s(self, resources: SiteResources) -> Floats:
         """Return the time that all of a region takes to another on each pair's own link."""
-        times = self.volumes[:, None] * resources.s_per_gbit / resources.pair_vms
+        times = self.volumes[:, None] * resources.paths_s(resources.vms)
         np.fill_diagonal(times, 0.0)
         return np.asarray(times)
 

@@ -73,7 +73,7 @@ class DrawnTimes:
         flows = self._link_factors("connections_gbps", src, dst)
         sent, received = at.weighed(links_gbit)
         alone = [
-            (gbit / at.rate_gbps[src, dst] / np.minimum(used[src], used[dst]), rates),
+            (gbit * at.paths_s(used)[src, dst], rates),
             (_over(sent, at.egress_gbps * used), self._caps("egress_gbps", EGRESS)),
             (_over(received, at.ingress_gbps * used), self._caps("ingress_gbps", INGRESS)),
         ]
@@ -84,9 +84,8 @@ class DrawnTimes:
             slow = np.stack([draws_in_which(one, READING) for one in probability], axis=1)
             if_slow = np.maximum(together, gbit / at.slow_gbps[src, dst] / rates)
             together = np.where(slow, if_slow, together)
-        for ends in (src, dst):
-            sites = (ends[:, None] == np.arange(at.count)) / used
-            times.append((together @ sites).max(axis=1))
+        sites = (src[:, None] == np.arange(at.count)) / used
+        times.append((together @ sites).max(axis=1))
         return np.asarray(np.maximum.reduce(times))
 
     # ---- factors -----------------------------------------------------------------------------

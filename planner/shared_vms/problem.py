@@ -12,7 +12,8 @@ from planner.fields.shared import RelayingRequest
 from planner.model.answer import Cost
 from planner.model.errors import DataError
 from planner.model.estimate import BOUNDS, Bound
-from planner.model.link import Link
+from planner.model.link import LIMITED_BY, Link
+from planner.model.link_array import held_ends
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
@@ -197,12 +198,17 @@ def resources_at_bounds(
     src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
     found: dict[Bound, SiteResources] = {}
     slow = _slow_connections(links, n, connections)
+    limits = np.array([LIMITED_BY.index(link.limited_by) for link in links.values()])
+    egress, ingress, *weights = caps_by_kind(network, regions)
+    caps = egress[:, None] / weights[0], ingress / weights[1]
+    held = held_ends(limits, *(np.broadcast_to(cap, (n, n))[src, dst] for cap in caps))
     for bound in BOUNDS:
         flow_mbps = np.array([getattr(link.per_flow_mbps, bound) for link in links.values()])
         saturated = np.array([getattr(link.aggregate_gbps, bound) for link in links.values()])
-        pair, carried = np.zeros((n, n)), np.zeros((n, n))
+        pair, received, carried = np.zeros((3, n, n))
         of_pair = min(connections, pair_connections) * flow_mbps / MBPS_PER_GBPS
-        pair[src, dst] = np.minimum(of_pair, saturated)
+        sends, receives = (np.where(is_held, saturated, np.inf) for is_held in held)
+        pair[src, dst], received[src, dst] = np.minimum(of_pair, sends), receives
         carried[src, dst] = connections * np.minimum(flow_mbps / MBPS_PER_GBPS, saturated)
         egress, ingress, out_weights, in_weights = caps_by_kind(network, regions, bound)
         found[bound] = SiteResources(
@@ -216,6 +222,7 @@ def resources_at_bounds(
             ingress_weights=in_weights,
             slow_gbps=slow and slow[0],
             slow_probability=slow and slow[1],
+            received_gbps=received,
         )
     return found
 

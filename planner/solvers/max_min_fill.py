@@ -81,17 +81,18 @@ def filled(
 def loads_of_links(
     resources: SiteResources, tail: np.ndarray, head: np.ndarray, gbit: Floats
 ) -> tuple[Integers, Floats]:
-    """Return the rows that volumes on links load, and by how much, shape (6, links).
+    """Return the rows that volumes on links load, and by how much, shape (5, links).
 
     A row past the last one never binds.
     """
     n, position = resources.count, resources.position
     share = gbit * resources.connections_s_per_gbit[tail, head]
-    path = gbit * resources.s_per_gbit[tail, head]
+    sent = gbit * resources.s_per_gbit[tail, head]
+    received = gbit * resources.received_s_per_gbit[tail, head]
     out, into = (gbit * cap[tail, head] for cap in resources.cap_s_per_gbit)
     code = len(KINDS) * n + tail * n + head
-    codes = np.array([tail, n + head, 2 * n + tail, 3 * n + head, code, code + n * n])
-    return position[codes], np.array([share, share, out, into, path, path])
+    codes = np.array([tail, n + tail, 2 * n + head, code, code + n * n])
+    return position[codes], np.array([share, out, into, sent, received])
 
 
 def pair_loads(
@@ -117,7 +118,7 @@ def pair_loads(
 def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floats:
     """Return the end of each pair if all start at once, direct, and TCP shares the capacity.
 
-    Every open transfer gets the same number of its VMs' connections, and equal shares of their
+    Every open transfer gets the same number of its senders' connections, and equal shares of their
     caps; what one can't use, because its path or its other end is slower, the others take (max-min
     fairness). As a transfer ends, the rest share again. This is kind to doing without a plan: real
     connections share less evenly.
@@ -146,10 +147,11 @@ def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floa
 def _fair_rates(resources: SiteResources, active: np.ndarray) -> Floats:
     """Return max-min fair rates of direct transfers that are open, shape (n, n)."""
     vms = resources.vms
-    parts_out, parts_in = (vms / np.maximum(active.sum(axis=axis), 1) for axis in (1, 0))
+    parts = vms / np.maximum(active.sum(axis=1), 1)
     # What connections and the path allow a transfer, whatever others do.
-    most = resources.connections_gbps * np.minimum(parts_out[:, None], parts_in)
-    most = np.minimum(most, resources.rate_gbps * resources.pair_vms)
+    most = resources.connections_gbps * parts[:, None]
+    with np.errstate(divide="ignore"):
+        most = np.minimum(most, 1 / resources.paths_s(np.maximum(vms, 1.0)))
     caps = [
         (resources.egress_gbps * vms, resources.egress_weights, 1),
         (resources.ingress_gbps * vms, resources.ingress_weights, 0),

@@ -56,29 +56,31 @@ def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None
 def _least_usd_with_relays(
     transfer: TransferProblem, direct: TransferPath, rate_gbps: float
 ) -> float:
-    """Return a bound that nothing at this rate with fewer VMs at an end, or lower fees, is below.
+    """Return a bound that no plan with relays at this rate is below.
 
-    With n VMs at the end that has fewer, direct carries at most ``P n``; the rest is charged as
-    through one relay of the lowest fee, the lowest price and the fastest VM of all.
+    What direct carries is such that it fills the VMs of an end; the rest is charged as through one
+    relay of the lowest fee, the lowest price and the fastest VM of all.
     """
     src, dst, relays = transfer.src, transfer.dst, transfer.relays
-    if not relays:
+    vm_gbps = max([relay.vm_gbps for relay in relays], default=0.0)
+    if vm_gbps <= 0:
         return inf
     fee = min([relay.usd_per_gb for relay in relays])
     vm_usd_per_h = min([relay.vm_usd_per_h for relay in relays])
-    vm_gbps = max([relay.vm_gbps for relay in relays])
     hours = transfer.gbps_h / rate_gbps + transfer.vm_start_s / S_PER_H
-    src_vms, dst_vms = (whole_vms(rate_gbps / end.cap_gbps) for end in (src, dst))
-    least = inf
-    for vms in range(min(src_vms, dst_vms), min(src.quota, dst.quota) + 1):
-        rest = rate_gbps if fee < direct.usd_per_gb else max(0.0, rate_gbps - direct.in_gbps * vms)
-        relay_usd_per_h = whole_vms(rest / vm_gbps) * vm_usd_per_h if vm_gbps > 0 else inf
-        usd_per_h = max(vms, src_vms) * src.vm_usd_per_h + max(vms, dst_vms) * dst.vm_usd_per_h
+    carried = {0.0} if fee < direct.usd_per_gb else {rate_gbps}
+    counts, least = [], inf
+    for end, gbps in ((src, direct.in_gbps), (dst, direct.out_gbps)):
+        vms = whole_vms(rate_gbps / end.cap_gbps)
+        counts.append((vms, gbps, end.vm_usd_per_h))
+        if gbps < inf and fee >= direct.usd_per_gb:
+            carried.update([k * gbps for k in range(vms, whole_vms(rate_gbps / gbps))])
+    for gbps in carried:
+        rest = max(0.0, rate_gbps - gbps)
+        usd_per_h = whole_vms(rest / vm_gbps) * vm_usd_per_h
+        usd_per_h += sum([max(vms, whole_vms(gbps / each)) * usd for vms, each, usd in counts])
         dearer = rest / rate_gbps * (fee - direct.usd_per_gb)
-        egress_usd = transfer.volume_gb * (direct.usd_per_gb + dearer)
-        least = min(least, egress_usd + (usd_per_h + relay_usd_per_h) * hours)
-        if rest <= 0 or fee < direct.usd_per_gb:
-            break
+        least = min(least, transfer.volume_gb * (direct.usd_per_gb + dearer) + usd_per_h * hours)
     return least
 
 
@@ -219,12 +221,11 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
 
     A relay k dominates r if it is no dearer (fee and VM), forwards no less with one VM, and needs
     no more connections on either link, where connections can bind at all. While k has room, flow
-    moves from r to k at no loss, by shares of a VM that k has in use or by whole VMs; as neither
-    link of k is slower than its VM, k then carries at least ``u_k min(n_s, n_d, N_k)``. The direct
-    path dominates in the same way, and carries ``P min(n_s, n_d)``. So r is never needed if all
-    that dominate it *together* carry the rate, or all that the caps of the ends let through,
-    whatever the numbers of VMs at the ends. Dropping whatever is dominated by a single path would
-    lose optima: each path has a limit of its own.
+    moves from r to k at no loss, by shares of a VM that k has in use or by whole VMs; k then
+    carries at least ``min(P, Q, u) min(n_s, n_d, N)``. The direct path dominates in the same way.
+    So r is never needed if all that dominate it *together* carry the rate, or all that the caps of
+    the ends let through, whatever the numbers of VMs at the ends. Dropping whatever is dominated by
+    a single path would lose optima: each path has a limit of its own.
     """
     src, dst, direct = transfer.src, transfer.dst, transfer.direct
     src_scarce, dst_scarce = scarce_connections(transfer, transfer.paths)
@@ -246,15 +247,18 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
         b = r.out_connections_gbps if dst_scarce else 0.0
         # What those that dominate it carry for each VM at the ends, and with the least VMs.
         by_vm = by_rate = 0.0
-        if direct and direct.usd_per_gb <= r.usd_per_gb and direct.in_connections_gbps >= max(a, b):
-            by_vm, by_rate = direct.in_gbps, direct.in_gbps * least_vms
+        scarcer = direct and (direct.in_connections_gbps < a or direct.out_connections_gbps < b)
+        if direct and direct.usd_per_gb <= r.usd_per_gb and not scarcer:
+            by_vm = min(direct.in_gbps, direct.out_gbps)
+            by_rate = by_vm * least_vms
         for k in kept:
             if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
                 break
             is_no_dearer = k.vm_gbps >= r.vm_gbps and k.vm_usd_per_h <= r.vm_usd_per_h
             if is_no_dearer and k.in_connections_gbps >= a and k.out_connections_gbps >= b:
-                by_vm += k.vm_gbps * min(1.0, k.quota / most_vms)
-                by_rate += k.vm_gbps * min(least_vms, k.quota)
+                each_gbps = min(k.vm_gbps, k.in_gbps, k.out_gbps)
+                by_vm += each_gbps * min(1.0, k.quota / most_vms)
+                by_rate += each_gbps * min(least_vms, k.quota)
         if by_vm < cap_gbps and by_rate < rate_limit_gbps:
             kept.append(r)
     return [direct, *kept] if direct else kept

@@ -153,6 +153,17 @@ class OptionEvaluator:
             (flows_gbps * (1 + 2 * MARGINAL), "connections"),
         )
 
+    def pairs(self, src: str, dst: str, vms: tuple[int, ...], opening: int) -> float:
+        """Return how often a link's rate of one VM pair is to be had between so many VMs.
+
+        `opening` is the number of VMs that open all their connections.
+        """
+        link = self.network.link(src, dst)
+        flows_gbps = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
+        saturated_gbps = link.aggregate_gbps.expected
+        held_gbps = saturated_gbps * self.network.held_pairs(src, dst, *vms)
+        return min(flows_gbps * opening, held_gbps) / min(flows_gbps, saturated_gbps)
+
     def deciding(self, src: str, dst: str) -> Estimate:
         """Return the estimate of a link that its rate rests on."""
         link = self.network.link(src, dst)
@@ -174,6 +185,15 @@ class OptionEvaluator:
             own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
         slow = link.slow_connections if count > 1 else 0.0
         return LinkFigures(rates, (below, above), own, window, slow, link.slow_gbps)
+
+    def connections(self, allocation: Allocation) -> dict[int | None, int]:
+        """Return the fewest whole connections by path: a relay opens as many as it accepts."""
+        found = {}
+        for relay, gbps in allocation.flows.items():
+            links = [self.link(*pair) for pair in self.pairs_of(relay)]
+            slowest_gbps = min([link.rates["expected"][1] for link in links])
+            found[relay] = ceil(gbps / slowest_gbps * (1 - EQUAL))
+        return found
 
     # ---- comparing ---------------------------------------------------------------------------
 
@@ -259,29 +279,27 @@ class Option:
     def connections(self) -> dict[int | None, int]:
         """The connections that each path opens on each of its links, over all VMs.
 
-        One path opens all that the VMs of a link can. Of several, each as many as its rate needs;
-        as long as VMs have connections to spare, each path gets its share of those that its rate
-        was measured with: single ones may be slow.
+        One path opens all that the VMs that open them may. Of several, each as many as its rate
+        needs; as long as VMs have connections to spare, each path gets its share of those that its
+        rate was measured with: single ones may be slow.
         """
-        flows, each = self.allocation.flows, self.figures.request.connections
-        src, dst, *relays = self.vms
+        allocation, each = self.allocation, self.figures.request.connections
+        flows, src_vms, relay_vms = allocation.flows, allocation.src_vms, allocation.relay_vms
+        most = {
+            path: each * (src_vms if path is None else min(src_vms, relay_vms[path]))
+            for path in flows
+        }
         if len(flows) == 1:
-            pairs = min(src, dst) if not relays else 0
-            for relay in relays:
-                pairs = max(pairs, min(src, relay), min(relay, dst))
-            return dict.fromkeys(flows, each * pairs)
-        needs, extras = [], []
+            return most
+        needs, extras = self.figures.connections(allocation), {}
         for path, flow in flows.items():
-            links = [
-                self.figures.link(*pair).rates["expected"] for pair in self.figures.pairs_of(path)
-            ]
-            pair_gbps, flow_gbps = map(min, zip(*links, strict=True))
-            needs.append(ceil(flow / flow_gbps * (1 - EQUAL)))
-            extras.append(max(0, round(each * flow / pair_gbps) - needs[-1]))
-        spare = each * min(src, dst) - sum(needs)
-        granted = min(1.0, max(0, spare) / (sum(extras) or 1))
-        counts = [need + int(extra * granted) for need, extra in zip(needs, extras, strict=True)]
-        return dict(zip(flows, counts, strict=True))
+            pairs = self.figures.pairs_of(path)
+            pair_gbps = min([self.figures.link(*pair).rates["expected"][0] for pair in pairs])
+            wanted = min(most[path], round(each * flow / pair_gbps))
+            extras[path] = max(0, wanted - needs[path])
+        spare = each * src_vms - sum(needs.values())
+        granted = min(1.0, max(0, spare) / (sum(extras.values()) or 1))
+        return {path: need + int(extras[path] * granted) for path, need in needs.items()}
 
     @cached_property
     def limits(self) -> list[Limit]:
@@ -291,8 +309,11 @@ class Option:
         flows, rate = self.allocation.flows, self.allocation.rate_gbps
         src_vms, dst_vms = self.allocation.src_vms, self.allocation.dst_vms
 
-        def add_pair(dimension: int, path: int | None, pairs: int, ends: tuple[str, str]) -> None:
-            link, times = figures.link(*ends), pairs * rate / flows[path]
+        def add_pair(
+            dimension: int, path: int | None, opened: int, ends: tuple[str, str], *vms: int
+        ) -> None:
+            link, pairs = figures.link(*ends), figures.pairs(*ends, vms, opened)
+            times = pairs * rate / flows[path]
             gbps = {b: link.rates[b][0] * times for b in BOUNDS}
             enters = ends[1] == figures.request.dst
             spreads = (link.own, link.window) if enters else (link.alone, EXACT)
@@ -307,13 +328,14 @@ class Option:
 
         if self.allocation.direct_gbps:
             (pair,) = figures.pairs_of(None)
-            add_pair(DIRECT_LINK, None, min(src_vms, dst_vms), pair)
+            add_pair(DIRECT_LINK, None, src_vms, pair, src_vms, dst_vms)
         for number, relay in enumerate(self.relays):
             first, second = figures.pairs_of(relay)
             vms, times = self.allocation.relay_vms[relay], rate / flows[relay]
             dimension = RELAYS + 3 * number
-            add_pair(dimension, relay, min(src_vms, vms), first)
-            add_pair(dimension + 1, relay, min(vms, dst_vms), second)
+            opened = min(src_vms, vms)
+            add_pair(dimension, relay, opened, first, src_vms, vms)
+            add_pair(dimension + 1, relay, opened, second, vms, dst_vms)
             site = sites[figures.regions[relay]]
             into = site.ingress(network.link(*first).address)
             out = site.egress(network.link(*second).address)
@@ -351,16 +373,11 @@ class Option:
         possible = min([limit.at(bound) for limit in self.limits])
         if possible <= 0:
             return 0.0
-        out_connections = in_connections = 0.0
+        connections = 0.0
         for relay, flow in allocation.flows.items():
-            pairs = figures.pairs_of(relay)
-            out_connections += flow / figures.link(*pairs[0]).rates[bound][1]
-            in_connections += flow / figures.link(*pairs[-1]).rates[bound][1]
-        possible = min(
-            possible,
-            rate * each * allocation.src_vms / out_connections,
-            rate * each * allocation.dst_vms / in_connections,
-        )
+            links = [figures.link(*pair) for pair in figures.pairs_of(relay)]
+            connections += flow / min([link.rates[bound][1] for link in links])
+        possible = min(possible, rate * each * allocation.src_vms / connections)
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
 

@@ -3,25 +3,28 @@
 For a source s, a destination d and relays r, with flows ``x_p`` in Gbit/s on the direct path and
 on each relay path, and integer numbers of VMs ``n``::
 
-    sum_p x_p = R                                                the rate
-    R <= E_s n_s,   R <= I_d n_d                                 VM caps at the ends
-    sum_p x_p / (K f_sp) <= n_s,   sum_p x_p / (K f_pd) <= n_d   connections at the ends
-    x_sd <= P_sd n_s,   x_sd <= P_sd n_d                         limit of the direct path
-    x_r <= P_sr n_s,   x_r <= P_rd n_d                           limits of a relay's links
-    x_r <= u_r n_r,   u_r = min(P_sr, P_rd, I_r, E_r)            what one relay VM forwards
-    0 <= n_v <= N_v                                              quotas
+    sum_p x_p = R                                        the rate
+    R <= E_s n_s,   R <= I_d n_d                         VM caps at the ends
+    sum_p x_p / (K f_p) <= n_s                           connections that the source opens
+    x_sd <= P_sd n_s,   x_sd <= Q_sd n_d                 limits of the direct path
+    x_r <= P_sr n_s,   x_r <= Q_rd n_d                   limits of a relay's links
+    x_r <= u_r n_r,   u_r = min(Q_sr, P_rd, I_r, E_r)    what one relay VM forwards
+    0 <= n_v <= N_v                                      quotas
 
     cost = D sum_p (x_p / R) fee_p + sum_v n_v price_v (T + t_start),    T = 8 D / R
 
-K is the number of connections of one VM, f the rate of one connection, and P what one VM pair
-reaches with K connections, ``min(A, K f)``. Paths share the VMs' connections and caps; the limit of
-a link is its own, so a slow path leaves the rest of its VMs to others. As ``P <= K f``, the
-connections of a relay VM suffice for what it forwards.
+K is the number of connections that one VM opens. Accepting them costs nothing, so that there is no
+such row where they end. f is the rate of one connection. A relay that splits TCP opens as many on
+its second link as it accepted on its first, so that the slower of both counts: ``f_p`` is the least
+of a path. P and Q are what a link allows each VM that sends over it, and each that receives:
+``P <= K f_p``, and the measured rate of one VM pair where its path ends there. The cap of a VM that
+made that rate holds this VM alone, and has a row of its own: several VMs may fill one receiver
+(:func:`planner.model.link_array.held_ends`).
 
 A VM may send more over private addresses than over public ones. Where paths of both kinds leave it,
 E is the higher cap, and ``min(K f, E_public)`` is in place of ``K f`` on links over public
 addresses, which keeps their sum within ``E_public n``. It is on the safe side: that row counts the
-connections over private addresses, too. The same holds for what enters a VM.
+connections over private addresses, too. What enters a VM has a row of this kind for caps alone.
 
 :mod:`planner.transfer.optimum` solves it; `tests/planner/independent.py` states it for another
 solver, to test against.
@@ -41,7 +44,6 @@ from planner.fields.shared import (
     MOST_VMS_UNASKED,
     RelayingRequest,
 )
-from planner.model.baseline.modelled_links import least_cap
 from planner.model.link import Site
 from planner.model.network import Network
 from planner.model.pricing import Prices, relayed_usd_per_gb
@@ -77,7 +79,8 @@ class TransferPath:
     region : int | None
         Position of the relay, which breaks ties; None for the direct path.
     in_gbps, out_gbps : float
-        What one VM pair reaches on the first and the second link (``P``), which are one if direct.
+        What the first link allows a VM of the source (``P``), and the last one of the destination
+        (``Q``).
     vm_gbps : float
         What one relay VM forwards: the least of both links and the VM's caps.
     usd_per_gb : float
@@ -85,8 +88,8 @@ class TransferPath:
     vm_usd_per_h, quota
         Of the relay's VMs.
     in_connections_gbps, out_connections_gbps : float
-        What the connections of one VM would carry on the first and the last link if nothing else
-        limited them (``K f``): at least `in_gbps` and `out_gbps`.
+        What one VM of the source, and of the destination, would carry if all its flows took this
+        path and nothing but connections limited them (``K f``): at least `in_gbps` and `out_gbps`.
     """
 
     region: int | None
@@ -195,41 +198,37 @@ def transfer_problem(
         network.check_region(region, field)
     egress_caps, ingress_caps = network.caps()
     index, rates, connections = network.index, network.rates(1), request.connections
-    out_of, into = _pair_rates(request, network)
+    sends, accepts = network.held_out_of(src)
+    forwards, receives = network.held_into(dst)
     each_out, each_in = rates.out_of(src), rates.into(dst)
     direct = None
-    if (pair_gbps := out_of[index[dst]]) > 0:
+    at = index[dst]
+    if (each_gbps := connections * each_out[at]) > 0:
         fee = prices.egress_usd_per_gb(src, dst, volume_gb)
-        direct = TransferPath.direct(pair_gbps, fee, connections * each_out[index[dst]])
+        first_gbps = min(sends[at], each_gbps)
+        direct = TransferPath(None, first_gbps, receives[index[src]], inf, fee, 0.0, 1, each_gbps)
     relays: list[TransferPath] = []
     if request.relays != "none":
+        each = [connections * gbps for gbps in map(min, each_out, each_in)]
         figures = zip(
             count(),
-            out_of,
-            into,
-            map(min, out_of, into, egress_caps, ingress_caps),
+            map(min, sends, each),
+            receives,
+            map(min, accepts, forwards, egress_caps, ingress_caps, each),
             relayed_usd_per_gb(prices, network.sites, src, dst, volume_gb),
             map(prices.vm_usd_per_h, network.sites),
             (most_vms(request, site, unasked_vms) for site in network.sites.values()),
-            [connections * gbps for gbps in each_out],
-            [connections * gbps for gbps in each_in],
+            each,
         )
         forbidden = request.forbidden
         if request.relays not in {"any", "one"}:
             forbidden = forbidden.union(network.sites.keys() - {request.relays})
         # What a link would cost may not be known: then it can't be recommended.
         relays = [
-            TransferPath(k, gbps_in, gbps_out, vm_gbps, fee, usd_per_h, vms, *connections_gbps)
-            for region, (
-                k,
-                gbps_in,
-                gbps_out,
-                vm_gbps,
-                fee,
-                usd_per_h,
-                vms,
-                *connections_gbps,
-            ) in zip(network.sites, figures, strict=True)
+            TransferPath(k, gbps_in, gbps_out, vm_gbps, fee, usd_per_h, vms, each_gbps)
+            for region, (k, gbps_in, gbps_out, vm_gbps, fee, usd_per_h, vms, each_gbps) in zip(
+                network.sites, figures, strict=True
+            )
             if gbps_in > 0 and gbps_out > 0 and fee != inf and vms > 0 and region not in forbidden
         ]
     sites = list(network.sites.values())
@@ -246,29 +245,6 @@ def transfer_problem(
     return _by_kind(transfer, request, network) if network.has_private_links else transfer
 
 
-def _pair_rates(request: TransferRequest, network: Network) -> tuple[list[float], list[float]]:
-    """Return the rates of one VM pair out of the source and into the destination.
-
-    Where links over private addresses are in use, no more than the caps of each link's own kind.
-    """
-    src, dst = request.src, request.dst
-    rates = network.rates(request.connections)
-    out_of, into = rates.out_of(src), rates.into(dst)
-    if not network.has_private_links:
-        return out_of, into
-    sites, links = network.sites, network.links
-
-    def capped(gbps: float, a: str, b: str) -> float:
-        return (
-            min(gbps, least_cap(sites[a], sites[b], links[a][b].address).expected) if gbps else 0.0
-        )
-
-    return (
-        [capped(gbps, src, region) for gbps, region in zip(out_of, sites, strict=True)],
-        [capped(gbps, region, dst) for gbps, region in zip(into, sites, strict=True)],
-    )
-
-
 def _by_kind(
     transfer: TransferProblem, request: TransferRequest, network: Network
 ) -> TransferProblem:
@@ -282,8 +258,14 @@ def _by_kind(
             links[request.src][relay or request.dst],
             links[relay or request.src][request.dst],
         )
-        sends, receives = source.egress(first.address), destination.ingress(last.address)
-        caps.append((sends.expected, receives.expected))
+        out_gbps = source.egress(first.address).expected
+        in_gbps = destination.ingress(last.address).expected
+        caps.append((out_gbps, in_gbps))
+        path.in_gbps, path.out_gbps = min(path.in_gbps, out_gbps), min(path.out_gbps, in_gbps)
+        if relay:
+            site = network.sites[relay]
+            accepts, forwards = site.ingress(first.address), site.egress(last.address)
+            path.vm_gbps = min(path.vm_gbps, accepts.expected, forwards.expected)
     if not caps:
         return transfer
     src_gbps, dst_gbps = (max(of_end) for of_end in zip(*caps, strict=True))
@@ -291,10 +273,7 @@ def _by_kind(
         if out_gbps < src_gbps:
             path.in_connections_gbps = min(path.in_connections_gbps, out_gbps)
         if in_gbps < dst_gbps:
-            path.out_connections_gbps = min(path.out_connections_gbps, in_gbps)
-    if direct := transfer.direct:
-        least_gbps = min(direct.in_connections_gbps, direct.out_connections_gbps)
-        direct.in_connections_gbps = direct.out_connections_gbps = least_gbps
+            path.out_connections_gbps = in_gbps
     return replace(
         transfer,
         src=replace(transfer.src, cap_gbps=src_gbps),

@@ -82,7 +82,7 @@ def bottlenecks_of(decision: Decision) -> tuple[Bottleneck, ...]:
     ]
     at_ends = {
         "src connections": ("connections", src),
-        "dst connections": ("connections", dst),
+        "dst connections": ("ingress cap", dst),
         "src cap": ("egress cap", src),
         "dst cap": ("ingress cap", dst),
     }

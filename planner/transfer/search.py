@@ -33,6 +33,8 @@ LEAST_LATENCY_GAIN_MS = 10.0
 # price, then by distance: repeated measurements of a link differ by 3.8 % in the median (60 pairs
 # of the January 2022 grid), so that nothing is known of smaller differences.
 AS_FAST = 0.05
+# Attempts at a split in whole connections.
+ROUNDS = 4
 
 Solver: TypeAlias = Callable[[float], Allocation | None]
 
@@ -299,10 +301,13 @@ class TransferSearch:
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
 
         def at_rate(rate: float) -> Allocation | None:
-            def solve(at_fees: TransferProblem) -> Allocation | None:
+            def quickest(at_fees: TransferProblem) -> Allocation | None:
+                best = fastest(at_fees, budget_usd=budget_usd)
+                return best if best and best.rate_gbps >= rate * (1 - EQUAL) else None
+
+            def optimum(at_fees: TransferProblem) -> Allocation | None:
                 if hour_usd == inf:
-                    best = fastest(at_fees, budget_usd=budget_usd)
-                    return best if best and best.rate_gbps >= rate * (1 - EQUAL) else None
+                    return quickest(at_fees)
                 return least_value(
                     at_fees,
                     time_value_usd_per_h=hour_usd,
@@ -312,12 +317,37 @@ class TransferSearch:
 
             return self.figures.fees.best(
                 transfer,
-                solve,
+                lambda at_fees: self._with_whole_connections(at_fees, optimum, quickest),
                 lambda found: (self._option(found).value_usd, found.cost_usd),
                 budget_usd,
             )
 
         return self._best(at_rate)
+
+    def _with_whole_connections(
+        self, transfer: TransferProblem, *solvers: Callable[[TransferProblem], Allocation | None]
+    ) -> Allocation | None:
+        """Return the first solution whose paths' connections, each rounded up, the source may open.
+
+        Where they are more, each solver is asked again with as many less: the rate is lower than an
+        optimum in whole connections by at most one of them for each path but the first.
+        """
+        for solve in solvers:
+            problem, found = transfer, solve(transfer)
+            if found is None:
+                return None
+            for _ in range(ROUNDS):
+                opens = self.request.connections * found.src_vms
+                excess = sum(self.figures.connections(found).values()) - opens
+                if excess <= 0:
+                    return found
+                for path in (paths := [replace(path) for path in problem.paths]):
+                    path.in_connections_gbps *= 1 - excess / opens
+                direct = paths.pop(0) if problem.direct else None
+                problem = replace(problem, direct=direct, relays=paths)
+                if (found := solve(problem)) is None:
+                    break
+        return None
 
     def _best(self, solve: Solver) -> Option | None:
         """Solve, allowing for the VM start and ramp-up that paths need before a deadline."""

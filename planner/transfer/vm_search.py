@@ -126,7 +126,10 @@ class VmSearch:
         self.full_rate_h = transfer.gbps_h / rate_gbps
         src, dst = transfer.src, transfer.dst
         # With all its VMs as full as they get, no plan is slower than its slowest part.
-        slowest = min([src.cap_gbps, dst.cap_gbps, *[min(p.in_gbps, p.vm_gbps) for p in paths]])
+        slowest = min([src.cap_gbps, dst.cap_gbps])
+        for p in paths:
+            slowest = min(slowest, p.in_gbps, p.out_gbps, p.vm_gbps)
+            slowest = min(slowest, p.in_connections_gbps, p.out_connections_gbps)
         self.least_share = min(1.0, max(at_least_gbps, slowest) / rate_gbps)
         self.stretches = at_least_gbps < rate_gbps
         self.least_egress_usd = transfer.volume_gb * min([p.usd_per_gb for p in paths], default=0.0)

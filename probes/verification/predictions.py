@@ -212,7 +212,9 @@ class PlanPrediction:
             caps = {"egress cap": site.egress_gbps, "ingress cap": site.ingress_gbps}
             one_vm = caps[kind] if kind in caps else network.link(*regions).aggregate_gbps
             rate = RateRange(one_vm.low, one_vm.expected, one_vm.high)
-            rate = rate.scaled(min(self.vms[region] for region in regions))
+            first, last = self.vms[regions[0]], self.vms[regions[-1]]
+            pairs = network.held_pairs(regions[0], regions[-1], first, last)
+            rate = rate.scaled(pairs if kind == "link" else first)
             if gbps >= FULL_SHARE * rate.expected_gbps:
                 found[kind, regions] = rate
         return found

@@ -9,15 +9,19 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from functools import cache
+from math import inf
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
+from planner.model.link import AT_LIMIT
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.throughput import bundle_share_of_steady
 from planner.transfer.problem import End, TransferPath, TransferProblem
+from tests.planner.independent import SkyplaneProblem
 from tests.shared_data import shared
 
 VM_USD_PER_H = {"aws": 1.536, "azure": 1.52, "gcp": 1.55}
@@ -49,6 +53,17 @@ class Grid:
     def ingress_gbps(self, region: str) -> float:
         return max(self.pair_gbps.get((other, region), 0.0) for other in self.regions)
 
+    def held(self, src: str, dst: str) -> tuple[float, float]:
+        """Return what a link holds a VM that sends to, and one that receives."""
+        gbps, sends, receives = (
+            self.pair_gbps[src, dst],
+            self.egress_gbps(src),
+            self.ingress_gbps(dst),
+        )
+        if gbps < AT_LIMIT * min(sends, receives):
+            return gbps, gbps
+        return (inf, gbps) if receives < sends else (gbps, inf)
+
     def transfer(
         self, src: str, dst: str, *, vms: int, volume_gb: float = 500.0, vm_start_s: float = 60.0
     ) -> TransferProblem:
@@ -60,13 +75,14 @@ class Grid:
             known = first in self.usd_per_gb and second in self.usd_per_gb
             if region in {src, dst} or min(in_gbps, out_gbps) <= 0 or not known:
                 continue
+            (sends, accepts), (forwards, receives) = self.held(*first), self.held(*second)
             caps = min(self.ingress_gbps(region), self.egress_gbps(region))
             relays.append(
                 TransferPath(
                     position,
-                    in_gbps,
-                    out_gbps,
-                    min(in_gbps, out_gbps, caps),
+                    sends,
+                    receives,
+                    min(accepts, forwards, caps),
                     self.usd_per_gb[first] + self.usd_per_gb[second],
                     vm_usd_per_h(region),
                     vms,
@@ -76,9 +92,30 @@ class Grid:
             volume_gb,
             End(self.egress_gbps(src), vm_usd_per_h(src), vms),
             End(self.ingress_gbps(dst), vm_usd_per_h(dst), vms),
-            TransferPath.direct(self.pair_gbps[src, dst], self.usd_per_gb[src, dst]),
+            TransferPath(None, *self.held(src, dst), inf, self.usd_per_gb[src, dst], 0.0, 1),
             relays,
             vm_start_s,
+        )
+
+    def of_skyplane(self, src: str, dst: str, transfer: TransferProblem) -> SkyplaneProblem:
+        """Return a transfer as Skyplane's program states it."""
+        names: dict[Any, str] = {"s": src, "d": dst}
+        relays = [relay.region or 0 for relay in transfer.relays]
+        names |= {relay: self.regions[relay] for relay in relays}
+        ends: list[tuple[Any, Any]] = [("s", "d")]
+        ends += [link for relay in relays for link in (("s", relay), (relay, "d"))]
+        links = {link: (names[link[0]], names[link[1]]) for link in ends}
+        quotas: dict[Any, int] = {"s": transfer.src.quota, "d": transfer.dst.quota}
+        quotas |= {r.region: r.quota for r in transfer.relays}
+        return SkyplaneProblem(
+            transfer.volume_gb,
+            {link: self.pair_gbps[pair] for link, pair in links.items()},
+            {link: self.usd_per_gb[pair] for link, pair in links.items()},
+            {
+                site: (self.egress_gbps(n), self.ingress_gbps(n), vm_usd_per_h(n), quotas[site])
+                for site, n in names.items()
+            },
+            transfer.vm_start_s,
         )
 
     def random_pairs(self, count: int, seed: int) -> list[Pair]:

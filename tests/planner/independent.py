@@ -6,6 +6,7 @@ allocation against every constraint, with its cost recomputed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -45,9 +46,9 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
     if transfer.direct and transfer.direct.in_gbps > 0:
         cost[0] = transfer.volume_gb * transfer.direct.usd_per_gb
         src_connections[0] = rate_gbps / transfer.direct.in_connections_gbps
-        dst_connections[0] = rate_gbps / transfer.direct.in_connections_gbps
+        dst_connections[0] = rate_gbps / transfer.direct.out_connections_gbps
         limited(0, src, transfer.direct.in_gbps)
-        limited(0, dst, transfer.direct.in_gbps)
+        limited(0, dst, transfer.direct.out_gbps)
     else:
         most[0] = 0
     for k, relay in enumerate(relays):
@@ -82,6 +83,85 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
     return float(result.fun * scale) if result.status == 0 else inf
 
 
+@dataclass(frozen=True)
+class SkyplaneProblem:
+    """A transfer as the integer program of Skyplane states it (Jain et al., NSDI 2023, section 5).
+
+    Both ends of a link are held to K connections of a VM, each of which carries ``A / K`` of the
+    saturated rate A of one VM pair. Paths have one relay at most.
+
+    Attributes
+    ----------
+    pair_gbps, usd_per_gb : mapping
+        By the ends of a link: ``s``, ``d``, or a relay's number.
+    sites : mapping
+        Egress cap, ingress cap, price of an hour and quota.
+    """
+
+    volume_gb: float
+    pair_gbps: dict[tuple[Any, Any], float]
+    usd_per_gb: dict[tuple[Any, Any], float]
+    sites: dict[Any, tuple[float, float, float, int]]
+    vm_start_s: float
+
+    def least_cost_usd(self, rate_gbps: float) -> float:
+        """Return the least cost at exactly this rate; infinity if there is no way."""
+        links, sites = list(self.pair_gbps), list(self.sites)
+        size = 2 * len(links) + len(sites)
+        hours = 8 * self.volume_gb / rate_gbps / 3600 + self.vm_start_s / 3600
+        cost, whole, most = np.zeros(size), np.zeros(size), np.full(size, np.inf)
+        rows, low, high = [], [], []
+
+        def add(row: dict[int, float], least: float, greatest: float) -> None:
+            rows.append(np.zeros(size))
+            rows[-1][list(row)] = list(row.values())
+            low.append(least)
+            high.append(greatest)
+
+        for k, link in enumerate(links):  # a link's flow, then its connections in VMs
+            cost[k] = self.volume_gb * self.usd_per_gb[link] / rate_gbps
+            add({k: 1.0, len(links) + k: -self.pair_gbps[link]}, -inf, 0.0)
+        for n, (site, (egress, ingress, usd_per_h, quota)) in enumerate(self.sites.items()):
+            vms = 2 * len(links) + n
+            cost[vms], whole[vms], most[vms] = usd_per_h * hours, 1, quota
+            out = [k for k, (src, _) in enumerate(links) if src == site]
+            into = [k for k, (_, dst) in enumerate(links) if dst == site]
+            for used, cap in ((out, egress), (into, ingress)):
+                add({**dict.fromkeys(used, 1.0), vms: -cap}, -inf, 0.0)
+                add({**{len(links) + k: 1.0 for k in used}, vms: -1.0}, -inf, 0.0)
+            sent = {"s": rate_gbps, "d": -rate_gbps}.get(site, 0.0)
+            add({**dict.fromkeys(out, 1.0), **dict.fromkeys(into, -1.0)}, sent, sent)
+        scale = cost.max() / 1000 or 1.0
+        result = milp(
+            cost / scale,
+            constraints=LinearConstraint(np.array(rows), low, high),
+            bounds=Bounds(0, most),
+            integrality=whole,
+            options={"mip_rel_gap": 0},
+        )
+        assert result.status in {0, 2}, result.message
+        return float(result.fun * scale) if result.status == 0 else inf
+
+
+def skyplane_rows(transfer: TransferProblem, pairs: SkyplaneProblem) -> TransferProblem:
+    """Return a transfer with the rows of Skyplane's program in place of relayd's."""
+    direct, *relays = (
+        replace(
+            path,
+            in_gbps=first,
+            out_gbps=last,
+            vm_gbps=min(first, last, *pairs.sites[path.region][:2]) if relay else inf,
+            in_connections_gbps=first,
+            out_connections_gbps=last,
+        )
+        for path in transfer.paths
+        for relay in [path.region is not None]
+        for first in [pairs.pair_gbps["s", path.region if relay else "d"]]
+        for last in [pairs.pair_gbps[path.region if relay else "s", "d"]]
+    )
+    return replace(transfer, direct=direct, relays=relays)
+
+
 def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None = None) -> float:
     """Return the greatest rate with all VMs in use.
 
@@ -96,13 +176,13 @@ def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None =
     more = further or {}
     relays, src, dst = transfer.relays, transfer.src, transfer.dst
     direct = transfer.direct if transfer.direct and transfer.direct.in_gbps > 0 else None
-    unit = max([0.0, *(r.in_gbps for r in relays), *(r.out_gbps for r in relays)])
+    unit = max([0.0, *(r.in_gbps for r in relays), *(r.vm_gbps for r in relays)])
     unit = max(unit, direct.in_gbps) if direct else unit
     if unit <= 0:
         return 0.0
     rows = [
         [unit / direct.in_connections_gbps if direct else 0.0],
-        [unit / direct.in_connections_gbps if direct else 0.0],
+        [unit / direct.out_connections_gbps if direct else 0.0],
         [unit / src.cap_gbps] * (1 + len(relays)),
         [unit / dst.cap_gbps] * (1 + len(relays)),
     ]
@@ -114,8 +194,11 @@ def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None =
         src.quota + more.get("src cap", 0.0),
         dst.quota + more.get("dst cap", 0.0),
     ]
-    pairs = min(src.quota, dst.quota) + more.get("direct path", 0.0)
-    bounds: list[tuple[float, float]] = [(0, direct.in_gbps * pairs / unit if direct else 0)]
+    more_direct, most = more.get("direct path", 0.0), 0.0
+    if direct:
+        ends = ((src, direct.in_gbps), (dst, direct.out_gbps))
+        most = min(gbps * (end.quota + more_direct) for end, gbps in ends)
+    bounds: list[tuple[float, float]] = [(0, most / unit)]
     for r in relays:
         into = r.in_gbps * (src.quota + more.get(f"path into {r.region}", 0.0))
         out_of = r.out_gbps * (dst.quota + more.get(f"path out of {r.region}", 0.0))
@@ -143,16 +226,16 @@ def check(transfer: TransferProblem, found: Allocation) -> None:
     assert found.dst_vms <= transfer.dst.quota
     assert below(rate, transfer.src.cap_gbps * found.src_vms)
     assert below(rate, transfer.dst.cap_gbps * found.dst_vms)
-    direct_use = 0.0
-    egress_usd = 0.0
+    out_use = in_use = egress_usd = 0.0
     if found.direct_gbps:
         assert transfer.direct is not None
-        direct_use = found.direct_gbps / transfer.direct.in_connections_gbps
+        out_use = found.direct_gbps / transfer.direct.in_connections_gbps
+        in_use = found.direct_gbps / transfer.direct.out_connections_gbps
         assert below(found.direct_gbps, transfer.direct.in_gbps * found.src_vms)
-        assert below(found.direct_gbps, transfer.direct.in_gbps * found.dst_vms)
+        assert below(found.direct_gbps, transfer.direct.out_gbps * found.dst_vms)
         egress_usd = found.direct_gbps / rate * transfer.direct.usd_per_gb * transfer.volume_gb
-    out_use = direct_use + sum(gbps / r.in_connections_gbps for r, gbps in flows)
-    in_use = direct_use + sum(gbps / r.out_connections_gbps for r, gbps in flows)
+    out_use += sum(gbps / r.in_connections_gbps for r, gbps in flows)
+    in_use += sum(gbps / r.out_connections_gbps for r, gbps in flows)
     assert below(out_use, found.src_vms)
     assert below(in_use, found.dst_vms)
     hourly = found.src_vms * transfer.src.vm_usd_per_h + found.dst_vms * transfer.dst.vm_usd_per_h

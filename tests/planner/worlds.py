@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from planner.model.link import AT_LIMIT
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats, SiteResources
@@ -52,10 +53,19 @@ class World:
         vm_usd = self.vm_usd or (1.0,) * len(self.rate)
         return FlatPrices(self.names, self.fees, dict(zip(self.names, vm_usd, strict=True)))
 
+    @property
+    def held(self) -> tuple[Floats, Floats]:
+        """What links hold a VM that sends, and one that receives, to: not to the other's cap."""
+        sends, receives = self.egress[:, None], self.ingress[None, :]
+        at_cap = self.rate >= AT_LIMIT * np.minimum(sends, receives)
+        by_receiver = at_cap & (receives < sends)
+        by_sender = at_cap & ~by_receiver
+        return np.where(by_receiver, self.flows, self.rate), np.where(by_sender, np.inf, self.rate)
+
     def resources(self) -> SiteResources:
-        return SiteResources(
-            self.rate, self.flows, self.egress, self.ingress, self.vms.astype(float), self.may_relay
-        )
+        vms, (sent, received) = self.vms.astype(float), self.held
+        sites = SiteResources(sent, self.flows, self.egress, self.ingress, vms, self.may_relay)
+        return replace(sites, received_gbps=received)
 
     def with_vms(self, more: dict[str, int]) -> World:
         return replace(self, vms=self.vms + [more.get(name, 0) for name in self.names])
@@ -73,18 +83,17 @@ class World:
     def loads(self, path: tuple[int, ...]) -> dict[int, float]:
         """Return the VM-seconds of a Gbit on a path, by row.
 
-        Rows are connections out of and into each site, its caps, and paths at both of their ends.
+        Rows are connections out of each site, its caps, and paths at both of their ends.
         """
-        n = len(self.rate)
+        n, (sent, received) = len(self.rate), self.held
         found: dict[int, float] = {}
         for u, v in pairwise(path):
             for row, load in (
                 (u, 1 / self.flows[u, v]),
-                (n + v, 1 / self.flows[u, v]),
-                (2 * n + u, 1 / self.egress[u]),
-                (3 * n + v, 1 / self.ingress[v]),
-                (4 * n + u * n + v, 1 / self.rate[u, v]),
-                (4 * n + n * n + u * n + v, 1 / self.rate[u, v]),
+                (n + u, 1 / self.egress[u]),
+                (2 * n + v, 1 / self.ingress[v]),
+                (3 * n + u * n + v, 1 / sent[u, v]),
+                (3 * n + n * n + u * n + v, 1 / received[u, v]),
             ):
                 found[row] = found.get(row, 0.0) + load
         return found
@@ -94,7 +103,7 @@ class World:
         """Site of each row that :meth:`loads` names."""
         sites = np.arange(len(self.rate))
         return np.concatenate(
-            [np.tile(sites, 4), np.repeat(sites, len(sites)), np.tile(sites, len(sites))]
+            [np.tile(sites, 3), np.repeat(sites, len(sites)), np.tile(sites, len(sites))]
         )
 
     @property

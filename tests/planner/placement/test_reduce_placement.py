@@ -45,7 +45,7 @@ def by_program(
         sent = np.zeros((n, n))
         sent[:, j] = np.where(np.arange(n) == j, 0.0, gbit)
         columns.append(of.loads_of(sent) / of.limits)
-    rows = np.array(columns).T[0 if links == "hose" else 4 * n :]
+    rows = np.array(columns).T[0 if links == "hose" else 3 * n :]
     a_ub = np.column_stack([rows, -np.ones(len(rows))])
     fees = np.array([sum(volumes[i] * of.fees[i, j] for i in range(n) if i != j) for j in range(n)])
     b_ub = np.zeros(len(rows))

@@ -54,8 +54,7 @@ def time_s(network: Network, request: TasksRequest, where: dict[str, str]) -> fl
     """Return what the fullest limit of any VM needs, from the definition."""
     region = {machine.id: machine.region for machine in request.machines}
     site = network.sites
-    connections_out = dict.fromkeys(region, 0.0)
-    connections_in, egress, ingress = (dict(connections_out) for _ in range(3))
+    connections, egress, ingress = (dict.fromkeys(region, 0.0) for _ in range(3))
     paths: dict[tuple[str, str], float] = {}
     for (a, b), gb in request.traffic_gb.items():
         u, v = where[a], where[b]
@@ -67,11 +66,10 @@ def time_s(network: Network, request: TasksRequest, where: dict[str, str]) -> fl
             link = network.link(region[u], region[v])
             flow_gbps = link.rate_gbps(1)
             paths[u, v] = paths.get((u, v), 0.0) + 8 * gb / link.rate_gbps(min(k, 64))
-        connections_out[u] += 8 * gb / (k * flow_gbps)
-        connections_in[v] += 8 * gb / (k * flow_gbps)
+        connections[u] += 8 * gb / (k * flow_gbps)
         egress[u] += 8 * gb / caps[0]
         ingress[v] += 8 * gb / caps[1]
-    rows = (connections_out, connections_in, egress, ingress, paths)
+    rows = (connections, egress, ingress, paths)
     return max(max(row.values(), default=0.0) for row in rows)
 
 

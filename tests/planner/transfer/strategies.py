@@ -32,6 +32,8 @@ VM_PRICES = st.sampled_from([0.0, 0.1, 1.5]) | st.floats(0.0, 8.0).map(lambda us
 QUOTAS = st.integers(1, 4)
 # What a VM's connections carry over what its pair reaches.
 PLENTY = st.sampled_from([inf, inf, 1.0, 1.0, 1.2, 2.0, 5.0])
+# The limit of a VM that receives over that of one that sends; a sender's cap holds no receiver.
+RECEIVERS = st.sampled_from([1.0, 1.0, 2.5, inf])
 SCALES = st.sampled_from([1.0, 1.0, 1.0, 1e-4, 1e3])
 VOLUMES = st.sampled_from([1.0, 100.0, 500.0, 1e-6, 1e6]) | st.floats(0.1, 1e4)
 
@@ -49,12 +51,14 @@ def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
 
     direct = None
     if draw(st.integers(0, 5)):
-        pair_gbps = rate()
-        direct = TransferPath.direct(pair_gbps, draw(FEES), pair_gbps * draw(PLENTY))
+        in_gbps = rate()
+        out_gbps = in_gbps * draw(RECEIVERS)
+        each = in_gbps * draw(PLENTY), out_gbps * draw(PLENTY)
+        direct = TransferPath(None, in_gbps, out_gbps, inf, draw(FEES), 0.0, 1, *each)
     relays = []
     for region in range(draw(st.integers(0 if direct else 1, most_relays))):
-        in_gbps, out_gbps = rate(), rate()
-        vm_gbps = min(in_gbps, out_gbps) * draw(st.sampled_from([1.0, 1.0, 0.5]))
+        in_gbps, out_gbps = rate(), rate() * draw(RECEIVERS)
+        vm_gbps = min(in_gbps, out_gbps) * draw(st.sampled_from([1.0, 1.0, 0.5, 3.0]))
         relays.append(
             TransferPath(
                 region,
