@@ -220,11 +220,12 @@ def test_a_region_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Serv
 
 
 def test_a_plan_is_drawn_beside_direct(browser: Browser, grid: Served) -> None:
-    asked = {"src": SRC, "dst": "aws:sa-east-1", "volume_gb": 500, "time_value_usd_per_h": 500}
+    src, dst = "azure:koreacentral", "aws:sa-east-1"
+    asked = {"src": src, "dst": dst, "volume_gb": 500, "time_value_usd_per_h": 500}
     plan = grid.get("/v1/plans?" + urlencode(asked)).json
     relays = [path["regions"][1] for path in plan["paths"][1:]]
     assert plan["verdict"] == "split"
-    assert plan["paths"][0]["regions"] == [SRC, "aws:sa-east-1"]
+    assert plan["paths"][0]["regions"] == [src, dst]
     assert plan["best_relay"]["relay"] not in relays
     for dark in (False, True):
         with watched(browser, dark=dark, width=1024) as seen:
