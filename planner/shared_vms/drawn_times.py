@@ -20,7 +20,7 @@ from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS
 from planner.model.vm_limits import PAIR_CONNECTIONS
-from planner.solvers.joint import DRAWS, READING, draws_in_which, quantiles, spread
+from planner.solvers.joint import DRAWS, least_slow_probabilities, quantiles, spread
 
 # Numbers that tell the factors of a site apart.
 EGRESS, INGRESS, WINDOW, FIGURE = 1, 2, 3, 4
@@ -80,8 +80,7 @@ class DrawnTimes:
         times = [(time / factors).max(axis=1, initial=0.0) for time, factors in alone]
         together = gbit * at.connections_s_per_gbit[src, dst] / flows
         if at.slow_gbps is not None and at.slow_probability is not None:
-            probability = at.slow_probability[src, dst].tolist()
-            slow = np.stack([draws_in_which(one, READING) for one in probability], axis=1)
+            slow = least_slow_probabilities()[:, None] < at.slow_probability[src, dst]
             if_slow = np.maximum(together, gbit / at.slow_gbps[src, dst] / rates)
             together = np.where(slow, if_slow, together)
         sites = (src[:, None] == np.arange(at.count)) / used

@@ -122,11 +122,10 @@ def multiples(below: float, above: float, dimension: int) -> Draws:
     return factors(np.array(below), np.array(above), dimension)
 
 
-@lru_cache(maxsize=1024)
-def draws_in_which(event: float, dimension: int) -> NDArray[np.bool_]:
-    """Return a mask of the draws in which something of such a probability happens."""
-    ranks = np.argsort(np.argsort(scores(dimension)))
-    return np.asarray(ranks < round(event * DRAWS))
+@cache
+def least_slow_probabilities() -> Draws:
+    """Return the least probability of slow connections with which links have them, by draw."""
+    return (np.argsort(np.argsort(scores(READING))) + 0.5) / DRAWS
 
 
 def between(draws: Draws) -> tuple[float, float]:

@@ -23,11 +23,10 @@ from planner.model.pricing import Prices
 from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import (
-    READING,
     Draws,
     Gain,
     compared,
-    draws_in_which,
+    least_slow_probabilities,
     multiples,
     probability,
     range_of,
@@ -390,7 +389,7 @@ class Option:
             shared = limit.window != EXACT
             drawn.append(own * multiples(*limit.window, DST_WINDOW) if shared else own)
             if limit.slow_share < 1:
-                slow = draws_in_which(limit.slow_probability, READING)
+                slow = least_slow_probabilities() < limit.slow_probability
                 drawn[-1] = np.where(slow, drawn[-1] * limit.slow_share, drawn[-1])
         return np.asarray(np.minimum.reduce(drawn))
 
