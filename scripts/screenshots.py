@@ -16,7 +16,7 @@ from urllib.parse import quote
 from playwright.sync_api import Page
 
 from benchmarks.service import make_store
-from probes.importers.physics import PhysicalGate
+from probes.importers.limits import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.dashboard.pages import PAGES

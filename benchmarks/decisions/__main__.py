@@ -24,7 +24,7 @@ from planner.model.errors import RelaydError
 from planner.model.units import duration_text, gbps_text, usd_text
 from planner.transfer.all_pairs import DIRECT, outcomes
 from planner.transfer.request import TransferRequest
-from probes.estimation.coverage import Coverage
+from probes.analysis.evidence import Coverage
 from relayd.catalogue.loading import load_catalogue
 from relayd.times import seconds_of
 

@@ -19,12 +19,11 @@ from benchmarks.processes import watched_memory
 from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from probes.importers import FORMATS, read
-from probes.importers.physics import PhysicalGate
+from probes.importers.limits import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.catalogue.documents.formats import read_prices
 from relayd.catalogue.loading import load_catalogue
-from relayd.files.demands import read_demands
-from relayd.files.rows import read_rows
+from relayd.files import read_demands, read_rows
 from relayd.http.settings import load_service_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any, TypeAlias
 
@@ -129,3 +130,29 @@ def discoveries(p_values: ArrayLike) -> int:
     ordered = np.sort(np.asarray(p_values, dtype=float))
     below = np.flatnonzero(ordered <= FALSE_ALARMS * np.arange(1, ordered.size + 1) / ordered.size)
     return int(below[-1]) + 1 if below.size else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The share of predictions whose bounds of 90 % held.
+
+    Attributes
+    ----------
+    predictions : int
+    share : float | None
+        Of later measurements that lay within the bounds; None without any.
+    low, high : float | None
+        The 95 % confidence interval of the share, if predictions are independent.
+    """
+
+    predictions: int
+    share: float | None
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, held: int, predictions: int) -> Coverage:
+        """Return the coverage of a number of predictions, some of which held."""
+        if not predictions:
+            return cls(0, None, None, None)
+        return cls(predictions, held / predictions, *share_bounds(held, predictions))

@@ -15,7 +15,7 @@ from math import inf
 
 from planner.model.errors import InputError
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S, moved_gb, volume_text
-from probes.analysis.caps import CAP_NOISE, PeerTest, together_mbps
+from probes.analysis.fleet_caps import CAP_NOISE, PeerTest, together_mbps
 from probes.analysis.steady_state import Interval, changes_as_json, steady_state
 from probes.campaign.specification import Method
 from probes.campaign.tasks import ProbeTask

@@ -14,7 +14,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.link import Site
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.groups import Ints
-from probes.importers.physics import card_gbps
+from probes.importers.limits import card_gbps
 from probes.samples import METRICS, OWN, NameTable, Samples
 
 THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap_mbps"}

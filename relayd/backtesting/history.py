@@ -24,7 +24,7 @@ from probes.estimation.groups import Groups
 from probes.estimation.link_samples import number_of, steady_values
 from probes.estimation.vm_types import UNSTATED, fit_of_types, vm_type_of, votes_of
 from probes.samples import METRICS, Metric, NameTable, Samples
-from relayd.history.source import SampleHistory
+from relayd.history import SampleHistory
 
 Truths = NDArray[np.bool_]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from planner.model.answer import Answer
 from planner.transfer.all_pairs import DIRECT, Floats, Outcomes
-from probes.estimation.coverage import Coverage
+from probes.analysis.evidence import Coverage
 from probes.samples import Rows
 from relayd.backtesting.replay import STRATEGIES
 

@@ -28,7 +28,7 @@ from relayd.backtesting.result import (
     summed_up,
 )
 from relayd.catalogue.loading import load_catalogue
-from relayd.history.opening import open_history
+from relayd.history import open_history
 from relayd.settings import load_settings
 from relayd.store import default_path, parse_location
 from relayd.times import utc_text

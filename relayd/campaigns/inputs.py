@@ -12,8 +12,8 @@ from probes.campaign.costing import Meter
 from probes.campaign.specification import CampaignSpec, Method
 from probes.campaign.stages import CampaignInputs
 from probes.estimation import Estimator
+from probes.fleet.file import fleet_sites
 from probes.fleet.hosts import Fleet
-from probes.fleet.sites import fleet_sites
 from probes.samples import Samples
 from relayd.snapshots.building import estimated
 from relayd.store import Store

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from planner.model.network import Network, Snapshot
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.connection import TIMEOUT_S
-from relayd.questions.methods import Asking
+from relayd.questions.registry import Asking
 from relayd.store.events import Event
 from relayd.tables.link_table import LinkTable
 

@@ -17,7 +17,7 @@ from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
-from relayd.files.plans import plan_of
+from relayd.files import plan_of
 
 _MOST_PATHS = 100
 _MOST = 1e9

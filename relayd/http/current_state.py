@@ -12,7 +12,7 @@ from functools import cached_property
 from planner.model.catalogue import Catalogue
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
-from probes.importers.physics import PhysicalGate
+from probes.importers.limits import PhysicalGate
 from relayd.questions.caveats import DisputedFigure, disputed_figures
 from relayd.sources.addresses import over_addresses
 from relayd.sources.memory import MemorySource, Source

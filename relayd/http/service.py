@@ -29,7 +29,7 @@ from relayd.http.store_access import EventStream, StoreAccess
 from relayd.http.workers import Workers
 from relayd.sources.stored import newer_than
 from relayd.store import Location, SnapshotRow, Store
-from relayd.store.changes import record_change
+from relayd.store.events import record_change
 from relayd.store.links import LinkStates
 from relayd.store.samples.decisions import all_heeded
 from relayd.store.tokens import FirstToken, Token, Tokens, first_token

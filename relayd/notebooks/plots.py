@@ -13,8 +13,8 @@ from planner.model.errors import InputError
 from planner.model.units import volume_text
 from planner.placement.plan import ReducePlacement
 from planner.transfer.plan import Plan
-from relayd.report.charts import heat_map, points, svg
 from relayd.report.document import Chart
+from relayd.report.rendering import heat_map, points, svg
 from relayd.tables.matrices import Matrix
 
 Plotted: TypeAlias = Plan | BroadcastPlan | ReducePlacement

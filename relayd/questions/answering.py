@@ -24,7 +24,7 @@ from planner.model.estimate import WANTED_ADDRESSES, WantedAddresses
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from planner.model.units import MBPS_PER_GBPS, gbps_text
-from probes.importers.physics import PhysicalGate
+from probes.importers.limits import PhysicalGate
 from probes.samples import Metric, Sample
 from relayd.questions.caveats import Pair, dated, refuse_old
 from relayd.questions.matrix_threads import one_matrix_thread

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
-from relayd.history.source import SampleHistory
+from relayd.history import SampleHistory
 from relayd.report.data import ReportData
 from relayd.report.document import Report
 from relayd.report.sections import SECTIONS

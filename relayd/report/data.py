@@ -12,11 +12,11 @@ import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.network import UNSAVED, Network
-from probes.analysis.cold_tests import steady_rates
 from probes.analysis.evidence import Floats
 from probes.estimation import Estimator
+from probes.estimation.link_samples import steady_rates
 from probes.samples import Metric, Rows, Sample, Samples
-from relayd.history.source import SampleHistory
+from relayd.history import SampleHistory
 from relayd.tables.figures import matrix_of, measured_regions
 
 # Metrics that slow start lowers, and whether they are of one connection.

@@ -18,7 +18,7 @@ from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.current_samples import CurrentSamples, LinkShift, SeriesError
 from probes.estimation.estimator import Dispute
-from probes.importers.physics import PhysicalGate
+from probes.importers.limits import PhysicalGate
 from probes.samples import Sample, Samples
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, Store

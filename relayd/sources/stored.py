@@ -16,8 +16,7 @@ from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
-from probes.fleet.file import load_fleet
-from probes.fleet.sites import FleetSite, fleet_sites, with_fleet
+from probes.fleet.file import FleetSite, fleet_sites, load_fleet, with_fleet
 from relayd.sources.memory import Source
 from relayd.store.links import LinkStates
 from relayd.store.location import Location, default_path

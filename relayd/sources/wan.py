@@ -21,8 +21,7 @@ from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from planner.model.quotas.sites import with_quotas
-from relayd.questions.methods import Asking
-from relayd.questions.registry import question_of
+from relayd.questions.registry import Asking, question_of
 from relayd.sources.addresses import over_addresses
 from relayd.sources.memory import MemorySource, Source
 from relayd.tables.figures import matrix_of, measured_regions

@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 from planner.model.errors import InputError
-from relayd.store.changes import record_change
 from relayd.store.database import Part
+from relayd.store.events import record_change
 from relayd.store.location import default_path, is_loopback
 
 Scope: TypeAlias = Literal["read", "plan", "ingest", "probe", "admin"]

@@ -23,8 +23,8 @@ from planner.model.throughput import bundle_share_of_steady
 from planner.transfer.decision import Decision, decide
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
+from probes.analysis.evidence import Coverage
 from probes.estimation import Estimator
-from probes.estimation.coverage import Coverage
 from probes.samples import Sample, Samples
 from relayd.__main__ import main
 from relayd.backtesting import exploring, replay

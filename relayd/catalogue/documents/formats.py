@@ -1,15 +1,159 @@
-"""The formats of price documents: how each is recognised, and what reads it."""
+"""The formats of price documents: how each is recognised, and what reads it.
+
+- SkyPilot's catalogue: ``aws/vms.csv``, ``azure/vms.csv``, ``gcp/vms.csv``, a row a type and zone.
+  Columns as in https://github.com/skypilot-org/skypilot-catalog (v7): InstanceType, vCPUs,
+  MemoryGiB, AcceleratorName, AcceleratorCount, GpuInfo, Price, SpotPrice, Region,
+  AvailabilityZone. Prices are USD for an hour.
+- Azure Retail Prices pages: ``{"BillingCurrency": ..., "Items": [...], "NextPageLink": ...}``.
+  Fields as in https://learn.microsoft.com/rest/api/cost-management/retail-prices/azure-retail-prices.
+  Of VMs, what a Linux VM costs on demand is read; of traffic, the meter to the internet over
+  Microsoft's own network (product ``Rtn Preference: MGN``), which is what a VM uses unless told
+  otherwise. Meters between regions do not say between which, and stay as they are.
+- vCPU quotas, as the providers' command lines print them in JSON; those on other things than vCPUs
+  of VMs on demand are left out. ``aws service-quotas list-service-quotas --service-code ec2``:
+  ``{"Quotas": [{"QuotaCode": ..., "QuotaArn": ..., "Value": ...}]}``; the region is in the ARN,
+  what is in use is not said. ``az vm list-usage --location REGION -o json``: ``[{"name":
+  {"value": ...}, "currentValue": ..., "limit": ...}]``; the region is the file's name, as the
+  document does not say it. ``gcloud compute regions describe REGION --format json``, or ``list``:
+  ``{"name": ..., "quotas": [{"metric": ..., "limit": ..., "usage": ...}]}``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import ceil, floor
 from pathlib import Path
 from typing import NamedTuple
 
 from planner.model.errors import FormatError
-from relayd.catalogue.documents import aws_offers, azure_retail, google_skus, quotas, skypilot
-from relayd.catalogue.documents.opening import PriceDocument, files_of
-from relayd.catalogue.documents.price_list import PriceList
+from planner.model.quotas.vcpus import MOST_VCPUS, family_key
+from relayd.catalogue.documents import aws_offers, google_skus
+from relayd.catalogue.documents.opening import (
+    MOST_GB,
+    PROVIDERS,
+    DocumentRow,
+    PriceDocument,
+    files_of,
+    items_of,
+)
+from relayd.catalogue.documents.price_list import INTERNET, PriceList
+
+
+def _is_of_skypilot(document: PriceDocument) -> bool:
+    """Whether it is one of SkyPilot's tables."""
+    if document.is_json or not document.head:
+        return False
+    names = set(document.head[0])
+    return document.path.name == "vms.csv" or {"InstanceType", "SpotPrice", "Region"} <= names
+
+
+def _read_skypilot(document: PriceDocument, found: PriceList) -> None:
+    """Read the prices of a provider.
+
+    Raises
+    ------
+    FormatError
+        If the folder is not named after the provider, or a row is wrong.
+    """
+    provider = document.path.parent.name or document.path.resolve().parent.name
+    if provider not in PROVIDERS:
+        remedy = f"SkyPilot keeps it in a folder that says so: {', '.join(PROVIDERS)}."
+        raise FormatError(str(document.path), "does not say of which provider", remedy=remedy)
+    for row in document.table(("InstanceType", "Price", "Region")):
+        name, region = row.text("InstanceType"), row.text("Region")
+        if not name or not row.text("Price"):
+            found.left_out["rows without a VM type or an on-demand price"] += 1
+            continue
+        name = name.removeprefix("Standard_" if provider == "azure" else "")
+        found.add_vm(row.place, f"{provider}:{name}", f"{provider}:{region}", row.figure("Price"))
+
+
+_OTHER_VMS = ("windows", "cloud services", "dedicated host", "spot", "low priority")
+_EGRESS = ("rtn preference: mgn", "standard data transfer out")
+_HOURS = ("1 Hour", "10 Hours", "100 Hours")
+_GB = ("1 GB", "10 GB", "100 GB")
+
+
+def _read_azure_prices(document: PriceDocument, found: PriceList) -> None:
+    """Read a page; a FormatError if it is not in USD, or an item's price or unit is invalid."""
+    DocumentRow(str(document.path), document.json).check_usd("BillingCurrency")
+    for row in items_of(str(document.path), document.json["Items"]):
+        region, service = row.text("armRegionName"), row.text("serviceName")
+        meter = (row.text("productName").casefold(), row.text("meterName").casefold())
+        if row.text("type") not in {"Consumption", ""}:
+            found.left_out["reservations and the like"] += 1
+        elif service == "Virtual Machines":
+            name = row.text("armSkuName").removeprefix("Standard_")
+            words = f"{row.text('skuName').casefold()} {' '.join(meter)}"
+            if not name or not region or any(other in words for other in _OTHER_VMS):
+                found.left_out["VMs that are not Linux on demand"] += 1
+                continue
+            usd, hours = _price(row, _HOURS)
+            found.add_vm(row.place, f"azure:{name}", f"azure:{region}", usd / hours)
+        elif service == "Bandwidth" and region and meter == _EGRESS:
+            usd, gb = _price(row, _GB)
+            from_gb = gb * row.figure("tierMinimumUnits", most=MOST_GB, default=0.0)
+            found.add_traffic(f"azure:{region}", INTERNET, from_gb, usd / gb)
+        else:
+            found.left_out["other meters"] += 1
+
+
+def _price(row: DocumentRow, units: tuple[str, ...]) -> tuple[float, int]:
+    """Return USD for so many units."""
+    row.check_usd("currencyCode")
+    unit = row.one_of("unitOfMeasure", words=units)
+    return row.figure("retailPrice"), int(unit.partition(" ")[0])
+
+
+_MOST = 1e300  # no limit is written as a large number
+
+
+def read_aws(document: PriceDocument, found: PriceList) -> None:
+    """Read the applied quotas of EC2 in a region.
+
+    Raises
+    ------
+    FormatError
+        Of this and the other readers: if a figure or name is invalid.
+    """
+    for row in items_of(str(document.path), document.json["Quotas"]):
+        # arn:aws:servicequotas:us-east-1:123456789012:ec2/L-1216C47A
+        region = ":".join(row.text("QuotaArn").split(":")[3:4])
+        _add(found, row, f"aws:{region}", ("QuotaCode",), "Value", "")
+
+
+def read_azure(document: PriceDocument, found: PriceList) -> None:
+    """Read what may run and runs in the region that the file is named after."""
+    region = f"azure:{document.path.stem.lower().removeprefix('azure-')}"
+    for row in items_of(str(document.path), document.json):
+        _add(found, row, region, ("name", "value"), "limit", "currentValue")
+
+
+def read_gcp(document: PriceDocument, found: PriceList) -> None:
+    """Read the quotas of one region, or of several."""
+    described = document.json if isinstance(document.json, list) else [document.json]
+    for region in items_of(str(document.path), described):
+        for row in items_of(region.place, region.at("quotas")):
+            _add(found, row, f"gcp:{region.text('name')}", ("metric",), "limit", "usage")
+
+
+def _add(
+    found: PriceList, row: DocumentRow, region: str, name: tuple[str, ...], limit: str, used: str
+) -> None:
+    """Add a quota, given what its name, limit and use are called, if on vCPUs on demand."""
+    family = row.at(*name)
+    if not isinstance(family, str):
+        raise row.invalid(name, family, "It must be text.")
+    if family_key(family) is None:
+        found.left_out["quotas on other things"] += 1
+        return
+    vcpus = row.figure(limit, most=_MOST)
+    in_use = row.figure(used, most=_MOST, default=0.0) if used else 0.0
+    if vcpus > MOST_VCPUS:
+        found.left_out["quotas without a limit"] += 1
+        return
+    # Small VMs of Google Cloud are parts of a vCPU.
+    found.add_quota(row.place, region, family, floor(vcpus), ceil(min(in_use, MOST_VCPUS)))
 
 
 class PriceFormat(NamedTuple):
@@ -33,14 +177,14 @@ def _has(*keys: str) -> Callable[[PriceDocument], bool]:
 
 
 FORMATS = (
-    PriceFormat("skypilot", "SkyPilot's catalogue", skypilot.recognises, skypilot.read),
+    PriceFormat("skypilot", "SkyPilot's catalogue", _is_of_skypilot, _read_skypilot),
     PriceFormat("aws-offers", "AWS price lists", aws_offers.recognises, aws_offers.read),
     PriceFormat(
-        "azure-retail", "Azure Retail Prices", _has("Items", "BillingCurrency"), azure_retail.read
+        "azure-retail", "Azure Retail Prices", _has("Items", "BillingCurrency"), _read_azure_prices
     ),
-    PriceFormat("aws-quotas", "AWS Service Quotas", _has("Quotas"), quotas.read_aws),
-    PriceFormat("azure-usage", "Azure's VM usage", _has("currentValue"), quotas.read_azure),
-    PriceFormat("gcp-regions", "Google Cloud's regions", _has("quotas", "name"), quotas.read_gcp),
+    PriceFormat("aws-quotas", "AWS Service Quotas", _has("Quotas"), read_aws),
+    PriceFormat("azure-usage", "Azure's VM usage", _has("currentValue"), read_azure),
+    PriceFormat("gcp-regions", "Google Cloud's regions", _has("quotas", "name"), read_gcp),
     PriceFormat("google-skus", "Google Cloud SKUs", _has("skus"), google_skus.read),
 )
 

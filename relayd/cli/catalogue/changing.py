@@ -24,7 +24,7 @@ from relayd.settings import load_settings
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import open_store
-from relayd.store.changes import record_change
+from relayd.store.events import record_change
 from relayd.store.location import SERVICE_SCHEMES, Address, parse_location
 
 MOVED = 0.01

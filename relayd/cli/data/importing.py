@@ -15,12 +15,12 @@ from planner.model.errors import InputError, StoreError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.importers import ImportOptions, addressed, read
-from probes.importers.physics import PhysicalGate
+from probes.importers.limits import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.text import Progress, filled
-from relayd.history.data_set import DataSetHistory  # few imports are of such
+from relayd.history import DataSetHistory  # few imports are of such
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot, vm_type_notes
 from relayd.store import Store, open_store

@@ -12,7 +12,7 @@ from planner.model.units import parse_duration_s
 from probes.samples import Metric
 from relayd.cli.options import catalogue_of, region_id, store_location, store_of
 from relayd.cli.output import write_text
-from relayd.history.opening import open_history
+from relayd.history import open_history
 from relayd.report import make_report
 from relayd.report.link_series import report_series
 from relayd.report.rendering import html, markdown

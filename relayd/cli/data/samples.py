@@ -16,7 +16,7 @@ from relayd.cli.output import pick, print_rows, respond, snapshot_as_json
 from relayd.settings import load_settings
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.snapshots.changes import MOVED, Effect, effects_of
-from relayd.store.changes import this_user
+from relayd.store.events import this_user
 from relayd.store.samples.decisions import (
     QuarantineFilter,
     Selection,

@@ -14,8 +14,8 @@ from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store.backup import backup as copy_to
 from relayd.store.backup import restore as restore_from
-from relayd.store.changes import changes, record_change
 from relayd.store.checking import check as find_damage
+from relayd.store.events import changes, record_change
 from relayd.store.failures import failure
 from relayd.store.samples.reading import Counts
 from relayd.store.samples.retention import compact as make_small

@@ -19,7 +19,7 @@ from relayd.cli.text import filled
 from relayd.client.blocking import RemoteWan
 from relayd.settings import load_settings
 from relayd.store import open_store
-from relayd.store.changes import this_user
+from relayd.store.events import this_user
 from relayd.store.opening import Mode
 from relayd.times import utc_text
 from relayd.transfers.register import TransferRegister

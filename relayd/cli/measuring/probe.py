@@ -36,7 +36,7 @@ from relayd.cli.text import Progress, table_of
 from relayd.settings import load_settings
 from relayd.store import Location, open_if_there, open_store
 from relayd.store.campaigns.log import Campaigns, StoredCampaign
-from relayd.store.changes import record_change
+from relayd.store.events import record_change
 
 SHOWN_REGIONS = 12
 _AS_IPERF3 = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.IGNORECASE)

@@ -33,14 +33,13 @@ from relayd.cli.measuring.fleet import PARTLY, fleet_path, say
 from relayd.cli.options import agreed, catalogue_of, number, store_location, wan_of, whole_number
 from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.questions.options import request_from
-from relayd.files.plans import document_of
-from relayd.files.rows import read_text
+from relayd.files import document_of, read_text
 from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.wan import Wan
 from relayd.store import Store, open_store
 from relayd.store.campaigns.log import Campaigns
-from relayd.store.changes import record_change
+from relayd.store.events import record_change
 from relayd.store.failures import NoStoreError
 
 OUTSIDE = 1

@@ -11,8 +11,7 @@ from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Items, Specified, fields_of
 from planner.model.errors import FormatError, InputError
 from relayd.cli.parser import flags
-from relayd.files.demands import read_demands
-from relayd.files.rows import read_json, read_rows, read_text
+from relayd.files import read_demands, read_json, read_rows, read_text
 from relayd.settings import load_settings
 
 

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from planner.model.errors import InputError, UnknownRegionError
-from probes.importers.limits import OF_ONE_VM, fault
+from probes.importers.limits import FAULTS, OF_ONE_VM, PhysicalGate, fault
 from probes.importers.options import split
-from probes.importers.physics import FAULTS, PhysicalGate
 from probes.samples import Metric, Quarantined, Sample
 from relayd.http.answers import decision_effects, samples_meant
 from relayd.http.models import (

@@ -19,9 +19,9 @@ from probes.analysis.evidence import Record, TooFewError, discoveries
 from probes.analysis.geodesic import GLASS, LIGHT_KM_PER_MS, detours, propagation
 from probes.analysis.patterns import occurrences
 from probes.samples import ADDRESSES, Metric, Rows
-from relayd.report.charts import cumulative, points
 from relayd.report.data import ReportData, provider_pair
 from relayd.report.document import Section, analysis
+from relayd.report.rendering import cumulative, points
 from relayd.report.sections.rates import RATES
 
 TOGETHER_S = 1800.0

@@ -19,9 +19,9 @@ from probes.analysis.evidence import Record, TooFewError, spread
 from probes.analysis.fleet_caps import CAP_NAMES
 from probes.analysis.relay_gains import distribution, latency_gains
 from probes.samples import Metric
-from relayd.report.charts import cumulative, points, ranges
 from relayd.report.data import ReportData, provider_pair
 from relayd.report.document import Section, analysis
+from relayd.report.rendering import cumulative, points, ranges
 
 RATES: dict[Metric, str] = {"per_flow_mbps": "one connection", "aggregate_mbps": "many connections"}
 FEWEST_REPEATS = 3

@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.answer import dumped
-from probes.analysis.evidence import FALSE_ALARMS, Record, TooFewError, discoveries
+from probes.analysis.evidence import FALSE_ALARMS, Coverage, Record, TooFewError, discoveries
 from probes.analysis.forecast import forecast
 from probes.analysis.patterns import (
     DAY_S,
@@ -19,12 +19,11 @@ from probes.analysis.patterns import (
     periodicity,
     strongest_period,
 )
-from probes.estimation.coverage import Coverage
 from probes.samples import Metric
 from relayd.backtesting.history import ReplayHistory
-from relayd.report.charts import ranges
 from relayd.report.data import ReportData, provider_pair
 from relayd.report.document import Section, analysis
+from relayd.report.rendering import ranges
 
 METRICS: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
 ANY_PERIOD = "any_period"

@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from planner.model.errors import InputError
-from probes.importers.physics import FAULTS
+from probes.importers.limits import FAULTS
 from probes.samples import Metric, Quarantined, Sample
-from relayd.store.changes import record_change
 from relayd.store.database import Database, matching
+from relayd.store.events import record_change
 from relayd.store.samples.ingest import Batch, SampleWriter, detail_digest
 from relayd.store.samples.reading import SETUP, Decision
 
@@ -236,7 +236,7 @@ class QuarantineFilter(NamedTuple):
     state : {"open", "accepted", "rejected"}
         Those without a decision, or those that were accepted or rejected.
     kind : str
-        Only those for a kind of fault, of :data:`~probes.importers.physics.FAULTS`.
+        Only those for a kind of fault, of :data:`~probes.importers.limits.FAULTS`.
     src, dst : str
         Only those of links from and to a region.
     """

@@ -13,9 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
-from probes.analysis.caps import BEGIN_S, END_S, PeerTest, together_mbps
 from probes.analysis.falls import drop_cause
-from probes.analysis.fleet_caps import IRELAND_MEDIUM, SAO_PAULO_MEDIUM, WORTH, Reference, advise
+from probes.analysis.fleet_caps import (
+    BEGIN_S,
+    END_S,
+    IRELAND_MEDIUM,
+    SAO_PAULO_MEDIUM,
+    WORTH,
+    PeerTest,
+    Reference,
+    advise,
+    together_mbps,
+)
 from probes.analysis.ramp import fit_ramp, next_connections
 from probes.analysis.steady_state import Interval, Pattern, SteadyState, steady_state
 from probes.analysis.stopping import may_stop, median_interval

@@ -15,7 +15,6 @@ from planner.model.throughput import (
     window_from_flow_mb,
     window_limited_mbps,
 )
-from probes.analysis.cold_tests import steady_rates
 from probes.analysis.comparisons import (
     collapses,
     fees_against_performance,
@@ -31,6 +30,7 @@ from probes.analysis.patterns import DAY_S, HALF_HOUR_S, WEEK_S, periodicity
 from probes.analysis.relay_gains import latency_gains
 from probes.analysis.steady_state import Interval
 from probes.analysis.udp import path_capacity, rate_sweep
+from probes.estimation.link_samples import steady_rates
 from relayd.catalogue.loading import load_catalogue
 
 SERIES = 200

@@ -32,8 +32,8 @@ from planner.model.throughput import (
     bundle_share_of_steady,
     law_of,
 )
+from probes.analysis.evidence import Coverage
 from probes.estimation import Estimator
-from probes.estimation.coverage import Coverage
 from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared

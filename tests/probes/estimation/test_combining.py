@@ -16,8 +16,8 @@ from planner.model.baseline.modelled_links import baseline_network
 from planner.model.estimate import Estimate, EstimateDrift, Origin, Prior
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import LawSpread
+from probes.analysis.evidence import Coverage
 from probes.estimation import Estimator
-from probes.estimation.coverage import Coverage
 from probes.estimation.laws import class_law
 from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue

@@ -9,7 +9,7 @@ from typing import Any
 
 from probes.samples import Quarantined
 from relayd.store import open_store
-from relayd.store.changes import this_user
+from relayd.store.events import this_user
 from relayd.store.samples.ingest import Batch, ingest
 from tests.relayd.building import ping, rate, stored
 from tests.relayd.conftest import Relayd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from planner.model.errors import InputError
-from probes.importers.physics import PhysicalGate
+from probes.importers.limits import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from planner.model.errors import FormatError, InputError
 from probes.samples import Sample, Skipped
 from relayd.catalogue.loading import load_catalogue
-from relayd.history.opening import open_history
+from relayd.history import open_history
 from relayd.report.data import ReportData
 from relayd.store import Store, open_store
 from relayd.store.samples.ingest import Batch, append, content_digest, ingest

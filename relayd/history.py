@@ -1,12 +1,10 @@
-"""The samples of a folder of Parquet files, for replays and reports: no store is needed.
-
-Rows that are no samples (see ``relayd import parquet``) are left out and counted. Files are read
-when they are asked for, one after the other.
-"""
+"""Source of replays and reports: all samples that count, of a store or of a Parquet data set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from math import inf
 from pathlib import Path
@@ -16,9 +14,80 @@ import numpy as np
 from planner.model.errors import not_installed
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.parquet import TYPES, imported, read_batches, samples_of
-from probes.samples import METRICS, Metric, Samples
-from relayd.history.source import SampleHistory, newest_of, series_codes
+from probes.samples import ADDRESSES, METRICS, Metric, Samples
+from relayd.store import Store, open_store
+from relayd.store.location import Location
 from relayd.store.samples.data_set import files_of
+from relayd.transfers.register import transfer_rows
+
+
+class SampleHistory(ABC):
+    """The samples of a store or of a data set."""
+
+    @abstractmethod
+    def parts(
+        self,
+        metric: Metric | None = None,
+        begin_s: float = -inf,
+        end_s: float = inf,
+        *,
+        details: bool = False,
+    ) -> Iterator[Samples]:
+        """Yield samples in parts that fit into memory, and share their names.
+
+        Parameters
+        ----------
+        metric : Metric, optional
+            Only this metric.
+        begin_s, end_s : float
+            Only samples from one time until before another, seconds since 1970.
+        details : bool
+            Whether samples have the details of their tools.
+        """
+
+    def read(
+        self,
+        metric: Metric | None = None,
+        begin_s: float = -inf,
+        end_s: float = inf,
+        *,
+        details: bool = False,
+    ) -> Samples:
+        """Return the samples of :meth:`parts` as one, by source, destination, metric and time."""
+        samples = Samples.concat(self.parts(metric, begin_s, end_s, details=details))
+        rows = samples.rows
+        order = np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))
+        return samples[order]
+
+    def finished_transfers(
+        self,
+        since_s: float | None,  # noqa: ARG002 - of stores
+    ) -> Iterable[tuple[str, str, float, float]]:
+        """Return source, destination, GB and seconds of transfers that programs reported."""
+        return ()
+
+    @abstractmethod
+    def about(self) -> dict[str, str]:
+        """Return the size of the history by name, in words."""
+
+
+def series_codes(samples: Samples) -> np.ndarray:
+    """Return a number for each sample's link, metric and whether it is over private addresses."""
+    rows = samples.rows
+    link = rows["src"].astype(np.int64) << 32 | rows["dst"].astype(np.int64) << 8
+    private = rows["address"] == ADDRESSES.index("private")
+    codes: np.ndarray = link + rows["metric"] * 2 + private
+    return codes
+
+
+def newest_of(samples: Samples, most: int) -> Samples:
+    """Return the newest samples of each link, metric and kind of address, by these and time."""
+    codes, rows = series_codes(samples), samples.rows
+    order = np.lexsort((rows["value"], rows["measured_at_s"], codes))
+    codes = codes[order]
+    ends = np.append(np.flatnonzero(np.diff(codes)) + 1, len(codes))[: len(codes)]
+    from_the_end = np.repeat(ends, np.diff(ends, prepend=0)) - np.arange(len(codes))
+    return samples[order[from_the_end <= most]]
 
 
 class DataSetHistory(SampleHistory):
@@ -145,3 +214,67 @@ def _overlaps(path: Path, begin_s: float, end_s: float) -> bool:
         return any(one.max >= begin_s and one.min < end_s for one in groups)
     except (AttributeError, TypeError, ValueError, OSError, pyarrow.ArrowException):
         return True  # its times are not known, or it is damaged: reading it tells
+
+
+MOST_TRANSFERS = 100_000
+
+
+class StoredHistory(SampleHistory):
+    """The samples of a store that count.
+
+    Parameters
+    ----------
+    store : Store
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def parts(
+        self,
+        metric: Metric | None = None,
+        begin_s: float = -inf,
+        end_s: float = inf,
+        *,
+        details: bool = False,
+    ) -> Iterator[Samples]:
+        """Yield samples in one part."""
+        yield self._store.samples.read(
+            metric=metric, since_s=begin_s, until_s=end_s, details=details
+        )
+
+    def finished_transfers(self, since_s: float | None) -> Iterator[tuple[str, str, float, float]]:
+        """Yield source, destination, GB and seconds of transfers that programs reported."""
+        for row in transfer_rows(self._store.database, "finished", limit=MOST_TRANSFERS):
+            if row.ended_s is not None and row.began_s >= (since_s or 0.0):
+                yield row.src, row.dst, row.volume_gb, row.ended_s - row.began_s
+
+    def about(self) -> dict[str, str]:
+        """Return the size of the store by name."""
+        counts = self._store.samples.counts()
+        return {"samples in the store": f"{counts.samples:,}", "batches": f"{counts.batches:,}"}
+
+
+@contextmanager
+def open_history(where: Location) -> Iterator[SampleHistory]:
+    """Open a store, or a data set as ``relayd export samples`` writes it.
+
+    Parameters
+    ----------
+    where : Path or Address
+        A folder is a data set.
+
+    Raises
+    ------
+    StoreError
+        If it is a store that can't be read.
+    InputError
+        If it is a folder that holds no Parquet files.
+    FormatError
+        From readers of samples, if a file is damaged.
+    """
+    if isinstance(where, Path) and where.is_dir():
+        yield DataSetHistory(where)
+        return
+    with open_store(where, mode="read") as store:
+        yield StoredHistory(store)

@@ -1,1 +1,0 @@
-"""Files that people hand to a question: demands, rows of named fields, and earlier plans."""
