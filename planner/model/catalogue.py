@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from planner.model.errors import DataError, InputError
 from planner.model.quotas.vcpus import VcpuQuota
 
+DEFAULT_NETWORK = "default"
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
 MOST_BURST_GBPS = 5.0
 PARTITIONS = frozenset({"government", "china", "sovereign"})
@@ -43,7 +44,8 @@ class Region:
         ``""`` where every customer may use it; else ``restricted`` (on request alone),
         ``government``, ``china`` (run from China) or ``sovereign`` (a partition of the provider).
     private_network : str
-        Regions of the same one reach each other by private addresses.
+        Regions of the same one reach each other by private addresses. :data:`DEFAULT_NETWORK` is
+        what a provider sets up unasked.
     """
 
     id: str
@@ -72,6 +74,16 @@ class Region:
     def name(self) -> str:
         """The part of the id after the colon."""
         return self.id.partition(":")[2]
+
+    @property
+    def partition(self) -> str:
+        """The provider's part that it is of, with accounts and a network of its own."""
+        return f"{self.provider} {self.access}" if self.is_apart else self.provider
+
+    @property
+    def is_apart(self) -> bool:
+        """Return whether it is in a partition that not every customer may use."""
+        return self.access not in {"", "restricted"}
 
     @property
     def is_placed(self) -> bool:
@@ -152,11 +164,15 @@ class EgressPrice:
     sources, destinations : tuple of str
         Patterns, of which one has to match: region ids (``aws:us-*``, ``*``), ``continent:EU``,
         ``country:BR``, or several of these that must hold together (``azure:* & continent:EU``).
-        A destination may also be ``same-provider``, ``other-provider`` or ``same-continent``.
+        A destination may also be ``same-provider``, ``other-provider`` or ``same-continent``; a
+        partition counts as a provider.
     tiers : tuple of Tier
         Ascending; the last reaches to infinity.
     source, as_of : str
-        Price page or file, and ``YYYY-MM`` or ``YYYY-MM-DD``; ``""`` where none is stated.
+        Price page or file, and ``YYYY-MM`` or ``YYYY-MM-DD`` when it had the figure; ``""`` where
+        none is stated.
+    unconfirmed : bool
+        Whether it is from memory or assumed, and no document at hand confirms it.
     """
 
     name: str
@@ -165,6 +181,7 @@ class EgressPrice:
     tiers: tuple[Tier, ...]
     source: str = ""
     as_of: str = ""
+    unconfirmed: bool = False
 
 
 @dataclass(frozen=True)
@@ -209,6 +226,11 @@ class Catalogue:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached properties."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def apart(self) -> frozenset[str]:
+        """The regions of partitions that not every customer may use."""
+        return frozenset(name for name, region in self.regions.items() if region.is_apart)
 
     def region(self, region_id: str) -> Region:
         """Return the region with this id; one that is not listed has only its id."""
@@ -324,7 +346,7 @@ class Catalogue:
         def priced_as(region_id: str) -> str:
             region = self.region(region_id)
             kind = (
-                *(region.provider, region.continent, region.country),
+                *(region.partition, region.continent, region.country),
                 region_id if region_id in self.discounts or region_id in texts["id"] else "",
                 *map(region_id.startswith, texts["prefix"]),
                 *(_holds("glob", glob, region, None) for glob in texts["glob"]),
@@ -402,4 +424,4 @@ def _holds(kind: str, text: str, region: Region, seen_from: Region | None) -> bo
         return False
     if kind == "same-continent":
         return region.continent == seen_from.continent != ""
-    return (region.provider == seen_from.provider) == (kind == "same-provider")
+    return (region.partition == seen_from.partition) == (kind == "same-provider")

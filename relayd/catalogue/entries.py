@@ -193,6 +193,7 @@ class EgressEntry(_SourcedEntry):
     usd_per_gb: _Price | None = None
     usd_per_gib: _Price | None = None
     tiers: Annotated[list[TierEntry], Field(min_length=1)] | None = None
+    unconfirmed: bool = False
     # The rule whose price an import stated more exactly: a user's own price for it goes before.
     in_place_of: _Text = ""
 
@@ -224,6 +225,7 @@ class EgressEntry(_SourcedEntry):
             tuple(tier.tier() for tier in self.tiers or [flat]),
             self.dated,
             self.as_of or "",
+            self.unconfirmed,
         )
 
 

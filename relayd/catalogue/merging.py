@@ -179,9 +179,9 @@ def _overriding(ours: Entry, theirs: Entry) -> Entry:
     kind, value = KINDS[ours.kind], {**ours.value, **theirs.value}
     if isinstance(by_region := theirs.value.get("usd_per_h"), dict):
         value["usd_per_h"] = {**_by_region(ours), **by_region}
-    if stated := [price for price in PRICES if price in theirs.value]:
-        for price in set(PRICES).difference(stated):
-            value.pop(price, None)
+    if any(price in theirs.value for price in PRICES):
+        for ours_alone in {*PRICES, "unconfirmed"}.difference(theirs.value):
+            value.pop(ours_alone, None)
     if "as_of" not in theirs.value:
         value.pop("as_of", None)
     if "source" in kind.fields and "source" not in theirs.value:

@@ -97,6 +97,11 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
             raise InputError("relays", "is an end of the transfer", value=relays)
         if relays in common["avoid"]:
             raise InputError("relays", "is forbidden by the rules", value=relays)
+        partitions = {wan.catalogue.region(end).partition for end in (source, target)}
+        if (relay := wan.catalogue.region(relays)).is_apart and relay.partition not in partitions:
+            problem = f"is in a partition of its own ({relay.partition})"
+            remedy = "Such a region relays for its partition alone."
+            raise InputError("relays", problem, value=relays, remedy=remedy)
     outcomes = []
     for one in request.outcomes:
         ends = {end: getattr(one, end) for end in ("src", "dst", "via")}
@@ -407,7 +412,7 @@ def _answer(
     refuse_old(request, wan.catalogue, network, pairs)
     more = {} if notes is None else {"notes": notes}
     found = recommend(resolved, network, _prices(wan, network, request), **more)
-    return dated(found, wan.catalogue, network, pairs)
+    return dated(found, wan.catalogue, network, pairs, request.addresses)
 
 
 def _prices(wan: NetworkView, network: Network, request: PricedRequest) -> CataloguePrices:

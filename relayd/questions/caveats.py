@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from planner.fields.shared import PricedRequest
 from planner.model.answer import Recommendation
-from planner.model.catalogue import Catalogue, EgressPrice
+from planner.model.catalogue import DEFAULT_NETWORK, Catalogue, EgressPrice, Region
 from planner.model.errors import DataError
-from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate
+from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, WantedAddresses
 from planner.model.link import Link
 from planner.model.network import Network
 from probes.samples import Metric
@@ -34,10 +34,16 @@ A = TypeVar("A", bound=Recommendation)
 Pair = tuple[str, str]
 
 
-def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pair]) -> A:
+def dated(
+    answer: A,
+    catalogue: Catalogue,
+    network: Network,
+    pairs: Iterable[Pair],
+    addresses: WantedAddresses = "auto",
+) -> A:
     """Return an answer that says first what it rests on that is too old, last what is in dispute.
 
-    What is stored and not in it comes between.
+    What is stored and not in it, and over which network links are, comes between.
 
     Parameters
     ----------
@@ -46,11 +52,15 @@ def dated(answer: A, catalogue: Catalogue, network: Network, pairs: Iterable[Pai
     network : Network
     pairs : iterable of (str, str)
         The links that were asked about, by source and destination.
+    addresses : {"auto", "public", "private"}
+        As asked.
     """
     now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
     outdated = (*_old_links(network, asked, now_s), *old_prices(catalogue, asked, now_s))
     further = (
         *newer_sample_notes(network),
+        *partition_notes(catalogue, asked),
+        *(address_notes(network, catalogue, asked) if addresses == "auto" else ()),
         *dispute_notes(network, answer, asked),
         *unknown_type_notes(network, asked),
     )
@@ -144,20 +154,31 @@ def _refuse_old_link(link: Link, now_s: float, max_age_s: float) -> None:
 
 
 def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tuple[str, ...]:
-    """Return a sentence on the prices between some regions that are too old to rely on."""
+    """Return sentences on prices between some regions that are too old or unconfirmed."""
     old: dict[str, str] = {}
+    unconfirmed: dict[str, None] = {}
     for pair in pairs:
         try:
             price = catalogue.egress_price(*pair)
         except DataError:  # nothing is sent where no price is known
             continue
+        if price.unconfirmed:
+            unconfirmed[price.name] = None
         age_s = price_age_s(price, now_s)
         if age_s is not None and age_s > OLD_PRICE_S:
             old[price.name] = price.as_of
+    notes = []
+    if unconfirmed:
+        prices, verb = ("price", "is") if len(unconfirmed) == 1 else ("prices", "are")
+        notes.append(
+            f"The egress {prices} {_named(list(unconfirmed), 'prices')} {verb} from memory or "
+            "assumed, and no document at hand confirms it: compare with the provider's page."
+        )
     if not old:
-        return ()
+        return tuple(notes)
     prices, verb = ("price", "is") if len(old) == 1 else ("prices", "are")
     return (
+        *notes,
         f"The egress {prices} {_named(list(old), 'prices')} {verb} of {min(old.values())}, more "
         "than a year old: compare with the provider's page. `relayd catalogue update` renews "
         "AWS's, and Azure's to the internet; an entry of that name in a file of your own, any.",
@@ -204,6 +225,69 @@ def newer_sample_notes(network: Network) -> tuple[str, ...]:
     are = "sample is" if newer.samples == 1 else "samples are"
     since = utc_text(newer.since_s)
     return (f"{newer.samples:,} {are} not in this answer, stored since {since}: {why}",)
+
+
+def partition_notes(catalogue: Catalogue, pairs: Iterable[Pair]) -> tuple[str, ...]:
+    """Return sentences on pairs of regions of which one is in a partition of its own."""
+    ends = [(catalogue.region(src), catalogue.region(dst)) for src, dst in pairs]
+    apart = [(src, dst) for src, dst in ends if src.is_apart or dst.is_apart]
+    within = [(src, dst) for src, dst in apart if src.partition == dst.partition]
+    across = [pair for pair in apart if pair not in within]
+    notes = []
+    if within:
+        partitions = " and ".join(dict.fromkeys(src.partition for src, _ in within))
+        notes.append(
+            f"{_pairs(within)}: within a partition of its own ({partitions}), for which no region "
+            "outside it relays."
+        )
+    if across:
+        partitions = " and ".join(
+            dict.fromkeys(end.partition for pair in across for end in pair if end.is_apart)
+        )
+        at_border = any((src.country == "CN") != (dst.country == "CN") for src, dst in across)
+        border = " across China's border" if at_border else ""
+        notes.append(
+            f"{_pairs(across)}: into or out of a partition with accounts of its own "
+            f"({partitions}), over the public internet{border}, at internet prices, without "
+            "private addresses, and no region of another partition relays. Models rest on no "
+            "measurement of such paths: `relayd probe` measures them."
+        )
+    return tuple(notes)
+
+
+def _pairs(ends: list[tuple[Region, Region]]) -> str:
+    return _named([f"{src.id} -> {dst.id}" for src, dst in ends], "links")
+
+
+def address_notes(network: Network, catalogue: Catalogue, pairs: Iterable[Pair]) -> tuple[str, ...]:
+    """Return a sentence on links whose VMs are assumed to have private addresses, or may have."""
+    between = [
+        link
+        for src, dst in pairs
+        if {catalogue.region(end).private_network for end in (src, dst)} == {DEFAULT_NETWORK}
+        and (link := network.usual.get(src, {}).get(dst))
+    ]
+    notes = []
+    private = [link for link in between if link.address == "private"]
+    if assumed := [link for link in private if link.aggregate_gbps.source != "measured"]:
+        verb = "is" if len(assumed) == 1 else "are"
+        notes.append(
+            f"{_links(assumed)} {verb} taken to be over private addresses, which VMs of one VPC "
+            "network have in all regions of the provider. Where yours have none in common, ask for "
+            "public ones, which carry less: `--addresses public`."
+        )
+    if public := [link for link in between if link.address == "public"]:
+        verb = "was" if len(public) == 1 else "were"
+        notes.append(
+            f"{_links(public)} {verb} planned over public addresses, as tests between regions of "
+            "the provider were. Private ones, which VMs of one VPC network have, carry more: "
+            "`--addresses private`."
+        )
+    return tuple(notes)
+
+
+def _links(links: list[Link]) -> str:
+    return _named([f"{link.src} -> {link.dst}" for link in links], "links")
 
 
 # ---- disputes ------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
 from planner.model.quotas.sites import with_quotas
 from relayd.questions.registry import Asking, question_of
-from relayd.sources.addresses import over_addresses
+from relayd.sources.addresses import over_addresses, within_partitions
 from relayd.sources.memory import MemorySource, Source
 from relayd.tables.figures import matrix_of, measured_regions
 from relayd.tables.link_table import LinkTable
@@ -147,6 +147,9 @@ class Wan(Asking):
                 network, further, partial(with_regions, network, self.catalogue, further)
             )
         network = self._as_asked(network, vm_types, addresses, cache)
+        if self.catalogue.apart.intersection(network.sites):
+            alone = partial(within_partitions, network, self.catalogue, frozenset(regions))
+            network = cache.derived(network, ("partitions", *sorted(regions)), alone)
         if self.catalogue.vcpu_quotas:  # what they leave at its sites
             limited = partial(with_quotas, network, self.catalogue)
             network = cache.derived(network, ("vCPU quotas",), limited)
@@ -156,7 +159,9 @@ class Wan(Asking):
         cache, source = self._cache, self._source
         if cache is None or cache.version is not source.version:
             version = source.version
-            whole = source.network().with_(aged_to_s=time.time())
+            # As a service has it, whose network a mirror ages: the order decides last digits.
+            usual = over_addresses(source.network(), self.catalogue, "auto")
+            whole = usual.with_(aged_to_s=time.time())
             cache = self._cache = NetworkCache(version, whole)
         return cache
 

@@ -185,3 +185,16 @@ def test_demands_that_are_no_numbers_are_refused(relayd: Relayd, tmp_path: Path)
     told = relayd("shuffle", table)
     assert told.code == 2
     assert "us-east-1 -> eu-west-1: must be a finite number of GB" in told.err
+
+
+def test_china_is_not_any_region(relayd: Relayd) -> None:
+    """Beijing to Virginia is traffic to the internet, across a border and two partitions."""
+    told = relayd("plan", "aws:cn-north-1", "aws:us-east-1", "--volume", "100GB", "--json")
+    plan = json.loads(told.out)
+    assert told.code == 0
+    assert (plan["verdict"], plan["best_relay"]) == ("direct", None)
+    assert [path["addresses"] for path in plan["paths"]] == [["public"]]
+    assert plan["paths"][0]["egress_usd_per_gb"] >= 0.933 / 7.2  # CNY for a USD
+    (said,) = [warning for warning in plan["warnings"] if "partition" in warning]
+    assert "over the public internet across China's border, at internet prices" in said
+    assert "Models rest on no measurement of such paths" in said

@@ -25,6 +25,7 @@ from tests.relayd.building import complete, imported, stored
 SRC, DST, OTHER = "gcp:us-east1", "gcp:us-east4", "aws:us-east-1"
 PUBLIC_GBPS = AGGREGATE_LAWS["gcp", "gcp"].limit_gbps
 PRIVATE_GBPS = PRIVATE_LAWS["gcp", "gcp"].limit_gbps
+TODAY = time.strftime("%Y-%m-%d", time.gmtime())
 HEAD = "src,dst,rtt_ms,aggregate_mbps,connections,duration_s,measured_at"
 NETWORK = f"""
 [[region]]
@@ -76,7 +77,7 @@ def test_a_plan_uses_the_kind_that_is_asked_for_and_names_it(tmp_path: Path) -> 
 
 def both_kinds(folder: Path) -> Path:
     """Return a store with tests of one link over both kinds of address, made by importing them."""
-    db, when = folder / "relayd.db", time.strftime("%Y-%m-%d", time.gmtime())
+    db, when = folder / "relayd.db", TODAY
     for address, mbps in (("public", 6000), ("private", 25_000)):
         rows = 3 * complete((SRC, DST), f"20,{mbps},64,60,{when}")
         imported(db, HEAD, *rows, more=("--address", address))
@@ -115,12 +116,39 @@ def test_a_store_keeps_what_was_measured_over_both_kinds(
 def test_any_kind_leads_back_to_any_other() -> None:
     catalogue = load_catalogue(())
     usual = baseline_network(catalogue)
-    assert over_addresses(usual, catalogue, "auto") is usual  # nobody says so
+    assert over_addresses(usual, catalogue, "public") is usual
     private = over_addresses(usual, catalogue, "private")
     assert {
         link.address for link in private if link.src.split(":")[0] == link.dst.split(":")[0]
     } == {"private"}
+    assert over_addresses(private, catalogue, "public").usual == usual.usual
     again = over_addresses(private, catalogue, "auto")
-    assert again.usual == usual.usual
+    assert again.usual == over_addresses(usual, catalogue, "auto").usual
     assert over_addresses(again, catalogue, "private") == private
     assert network_of(document_of(private)) == private
+
+
+def test_googles_regions_reach_each_other_by_private_addresses_unasked(tmp_path: Path) -> None:
+    """Its default network spans all regions; other providers' regions have none in common."""
+    wan = relayd.open()
+    ask: dict[str, Any] = {"vms": 1, "relays": "none", "objective": "time"}
+    usual, public = wan.plan(SRC, DST, **ask), wan.plan(SRC, DST, addresses="public", **ask)
+    assert (usual.paths[0].addresses, public.paths[0].addresses) == (("private",), ("public",))
+    rates = (usual.throughput_gbps, public.throughput_gbps)
+    assert rates == pytest.approx((PRIVATE_GBPS, PUBLIC_GBPS))
+    assert usual.cost_usd.egress == public.cost_usd.egress  # Google charges both alike
+    (said,) = [warning for warning in usual.warnings if "private" in warning]
+    assert said.startswith(f"{SRC} -> {DST} is taken to be over private addresses")
+    assert said.endswith("ask for public ones, which carry less: `--addresses public`.")
+    assert not any("addresses" in warning for warning in public.warnings)
+    # Two of one provider and one of another: the links to that one are over public addresses.
+    kinds = {(link.src[:3], link.dst[:3]): link.address for link in wan.network}
+    assert {pair for pair, kind in kinds.items() if kind == "private"} == {("gcp", "gcp")}
+    # What was measured over public addresses is what hosts are known to use.
+    db = tmp_path / "relayd.db"
+    imported(db, HEAD, *(3 * complete((SRC, DST), f"20,6000,64,60,{TODAY}")))
+    measured = relayd.open(db)
+    assert {link.address for link in measured.network} == {"public"}
+    plan = measured.plan(SRC, DST, **ask)
+    assert plan.throughput_gbps == pytest.approx(6.0, rel=0.03)
+    assert any("carry more: `--addresses private`" in warning for warning in plan.warnings)

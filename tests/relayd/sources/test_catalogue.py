@@ -197,7 +197,7 @@ def test_first_tiers_of_2022_agree_with_the_price_grid_of_may_2022(built_in: Cat
             assert printed == pytest.approx(usd, rel=0.01), (src, dst, price.name)
         else:  # nothing has become cheaper in a source that was read
             assert printed >= 0.99 * usd, (src, dst, price.name)
-    assert compared > 700
+    assert compared > 1600
 
 
 def test_every_pair_of_regions_has_a_price_that_falls_with_volume(built_in: Catalogue) -> None:
@@ -207,7 +207,7 @@ def test_every_pair_of_regions_has_a_price_that_falls_with_volume(built_in: Cata
         assert usd == sorted(usd, reverse=True)
         assert 0.01 <= usd[-1] <= usd[0] <= 0.23
         assert price.tiers[-1].up_to_gb == inf
-        assert "as of 20" in price.source
+        assert price.unconfirmed != ("as of 20" in price.source), price.name
 
 
 def test_a_region_that_is_not_listed_costs_the_dearest_price(built_in: Catalogue) -> None:
@@ -217,7 +217,7 @@ def test_a_region_that_is_not_listed_costs_the_dearest_price(built_in: Catalogue
             dearest = max(
                 built_in.egress_price(src, dst).tiers[0].usd_per_gb
                 for src in built_in.regions
-                if src.startswith(f"{provider}:")
+                if src.startswith(f"{provider}:") and not built_in.regions[src].is_apart
             )
             assert built_in.egress_price(unlisted, dst).tiers[0].usd_per_gb == dearest
     with pytest.raises(DataError, match=r"from onprem:lab to aws:us-east-1\. Add an `\[\[egress"):
