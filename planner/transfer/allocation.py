@@ -55,6 +55,12 @@ class Allocation:
         return self.flows.get(None, 0.0)
 
 
+def is_simple(transfer: TransferProblem, found: Allocation) -> bool:
+    """Return whether an allocation uses no more paths than it may, each for part enough."""
+    least_gbps = transfer.least_part * found.rate_gbps * (1 - ROUNDING)
+    return len(found.flows) <= transfer.most_paths and min(found.flows.values()) >= least_gbps
+
+
 def whole_vms(load: float) -> int:
     """Return the whole number of VMs that a load needs, forgiving rounding errors; at least 1."""
     return max(1, ceil(load - ROUNDING * (1.0 + load)))

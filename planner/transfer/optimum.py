@@ -22,6 +22,7 @@ from planner.transfer.allocation import (
     allocate,
     best_on_path,
     greatest_rate_gbps,
+    is_simple,
     whole_vms,
 )
 from planner.transfer.fees import MeteredFees
@@ -46,11 +47,17 @@ def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None
         if best.cost_usd <= _least_usd_with_relays(transfer, transfer.direct, rate_gbps):
             return best
 
-    def search(problem: TransferProblem) -> Allocation | None:
-        paths = relevant_paths(problem, rate_gbps)
-        return VmSearch(problem, paths, rate_gbps, at_least_gbps=rate_gbps, best=best).run()
+    def search(problem: TransferProblem, bound: Allocation | None) -> Allocation | None:
+        return VmSearch(
+            problem,
+            relevant_paths(problem, rate_gbps),
+            rate_gbps,
+            at_least_gbps=rate_gbps,
+            best=best,
+            bound=bound,
+        ).run()
 
-    return _with_connections(transfer, search)
+    return _searched(transfer, search)
 
 
 def _least_usd_with_relays(
@@ -118,7 +125,7 @@ def least_value(
     if not transfer.relays:
         return best
 
-    def search(problem: TransferProblem) -> Allocation | None:
+    def search(problem: TransferProblem, bound: Allocation | None) -> Allocation | None:
         paths = relevant_paths(problem)
         limit = rate_bound_gbps(problem, paths)
         if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
@@ -139,9 +146,10 @@ def least_value(
             at_least_gbps=at_least_gbps,
             budget_usd=budget_usd,
             best=start,
+            bound=bound,
         ).run()
 
-    return _with_connections(transfer, search)
+    return _searched(transfer, search)
 
 
 def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation | None:
@@ -149,22 +157,26 @@ def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation
     rate = most_rate_gbps(transfer)
     if rate <= 0:
         return None
+    direct = best_on_path(
+        transfer, transfer.direct, time_value_usd_per_h=inf, budget_usd=budget_usd
+    )
+
+    def search(problem: TransferProblem, bound: Allocation | None) -> Allocation | None:
+        paths = relevant_paths(problem)
+        return _within_budget(problem, paths, rate, budget_usd, best=direct, bound=bound)
+
+    most = rate
     if budget_usd < inf:
-        direct = best_on_path(
-            transfer, transfer.direct, time_value_usd_per_h=inf, budget_usd=budget_usd
-        )
-        limit = rate
-
-        def search(problem: TransferProblem) -> Allocation | None:
-            paths = relevant_paths(problem)
-            return _within_budget(problem, paths, limit, budget_usd, best=direct)
-
-        best = _with_connections(transfer, search)
+        best = _searched(transfer, search)
         if best is None:
             return None
-        rate = min(best.rate_gbps, rate)
+        most = min(best.rate_gbps, rate)
     # A hair below the optimum, or rounding could make the equality infeasible.
-    return least_cost(transfer, rate * (1 - EQUAL))
+    found = least_cost(_of_any_paths(transfer), most * (1 - EQUAL))
+    if found is None or is_simple(transfer, found):
+        return found
+    best = search(transfer, found)
+    return best and (least_cost(transfer, best.rate_gbps * (1 - EQUAL)) or best)
 
 
 def _within_budget(
@@ -174,6 +186,7 @@ def _within_budget(
     budget_usd: float,
     at_least_gbps: float = 0.0,
     best: Allocation | None = None,
+    bound: Allocation | None = None,
 ) -> Allocation | None:
     """Return an allocation of greatest rate within a budget."""
     return VmSearch(
@@ -185,11 +198,31 @@ def _within_budget(
         budget_usd=budget_usd,
         counts_cost=False,
         best=best,
+        bound=bound,
     ).run()
 
 
+Search: TypeAlias = Callable[[TransferProblem, Allocation | None], Allocation | None]
+"""Of a problem's optimum; the second is one that none is better than."""
+
+
+def _of_any_paths(transfer: TransferProblem) -> TransferProblem:
+    return replace(transfer, most_paths=inf, least_part=0.0)
+
+
+def _searched(transfer: TransferProblem, search: Search) -> Allocation | None:
+    """Return the result of a search that is tried first without a limit to paths.
+
+    What it finds then is the optimum if it keeps to the limit, as it mostly does.
+    """
+    found = _with_connections(_of_any_paths(transfer), search, None)
+    if found is None or is_simple(transfer, found):
+        return found
+    return _with_connections(transfer, search, found)
+
+
 def _with_connections(
-    transfer: TransferProblem, search: Callable[[TransferProblem], Allocation | None]
+    transfer: TransferProblem, search: Search, bound: Allocation | None
 ) -> Allocation | None:
     """Return the result of a search that is tried first as if connections were free.
 
@@ -201,7 +234,7 @@ def _with_connections(
             replace(path, in_connections_gbps=inf, out_connections_gbps=inf) if path else None
             for path in (transfer.direct, *transfer.relays)
         )
-        found = search(replace(transfer, direct=direct, relays=[r for r in relays if r]))
+        found = search(replace(transfer, direct=direct, relays=[r for r in relays if r]), bound)
         out_use = in_use = 0.0
         for path in transfer.paths if found else ():
             flow = found.flows.get(path.region, 0.0) if found else 0.0
@@ -210,7 +243,7 @@ def _with_connections(
         most = 1 + ROUNDING
         if found is None or (out_use <= found.src_vms * most and in_use <= found.dst_vms * most):
             return found
-    return search(transfer)
+    return search(transfer, bound)
 
 
 # ---- bounds --------------------------------------------------------------------------------------
@@ -242,6 +275,9 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
     usable.sort(key=attrgetter("vm_usd_per_h", "region"))
     usable.sort(key=attrgetter("vm_gbps"), reverse=True)
     usable.sort(key=attrgetter("usd_per_gb"))
+    if transfer.most_paths < inf or transfer.least_part:
+        usable = _needed_of_few(usable, transfer.most_paths)
+        return [direct, *usable] if direct else usable
     for r in usable:
         a = r.in_connections_gbps if src_scarce else 0.0
         b = r.out_connections_gbps if dst_scarce else 0.0
@@ -262,6 +298,29 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
         if by_vm < cap_gbps and by_rate < rate_limit_gbps:
             kept.append(r)
     return [direct, *kept] if direct else kept
+
+
+def _needed_of_few(relays: Sequence[TransferPath], most: float) -> list[TransferPath]:
+    """Return the relays that a plan of few paths can need, of those given cheapest first.
+
+    Where as many as it may use are as wide as r in all, one of them is free to take its place.
+    """
+    kept: list[TransferPath] = []
+    for r in relays:
+        wider = 0
+        for k in kept:
+            wider += (
+                k.vm_gbps >= r.vm_gbps
+                and k.in_gbps >= r.in_gbps
+                and k.out_gbps >= r.out_gbps
+                and k.vm_usd_per_h <= r.vm_usd_per_h
+                and k.quota >= r.quota
+                and k.in_connections_gbps >= r.in_connections_gbps
+                and k.out_connections_gbps >= r.out_connections_gbps
+            )
+        if wider < most:
+            kept.append(r)
+    return kept
 
 
 def rate_bound_gbps(transfer: TransferProblem, paths: Sequence[TransferPath]) -> float:

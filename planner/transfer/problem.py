@@ -50,6 +50,9 @@ from planner.model.pricing import Prices, relayed_usd_per_gb
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.transfer.request import TransferRequest
 
+MOST_PATHS, LEAST_PART = 3, 0.05
+"""Paths that a person runs at a time, and the part of the rate for which one is worth running."""
+
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -126,6 +129,10 @@ class TransferProblem:
     vm_start_s : float
         Time that each VM is paid for before the transfer begins; 0 where all that may take part
         run already.
+    most_paths : float
+        Number of paths that a plan may use: each is one more thing to run.
+    least_part : float
+        Of the rate: what each of its paths carries at least.
     """
 
     volume_gb: float
@@ -134,6 +141,8 @@ class TransferProblem:
     direct: TransferPath | None
     relays: Sequence[TransferPath]
     vm_start_s: float = 0.0
+    most_paths: float = inf
+    least_part: float = 0.0
 
     @property
     def gbps_h(self) -> float:
@@ -241,6 +250,8 @@ def transfer_problem(
         relays,
         request.starts_s(network.sites[src], network.sites[dst])
         or request.starts_s(*(sites[relay.region or 0] for relay in relays)),
+        MOST_PATHS,
+        LEAST_PART,
     )
     return _by_kind(transfer, request, network) if network.has_private_links else transfer
 

@@ -282,11 +282,24 @@ def _outlined(option: Option) -> dict[str, Any]:
 
 
 def _frontier(decision: Decision) -> tuple[FrontierPoint, ...]:
-    figures, hour_usd = decision.figures, decision.request.hour_usd
+    """Return plans from the cheapest to the fastest, the chosen one among them.
+
+    None is beaten in both cost and time. What beats the chosen plan in both on expected figures
+    alone was not worth choosing, and is left out.
+    """
+    figures, hour_usd, chosen = decision.figures, decision.request.hour_usd, decision.chosen
     found = cost_time_frontier(decision.widest.transfer, fees=figures.fees)
+    options = [Option(figures, allocation, hour_usd) for allocation in found]
+
+    def beats(one: Option, other: Option) -> bool:
+        no_slower = one.duration_s <= other.duration_s * (1 + MARGINAL)
+        return no_slower and one.allocation.cost_usd <= other.allocation.cost_usd * (1 + MARGINAL)
+
+    kept = [chosen]
+    for option in sorted(options, key=lambda one: (one.duration_s, one.allocation.cost_usd)):
+        if not beats(option, chosen) and not any(beats(other, option) for other in kept):
+            kept.append(option)
     return tuple(
-        FrontierPoint(
-            vms=figures.vms(allocation), **_outlined(Option(figures, allocation, hour_usd))
-        )
-        for allocation in found
+        FrontierPoint(vms=figures.vms(option.allocation), **_outlined(option))
+        for option in sorted(kept, key=lambda one: -one.duration_s)
     )

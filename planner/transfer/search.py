@@ -17,14 +17,22 @@ from planner.fields.shared import MOST_VMS
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.solvers.joint import Gain, worth
-from planner.transfer.allocation import EQUAL, Allocation, best_on_path, greatest_rate_gbps
+from planner.transfer.allocation import (
+    EQUAL,
+    Allocation,
+    best_on_path,
+    greatest_rate_gbps,
+    is_simple,
+)
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionEvaluator
-from planner.transfer.problem import TransferPath, TransferProblem, transfer_problem
+from planner.transfer.problem import MOST_PATHS, TransferPath, TransferProblem, transfer_problem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 
 # The least gain of one more relay: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.01
+# The least gain of each path beyond the first few.
+PATH_GAIN = 0.05
 # Plans whose values differ by less are as good.
 SAME = 1e-3
 # Of round-trip time: how much must be saved before a longer and more fragile path is worth it.
@@ -296,8 +304,26 @@ class TransferSearch:
         return self._relay_options[path.region]
 
     def _best_anywhere(self, relays: Iterable[TransferPath]) -> Option | None:
-        """Return the best plan over the direct path and some relays."""
+        """Return the best plan over the direct path and some relays.
+
+        More than :data:`~planner.transfer.problem.MOST_PATHS` only where each brings
+        :data:`PATH_GAIN`, or where fewer do not meet the limits.
+        """
         transfer = replace(self.transfer, relays=list(relays))
+        free = self._best_split(replace(transfer, most_paths=inf, least_part=0.0))
+        if free is None or is_simple(transfer, free.allocation):
+            return free
+        best = None
+        for most in range(MOST_PATHS, max(MOST_PATHS, len(free.allocation.flows)) + 1):
+            more = self._best_split(replace(transfer, most_paths=most))
+            if more and (best is None or more.value_usd <= best.value_usd * (1 - PATH_GAIN)):
+                best = more
+            if best and (best is not more or free.value_usd > best.value_usd * (1 - PATH_GAIN)):
+                break
+        return best or free
+
+    def _best_split(self, transfer: TransferProblem) -> Option | None:
+        """Return the best plan of a transfer with other relays or limits to paths."""
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
 
         def at_rate(rate: float) -> Allocation | None:

@@ -10,6 +10,10 @@ Limits of paths are bounds at the most VMs of a part of the search, which are ex
 the ends are decided; until then, rows ``x <= P n`` are added where a solution breaks them, so that
 each optimum is that of the whole program.
 
+A plan may be held to a few paths that carry some part of the rate each. A flow is at most its
+greatest, ``x_p <= M_p``, so that ``sum_p x_p / M_p`` is at most the number of paths; where a
+solution uses more, or one for less, the search splits on whether a path is used at all.
+
 All costs are multiplied by the rate R, which makes them linear::
 
     cost R = D sum_p x_p fee_p + 8 D sum_v n_v price_v + t_start R sum_v n_v price_v
@@ -28,15 +32,15 @@ and a part that held nothing below a larger q holds nothing below a smaller one:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import count
 from math import floor, inf, sqrt
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
-from planner.transfer.allocation import EQUAL, Allocation, allocate, whole_vms
+from planner.transfer.allocation import EQUAL, Allocation, allocate, is_simple, whole_vms
 from planner.transfer.problem import TransferPath, TransferProblem
 
 BROKEN = 1e-7  # in VMs: beyond what the program's rounding leaves
@@ -44,9 +48,14 @@ NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
 well within :data:`~planner.transfer.allocation.ROUNDING`."""
 GAP = 1e-6  # relative: a hundredth of a cent on a hundred dollars
+FEW_PATHS_GAP = 1e-3  # the same for plans of few paths
+PARTS = 300
+"""Of a search for a plan of few paths, which ends with the best so far: on the January 2022 grid,
+that was within 0.6 % of the optimum in the worst of 800."""
 SAME_RATE = 1.01  # rates within this ratio are not split further
 # In place of a path's position: the VMs at both ends, and at all relays together.
 SOURCE, DESTINATION, ALL_RELAYS = -2, -1, -3
+NAMES = {SOURCE: "src", DESTINATION: "dst", ALL_RELAYS: "together"}
 Range: TypeAlias = tuple[int, int]
 Corner: TypeAlias = tuple[float, float]
 """A share of the rate, and what all VMs cost by the hour."""
@@ -62,6 +71,8 @@ class Ranges:
         By path; the direct one has none.
     together : Range
         Of the VMs at all relays.
+    used, unused : frozenset of int
+        Paths that carry their part at least, and those that carry nothing.
     """
 
     src: Range
@@ -70,6 +81,8 @@ class Ranges:
     together: Range
     least_share: float
     most_share: float = 1.0
+    used: frozenset[int] = frozenset()
+    unused: frozenset[int] = frozenset()
 
     @property
     def decided(self) -> int:
@@ -106,6 +119,8 @@ class VmSearch:
         Whether cost counts at all; otherwise time alone.
     best : Allocation, optional
         The best that is known.
+    bound : Allocation, optional
+        One that none is better than: the optimum of more paths than there may be.
     """
 
     def __init__(
@@ -119,6 +134,7 @@ class VmSearch:
         budget_usd: float = inf,
         counts_cost: bool = True,
         best: Allocation | None = None,
+        bound: Allocation | None = None,
     ) -> None:
         self.transfer, self.paths, self.rate_gbps = transfer, paths, rate_gbps
         self.time_usd, self.counts_cost, self.budget_usd = time_usd, counts_cost, budget_usd
@@ -138,6 +154,7 @@ class VmSearch:
             f(relay_usd_per_h, default=0.0) for f in (min, max)
         )
         self.relays = len(relay_usd_per_h)
+        self.most_paths, self.least_part = transfer.most_paths, transfer.least_part
         self.scarce = scarce_connections(transfer, paths)
         # Links that have a row: a full direct path breaks its limits.
         self.limits = [
@@ -147,6 +164,8 @@ class VmSearch:
             for end in (SOURCE, DESTINATION)
         ]
         self.best, self.value = best, self._value(best) if best else inf
+        self.floor = self._value(bound) if bound else 0.0
+        self.gap = FEW_PATHS_GAP if bound else GAP
 
     def run(self) -> Allocation | None:
         """Return the best allocation."""
@@ -165,7 +184,7 @@ class VmSearch:
                         if not self.stretches and len(nodes) == 1:  # the root
                             solution = self._without_hopeless_relays(node, bound, solution)
                         heappush(queue, (bound, next(order), node, solution))
-            while queue:
+            while queue and (self.gap == GAP or next(order) <= PARTS):
                 bound, _, node, solution = heappop(queue)
                 if self._promising(node, bound):
                     break
@@ -185,7 +204,9 @@ class VmSearch:
             return True
         # The bound was computed with the value of then: in terms of today's it is higher.
         share = node.part.least_share
-        return bound + (node.worth - self.value) * share < -GAP * self.value * share
+        if self.value <= self.floor * (1 + self.gap):
+            return False
+        return bound + (node.worth - self.value) * share < -self.gap * self.value * share
 
     def _round(self, solution: list[float]) -> None:
         """Take a solution's flows with whole VMs as the best so far, if allowed and better."""
@@ -197,14 +218,29 @@ class VmSearch:
         flows = [
             (p, share * self.rate_gbps) for p, share in zip(self.paths, kept, strict=True) if share
         ]
+        if self.stretches and len(flows) > self.most_paths:  # the largest, as fast as they get
+            flows = sorted(flows, key=lambda of: -of[1])[: int(self.most_paths)]
+        least_gbps = self.least_part * sum([flow for _, flow in flows])
+        if least_gbps and (few := [(p, max(least_gbps, flow)) for p, flow in flows]) != flows:
+            at = max(range(len(few)), key=lambda k: few[k][1])
+            more_gbps = sum([flow for _, flow in few]) - sum([flow for _, flow in flows])
+            few[at] = few[at][0], few[at][1] - more_gbps
+            flows = few
         found = allocate(self.transfer, flows, stretch=self.stretches)
         if self._is_allowed(found) and (value := self._value(found)) < self.value:
             self.best, self.value = found, value
 
     def _is_allowed(self, found: Allocation) -> bool:
-        """Return whether quotas of the ends and the budget allow an allocation."""
+        """Return whether quotas of the ends, the budget and other limits allow an allocation."""
         return (
-            found.src_vms <= self.transfer.src.quota
+            is_simple(self.transfer, found)
+            and found.rate_gbps >= self.least_share * self.rate_gbps * (1 - EQUAL)
+            and all(
+                p.quota >= found.relay_vms.get(p.region, 0)
+                for p in self.paths
+                if p.region is not None
+            )
+            and found.src_vms <= self.transfer.src.quota
             and found.dst_vms <= self.transfer.dst.quota
             and found.cost_usd <= self.budget_usd * (1 + EQUAL)
         )
@@ -261,6 +297,8 @@ class VmSearch:
     ) -> Node | None:
         """Return a part with its program; None where it can hold nothing."""
         ends = self.transfer.src, self.transfer.dst
+        if (part.used or part.unused) and not self._decide_paths(part):
+            return None
         decided = part.decided
         idle = max(0, part.together[0] - decided)
         if part.src[0] > part.src[1] or part.dst[0] > part.dst[1] or decided > part.together[1]:
@@ -291,6 +329,26 @@ class VmSearch:
             worth = self.value if self.best else self.time_usd / self.least_share
         program, constant = self._program(part, corner, worth, parent)
         return Node(part, program, constant + self.time_usd, corner, worth)
+
+    def _decide_paths(self, part: Ranges) -> bool:
+        """Give the paths that are used the VMs for their part, and none to those that are not.
+
+        False where that is impossible.
+        """
+        if len(part.used) >= self.most_paths:
+            part.unused = frozenset(range(len(self.paths))) - part.used
+        least_gbps = self.least_part * part.least_share * self.rate_gbps
+        part.relays = [*part.relays]
+        for k, (path, (low, high)) in enumerate(zip(self.paths, part.relays, strict=True)):
+            if k in part.unused:
+                part.relays[k], high = (low, 0), 0
+            elif k in part.used and path.region is not None:
+                low = max(low, whole_vms(least_gbps / path.vm_gbps))
+                part.relays[k] = low, high
+            links_gbps = min(path.in_gbps * part.src[1], path.out_gbps * part.dst[1])
+            if low > high or (k in part.used and links_gbps < least_gbps * (1 - EQUAL)):
+                return False
+        return True
 
     def _slowest_share(self, decided_usd_per_h: float) -> float:
         """Return the rate below which a part with these VMs can hold nothing better."""
@@ -324,6 +382,16 @@ class VmSearch:
             least + solution[2 * k + 1] * self.rate_gbps / path.vm_gbps
             for k, (path, (least, _)) in enumerate(zip(self.paths, part.relays, strict=True))
         ]
+        usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h
+        usd_per_h += idle * self.least_usd_per_h
+        usd_per_h += sum([v * path.vm_usd_per_h for v, path in zip(loads, self.paths, strict=True)])
+        near = share, usd_per_h
+        if (path_at := self._path_to_decide(part, solution)) is not None:
+            one = frozenset([path_at])
+            for sets in ((part.used | one, part.unused), (part.used, part.unused | one)):
+                used, unused = sets
+                yield self._node(replace(part, used=used, unused=unused), near, node.program)
+            return
         counts = [
             (SOURCE, part.src, src_vms, src.vm_usd_per_h),
             (DESTINATION, part.dst, dst_vms, dst.vm_usd_per_h),
@@ -343,17 +411,10 @@ class VmSearch:
         rounding_usd_per_h, load, which, (low, high) = max(
             open_counts, key=lambda one: one[:2], default=(-1.0, 0.0, 0, (0, 0))
         )
-        usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h
-        usd_per_h += idle * self.least_usd_per_h
-        usd_per_h += sum([v * path.vm_usd_per_h for v, path in zip(loads, self.paths, strict=True)])
-        near = share, usd_per_h
         if (rate := self._rate_to_split(node, near, rounding_usd_per_h)) is not None:
             for shares in ((part.least_share, rate), (rate, part.most_share)):
-                yield self._node(
-                    Ranges(part.src, part.dst, part.relays, part.together, *shares),
-                    near,
-                    node.program,
-                )
+                narrower = replace(part, least_share=shares[0], most_share=shares[1])
+                yield self._node(narrower, near, node.program)
             return
         if low == high:
             return
@@ -361,19 +422,25 @@ class VmSearch:
         split = whole - 1 if abs(load - whole) <= 1e-7 else floor(load)
         split = min(max(low, split), high - 1)
         for half in ((low, split), (split + 1, high)):
-            relays = [half if k == which else vms for k, vms in enumerate(part.relays)]
-            yield self._node(
-                Ranges(
-                    half if which == SOURCE else part.src,
-                    half if which == DESTINATION else part.dst,
-                    relays,
-                    half if which == ALL_RELAYS else part.together,
-                    part.least_share,
-                    part.most_share,
-                ),
-                near,
-                node.program,
-            )
+            sites: dict[str, Any] = {NAMES[which]: half} if which < 0 else {}
+            if which >= 0:
+                sites = {"relays": [half if k == which else v for k, v in enumerate(part.relays)]}
+            yield self._node(replace(part, **sites), near, node.program)
+
+    def _path_to_decide(self, part: Ranges, solution: list[float]) -> int | None:
+        """Return a path of a solution that is used for too little, or of too many; None of none."""
+        if self.most_paths == inf and not self.least_part:
+            return None
+        shares, rate = self._shares(solution), solution[2 * len(self.paths) + 2]
+        active = {k for k, share in enumerate(shares) if share > NEGLIGIBLE}
+        undecided = active - part.used
+        least = self.least_part * rate * (1 - BROKEN)
+        slivers = [k for k in undecided if shares[k] < least]
+        if slivers:
+            return min(slivers, key=lambda k: (shares[k], k))
+        if undecided and len(active | part.used) > self.most_paths:
+            return max(undecided, key=lambda k: (shares[k], -k))
+        return None
 
     def _rate_to_split(self, node: Node, near: Corner, rounding_usd_per_h: float) -> float | None:
         """Return the rate at which to split a part: None if splitting on VMs proves more.
@@ -434,7 +501,12 @@ class VmSearch:
             paid = links_gbps if path.region is None else min(path.vm_gbps * low, links_gbps)
             further = 0.0 if path.region is None else min(path.vm_gbps * high, links_gbps) - paid
             upper += (paid / rate, further / rate)
-        lower = [0.0] * len(upper) + [float(src[0]), float(dst[0]), part.least_share, 0.0]
+        lower = [0.0] * len(upper)
+        for k in part.used:
+            lower[2 * k] = min(self.least_part * part.least_share, upper[2 * k])
+        for k in part.unused:
+            upper[2 * k] = upper[2 * k + 1] = 0.0
+        lower += [float(src[0]), float(dst[0]), part.least_share, 0.0]
         ends = self.transfer.src, self.transfer.dst
         cost += [*(end.vm_usd_per_h * hours for end in ends), self.start_h * usd_per_h]
         cost.append(self.least_usd_per_h * hours)
@@ -490,6 +562,11 @@ class VmSearch:
             if self.stretches:  # with a fixed rate, this is a bound on the VMs
                 row = [0.0] * flows + [*less, rate / end.cap_gbps, 0.0]
                 rows.append((row, 0.0, float(most[at])))
+        if self.most_paths < inf:
+            of_ends = self.transfer.src.quota, self.transfer.dst.quota
+            parts = [max(EQUAL, min(1.0, p.most_gbps(*of_ends) / rate)) for p in self.paths]
+            row = [1.0 / share for share in parts for _ in range(2)] + [0.0] * 4
+            rows.append((row, self.most_paths, self.most_paths))
         for k, which in self.limits:
             vms = part.src if which == SOURCE else part.dst
             if vms[0] < vms[1]:
@@ -520,7 +597,18 @@ class VmSearch:
                 for k, (flow, path) in enumerate(zip(flows, self.paths, strict=True))
                 if flow > (used + BROKEN) * (path.in_gbps if end == SOURCE else path.out_gbps)
             ]
-            if not broken:
+            small = [
+                k
+                for k in part.used
+                if self.stretches
+                and flows[k] < self.least_part * solution[first + 2] * self.rate_gbps * (1 - BROKEN)
+            ]
+            for k in small:
+                row = [0.0] * program.width
+                row[2 * k] = row[2 * k + 1] = -1.0
+                row[first + 2] = self.least_part
+                program.add_row(row, 0.0, 1.0)
+            if not broken and not small:
                 return solution
             for k, end, vms in broken:
                 program.add_row(self._limit_row(k, end, program.width), 0.0, float(vms[1]))

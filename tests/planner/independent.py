@@ -23,12 +23,13 @@ TOLERANCE = 1e-6
 def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
     """Return the least cost at exactly this rate; infinity if there is no way.
 
-    Variables: the share of each path (direct first), then VMs at the source, at the destination
-    and at each relay.
+    Variables: the share of each path (direct first), VMs at the source, at the destination and at
+    each relay, then whether each path is used.
     """
     relays = transfer.relays
     paths = 1 + len(relays)
-    size = paths + 2 + len(relays)
+    used = paths + 2 + len(relays)
+    size = used + paths
     src, dst = paths, paths + 1
     hours = transfer.gbps_h / rate_gbps + transfer.vm_start_s / 3600
     cost, most, rows = np.zeros(size), np.ones(size), []
@@ -66,13 +67,21 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
         cap = np.zeros(size)
         cap[:paths], cap[column] = rate_gbps / end.cap_gbps, -1
         rows.append(cap)
+    for path in range(paths):
+        row = np.zeros((2, size))
+        row[0, [path, used + path]] = 1, -1
+        row[1, [path, used + path]] = -1, transfer.least_part
+        rows += [*row]
+    limits = np.zeros(2 + len(rows) + 1)
+    limits[-1] = min(transfer.most_paths, paths)
+    rows.append(np.r_[np.zeros(used), np.ones(paths)])
     whole = np.r_[np.zeros(paths), np.ones(size - paths)]
     shares = np.r_[np.ones(paths), np.zeros(size - paths)]
     scale = cost.max() / 1000 or 1.0
     result = milp(
         cost / scale,
         constraints=[
-            LinearConstraint(np.array([src_connections, dst_connections, *rows]), -np.inf, 0),
+            LinearConstraint(np.array([src_connections, dst_connections, *rows]), -np.inf, limits),
             LinearConstraint(shares[None], 1, 1),
         ],
         bounds=Bounds(0, most),

@@ -13,6 +13,7 @@ from planner.model.pricing import FlatPrices
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.plan import Plan
+from planner.transfer.problem import LEAST_PART, MOST_PATHS
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.grid import january_grid
@@ -91,13 +92,13 @@ def test_which_vms_a_rate_holds() -> None:
 
 
 @pytest.mark.parametrize("connections", [16, 64])
-def test_plans_of_the_january_grid_open_no_more_than_vms_may(connections: int) -> None:
+def test_plans_of_the_january_grid_open_no_more_than_vms_may_on_few_paths(connections: int) -> None:
     """With connections as fast as a window of 3 MB allows, or as the measured rate proves."""
     grid = january_grid()
     pair, rtt = grid.matrix(grid.pair_gbps, 0.0), grid.matrix(grid.rtt_ms, 100.0)
     flows = np.maximum(8 * 3.0 / rtt * 1e3, pair * 1e3 / 64)
     of = Network.from_matrices(grid.regions, pair, rtt_ms=rtt, per_flow_mbps=flows)
-    splits = 0
+    splits = many = 0
     for number, (src, dst) in enumerate(grid.random_pairs(40, seed=41)):
         request = TransferRequest(
             src, dst, volume_gb=2000, vms=1 + number % 4, objective="time", connections=connections
@@ -109,5 +110,8 @@ def test_plans_of_the_january_grid_open_no_more_than_vms_may(connections: int) -
             assert all(path.connections <= connections * plan.vms[via] for via in relays)
             slowest = min(of.link(*link).rate_gbps(1) for link in pairwise(path.regions))
             assert path.throughput_gbps <= path.connections * slowest * (1 + 1e-6)
+            assert path.share >= LEAST_PART * (1 - 1e-6)
         splits += len(plan.paths) > 1
+        many += len(plan.paths) > MOST_PATHS
     assert splits > 5
+    assert many <= 2

@@ -20,7 +20,7 @@ from planner.model.network import Network
 from planner.model.pricing import FlatPrices, Prices
 from planner.solvers.joint import Risk
 from planner.transfer.plan import Plan
-from planner.transfer.problem import most_vms, transfer_problem
+from planner.transfer.problem import LEAST_PART, most_vms, transfer_problem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import Objective, TransferRequest
 from tests.planner import independent
@@ -93,6 +93,7 @@ def assert_sound(
             site = network.sites[relay]
             caps = min(site.ingress_gbps.expected, site.egress_gbps.expected)
             assert below(path.throughput_gbps, caps * plan.vms[relay])
+    assert min(path.share for path in plan.paths) >= LEAST_PART * (1 - 1e-6)
     opened = sum(path.connections for path in plan.paths)
     assert opened <= request.connections * plan.vms[request.src]
     sends, receives = network.sites[request.src], network.sites[request.dst]
@@ -445,3 +446,19 @@ def test_january_grid_plans_are_sound(vms: int) -> None:
             assert_sound(plan, request, network, price_list)
             verdicts.add(plan.verdict)
     assert len(verdicts) >= 2
+
+
+@patient
+@given(networks(), prices(), requests())
+def test_no_point_of_the_frontier_is_beaten_and_the_plan_is_among_them(
+    network: Network, price_list: FlatPrices, request: TransferRequest
+) -> None:
+    try:
+        plan = recommend(replace(request, frontier=True), network, price_list)
+    except (InfeasibleError, DataError):
+        return
+    points = [(point.duration_s, point.cost_usd.total) for point in plan.frontier]
+    assert (plan.duration_s, plan.cost_usd.total) in points
+    for (slow_s, cheap_usd), (fast_s, dear_usd) in pairwise(points):
+        assert slow_s > fast_s
+        assert cheap_usd < dear_usd
