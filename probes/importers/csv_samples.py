@@ -1,4 +1,4 @@
-"""CSV files of users: one row a pair of regions, one column a quantity, in any order.
+"""Tables of users: one row a pair of regions, one column a quantity, in any order; or matrices.
 
 Known columns, with the spellings accepted, stand in :data:`FIGURES` and :data:`OTHERS`; the unit
 is part of a figure's name and converted by the factor next to it, here and nowhere else.
@@ -6,18 +6,17 @@ is part of a figure's name and converted by the factor next to it, here and nowh
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf
 from typing import Any, BinaryIO, TypeAlias
 
-from planner.model.errors import FormatError
+from planner.model.errors import FormatError, InputError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
-from probes.importers.text import CUT_OFF, Lines
+from probes.importers.tables import CsvTable, FileTable, JsonTable, MatrixTable, is_json
 from probes.samples import MAX_TIME_S, MIN_TIME_S, Metric, Sample, Skipped
 
 TOOL = "csv"
@@ -69,97 +68,26 @@ NO_VOLUME = "of a transfer says nothing without volume_gb or volume_mb"
 BAD_WARMED_UP = "warmed_up is neither true nor false"
 NO_FIGURE = "no figure in this row"
 
-BLANK = "blank line"
-REPEATED_HEADER = "the header again"
-TOO_FEW = "fewer columns than the header (cut off?)"
-TOO_MANY = "more columns than the header"
-
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _ABOUT_RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
 
-class CsvTable:
-    """A header and the rows below it, with the fault of each damaged one.
-
-    Parameters
-    ----------
-    stream : BinaryIO
-        The file.
-    options : ImportOptions
-        Name of the file in messages, and whether a last line without a line end is whole.
-
-    Attributes
-    ----------
-    header : list[str]
-        Column names, stripped, as the file spells them.
-    header_line : int
-        Line of the header: 1 unless blank lines precede it.
-
-    Raises
-    ------
-    FormatError
-        If there is no header, a column is named twice, or (from :meth:`rows`) there is no row.
-    """
-
-    def __init__(self, stream: BinaryIO, options: ImportOptions) -> None:
-        self._name, self._force = options.name, options.force
-        self._lines = Lines(stream, options.name)
-        self._numbered = enumerate(self._lines, start=1)
-        found = next(((at, line) for at, line in self._numbered if line.strip()), None)
-        if found is None:
-            raise FormatError(self._name, "holds nothing but blank lines")
-        self.header_line, self._header_text = found
-        line = self._header_text
-        self.header = [cell.strip() for cell in self._cells(self.header_line, line)]
-        if len(self.header) == 1 and (";" in line or "\t" in line):
-            separator = "semicolons" if ";" in line else "tabs"
-            raise FormatError(
-                self._name,
-                f"separates its columns by {separator}",
-                remedy="Write commas between columns and points in figures.",
-            )
-        twice = [column for column in self.header if self.header.count(column) > 1 and column]
-        if twice:
-            raise FormatError(
-                self._name,
-                f"line {self.header_line} names the column {twice[0]!r} twice",
-                remedy="Remove or rename one.",
-            )
-
-    def rows(self) -> Iterator[tuple[int, list[str] | str]]:
-        """Yield line number and cells, or the fault of the row."""
-        width, number = len(self.header), 0
-        for number, line in self._numbered:
-            cells = line.split(",") if '"' not in line else self._cells(number, line)
-            if len(cells) != width:
-                problem = TOO_FEW if len(cells) < width else TOO_MANY
-                yield number, problem if line.strip() else BLANK
-            elif line == self._header_text:
-                yield number, REPEATED_HEADER
-            elif self._lines.cut_off and not self._force:
-                yield number, CUT_OFF
-            else:
-                yield number, cells
-        if not number:
-            raise FormatError(self._name, "holds a header and no rows")
-
-    def _cells(self, number: int, line: str) -> list[str]:
-        try:
-            return next(csv.reader([line], strict=True))
-        except (csv.Error, StopIteration) as error:
-            raise FormatError(
-                self._name,
-                f"line {number} has a quotation mark that does not fit: {error}",
-                remedy="A quoted cell ends on its own line; quotes inside one are doubled.",
-            ) from error
-
-
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row."""
-    table = CsvTable(stream, options)
+    if options.metric and options.metric not in FIGURES:
+        raise InputError(
+            "--metric",
+            "is not a figure that relayd knows",
+            value=options.metric,
+            remedy="Such as rtt_ms, aggregate_gbps or per_flow_mbps.",
+        )
+    table: FileTable = JsonTable(stream, options) if is_json(stream) else CsvTable(stream, options)
+    if options.metric:
+        table = MatrixTable(table, options)
     figures, others = _columns(table, options)
-    for column in table.header:
-        if column.lower() not in {*FIGURES, *OTHERS}:
+    used = {at for at, *_ in figures} | {at for at, _ in others.values()}
+    for at, column in enumerate(table.header):
+        if at not in used:
             yield Skipped(table.header_line, f"column {column[:40]!r} is not used")
     usual = {
         "measured_at": options.measured_at_s,
@@ -173,7 +101,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         if isinstance(cells, str):
             yield Skipped(number, cells)
             continue
-        setting = _setting(cells, others, usual)
+        setting = _setting(cells, others, usual, options.provider)
         if isinstance(setting, str):
             yield Skipped(number, setting)
         else:
@@ -185,14 +113,13 @@ _Figure: TypeAlias = tuple[int, str, Metric, float]
 
 
 def _columns(
-    table: CsvTable, options: ImportOptions
+    table: FileTable, options: ImportOptions
 ) -> tuple[list[_Figure], dict[str, tuple[int, float]]]:
     """Return the columns of figures; and by meaning, the places and factors of others."""
     figures: list[_Figure] = []
     others: dict[str, tuple[int, float]] = {}
     taken: dict[str, str] = {}
-    for at, column in enumerate(table.header):
-        name = column.lower()
+    for at, column, name in _named(table, options):
         meaning = FIGURES.get(name) or OTHERS.get(name)
         if meaning is None:
             continue
@@ -226,6 +153,32 @@ def _columns(
     if "measured_at" not in others:
         options.start_s()
     return figures, others
+
+
+def _named(table: FileTable, options: ImportOptions) -> list[tuple[int, str, str]]:
+    """Return the places and names of columns, and the known names that they have or were given."""
+    stated = options.columns
+    for name, column in stated.items():
+        if name not in {*FIGURES, *OTHERS}:
+            remedy = "It knows src, dst, measured_at, connections, and figures such as rtt_ms."
+            problem = "names a column that relayd does not know"
+            raise InputError("--columns", problem, value=name, remedy=remedy)
+        if column not in table.header:
+            remedy = f"The file has {', '.join(table.header)[:200]}."
+            raise InputError("--columns", "is no column of the file", value=column, remedy=remedy)
+    meanings = {_meaning(name) for name in stated}
+    return [
+        *((table.header.index(column), column, name) for name, column in stated.items()),
+        *(
+            (at, column, column.lower())
+            for at, column in enumerate(table.header)
+            if column not in stated.values() and _meaning(column.lower()) not in meanings
+        ),
+    ]
+
+
+def _meaning(name: str) -> str:
+    return (FIGURES.get(name) or OTHERS.get(name) or (name,))[0]
 
 
 def _time_s(written: str, _: float) -> float | None:
@@ -264,13 +217,18 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
 
 
 def _setting(
-    cells: Sequence[str], others: Mapping[str, tuple[int, float]], usual: Mapping[str, Any]
+    cells: Sequence[str],
+    others: Mapping[str, tuple[int, float]],
+    usual: Mapping[str, Any],
+    provider: str,
 ) -> dict[str, Any] | str:
     """Return the setting in which the figures of a row were measured, or the row's fault."""
     setting: dict[str, Any] = {}
     for name, (reader, fault) in _CELLS.items():
         at, factor = others.get(name, (None, 1.0))
         cell = "" if at is None else cells[at].strip()
+        if provider and cell and name in ("src", "dst") and ":" not in cell:
+            cell = f"{provider}:{cell}"
         value: Any = reader(cell, factor) if cell else usual.get(name)
         if value is None and (cell or name in ("src", "dst", "measured_at")):
             return fault if cell or name != "measured_at" else NO_TIME

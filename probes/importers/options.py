@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -60,6 +60,12 @@ class ImportOptions:
         line that may be cut off, paced tests, tests of several hosts in one file.
     address : AddressKind | None
         Kind of address that it was measured over; no format states it.
+    columns : mapping
+        For ``csv``: known column names to the ones that the file has instead.
+    provider : str
+        For ``csv``: the provider of regions that are written without one.
+    metric : str
+        For ``csv``: the column name of the figure of a file that is a matrix of it.
     name : str
         Name of the file in error messages.
     """
@@ -74,6 +80,9 @@ class ImportOptions:
     tiers: tuple[str, ...] = ("PREMIUM",)
     force: bool = False
     address: AddressKind | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    provider: str = ""
+    metric: str = ""
     name: str = "input"
 
     def start_s(self, of_file: float | None = None) -> float:

@@ -27,8 +27,8 @@ from typing import BinaryIO, TypeAlias
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
-from probes.importers.csv_samples import CsvTable
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
+from probes.importers.tables import CsvTable
 from probes.samples import Sample, Skipped
 
 TOOL = "skyplane"

@@ -100,6 +100,11 @@ import  data.importing:run  import measurements
   --address {public,private}  kind of address that it was measured over (without it, taken for
                        public)
   --duration TIME      if the file does not say
+  --columns NAME=COLUMN,...  of CSV or JSON rows: columns that have other names, such as
+                       src=srcRegion,per_flow_mbps=received_mbps
+  --provider PROVIDER  of CSV or JSON rows: that of regions written without one
+  --metric NAME        a CSV file is a matrix of this figure, such as rtt_ms: sources to the left,
+                       destinations above
   --tier NAME...       network tiers to keep of Skyplane files (default PREMIUM); repeatable
   --force              keep rows that fail a plausibility check
   --newest             of a Parquet data set, only what estimates rest on: the newest 256 samples of

@@ -32,7 +32,10 @@ def stored(db: Path) -> list[tuple[str, float, dict[str, Any]]]:
     """Return metric, value and detail of each stored sample."""
     asked = "select name, value, detail from samples join metrics on metric_id = metrics.id"
     with sqlite3.connect(db) as opened:
-        return [(name, value, json.loads(detail)) for name, value, detail in opened.execute(asked)]
+        return [
+            (name, value, json.loads(detail or "{}"))
+            for name, value, detail in opened.execute(asked)
+        ]
 
 
 def flat(told: Outcome) -> str:
@@ -98,6 +101,29 @@ def test_a_german_ping_tells_its_loss(relayd: Relayd, case: Path, db: Path) -> N
     assert relayd("import", "ping", case / "ping.txt", *ENDS, *AT, "--db", db).code == 0
     found = {metric: value for metric, value, _ in stored(db)}
     assert (found["loss_pct"], found["rtt_ms"]) == (0.0, 19.4)
+
+
+@pytest.mark.parametrize("case", ["29"], indirect=True)
+def test_rows_of_a_study_are_read_by_the_names_of_its_columns(
+    relayd: Relayd, case: Path, db: Path
+) -> None:
+    columns = "src=srcRegion,dst=destRegion,per_flow_mbps=received_mbps"
+    columns += ",src_vm=machineType,dst_vm=machineType"
+    asked = ("import", "csv", case / "run.json", "--provider", "aws", "--columns", columns)
+    assert relayd(*asked, *AT, "--db", db).code == 0
+    ((metric, value, _),) = stored(db)
+    assert (metric, value) == ("per_flow_mbps", 62.0)
+    for wrong, said in (("src=from", "is no column of the file"), ("x=src", "does not know")):
+        refused = relayd("import", "csv", case / "run.json", "--columns", wrong, "--db", db)
+        assert (refused.code, said in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("case", ["30"], indirect=True)
+def test_a_matrix_is_read_as_the_figure_that_it_is_of(relayd: Relayd, case: Path, db: Path) -> None:
+    assert relayd("import", "csv", case / "m.csv", "--metric", "rtt_ms", "--db", db).code == 0
+    found = [(metric, value) for metric, value, _ in stored(db)]
+    assert sorted(found) == [("rtt_ms", ms) for ms in (75.0, 75.0, 122.0, 122.0, 190.0, 190.0)]
+    assert relayd("import", "csv", case / "m.csv", "--metric", "luck", "--db", db).code == 2
 
 
 @pytest.mark.parametrize("case", ["39"], indirect=True)

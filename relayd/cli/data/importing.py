@@ -136,6 +136,9 @@ def _import(
         "src_vm": options.src_vm or "",
         "dst_vm": options.dst_vm or "",
         "measured_at_s": measured_at_s,
+        "columns": _columns(",".join(options.columns)),
+        "provider": options.provider or "",
+        "metric": options.metric or "",
         **pick(options, "force address"),
     }
     chosen = ImportOptions(
@@ -171,6 +174,16 @@ def _import(
             )
         finally:
             progress.end()
+
+
+def _columns(text: str) -> dict[str, str]:
+    """Read names of columns, ``NAME=COLUMN`` with commas between."""
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    for name, assigned, column in pairs:
+        if not (name and assigned and column):
+            remedy = "Such as src=srcRegion,dst=destRegion,per_flow_mbps=received_mbps."
+            raise InputError("--columns", "is not NAME=COLUMN", value=text, remedy=remedy)
+    return {name.strip(): column.strip() for name, _, column in pairs}
 
 
 def _earlier_time_s(store: Store, digest: str) -> float | None:

@@ -24,6 +24,7 @@ _WITH_REASONS = (
     "rates",
     "skyplane",
     "smokeping",
+    "tables",
 )
 
 

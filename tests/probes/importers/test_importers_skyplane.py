@@ -14,7 +14,7 @@ import pytest
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import options, read, skyplane
-from probes.importers.csv_samples import TOO_FEW
+from probes.importers.tables import TOO_FEW
 from probes.importers.text import CUT_OFF
 from probes.samples import Sample
 from tests.probes.importers.reading import OPTIONS, outcomes, reasons, samples, skipped
