@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from planner.fields.kinds import LEAST_FIGURE, MOST_FIGURE, Name, Quantity, Rate, Region
-from planner.fields.specified import Figure, Specified, field, specified
+from planner.fields.kinds import LEAST_FIGURE, MOST_FIGURE, Count, Name, Quantity, Rate, Region
+from planner.fields.specified import Figure, Specified, WholeLimit, field, specified
 
 DIRECT = "direct"
 
@@ -25,4 +25,7 @@ class Outcome(Specified):
     )
     via: Annotated[str, Region({DIRECT: "no relay"})] = field(
         "The relay that it went through, or `direct`.", default=DIRECT
+    )
+    vms: Annotated[WholeLimit, Count(1, 1000)] = field(
+        "VMs at each end; as many as the plan takes unless they are given.", default=None
     )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from math import exp, log
 
+from planner.model.answer import Bounded
 from planner.model.baseline.modelled_links import least_cap
 from planner.model.estimate import BOUNDS, SECONDS_PER_DAY, Estimate, Origin, Prior
 from planner.model.link import Link
@@ -49,13 +50,13 @@ def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
     return network.with_(links=links, verified={**network.verified, pair: verified})
 
 
-def with_links_at(share: float, network: Network, pairs: Iterable[Pair]) -> Network:
+def with_links_at(share: Bounded, network: Network, pairs: Iterable[Pair]) -> Network:
     """Return the network with some links at a share of the rate that one VM pair has on them.
 
     Parameters
     ----------
-    share : float
-        What a transfer over them achieves over what it should by estimates.
+    share : Bounded
+        What transfers over them are to expect over what they should by estimates.
     """
     changed = []
     for src, dst in pairs:
@@ -64,8 +65,9 @@ def with_links_at(share: float, network: Network, pairs: Iterable[Pair]) -> Netw
             continue
         cap = least_cap(network.sites[src], network.sites[dst], link.address)
         aggregate, flow = link.aggregate_gbps, link.per_flow_mbps
-        gbps = {b: min(getattr(aggregate, b), getattr(cap, b)) * share for b in BOUNDS}
-        mbps = {b: getattr(flow, b) * share for b in BOUNDS}
+        rate_gbps = min(aggregate.expected, cap.expected)
+        gbps = {b: rate_gbps * getattr(share, b) for b in BOUNDS}
+        mbps = {b: flow.expected * getattr(share, b) for b in BOUNDS}
         changed.append(
             replace(
                 link, aggregate_gbps=replace(aggregate, **gbps), per_flow_mbps=replace(flow, **mbps)

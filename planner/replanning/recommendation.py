@@ -150,7 +150,7 @@ class _Replanner:
         rate = after_achieving(by_estimates, share, over_s)
         if rate is by_estimates:
             return 1.0, times_s
-        self.network = with_links_at(rate.expected, self.network, self.old.links_gb)
+        self.network = with_links_at(rate, self.network, self.old.links_gb)
         found = [times_s[1] / bound for bound in (rate.high, rate.expected, rate.low)]
         return rate.expected, found
 

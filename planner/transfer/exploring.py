@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
-from planner.exploring.choice import Belief, Path, PathChoice, Sent, choose
+from planner.exploring.choice import Belief, Path, Sent, choose
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.achieved import SCORE_90
+from planner.model.answer import Bounded
+from planner.model.calibration import with_links_at
+from planner.model.errors import InfeasibleError
 from planner.model.units import S_PER_H, duration_s, gbps_text
-from planner.transfer.decision import Decision
+from planner.transfer.decision import Decision, decide
 from planner.transfer.options import Option
 from planner.transfer.plan import Exploration, KnownRate
 
@@ -40,28 +43,70 @@ def explored(decision: Decision, now_s: float | None) -> ExploringDecision:
     options = {DIRECT: decision.direct} if decision.direct else {}
     options |= {regions[option.relays[0]]: option for option in decision.relays}
     of_pair = [one for one in request.outcomes if (one.src, one.dst) == (request.src, request.dst)]
-    names = list(options)
+    names, known = list(options), [one for one in of_pair if one.via in options]
     if not names:
         only = "Only several paths together meet the limits, so that none is tried."
         return ExploringDecision(decision, Exploration("", "", 0.0, 0.0, ()), only)
     sent = [
-        Sent(names.index(one.via), log(one.rate_gbps), one.ended_s)
-        for one in of_pair
-        if one.via in options
+        Sent(names.index(one.via), log(_rate_gbps(one, options[one.via])), one.ended_s)
+        for one in known
     ]
     if now_s is None:
         now_s = max((one.ended_s for one in sent), default=0.0)
     paths = [_path(option) for option in options.values()]
     choice = choose(paths, sent, now_s, request.explore)
     via, best = names[choice.path], names[choice.best]
-    learnt = Exploration(via, best, choice.spent, choice.allowed, _rates(choice, names, of_pair))
+    beliefs = dict(zip(options, choice.beliefs, strict=True))
+    decision, options = _believing(decision, options, {one.via: beliefs[one.via] for one in known})
+    rates = tuple(_known(name, options[name], known) for name in options)
+    learnt = Exploration(via, best, choice.spent, choice.allowed, rates)
     said = "estimates" if not sent else f"estimates and {len(sent)} past transfers"
     return ExploringDecision(
-        replace(decision, chosen=options[via]),
+        replace(decision, chosen=options.get(via, decision.chosen)),
         learnt,
         f"By {said}, {_reason(learnt, request.explore)}",
         () if choice.meets_limits else (_missed(said, paths[choice.path], learnt),),
     )
+
+
+def _pairs_of_vms(option: Option) -> int:
+    return min(option.allocation.src_vms, option.allocation.dst_vms)
+
+
+def _rate_gbps(outcome: Outcome, option: Option) -> float:
+    """Return the rate of a past transfer, were it over as many VMs as an option."""
+    vms = _pairs_of_vms(option)
+    return outcome.rate_gbps * vms / (outcome.vms or vms)
+
+
+def _believing(
+    decision: Decision, options: Mapping[str, Option], beliefs: Mapping[str, Belief]
+) -> tuple[Decision, dict[str, Option]]:
+    """Return the decision and the options with what was learnt of some paths.
+
+    Each path has its links to itself, so they are as fast as it is believed to be. Where no plan
+    meets the limits any more, they are left out.
+    """
+    if not beliefs:
+        return decision, dict(options)
+    network, figures, request = decision.search.network, decision.figures, decision.request
+    for via, belief in beliefs.items():
+        rate_gbps, reach = options[via].allocation.rate_gbps, exp(SCORE_90 * sqrt(belief.variance))
+        share = exp(belief.mean) / rate_gbps
+        relay = next(iter(options[via].relays), None)
+        shares = Bounded(share, share / reach, share * reach)
+        network = with_links_at(shares, network, figures.pairs_of(relay))
+    try:
+        decision = decide(request, network, decision.search.prices)
+    except InfeasibleError:
+        limits = dict.fromkeys(("deadline_s", "min_throughput_gbps", "budget_usd"))
+        decision = decide(request.with_(**limits), network, decision.search.prices)
+    paths = {path.region: path for path in decision.search.transfer.paths}
+    again = {
+        via: decision.search.on_path(paths.get(next(iter(option.relays), None)))
+        for via, option in options.items()
+    }
+    return decision, {via: option for via, option in again.items() if option}
 
 
 def _path(option: Option) -> Path:
@@ -77,16 +122,9 @@ def _path(option: Option) -> Path:
     return Path(belief, fixed, per_hour_usd * move_s / S_PER_H * gbps, least_gbps)
 
 
-def _rates(
-    choice: PathChoice, names: Sequence[str], outcomes: Sequence[Outcome]
-) -> tuple[KnownRate, ...]:
-    found = []
-    for via, belief in zip(names, choice.beliefs, strict=True):
-        reach = exp(SCORE_90 * sqrt(belief.variance))
-        gbps = exp(belief.mean)
-        count = sum(one.via == via for one in outcomes)
-        found.append(KnownRate(via, gbps / reach, gbps, gbps * reach, count))
-    return tuple(found)
+def _known(via: str, option: Option, outcomes: Sequence[Outcome]) -> KnownRate:
+    rates = option.rate_at("low"), option.allocation.rate_gbps, option.rate_at("high")
+    return KnownRate(via, *rates, sum(one.via == via for one in outcomes))
 
 
 def _reason(learnt: Exploration, share: float) -> str:

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any
 
 from planner.exploring.outcome import DIRECT
+from planner.fields.shared import MOST_VMS
 from planner.model.errors import InputError
 
 _REMEDY = "Give a plan of a transfer as it was answered, or figures of it under the same keys."
@@ -49,6 +50,8 @@ class ExpectedTransfer:
     plan_id : str | None
     volume_gb : float | None
         That the plan was asked for.
+    vms : int | None
+        At the end that has fewer.
     """
 
     throughput_gbps: float | None = None
@@ -59,6 +62,7 @@ class ExpectedTransfer:
     paths: tuple[ExpectedPath, ...] = ()
     plan_id: str | None = None
     volume_gb: float | None = None
+    vms: int | None = None
 
 
 def is_whole_plan(plan: Mapping[str, Any] | None) -> bool:
@@ -98,8 +102,22 @@ def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
         start_s = _figure(plan.get("vm_start_s"), "vm_start_s") or 0.0
         figures["duration_s"] = max(0.0, figures["duration_s"] - start_s)
     return ExpectedTransfer(
-        **figures, paths=tuple(map(_path, paths)), plan_id=number and str(number)[:200]
+        **figures,
+        paths=tuple(map(_path, paths)),
+        plan_id=number and str(number)[:200],
+        vms=_vms(plan),
     )
+
+
+def _vms(plan: Mapping[str, Any]) -> int | None:
+    """Return the VMs at the end that has fewer; None where the plan does not say."""
+    vms, paths = plan.get("vms"), plan.get("paths") or ()
+    if not isinstance(vms, Mapping) or not paths:
+        return None
+    regions = _path(paths[0]).regions
+    counts = [vms.get(end) for end in (regions[0], regions[-1])]
+    whole = [n for n in counts if isinstance(n, int) and 1 <= n <= MOST_VMS]
+    return min(whole) if len(whole) == len(counts) else None
 
 
 def _figure(value: Any, name: str) -> float | None:

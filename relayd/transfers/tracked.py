@@ -257,6 +257,7 @@ def outcome_of(transfer: TrackedTransfer) -> Outcome | None:
         via=transfer.via,
         rate_gbps=rate,
         ended_s=transfer.ended_s,
+        vms=transfer.expected.vms if transfer.expected else None,
     )
 
 

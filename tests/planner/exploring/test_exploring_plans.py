@@ -65,6 +65,25 @@ def test_a_path_that_outcomes_show_to_be_slow_is_left() -> None:
     assert found.plan_id != plan(*slow[:4]).plan_id
 
 
+def test_what_transfers_had_is_what_the_plan_predicts() -> None:
+    """A dozen transfers of 2.5 Gbit/s where 4 were estimated, with one VM and with two."""
+    for vms in (1, 2):
+        had = [Outcome(f"{n}", "a", "b", 2.5 * vms, 3600.0 * n, vms=vms) for n in range(1, 13)]
+        found = plan(*had, relays="none", volume_gb=500)
+        assert found.throughput_gbps == pytest.approx(2.5, rel=0.02)
+        assert found.throughput_gbps_low < found.throughput_gbps < found.throughput_gbps_high
+        assert found.exploration is not None
+        (known,) = found.exploration.rates
+        rates = found.throughput_gbps_low, found.throughput_gbps, found.throughput_gbps_high
+        assert (known.gbps_low, known.gbps, known.gbps_high) == rates
+        assert found.duration_s == pytest.approx(60 + 8 * 500 / found.throughput_gbps, rel=1e-3)
+        # A deadline that estimates would keep with one VM takes two.
+        cheap: dict[str, Any] = {"objective": "cost", "relays": "none", "vms": 4, "volume_gb": 500}
+        hurried = plan(*had, **cheap, deadline_s=1200.0)
+        assert hurried.vms == {"a": 2, "b": 2}
+        assert plan(**cheap, deadline_s=1200.0).vms == {"a": 1, "b": 1}
+
+
 def test_limits_hold_for_trials_too() -> None:
     found = plan(explore=0.5, min_throughput_gbps=3.5)
     assert found.exploration is not None
