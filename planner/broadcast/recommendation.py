@@ -39,7 +39,13 @@ from planner.model.vm_limits import (
     vms_by_region,
     widenings,
 )
-from planner.shared_vms.explanation import BINDING, OpenedConnections, ramps, vm_warnings
+from planner.shared_vms.explanation import (
+    BINDING,
+    OpenedConnections,
+    ramps,
+    untested_text,
+    vm_warnings,
+)
 from planner.shared_vms.vm_count import with_decided_vms
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 from planner.transfer.plan import MeasureFirst
@@ -106,7 +112,12 @@ def recommend_broadcast(
         measure_first=answer.measure_first(),
         bottlenecks=answer.bottlenecks(),
         advice=answer.advice(),
-        warnings=(*notes, *filter(None, [answer.plain_copies()]), *answer.warnings()),
+        warnings=(
+            *notes,
+            *filter(None, [answer.plain_copies()]),
+            *untested_text(problem, chosen.links_gbit),
+            *answer.warnings(),
+        ),
         confidence=answer.confidence(),
         frontier=answer.frontier() if request.frontier else (),
         vm_start_s=chosen.vm_start_s,

@@ -27,7 +27,7 @@ from planner.model.vm_limits import (
     links_that_take_turns,
     widenings,
 )
-from planner.shared_vms.problem import participants
+from planner.shared_vms.problem import UNTESTED_CAPS, SharedFigures, participants
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.problem import most_vms
 from planner.transfer.readings import ramp, warnings
@@ -36,6 +36,7 @@ RAMPS_SHOWN = 3
 BOTTLENECKS_SHOWN = 5
 MORE_VMS_SHOWN = 3
 BINDING = 1e-3
+PLACES_NAMED = 3
 """Share of a duration below which the saving of one more VM is not reported."""
 
 
@@ -125,6 +126,18 @@ def vm_warnings(
             for text in limited_texts(network, above_quotas(network, wider))
         ),
         *left_out_text(left_out),
+    )
+
+
+def untested_text(figures: SharedFigures, links_gbit: Floats) -> tuple[str, ...]:
+    """Return the warning that nobody measured what VMs carry over many links at once."""
+    regions = figures.untested_at(links_gbit)
+    if not regions:
+        return ()
+    named = ", ".join(regions[:PLACES_NAMED]) + ", ..." * (len(regions) > PLACES_NAMED)
+    return (
+        f"nobody measured how much a VM at {named} carries over many links at once; its bounds "
+        f"allow for {UNTESTED_CAPS:g} times the time. Probe the caps, or import them",
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from planner.fields.shared import RelayingRequest
 from planner.model.answer import Cost
 from planner.model.errors import DataError
-from planner.model.estimate import BOUNDS, Bound
+from planner.model.estimate import BOUNDS, Bound, Method
 from planner.model.link import LIMITED_BY, Link
 from planner.model.link_array import held_ends
 from planner.model.network import Network
@@ -24,6 +24,15 @@ from planner.shared_vms.fees import LinkFees
 from planner.transfer.allocation import whole_vms
 from planner.transfer.problem import most_vms
 
+SURE_TOGETHER, UNTESTED_CAPS = 3, 1.6
+"""Links at once that a VM of unknown caps surely serves, and how much longer more may take.
+
+One flow to each of 3 other regions was as fast as alone; with 5 and 6, flows had 0.70 and 0.64 of
+their rates (WANify data set, t2.medium, medians of 600 runs)."""
+UNTESTED: frozenset[Method] = frozenset(
+    ("vm-type", "vm-type-unknown", "cap-probe-lower-bound", "link-above-cap")
+)
+"""Methods by which a cap is known that no test of many links at once has shown."""
 RESOURCES = "resources", "low", "high"
 
 
@@ -43,6 +52,9 @@ class SharedFigures:
     vm_usd_per_h : array, length n
     vm_start_s : array, length n
         Time that a VM takes to start, and is paid for; 0 where a fleet's VMs run.
+    untested : array of bool, shape (2, n)
+        Whether the egress and the ingress cap of a VM of each site were never measured, over
+        several links at once, here or on others of its type.
     """
 
     regions: tuple[str, ...]
@@ -53,6 +65,13 @@ class SharedFigures:
     rtt_ms: Floats
     vm_usd_per_h: Floats
     vm_start_s: Floats
+    untested: np.ndarray
+
+    def untested_at(self, links_gbit: Floats) -> tuple[str, ...]:
+        """Return the regions where more links meet at once than are sure not to hold each other."""
+        meet = np.array([np.count_nonzero(links_gbit, axis=axis) for axis in (1, 0)])
+        doubtful = (self.untested & (meet > SURE_TOGETHER)).any(axis=0)
+        return tuple(self.regions[at] for at in np.flatnonzero(doubtful).tolist())
 
     def start_s(self, vms: np.ndarray) -> float:
         """Return the time until all of some VMs have started."""
@@ -92,8 +111,13 @@ class SharedFigures:
     def range_s(
         self, links_gbit: Floats, vms: Floats, duration_s: float, lead_s: float
     ) -> tuple[float, float]:
-        """Return a duration if links are as fast, and as slow, as their bounds."""
+        """Return a duration if links are as fast, and as slow, as their bounds.
+
+        Where many links meet at VMs whose caps nobody measured, these may hold them.
+        """
         fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, self.low, self.high)
+        if self.untested_at(links_gbit):
+            slow_s = max(slow_s, UNTESTED_CAPS * (duration_s - lead_s))
         return min(fast_s + lead_s, duration_s), max(slow_s + lead_s, duration_s)
 
     def drawn_times(self, network: Network, connections: int) -> DrawnTimes:
@@ -111,6 +135,7 @@ def shared_figures(
     needed: Collection[tuple[int, int]] = (),
     unusable: Callable[[int, int, Link], bool] = lambda *_: False,
     no_link_ms: float = 0.0,
+    links_out: np.ndarray | None = None,
 ) -> SharedFigures:
     """Return the figures of sites.
 
@@ -124,6 +149,9 @@ def shared_figures(
         Whether a link may not be used.
     no_link_ms : float
         The round trip where there is no link.
+    links_out : array, length n, optional
+        Links over which a VM of each site sends at once, at least. Each takes a connection, which
+        no other link has then.
 
     Raises
     ------
@@ -148,7 +176,11 @@ def shared_figures(
             rtt[i, j] = link.rtt_ms.expected
             links[i, j] = link
     vms = np.array([float(most_vms(request, network.sites[region])) for region in regions])
-    at = resources_at_bounds(network, regions, links, vms, may_relay, request.connections)
+    others = np.maximum(0, (np.zeros(n) if links_out is None else links_out) - 1)
+    each = np.clip(request.connections - others, 1, PAIR_CONNECTIONS)
+    at = resources_at_bounds(network, regions, links, vms, may_relay, request.connections, each)
+    sites = [network.sites[region] for region in regions]
+    caps = [site.egress_gbps for site in sites], [site.ingress_gbps for site in sites]
     return SharedFigures(
         regions,
         at["expected"],
@@ -158,6 +190,7 @@ def shared_figures(
         rtt,
         np.array([prices.vm_usd_per_h(region) for region in regions]),
         np.array([request.starts_s(network.sites[region]) for region in regions]),
+        np.array([[cap.origin.method in UNTESTED for cap in of_sites] for of_sites in caps]),
     )
 
 
@@ -180,7 +213,7 @@ def resources_at_bounds(
     vms: Floats,
     may_relay: np.ndarray,
     connections: int,
-    pair_connections: int = PAIR_CONNECTIONS,
+    pair_connections: int | np.ndarray = PAIR_CONNECTIONS,
 ) -> dict[Bound, SiteResources]:
     """Return the resources that n sites share, at each bound.
 
@@ -191,13 +224,15 @@ def resources_at_bounds(
         By position of source and destination; others are not used.
     vms : array, length n
     may_relay : array of bool, length n
-    connections, pair_connections : int
-        Of a VM, in all; and of a VM to one other, at most.
+    connections : int
+        Of a VM, in all.
+    pair_connections : int, or array of length n
+        Of a VM to one other, at most: of all, or by its site.
     """
     n = len(regions)
     src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
     found: dict[Bound, SiteResources] = {}
-    slow = _slow_connections(links, n, connections)
+    slow, each = _slow_connections(links, n, connections), np.zeros(n) + pair_connections
     limits = np.array([LIMITED_BY.index(link.limited_by) for link in links.values()])
     egress, ingress, *weights = caps_by_kind(network, regions)
     caps = egress[:, None] / weights[0], ingress / weights[1]
@@ -206,7 +241,7 @@ def resources_at_bounds(
         flow_mbps = np.array([getattr(link.per_flow_mbps, bound) for link in links.values()])
         saturated = np.array([getattr(link.aggregate_gbps, bound) for link in links.values()])
         pair, received, carried = np.zeros((3, n, n))
-        of_pair = min(connections, pair_connections) * flow_mbps / MBPS_PER_GBPS
+        of_pair = np.minimum(connections, each)[src] * flow_mbps / MBPS_PER_GBPS
         sends, receives = (np.where(is_held, saturated, np.inf) for is_held in held)
         pair[src, dst], received[src, dst] = np.minimum(of_pair, sends), receives
         carried[src, dst] = connections * np.minimum(flow_mbps / MBPS_PER_GBPS, saturated)

@@ -68,6 +68,7 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
         regions,
         may_relay=relays,
         needed={(index[src], index[dst]) for src, dst in request.demands_gb},
+        links_out=np.count_nonzero(demands, axis=1),
     )
     _refuse_unreachable(request, index, figures.resources.rate_gbps, relays)
     return ShuffleProblem(

@@ -19,6 +19,7 @@ from planner.shared_vms.explanation import (
     fullest_rows,
     one_more_vm,
     ramps,
+    untested_text,
     vm_warnings,
 )
 from planner.shared_vms.vm_count import with_decided_vms
@@ -96,6 +97,7 @@ def recommend_shuffle(
         connections=opened.by_region,
         warnings=notes
         + _plain_copies(request, network, chosen.vm_start_s)
+        + untested_text(search.problem, chosen.links_gbit)
         + vm_warnings(
             request, network, vms, request.ends, opened.by_region, more=more, opened=opened
         ),

@@ -41,6 +41,8 @@ _QUANTITIES: tuple[tuple[str, Metric, dict[str, float]], ...] = (
     ("udp", "udp_mbps", _RATE_MBPS),
     ("loss", "loss_pct", _SHARE_PCT),
     ("transfer", "transfer_s", _DURATION_S),
+    ("egress_cap", "egress_cap_mbps", _RATE_MBPS),
+    ("ingress_cap", "ingress_cap_mbps", _RATE_MBPS),
 )
 FIGURES: dict[str, tuple[Metric, float]] = {
     f"{base}_{unit}": (metric, factor)
@@ -53,7 +55,7 @@ OTHERS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("src", "src_region", "source"), ("src", 1.0)),
     **dict.fromkeys(("dst", "dst_region", "dest", "destination"), ("dst", 1.0)),
     **{name: (name, 1.0) for name in ("src_zone", "dst_zone", "src_vm", "dst_vm")},
-    **{name: (name, 1.0) for name in ("connections", "warmed_up", "tool")},
+    **{name: (name, 1.0) for name in ("connections", "at_once", "warmed_up", "tool")},
     **{f"volume_{unit}": ("volume", factor) for unit, factor in _VOLUME_GB.items()},
     **{f"duration_{unit}": ("duration", factor) for unit, factor in _DURATION_S.items()},
     **dict.fromkeys(("measured_at", "measured_at_s", "timestamp"), ("measured_at", 1.0)),
@@ -62,6 +64,7 @@ OTHERS: dict[str, tuple[str, float]] = {
 BAD_TIME = "measured_at is neither ISO 8601 nor seconds since 1970"
 NO_TIME = "measured_at is empty and --measured-at was not stated"
 BAD_CONNECTIONS = "connections is not a count"
+BAD_AT_ONCE = "at_once is not a count"
 BAD_DURATION = "duration is not a duration"
 BAD_VOLUME = "volume is not a volume"
 NO_VOLUME = "of a transfer says nothing without volume_gb or volume_mb"
@@ -69,6 +72,7 @@ BAD_WARMED_UP = "warmed_up is neither true nor false"
 NO_FIGURE = "no figure in this row"
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_RATES = ("per_flow_mbps", "aggregate_mbps")
 _ABOUT_RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
 
@@ -97,6 +101,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         "src_vm": options.src_vm,
         "dst_vm": options.dst_vm,
     }
+    crowded: list[tuple[int, int, Sample]] = []
     for number, cells in table.rows():
         if isinstance(cells, str):
             yield Skipped(number, cells)
@@ -104,8 +109,13 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         setting = _setting(cells, others, usual, options.provider)
         if isinstance(setting, str):
             yield Skipped(number, setting)
-        else:
-            yield from _figures_of(number, cells, figures, setting)
+            continue
+        for row in _figures_of(number, cells, figures, setting):
+            if isinstance(row, Sample) and row.metric in _RATES and (setting["at_once"] or 1) > 1:
+                crowded.append((number, setting["at_once"], row))
+            else:
+                yield row
+    yield from _of_several(crowded)
 
 
 _Figure: TypeAlias = tuple[int, str, Metric, float]
@@ -148,7 +158,8 @@ def _columns(
             f"line {table.header_line} names no figure that relayd knows",
             value=",".join(table.header)[:60],
             remedy="Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms, "
-            "loss_pct and transfer_s, or the same with another unit, such as aggregate_gbps.",
+            "loss_pct, egress_cap_mbps, ingress_cap_mbps and transfer_s, or the same with another "
+            "unit, such as aggregate_gbps.",
         )
     if "measured_at" not in others:
         options.start_s()
@@ -206,6 +217,7 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     "dst": (lambda cell, _: split(cell), BAD_REGION),
     "measured_at": (_time_s, BAD_TIME),
     "connections": (lambda cell, _: limits.connections(cell), BAD_CONNECTIONS),
+    "at_once": (lambda cell, _: limits.connections(cell), BAD_AT_ONCE),
     "duration": (limits.duration_s, BAD_DURATION),
     "volume": (_volume_gb, BAD_VOLUME),
     "warmed_up": (lambda cell, _: _TRUTH.get(cell.lower()), BAD_WARMED_UP),
@@ -262,8 +274,52 @@ def _figures_of(
             yield _sample(metric, value, setting)
 
 
+def _of_several(crowded: Sequence[tuple[int, int, Sample]]) -> Iterator[ImportedRow]:
+    """Yield what VMs carried in tests at once: their caps, or as much as they can carry at least.
+
+    Where all tests of a VM are there, their sum is a sample of its cap; the estimator knows by
+    their peers and windows whether the cap held them. Of a link, a test among others tells no more
+    than a floor: the tests with the fewest others are samples of links.
+    """
+    fewest: dict[tuple[str, str, str], int] = {}
+    groups: dict[tuple[str, float, int, str], list[tuple[int, Sample]]] = {}
+    for number, count, test in crowded:
+        pair = test.src, test.dst, test.metric
+        fewest[pair] = min(count, fewest.get(pair, count))
+        for metric, region in (("egress", test.src), ("ingress", test.dst)):
+            key = region, test.measured_at_s, count, metric
+            groups.setdefault(key, []).append((number, test))
+    for _, count, test in crowded:
+        if count == fewest[test.src, test.dst, test.metric]:
+            yield test
+    for (region, _, count, direction), found in groups.items():
+        number, first = found[0]
+        outward = direction == "egress"
+        peers = {test.dst if outward else test.src: test.value for _, test in found}
+        if len(found) != count or len(peers) != count:
+            yield Skipped(number, f"at_once is {count}, and {len(found)} such tests are there")
+            continue
+        yield first._replace(
+            src=region,
+            dst=region,
+            metric="egress_cap_mbps" if outward else "ingress_cap_mbps",
+            value=sum(peers.values()),
+            connections=sum(test.connections or 1 for _, test in found),
+            src_vm=first.src_vm if outward else first.dst_vm,
+            dst_vm="",
+            src_zone=first.src_zone if outward else first.dst_zone,
+            dst_zone="",
+            detail=json.dumps({"together_mbps": peers}),
+        )
+
+
 def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
     (src, src_zone), (dst, dst_zone) = setting["src"], setting["dst"]
+    if metric in limits.OF_ONE_VM:  # of the VM at the source, or at the destination
+        outward = metric == "egress_cap_mbps"
+        region, vm = (src, setting["src_vm"]) if outward else (dst, setting["dst_vm"])
+        at_s, tool = setting["measured_at"], setting["tool"]
+        return Sample(region, region, metric, value, at_s, tool, src_vm=vm or "")
     about_rates = metric in _ABOUT_RATES
     connections = 1 if metric == "per_flow_mbps" else setting["connections"]
     return Sample(
