@@ -38,8 +38,15 @@ class ShuffleProblem(SharedFigures):
         return 2.0 * float(self.demands_gbit.sum())
 
 
-def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -> ShuffleProblem:
+def shuffle_problem(
+    request: ShuffleRequest, network: Network, prices: Prices, *, at_once: bool = False
+) -> ShuffleProblem:
     """Return the figures of a shuffle.
+
+    Parameters
+    ----------
+    at_once : bool
+        Whether all pairs send at the same time, so that each has connections of its own.
 
     Raises
     ------
@@ -68,7 +75,7 @@ def shuffle_problem(request: ShuffleRequest, network: Network, prices: Prices) -
         regions,
         may_relay=relays,
         needed={(index[src], index[dst]) for src, dst in request.demands_gb},
-        links_out=np.count_nonzero(demands, axis=1),
+        links_out=np.count_nonzero(demands, axis=1) if at_once else None,
     )
     _refuse_unreachable(request, index, figures.resources.rate_gbps, relays)
     return ShuffleProblem(

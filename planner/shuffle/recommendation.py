@@ -109,7 +109,7 @@ def recommend_shuffle(
 
 
 def _decided(request: ShuffleRequest, network: Network, prices: Prices) -> ShuffleDecision:
-    problem = shuffle_problem(request, network, prices)
+    problem = shuffle_problem(request, network, prices, at_once=True)
     all_direct = bool((problem.resources.rate_gbps[problem.demands_gbit > 0] > 0).all())
     hour_usd = 0.0 if request.objective == "cost" else request.time_value_usd_per_h
     return with_decided_vms(

@@ -7,7 +7,7 @@ is part of a figure's name and converted by the factor next to it, here and nowh
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from math import inf
 from typing import Any, BinaryIO, TypeAlias
@@ -65,6 +65,7 @@ BAD_TIME = "measured_at is neither ISO 8601 nor seconds since 1970"
 NO_TIME = "measured_at is empty and --measured-at was not stated"
 BAD_CONNECTIONS = "connections is not a count"
 BAD_AT_ONCE = "at_once is not a count"
+INCOMPLETE = "fewer or more tests at once than at_once says"
 BAD_DURATION = "duration is not a duration"
 BAD_VOLUME = "volume is not a volume"
 NO_VOLUME = "of a transfer says nothing without volume_gb or volume_mb"
@@ -102,6 +103,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         "dst_vm": options.dst_vm,
     }
     crowded: list[tuple[int, int, Sample]] = []
+    alone: set[tuple[str, str, str]] = set()
     for number, cells in table.rows():
         if isinstance(cells, str):
             yield Skipped(number, cells)
@@ -111,11 +113,16 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
             yield Skipped(number, setting)
             continue
         for row in _figures_of(number, cells, figures, setting):
-            if isinstance(row, Sample) and row.metric in _RATES and (setting["at_once"] or 1) > 1:
-                crowded.append((number, setting["at_once"], row))
+            count = setting["at_once"] or 1
+            if not isinstance(row, Sample) or row.metric not in _RATES:
+                yield row
+            elif count > 1:
+                crowded.append((number, count, row))
             else:
                 yield row
-    yield from _of_several(crowded)
+                if "at_once" in others:
+                    alone.add((row.src, row.dst, row.metric))
+    yield from _of_several(crowded, alone)
 
 
 _Figure: TypeAlias = tuple[int, str, Metric, float]
@@ -274,14 +281,16 @@ def _figures_of(
             yield _sample(metric, value, setting)
 
 
-def _of_several(crowded: Sequence[tuple[int, int, Sample]]) -> Iterator[ImportedRow]:
+def _of_several(
+    crowded: Sequence[tuple[int, int, Sample]], alone: Collection[tuple[str, str, str]]
+) -> Iterator[ImportedRow]:
     """Yield what VMs carried in tests at once: their caps, or as much as they can carry at least.
 
     Where all tests of a VM are there, their sum is a sample of its cap; the estimator knows by
     their peers and windows whether the cap held them. Of a link, a test among others tells no more
     than a floor: the tests with the fewest others are samples of links.
     """
-    fewest: dict[tuple[str, str, str], int] = {}
+    fewest = dict.fromkeys(alone, 1)
     groups: dict[tuple[str, float, int, str], list[tuple[int, Sample]]] = {}
     for number, count, test in crowded:
         pair = test.src, test.dst, test.metric
@@ -297,7 +306,7 @@ def _of_several(crowded: Sequence[tuple[int, int, Sample]]) -> Iterator[Imported
         outward = direction == "egress"
         peers = {test.dst if outward else test.src: test.value for _, test in found}
         if len(found) != count or len(peers) != count:
-            yield Skipped(number, f"at_once is {count}, and {len(found)} such tests are there")
+            yield Skipped(number, INCOMPLETE)
             continue
         yield first._replace(
             src=region,

@@ -80,7 +80,8 @@ def test_what_transfers_had_is_what_the_plan_predicts() -> None:
         # A deadline that estimates would keep with one VM takes two.
         cheap: dict[str, Any] = {"objective": "cost", "relays": "none", "vms": 4, "volume_gb": 500}
         hurried = plan(*had, **cheap, deadline_s=1200.0)
-        assert hurried.vms == {"a": 2, "b": 2}
+        assert hurried.vms["a"] > 1
+        assert hurried.duration_s <= 1200.0
         assert plan(**cheap, deadline_s=1200.0).vms == {"a": 1, "b": 1}
 
 
