@@ -272,7 +272,8 @@ def slow_connections(providers: Providers, slow: int = 0, ended: int = 0) -> flo
     providers, and `ended` ramps that showed where the path ends.
     """
     law = AGGREGATE_LAWS.get(providers)
-    start = SLOW_WHERE_RATES_FALL if law is not None and law.exponent < 0 else SLOW_ELSEWHERE
+    falls = law is not None and not law.holds_for_vms
+    start = SLOW_WHERE_RATES_FALL if falls else SLOW_ELSEWHERE
     return (READING_COUNTS_AS * start + slow) / (READING_COUNTS_AS + slow + ended)
 
 

@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from itertools import pairwise
-from math import ceil, inf, sqrt
+from math import ceil, exp, hypot, inf, sqrt
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from planner.model.answer import Cost
 from planner.model.estimate import BOUNDS, Bound, Estimate
+from planner.model.link import LimitedBy
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import (
+    BOUND_SCORE,
     Draws,
     Gain,
     compared,
@@ -46,6 +48,9 @@ SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
 Spreads: TypeAlias = tuple[float, float]
 """Of a factor's logarithm, below and above what is expected."""
 EXACT: Spreads = (0.0, 0.0)
+FURTHER_VM: Mapping[LimitedBy, float] = {"vm": 0.9, "window": 0.9, "path": 0.5, "unknown": 0.5}
+"""Of what one VM pair carries over a link, what each further one adds at least (5th percentile):
+caps and windows are of each VM, a path may be full. A judgement: no open data has a second VM."""
 
 
 def spreads_of(estimate: Estimate) -> Spreads:
@@ -57,17 +62,28 @@ def spreads_of(estimate: Estimate) -> Spreads:
 class LinkFigures(NamedTuple):
     """Rates of one VM pair over a link with all its connections, and with one of them.
 
-    `alone` are the spreads of the former; where the link enters the destination, whose window may
-    hold it back, `own` are those of the link itself and `window` those that all such links share.
-    `slow_probability` is that its connections are slow, and each then carries `slow_gbps`.
+    `own` are the spreads of the former; where the link enters the destination, whose window may
+    hold it back, those of the link itself, and `window` those that all such links share.
+    `slow_probability` is that its connections are slow, and each then carries `slow_gbps`. Each
+    further VM pair brings at least a share `further` of what the first carries.
     """
 
     rates: Mapping[Bound, tuple[float, float]]
-    alone: Spreads
     own: Spreads
     window: Spreads
     slow_probability: float
     slow_gbps: float
+    further: float
+
+    def of_several(self, pairs: float) -> tuple[Mapping[Bound, float], Spreads]:
+        """Return the rates of VM pairs that no one has tried at once, and the spreads of `own`."""
+        gbps = {bound: self.rates[bound][0] * pairs for bound in BOUNDS}
+        if pairs <= 1:
+            return gbps, self.own
+        further = spread_of(1.0, (1 + (pairs - 1) * self.further) / pairs)
+        least = hypot(self.own[0], self.window[0])
+        gbps["low"] *= exp(BOUND_SCORE * (least - hypot(least, further)))
+        return gbps, (hypot(self.own[0], further), self.own[1])
 
 
 class Limit(NamedTuple):
@@ -177,13 +193,14 @@ class OptionEvaluator:
         below, above = spread_of(gbps, rates["low"][0]), spread_of(gbps, rates["high"][0])
         own, window = (below, above), EXACT
         flow = link.per_flow_mbps
-        by_window = flow.origin.method == "window-over-rtt"
+        by_window = flow.origin.method == "window-over-rtt" and dst == self.request.dst
         if by_window and count * flow.expected <= gbps * MBPS_PER_GBPS:
             of_receiver = spreads_of(self.network.sites[dst].window_mb)
             window = min(below, of_receiver[0]), min(above, of_receiver[1])
             own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
         slow = link.slow_connections if count > 1 else 0.0
-        return LinkFigures(rates, (below, above), own, window, slow, link.slow_gbps)
+        further = FURTHER_VM[link.limited_by]
+        return LinkFigures(rates, own, window, slow, link.slow_gbps, further)
 
     def connections(self, allocation: Allocation) -> dict[int | None, int]:
         """Return the fewest whole connections by path: a relay opens as many as it accepts."""
@@ -312,10 +329,9 @@ class Option:
             dimension: int, path: int | None, opened: int, ends: tuple[str, str], *vms: int
         ) -> None:
             link, pairs = figures.link(*ends), figures.pairs(*ends, vms, opened)
-            times = pairs * rate / flows[path]
-            gbps = {b: link.rates[b][0] * times for b in BOUNDS}
-            enters = ends[1] == figures.request.dst
-            spreads = (link.own, link.window) if enters else (link.alone, EXACT)
+            of_pairs, own = link.of_several(pairs)
+            gbps = {bound: of_pairs[bound] * rate / flows[path] for bound in BOUNDS}
+            spreads = (own, link.window)
             slow = link.slow_probability
             if slow:
                 carried = self.connections[path] * link.slow_gbps
