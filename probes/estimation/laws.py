@@ -65,8 +65,9 @@ LAW_COUNTS_AS = 3
 """Links, in the median of a class: a few odd ones do not move it."""
 NOISE_COUNTS_AS = 5
 """Tests, in the noise of a link's tests."""
-LEAST_LINKS = 3
-"""A class of distance with fewer is shifted by the other classes, too, and has our spread."""
+LEAST_LINKS = 6
+"""A class of distance with fewer is shifted by the other classes, too, and has our spread: the law
+itself counts as half of these."""
 LEAST_NOISE = 0.01
 LEAST_RATIO = 1e-3
 OTHER_SIZE = 2.0
