@@ -6,6 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from planner.model.errors import InputError
@@ -110,3 +111,12 @@ def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], s
 def _default_path(environment: Mapping[str, str]) -> str:
     base = environment.get("XDG_CONFIG_HOME")
     return str((Path(base) if base else Path.home() / ".config") / "relayd" / FILE_NAME)
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported, such as ``opentelemetry.sdk``.
+
+    Looking for a module imports its parents, and raises where one is missing: they come first.
+    """
+    names = module.split(".")
+    return all(find_spec(".".join(names[:end])) for end in range(1, len(names) + 1))

@@ -13,7 +13,7 @@ from typing import Any
 
 from planner.model.errors import InputError
 from relayd.cli.parser import DATA, Parser, add_commands
-from relayd.cli.questions.commands import NAMES, add_question_commands
+from relayd.cli.questions.options import NAMES, add_fields, add_question_commands
 from relayd.version import __version__
 
 FIRST = """\
@@ -374,7 +374,6 @@ def _add_other_commands(commands: Any) -> None:
     from planner.transfer.request import TransferRequest
     from probes.importers import FORMATS
     from relayd.backtesting.request import BacktestRequest
-    from relayd.cli.questions.options import add_options
     from relayd.transfers.requests import (
         TransferEndRequest,
         TransferProgressRequest,
@@ -386,12 +385,12 @@ def _add_other_commands(commands: Any) -> None:
     known |= add_commands(commands, _MEASURING_COMMANDS, _BLOCKS)
     known |= add_commands(commands, _LAB_COMMANDS, _BLOCKS, common=_OF_LAB)
     known |= add_commands(commands, _SERVING_COMMANDS, _BLOCKS)
-    add_options(known["backtest"], BacktestRequest)
-    add_options(known["transfers begin"], TransferStartRequest)
-    add_options(known["transfers progress"], TransferProgressRequest, required=False)
-    add_options(known["transfers end"], TransferEndRequest, required=False)
+    add_fields(known["backtest"], BacktestRequest)
+    add_fields(known["transfers begin"], TransferStartRequest)
+    add_fields(known["transfers progress"], TransferProgressRequest, required=False)
+    add_fields(known["transfers end"], TransferEndRequest, required=False)
     of_plan = {"budget_usd": "--plan-budget"}
-    add_options(known["verify"], TransferRequest, required=False, renamed=of_plan)
+    add_fields(known["verify"], TransferRequest, required=False, renamed=of_plan)
     known["verify"].epilog = _VERIFY_EXIT_CODES
     known["catalogue diff"].set_defaults(dry_run=True)
     for decision in ("retract", "restore", "confirm", "accept", "reject"):

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
-from relayd.extras import is_installed
+from relayd.settings import is_installed
 from relayd.store.location import is_loopback
 from relayd.store.samples.ingest import LIMITS
 from relayd.store.tokens import Token

@@ -16,9 +16,8 @@ from probes.fleet.file import load_fleet
 from relayd.cli import text
 from relayd.cli.options import store_of, wan_of
 from relayd.cli.output import respond
-from relayd.extras import is_installed
 from relayd.questions.caveats import OLD_PRICE_S, price_age_s
-from relayd.settings import load_settings
+from relayd.settings import is_installed, load_settings
 from relayd.snapshots.building import vm_type_notes
 from relayd.sources.wan import Wan
 from relayd.store import Location, default_path, parse_location

@@ -17,7 +17,7 @@ from planner.fields.specified import Specified, fields_of, schema_of
 from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
 from relayd.__main__ import worded
-from relayd.cli.questions.options import add_options, request_from
+from relayd.cli.questions.options import add_fields, request_from
 from relayd.questions.registry import QUESTIONS, Question, question_of
 from relayd.sources.wan import Wan
 from tests.planner.test_fields import Wider
@@ -27,7 +27,7 @@ each_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: o
 
 def parser_of(request: type[Specified]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
-    add_options(parser, request)
+    add_fields(parser, request)
     return parser
 
 

@@ -22,6 +22,7 @@ from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.retention import compact
 from tests.properties import examples
 from tests.relayd.building import ping, rate
+from tests.relayd.store.engines import ON_BOTH
 
 CATALOGUE = load_catalogue()
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "gcp:us-east1", "azure:eastus", "aws:of-no-place")
@@ -120,6 +121,7 @@ def test_it_is_what_all_samples_give(seed: int, batches: list[int]) -> None:
         _assert_as_whole(store)
 
 
+@ON_BOTH
 def test_series_without_new_samples_are_not_read(store: Store) -> None:
     old = [ping(*REGIONS[:2], 80.0, NOW_S), ping(*REGIONS[1:3], 90.0, NOW_S)]
     append(store, [old[0], rate(*REGIONS[:2], 4800.0, NOW_S), old[1]])
@@ -135,6 +137,7 @@ def test_series_without_new_samples_are_not_read(store: Store) -> None:
     assert sorted(one.value for one in kept.samples) == [80.0, 82.0, 90.0, 4800.0]
 
 
+@ON_BOTH
 def test_damaged_bytes_make_it_read_all(store: Store) -> None:
     append(store, [ping(*REGIONS[:2], 80.0, NOW_S), rate(*REGIONS[:2], 4800.0, NOW_S)])
     assert make_snapshot(store, CATALOGUE) is not None
