@@ -22,6 +22,7 @@ from planner.single_flow.prediction import FlowTest, predict
 from planner.transfer.decision import decide
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
+from probes.estimation.sites import with_bursts
 from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared
@@ -201,8 +202,10 @@ def network_of(known: Iterable[FlowTest]) -> Network:
         )
         for test in known
     )
-    estimator = Estimator(Samples.of(samples), load_catalogue())
-    return estimator.network(Snapshot("survey", "", ""))
+    catalogue = load_catalogue()
+    network = Estimator(Samples.of(samples), catalogue).network(Snapshot("survey", "", ""))
+    # Tests of 10 s end before the network credits of these VMs do.
+    return network.with_(sites=with_bursts(network.sites, catalogue))
 
 
 def plan_of_flows() -> Judged:
@@ -230,7 +233,6 @@ def plan_of_relays(chosen: Iterable[Triple]) -> Judged:
             vms=1,
             relays=relay,
             margin=0.0,
-            risk="neutral",
         )
         decision = decide(request, network, CataloguePrices(load_catalogue(), network))
         option = decision.best_relay
