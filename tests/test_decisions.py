@@ -241,6 +241,9 @@ def test_on_the_open_surveys_splits_are_fixed_and_relays_that_surely_pay_are_fou
     # Ten months later, bounds pay: who trusts expected figures alone loses more.
     for other in ("direct", "relay", "expected"):
         assert found["relayd"]["achieved"] > found[other]["achieved"] + 0.03, other
+    for name, split in splits.items():
+        regret = {one["planner"]: one["regret"] for one in split["planners"]}
+        assert regret["relayd"] < regret["expected"], name
 
 
 def test_the_peers_planner_takes_the_relay_of_greatest_throughput(
