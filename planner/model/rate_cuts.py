@@ -18,8 +18,9 @@ from dataclasses import replace
 from planner.model.catalogue import VmType
 from planner.model.estimate import Estimate, RateCut
 from planner.model.link import Link, Site
+from planner.model.link_array import KINDS
 from planner.model.network import Network
-from planner.model.units import BITS_PER_BYTE, duration_text
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_text
 
 BURST_S = 300.0
 WELL_ABOVE = 1.25
@@ -44,17 +45,41 @@ def with_lasting_caps(
     """Return the network with caps that VMs have on average over a volume, where tests found more.
 
     Only types with network credits: what one of their VMs sends and receives for long is
-    documented, and tests that end before the credits do find the burst.
+    documented, and tests that end before the credits do find the burst; a single flow that passed
+    the documented rate shows that there are credits.
     """
     changed = {}
     for name, site in network.sites.items():
         vm = vm_types.get(site.vm_type)
         if vm and vm.wan_burst_gbps:
-            egress = _over_volume(site.egress_gbps, vm.egress_gbps, volume_gb)
-            ingress = _over_volume(site.ingress_gbps, vm.ingress_gbps, volume_gb)
+            caps = (site.egress_gbps, vm.egress_gbps), (site.ingress_gbps, vm.ingress_gbps)
+            egress, ingress = (
+                _over_volume(_while_credits_last(cap, vm, flow_gbps), lasting_gbps, volume_gb)
+                for (cap, lasting_gbps), flow_gbps in zip(
+                    caps, _fastest_flows_gbps(network, name), strict=True
+                )
+            )
             if egress is not site.egress_gbps or ingress is not site.ingress_gbps:
                 changed[name] = replace(site, egress_gbps=egress, ingress_gbps=ingress)
     return network.with_(sites={**network.sites, **changed}) if changed else network
+
+
+def _fastest_flows_gbps(network: Network, name: str) -> tuple[float, float]:
+    """Return the most that one flow was measured at out of, and into, a site."""
+    links, at = network.links, network.index[name]
+    found = []
+    for cells in (links.row(at), links.column(at)):
+        measured = links.kinds(cells, "per_flow_mbps") == KINDS.index("measured")
+        mbps = cells["per_flow_mbps"]["expected"][measured]
+        found.append(float(mbps.max(initial=0.0)) / MBPS_PER_GBPS)
+    return found[0], found[1]
+
+
+def _while_credits_last(cap: Estimate, vm: VmType, flow_gbps: float) -> Estimate:
+    """Return a documented cap as that of its credits, where a single flow was seen to pass it."""
+    if cap.origin.method != "vm-type" or flow_gbps <= WELL_ABOVE * cap.expected:
+        return cap
+    return cap.scaled(vm.wan_burst_gbps / cap.expected)
 
 
 def _over_volume(cap: Estimate, lasting_gbps: float, volume_gb: float) -> Estimate:

@@ -158,6 +158,25 @@ def test_a_cap_measured_in_a_burst_counts_as_long_as_credits_surely_last(
     assert lasting.ingress_gbps == site.ingress_gbps
 
 
+@pytest.mark.parametrize(
+    ("mbps", "volume_gb", "gbps"), [(400, 100, 0.4), (400, 4e4, 0.033), (30, 100, 0.03)]
+)
+def test_a_flow_faster_than_a_lasting_rate_shows_that_there_are_credits(
+    mbps: float, volume_gb: float, gbps: float
+) -> None:
+    """A t3.nano has 0.032 Gbit/s for long, and up to 5 while credits last."""
+    src, dst = REGIONS[:2]
+    flow = Sample(
+        src, dst, "per_flow_mbps", mbps, START_S, "iperf2", 1, 10.0, True, src_vm="t3.nano"
+    )
+    ping = Sample(src, dst, "rtt_ms", 60.0, START_S, "ping", src_vm="t3.nano")
+    network = estimated(flow._replace(dst_vm="t3.nano"), ping._replace(dst_vm="t3.nano"))
+    request = TransferRequest(src, dst, volume_gb=volume_gb, connections=1, vms=1, relays="none")
+    prices = CataloguePrices(CATALOGUE, network)
+    plan = recommend(request, network, prices, catalogue=CATALOGUE)
+    assert plan.throughput_gbps == pytest.approx(gbps, rel=0.08)
+
+
 def test_a_plan_counts_on_what_imported_tests_show(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
