@@ -20,8 +20,6 @@ from planner.model.quotas.vcpus import VcpuQuota
 DEFAULT_NETWORK = "default"
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
 MOST_BURST_GBPS = 5.0
-PARTITIONS = frozenset({"government", "china", "sovereign"})
-"""Kinds of access whose regions are networks of their own."""
 _NEAR_SHOWN = 4
 
 
@@ -63,12 +61,6 @@ class Region:
     def provider(self) -> str:
         """The part of the id before the colon."""
         return self.id.partition(":")[0]
-
-    @property
-    def network(self) -> str:
-        """Its provider, and the partition that it is of, if any, such as ``aws/china``."""
-        partition = self.access if self.access in PARTITIONS else ""
-        return f"{self.provider}/{partition}" if partition else self.provider
 
     @property
     def name(self) -> str:

@@ -280,9 +280,9 @@ def slow_connections(providers: Providers, slow: int = 0, ended: int = 0) -> flo
 def law_of(src: str, dst: str, address: str | None = None) -> AggregateLaw | None:
     """Return the law from one region's provider to another's; None where there is none.
 
-    Ends are regions, or networks (:attr:`.Region.network`), which tell partitions apart.
+    Ends are regions, or partitions of providers (:attr:`.Region.partition`).
     """
-    (a, _, of_a), (b, _, of_b) = (end.partition(":")[0].partition("/") for end in (src, dst))
+    (a, _, of_a), (b, _, of_b) = (end.partition(":")[0].partition(" ") for end in (src, dst))
     law = AGGREGATE_LAWS.get((a, b))
     if of_a != of_b or "china" in {of_a, of_b}:
         return law and law.across_internet()

@@ -156,10 +156,10 @@ class MeasuredLaw:
         catalogue: Catalogue,
     ) -> None:
         self._pairs, self._alone, self._origins = pairs, alone, origins
-        self._networks = [catalogue.region(name).network for name in sites]
-        distinct = list(dict.fromkeys(self._networks))
+        self._partitions = [catalogue.region(name).partition for name in sites]
+        distinct = list(dict.fromkeys(self._partitions))
         self._models = [law_of(src, dst, address) for src in distinct for dst in distinct]
-        number = np.array([distinct.index(name) for name in self._networks], np.int64)
+        number = np.array([distinct.index(name) for name in self._partitions], np.int64)
         unknown = ~are_known(rtts_ms)
         self._rtts_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["expected"])
         self._highest_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["high"])
@@ -191,8 +191,8 @@ class MeasuredLaw:
         caps = least_caps(sites, address).ravel()
         shares = np.array([_proportion(a, b) for a, b in zip(sites, typed, strict=True)])
         ends = src, dst
-        networks, origins = self._networks, self._origins
-        set_rates(rates, sites, networks, ends, rtts_ms, caps, address, origins, shares)
+        partitions, origins = self._partitions, self._origins
+        set_rates(rates, sites, partitions, ends, rtts_ms, caps, address, origins, shares)
         expected = np.where(np.isinf(rates["expected"]), np.nan, rates["expected"])
         bounds = rates["low"], expected, rates["high"]
         found = with_bounds(no_estimates(len(src)), *bounds, rates["evidence"])

@@ -203,8 +203,8 @@ def _modelled(
         for window in KINDS
     ]
     flows["evidence"] = np.array(of_flow)[window_kinds, rtt_kinds]
-    networks = [catalogue.region(site.region).network for site in sites]
-    set_rates(rates, sites, networks, ends, rtts_ms, caps, address, origins)
+    partitions = [catalogue.region(site.region).partition for site in sites]
+    set_rates(rates, sites, partitions, ends, rtts_ms, caps, address, origins)
     windows_gbps = scaled(flows, LAW_CONNECTIONS / MBPS_PER_GBPS)
     rows["limited_by"] = limits_of(rates, caps, windows_gbps)
     regions = [site.region for site in sites]
@@ -229,7 +229,7 @@ def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: 
 def set_rates(
     rates: Records,
     sites: Sequence[Site],
-    networks: Sequence[str],
+    partitions: Sequence[str],
     ends: tuple[Ints, Ints],
     rtts_ms: Records,
     caps: Records,
@@ -241,15 +241,15 @@ def set_rates(
 
     A VM larger than those that a law is of is expected to reach as much more as its cap allows.
     Infinite where neither a law nor a cap is known. Of VMs of other sizes, a share of the law may
-    be given for each site. `networks` are those of the sites' regions (:attr:`.Region.network`).
+    be given for each site. `partitions` are those of the regions (:attr:`.Region.partition`).
     """
     src, dst = ends
     rates["low"] = caps["expected"] * exp(-UNKNOWN_SPREAD.below)
     rates["expected"], rates["high"] = caps["expected"], caps["high"]
     rates["evidence"] = origins.number_of(_VM_CAPS)
     distance = np.searchsorted(CLASSES_MS, rtts_ms["high"], side="right")
-    distinct = list(dict.fromkeys(networks))
-    number = np.array([distinct.index(name) for name in networks], np.int64)
+    distinct = list(dict.fromkeys(partitions))
+    number = np.array([distinct.index(name) for name in partitions], np.int64)
     key = (number[src] * len(distinct) + number[dst]) * (len(CLASSES_MS) + 1) + distance
     for one in np.unique(key).tolist():
         pair, near = divmod(one, len(CLASSES_MS) + 1)
