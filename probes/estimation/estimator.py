@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.model.baseline.modelled_links import baseline_site
-from planner.model.catalogue import Catalogue
+from planner.model.catalogue import DEFAULT_NETWORK, Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.link import Site
 from planner.model.link_array import LinkArray, Origins
@@ -167,8 +167,8 @@ class Estimator:
         better = are_known(own)
         better &= ~are_of("baseline", origins, own["origin"]) | ~are_known(rtts)
         rtts[better] = own[better]
-        providers = np.array([name.partition(":")[0] for name in ends])
-        rtts["expected"][~(private.pairs() | (providers[:, None] == providers))] = np.nan
+        parts = np.array([self.catalogue.region(name).partition for name in ends])
+        rtts["expected"][~(private.pairs() | (parts[:, None] == parts))] = np.nan
         found, over_private = self._estimated(over, private, rtts, "private", origins)
         used, others = joined(links, over_private)
         return Estimates(caps_joined(sites, found), used, others)
@@ -287,8 +287,8 @@ class Estimator:
         """Mask of samples over private addresses that one source alone has reported of their link.
 
         These are only links that others reported over public ones: such samples would replace the
-        measurements of the others. Between ends that share a private network in the catalogue, no
-        confirmation is needed.
+        measurements of the others. Between ends that share a private network in the catalogue that
+        is no assumption, no confirmation is needed.
         """
         rows = self._over_private.samples.rows
         claims = np.zeros(len(rows), np.bool_)
@@ -301,7 +301,7 @@ class Estimator:
             network, other = (
                 self.catalogue.region(self._regions[end - 1]).private_network for end in (src, dst)
             )
-            if not network or network != other:
+            if network in {"", DEFAULT_NETWORK} or network != other:
                 claims |= (rows["src"] == src) & (rows["dst"] == dst)
         return claims
 

@@ -23,6 +23,7 @@ from planner.model.errors import InputError
 from planner.model.estimate import WANTED_ADDRESSES, WantedAddresses
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
+from planner.model.rate_cuts import with_lasting_caps
 from planner.model.units import MBPS_PER_GBPS, gbps_text
 from probes.importers.limits import PhysicalGate
 from probes.samples import Metric, Sample
@@ -185,7 +186,7 @@ def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan
     resolved = replace(
         request, src=source.region_id, destinations=destinations, **_by_regions(wan, request, ends)
     )
-    network = _network_of(wan, resolved.ends, request)
+    network = _network_of(wan, resolved.ends, request, request.volume_gb * len(destinations))
     pairs = [(source.region_id, region) for region in destinations]
     notes = _notes_of((source, *found))
     return _answer(wan, request, resolved, network, pairs, recommend_broadcast, notes)
@@ -205,7 +206,7 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
     )
     ends = {f"demands ({name})": resolution.region_id for name, resolution in found.items()}
     resolved = replace(request, demands_gb=demands, **_by_regions(wan, request, ends))
-    network = _network_of(wan, resolved.ends, request)
+    network = _network_of(wan, resolved.ends, request, sum(demands.values()))
     # What is down carries nothing, so it is on no path; that should not go unsaid.
     down = [
         f"{state}; plans will change once it is back."
@@ -243,7 +244,8 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
         disk_usd_per_gb_month={place(n): usd for n, usd in request.disk_usd_per_gb_month.items()},
         **_by_regions(wan, request, ends),
     )
-    network = _network_of(wan, tuple(dict.fromkeys(ends.values())), request)
+    sent_gb = sum(transfer.volume_gb for transfer in transfers)
+    network = _network_of(wan, tuple(dict.fromkeys(ends.values())), request, sent_gb)
     notes = _notes_of(found.values())
     pairs = [(transfer.src, transfer.dst) for transfer in transfers]
     return _answer(wan, request, resolved, network, pairs, recommend_schedule, notes)
@@ -420,8 +422,12 @@ def _prices(wan: NetworkView, network: Network, request: PricedRequest) -> Catal
     return CataloguePrices(wan.catalogue, network, request.month_to_date_gb)
 
 
-def _network_of(wan: NetworkView, regions: Sequence[str], request: PricedRequest) -> Network:
-    return wan.network_of(regions, _vm_types(wan, request), request.addresses)
+def _network_of(
+    wan: NetworkView, regions: Sequence[str], request: PricedRequest, sent_gb: float = 0.0
+) -> Network:
+    """Return the network that a question rests on, with caps that last for what is sent in all."""
+    network = wan.network_of(regions, _vm_types(wan, request), request.addresses)
+    return with_lasting_caps(network, wan.catalogue.vm_types, sent_gb) if sent_gb else network
 
 
 def _notes_of(found: Iterable[Resolution]) -> tuple[str, ...]:

@@ -221,6 +221,7 @@ def test_china_is_not_any_region(relayd: Relayd) -> None:
     assert (plan["verdict"], plan["best_relay"]) == ("direct", None)
     assert [path["addresses"] for path in plan["paths"]] == [["public"]]
     assert plan["paths"][0]["egress_usd_per_gb"] >= 0.933 / 7.2  # CNY for a USD
+    assert plan["throughput_gbps_low"] < plan["throughput_gbps"] / 3
     (said,) = [warning for warning in plan["warnings"] if "partition" in warning]
     assert "over the public internet across China's border, at internet prices" in said
     assert "Models rest on no measurement of such paths" in said

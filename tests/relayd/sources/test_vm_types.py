@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import re
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ import pytest
 import relayd
 from planner.model.baseline.modelled_links import baseline_links, baseline_site
 from planner.model.catalogue import VmType
+from planner.model.estimate import Estimate, Origin
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import LAW_VM_EGRESS_GBPS
@@ -20,6 +23,8 @@ from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.files import built_in_folder
 from relayd.catalogue.loading import load_catalogue
+from relayd.sources.memory import MemorySource
+from relayd.sources.wan import Wan
 from scripts.catalogue_tables import TABLES
 from tests.shared_data import shared
 
@@ -135,3 +140,23 @@ def test_every_type_can_be_planned_with() -> None:
         prices = CataloguePrices(CATALOGUE, network)
         plan = recommend(TransferRequest(src=src, dst=dst, volume_gb=10), network, prices)
         assert 0 < plan.throughput_gbps <= 8 * cap * 1.001
+
+
+def test_what_many_transfers_send_outlasts_bursts_too() -> None:
+    """A cap that was tested for seconds counts for 5 minutes of a shuffle or a broadcast."""
+    src, dst = "aws:us-east-1", "aws:eu-west-1"
+    network = relayd.open().network  # links of larger VMs
+    measured = Estimate(5.0, 4.7, 5.3, Origin("measured", "median-of-samples", 3))
+    caps: dict[str, Any] = {
+        "vm_type": "aws:t3.large",
+        "egress_gbps": measured,
+        "ingress_gbps": measured,
+    }
+    sites = {
+        name: replace(site, **caps) if name.startswith("aws:") else site
+        for name, site in network.sites.items()
+    }
+    wan = Wan(MemorySource(CATALOGUE, network.with_(sites=sites)))
+    lasting_s = 8 * (1e4 - 187.5) / 0.512
+    assert wan.shuffle({(src, dst): 1e4}, vms=1).duration_s > lasting_s
+    assert wan.broadcast(src, [dst], volume_gb=1e4, vms=1).duration_s > lasting_s
