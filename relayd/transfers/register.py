@@ -10,12 +10,15 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
+from math import log
+from statistics import median
 from time import time as clock
 from typing import Any
 
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.errors import InputError
-from planner.model.units import volume_text
+from planner.model.units import MBPS_PER_GBPS, volume_text
+from probes.importers.limits import MAX_RATE_MBPS
 from relayd.questions.answering import NetworkView
 from relayd.store.database import NAMED_ENDS, Database, matching
 from relayd.store.events import Events
@@ -41,6 +44,8 @@ MOST_LISTED = 1000
 MOST_REPORTS = 1000
 CLOCK_SKEW_S = 60.0
 """By which a reporter's clock may be ahead of ours."""
+SAME_LEVEL = 0.3
+"""Of a logarithm: reporters whose rates of a path differ by less agree on it."""
 ROUNDING = 1e-6
 """By which volumes may disagree that were counted in another way."""
 
@@ -93,10 +98,30 @@ def transfer_rows(
 
 
 def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
-    """Return the outcomes of the newest thousand transfers that finished between two regions."""
+    """Return the outcomes of the newest thousand transfers that finished between two regions.
+
+    As with samples, one reporter alone moves no rate against the history of another. Whoever
+    reports on the store itself (``user@machine``), or else first, is the reference; others count
+    where they agree with it, or where two of them agree with each other.
+    """
     rows, now_s = transfer_rows(database, "finished", src, dst), clock()
-    found = (outcome_of(tracked(row, now_s)) for row in rows)
-    return tuple(outcome for outcome in found if outcome is not None)
+    found = [(row, one) for row in rows if (one := outcome_of(tracked(row, now_s)))]
+    logs: dict[tuple[str, str], list[float]] = {}
+    for row, one in reversed(found):  # the oldest first
+        if one.rate_gbps * MBPS_PER_GBPS > MAX_RATE_MBPS:
+            continue  # no network has that: whoever plans says so
+        logs.setdefault((one.via, row.who), []).append(log(one.rate_gbps / (one.vms or 1)))
+    levels = {key: median(values) for key, values in logs.items()}
+
+    def counts(via: str, who: str) -> bool:
+        if (via, who) not in levels:
+            return True
+        others = {name: level for (path, name), level in levels.items() if path == via}
+        reference = next((name for name in others if "@" in name), next(iter(others)))
+        near = [name for name in others if abs(others[name] - levels[via, who]) <= SAME_LEVEL]
+        return reference in near or len(near) > 1
+
+    return tuple(one for row, one in found if counts(one.via, row.who))
 
 
 def forget_reports(database: Database, before_s: float) -> int:

@@ -221,6 +221,25 @@ def test_a_plan_in_progress_is_replanned_from_what_was_reported(wan: Wan, tmp_pa
     assert answer.plan_id == plan.plan_id
 
 
+def test_one_reporter_alone_moves_no_rate_against_another(wan: Wan, tmp_path: Path) -> None:
+    """Of the reporters of one path at 2, 0.1, 2.1 and, later, 0.11 Gbit/s."""
+    with open_store(str(tmp_path / "relayd.db"), mode="create") as store:
+
+        def rates_with(who: str, gbps: float) -> list[float]:
+            register = TransferRegister(store.database, wan, who)
+            name = begin(register, id=who, plan=None, volume_gb=100)
+            register.end_transfer(name, at_s=BEGAN_S + 800 / gbps)
+            found = (one.rate_gbps for one in outcomes_of(store.database, SRC, DST))
+            return sorted(round(rate, 6) for rate in found)
+
+        assert rates_with("first", 2.0) == [2.0]
+        assert rates_with("forger", 0.1) == [2.0]
+        assert rates_with("third", 2.1) == [2.0, 2.1]
+        assert rates_with("witness", 0.11) == [0.1, 0.11, 2.0, 2.1]
+        # What is reported on the store itself is the reference.
+        assert rates_with("root@here", 1.0) == [0.1, 0.11, 1.0, 2.0, 2.1]
+
+
 def test_replan_and_the_register_say_the_same_of_the_rest(wan: Wan, tmp_path: Path) -> None:
     """At a third of the planned rate; near the plan; and faster than it."""
     plan = wan.plan(SRC, DST, volume_gb=1000, relays="none", vms=1)
