@@ -207,7 +207,7 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
         return InfeasibleError(
             f"the deadline of {deadline} is before the {takes} that the transfer takes at the "
             f"{most:.3f} Gbit/s that {reach}{starting}",
-            f"Allow at least {soonest_s} s{or_vms(share)}{running}.",
+            f"Allow at least {soonest_s} s{or_vms(share) if left_s > 0 else ''}{running}.",
         )
     cheapest = search.asking(objective="cost", budget_usd=None).optimum
     if cheapest is not None and request.budget_usd is not None:
