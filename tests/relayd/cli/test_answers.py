@@ -111,7 +111,7 @@ def answer(relayd: Relayd, *words: object) -> Any:
         (
             ("shuffle", "list.csv", "--frontier", "--pairs"),
             "3 pairs among 4 regions, 650 GB;all at once, direct;best direct rates;frontier;"
-            "One more VM at each end of;Snapshot baseline",
+            "One more VM at azure:westeurope:;Snapshot baseline",
         ),
         (
             ("place", "reduce", "in.json", "--links", "heterogeneous"),

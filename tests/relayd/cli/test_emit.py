@@ -30,7 +30,11 @@ from tests.relayd.conftest import Outcome, Relayd
 
 FORMATS_BY_END = {"aws": {"aws-cli"}, "azure": {"azcopy"}, "gcp": {"gcloud"}}
 OF_STORES = set().union(*FORMATS_BY_END.values())
-REQUIRED = [part.name for part in fields(Plan) if part.default is MISSING]
+REQUIRED = [
+    part.name
+    for part in fields(Plan)
+    if part.default is MISSING and part.default_factory is MISSING
+]
 OF_RELAYS = {"haproxy", "socat"}
 ENDS = ("azure:westeurope", "aws:ap-south-1")
 
