@@ -32,6 +32,8 @@ _FORMATS = {
     "iperf": ("iperf_text.read", "iperf's text output"),
     "ping": ("ping.read", "ping output"),
     "nuttcp": ("nuttcp.read", "nuttcp output"),
+    "mtr": ("mtr.read", "mtr's report as JSON"),
+    "perfkit": ("perfkit.read", "results of PerfKitBenchmarker"),
     "smokeping": ("smokeping.read", "Smokeping's data as rrdtool prints them"),
     "blackbox": ("blackbox.read", "an answer of Prometheus"),
     "skyplane-throughput": ("skyplane.read_throughput", "Skyplane's raw throughput file"),
@@ -40,7 +42,7 @@ _FORMATS = {
     "parquet": ("parquet.read", "a Parquet file"),
 }
 """The function that reads a format, in a module of its own, and the format's name in messages."""
-_OF_TWO_REGIONS = ("iperf3", "iperf", "ping", "nuttcp", "smokeping")
+_OF_TWO_REGIONS = ("iperf3", "iperf", "ping", "mtr", "nuttcp", "smokeping")
 """Formats whose files name no regions."""
 FORMATS: tuple[str, ...] = tuple(_FORMATS)
 """The formats that :func:`read` knows, as the command line spells them."""
@@ -50,6 +52,9 @@ HEAD_BYTES = 65_536
 _PING = re.compile(r"^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )", re.MULTILINE)
 _NUTTCP = re.compile(r"^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)", re.MULTILINE)
 _IPERF3_JSON = re.compile(r"\[?\s*\{.*?\"(?:start|intervals|error|event)\"", re.DOTALL)
+_MTR = re.compile(r"\{\s*\"report\":\s*\{\s*\"mtr\"")
+_PERFKIT = re.compile(r"(?=.*\"test\":)(?=.*\"unit\":)\{.*\"metric\":")
+_IPERF2_CSV = re.compile(r"\d{14}(?:[+-]\d{4})?,[^,\s]*,\d+,[^,\s]*,\d+,-?\d+,[\d.]+-[\d.]+,")
 _PROMETHEUS = re.compile(r'\{\s*"status"\s*:\s*"(?:success|error)"')
 _SMOKEPING = re.compile(r"(?:\w+ +){0,3}loss +median +ping1 ")
 _IPERF_TEXT = re.compile(
@@ -157,11 +162,15 @@ def looks_like(head: bytes) -> str:
         return "blackbox"
     if _SMOKEPING.match(text):
         return "smokeping"
+    if _MTR.match(text):
+        return "mtr"
+    if _PERFKIT.match(text):
+        return "perfkit"
     if _IPERF3_JSON.match(text) or (text.startswith("warning:") and '"start":' in text):
         return "iperf3"
     if _PING.search(text):
         return "ping"
-    if _IPERF_TEXT.search(text):
+    if _IPERF_TEXT.search(text) or _IPERF2_CSV.match(text):
         return "iperf"
     return "nuttcp" if _NUTTCP.search(text) else ""
 

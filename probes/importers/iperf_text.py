@@ -8,10 +8,11 @@ receiver: the client's own is taken, with the bytes in its send buffer at the en
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from itertools import chain
 from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError
@@ -22,6 +23,9 @@ from probes.importers.text import Lines
 CUT_OFF = "no summary of the test: it was cut off"
 NO_SUM = "several streams without a [SUM] row"
 BOTH_WAYS = "both directions at once: the text does not keep them apart (use -J)"
+NO_CSV_ROW = "not a row of iperf 2's CSV of a TCP test"
+SAME_START = timedelta(seconds=2)
+"""Rows of one test begin together: their times are whole seconds."""
 MAX_LINE_BYTES = 2048
 """No line of iperf is as long; it also bounds the time that a pattern may take."""
 
@@ -42,6 +46,9 @@ _DATAGRAMS = re.compile(rf"(?<![\d.]){_NUMBER} ms +(\d{1, 15})/ *(\d{1, 15}) ")
 _RETRANSMITS = re.compile(r" +(\d{1,12}) +sender")
 _OMITTING = re.compile(r"Starting Test: .*? omitting (\d{1,9}) seconds")
 _ON = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \(UTC\)")
+_CSV_ROW = re.compile(
+    r"(\d{14})([+-]\d{4})?,[^,]*,\d+,([^,]*),\d+,(-?\d+),([\d.]+)-([\d.]+),(\d+),(\d+)\s*$"
+)
 _MULTIPLES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
@@ -107,15 +114,56 @@ class _TestText:
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield the samples of each test in the file."""
-    return rows_of(_tests(stream, options.name), options)
+    lines = iter(Lines(stream, options.name, MAX_LINE_BYTES))
+    first = next(lines, "")
+    tests = _csv_tests if _CSV_ROW.match(first) else _tests
+    return rows_of(tests(chain([first], lines), options.name), options)
 
 
-def _tests(stream: BinaryIO, name: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
+def _csv_tests(lines: Iterable[str], _name: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    """Yield each test of iperf 2's CSV (``-y C``) as one document; its times are taken for UTC.
+
+    A line is an interval of a stream, or of all streams (-1), to the time that it names; the last
+    of a test is its total.
+    """
+    test: _TestText | None = None
+    begun = datetime.min.replace(tzinfo=UTC)
+    for number, line in enumerate(lines, start=1):
+        row = _CSV_ROW.match(line)
+        if row is None:
+            if line.strip():
+                yield number, NO_CSV_ROW
+            continue
+        zone = row[2] or "+0000"
+        begin_s, end_s = float(row[5]), float(row[6])
+        printed = datetime.strptime(row[1] + zone, "%Y%m%d%H%M%S%z")
+        start = printed - timedelta(seconds=end_s)
+        if test is None or abs(start - begun) > SAME_START or test.peer != row[3]:
+            if test:
+                yield test.line, test.document()
+            test, begun = _TestText(number, is_iperf3=False, peer=row[3]), start
+            test.start = {"timestamp": {"timesecs": printed.timestamp()}, "version": ""}
+        test.rows.append(
+            {
+                "id": "SUM" if row[4] == "-1" else row[4],
+                "begin_s": begin_s,
+                "side": "",
+                "omitted": False,
+                "seconds": end_s - begin_s,
+                "bytes": float(row[7]),
+                "bits_per_second": float(row[8]),
+            }
+        )
+    if test:
+        yield test.line, test.document()
+
+
+def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Yield each test as one document, or a reason to leave it out."""
     test: _TestText | None = None
     version, start, listening, recognised = "", dict[str, Any](), "", False
     early = set[str]()
-    for number, line in enumerate(Lines(stream, name, MAX_LINE_BYTES), start=1):
+    for number, line in enumerate(lines, start=1):
         if (error := _ERROR.match(line)) and not (test and test.rows):
             problem = explained(error[1] or error[2]).replace("iperf3", "iperf")
             yield test.line if test else number, problem

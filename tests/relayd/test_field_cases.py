@@ -14,6 +14,7 @@ import pytest
 
 import relayd as library
 from planner.model.errors import InputError
+from relayd.store import open_store
 from tests.relayd.conftest import Outcome, Relayd
 from tests.shared_data import shared
 
@@ -124,6 +125,38 @@ def test_a_matrix_is_read_as_the_figure_that_it_is_of(relayd: Relayd, case: Path
     found = [(metric, value) for metric, value, _ in stored(db)]
     assert sorted(found) == [("rtt_ms", ms) for ms in (75.0, 75.0, 122.0, 122.0, 190.0, 190.0)]
     assert relayd("import", "csv", case / "m.csv", "--metric", "luck", "--db", db).code == 2
+
+
+@pytest.mark.parametrize("case", ["20"], indirect=True)
+def test_the_csv_of_iperf_2_is_read(relayd: Relayd, case: Path, db: Path) -> None:
+    assert relayd("import", "iperf", case / "out.csv", *ENDS, "--db", db).code == 0
+    ((metric, value, detail),) = stored(db)
+    assert (metric, value) == ("per_flow_mbps", pytest.approx(949.925))  # type: ignore[comparison-overlap]
+    assert detail["counted_at"] == "sender"
+
+
+@pytest.mark.parametrize("case", ["21"], indirect=True)
+def test_a_report_of_mtr_is_told_apart_and_read(relayd: Relayd, case: Path, db: Path) -> None:
+    told = relayd("import", "ping", case / "mtr.json", *ENDS, *AT, "--db", db)
+    assert (told.code, "Use `relayd import mtr`" in told.err) == (2, True)
+    assert relayd("import", "mtr", case / "mtr.json", *ENDS, *AT, "--db", db).code == 0
+    found = {metric: value for metric, value, _ in stored(db)}
+    assert found == {"rtt_ms": 20.6, "loss_pct": 10.0, "jitter_ms": 0.4}
+
+
+@pytest.mark.parametrize("case", ["26"], indirect=True)
+def test_results_of_perfkit_are_read_over_both_kinds_of_address(
+    relayd: Relayd, case: Path, db: Path
+) -> None:
+    told = relayd("import", "iperf3", case / "pkb.json", *ENDS, "--db", db)
+    assert (told.code, "Use `relayd import perfkit`" in told.err) == (2, True)
+    assert relayd("import", "perfkit", case / "pkb.json", "--db", db).code == 0
+    assert [(metric, value) for metric, value, _ in stored(db)] == [
+        ("per_flow_mbps", 5916.0),
+        ("per_flow_mbps", 634.0),
+    ]
+    with open_store(db, mode="read") as store:
+        assert [one.address for one in store.samples.read()] == ["private", None]
 
 
 @pytest.mark.parametrize("case", ["39"], indirect=True)

@@ -26,6 +26,7 @@ WHOLE: dict[str, list[bytes]] = {
         *(("iperf3", "*.json"), ("iperf", "*.txt")),
         *(("ping", "*.txt"), ("nuttcp", "*.txt")),
         *(("smokeping", "*.txt"), ("blackbox", "*.json")),
+        *(("mtr", "*.json"), ("perfkit", "*.json")),
     )
 }
 WHOLE["skyplane-throughput"] = [(HEADER + row() * 3).encode()]
@@ -122,7 +123,9 @@ def test_what_is_no_text_is_refused(format_name: str, content: bytes, message: s
         outcomes(format_name, content)
 
 
-@pytest.mark.parametrize("format_name", [n for n in TEXT if n not in ("iperf3", "blackbox")])
+@pytest.mark.parametrize(
+    "format_name", [n for n in TEXT if n not in ("iperf3", "blackbox", "mtr", "perfkit")]
+)
 def test_a_line_without_end_is_refused_long_before_it_fills_the_memory(format_name: str) -> None:
     class Endless(io.BytesIO):
         given = 0
