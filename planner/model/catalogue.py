@@ -6,6 +6,7 @@ user's own on top.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -15,11 +16,14 @@ from math import inf
 from typing import Any, TypeAlias
 
 from planner.model.errors import DataError, InputError
+from planner.model.estimate import AddressKind
 from planner.model.quotas.vcpus import VcpuQuota
 
 DEFAULT_NETWORK = "default"
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
 MOST_BURST_GBPS = 5.0
+GBPS_A_VCPU = 4.0
+"""What software that reads, encrypts and sends is taken to move with one vCPU: an assumption."""
 _NEAR_SHOWN = 4
 
 
@@ -81,6 +85,10 @@ class Region:
     def is_placed(self) -> bool:
         """Return whether its coordinates are known."""
         return None not in (self.latitude_deg, self.longitude_deg)
+
+
+TypeRate: TypeAlias = tuple[float, float, str]
+"""Price of an hour in USD, rate in Gbit/s, and id of a VM type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +231,26 @@ class Catalogue:
     def apart(self) -> frozenset[str]:
         """The regions of partitions that not every customer may use."""
         return frozenset(name for name, region in self.regions.items() if region.is_apart)
+
+    @cached_property
+    def cheapest_by_rate(self) -> Mapping[tuple[str, AddressKind, bool], list[TypeRate]]:
+        """Types that last at a rate and that no cheaper one equals, cheapest first.
+
+        By provider, kind of address, and whether they send. Types with CPU credits or a single vCPU
+        are left out, and no more counts than :data:`GBPS_A_VCPU` for each.
+        """
+        fronts: dict[tuple[str, AddressKind, bool], list[TypeRate]] = defaultdict(list)
+        lasting = (vm for vm in self.vm_types.values() if vm.vcpus > 1 and not vm.burstable)
+        for vm in sorted(lasting, key=lambda vm: vm.price_usd_per_h):
+            for sends, cap_gbps in ((True, vm.egress_gbps), (False, vm.ingress_gbps)):
+                private_gbps = max(cap_gbps, vm.region_egress_gbps or 0.0)
+                of_kinds: dict[AddressKind, float] = {"public": cap_gbps, "private": private_gbps}
+                for address, most_gbps in of_kinds.items():
+                    front = fronts[vm.provider, address, sends]
+                    gbps = min(most_gbps, GBPS_A_VCPU * vm.vcpus)
+                    if not front or gbps > front[-1][1]:
+                        front.append((vm.price_usd_per_h, gbps, vm.id))
+        return fronts
 
     def region(self, region_id: str) -> Region:
         """Return the region with this id; one that is not listed has only its id."""

@@ -9,19 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
+from operator import itemgetter
 from typing import Any
 
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Advice, AdviceOutcome
-from planner.model.baseline.modelled_links import baseline_site, least_cap, with_vm_types
-from planner.model.catalogue import Catalogue, VmType
+from planner.model.baseline.modelled_links import least_cap, with_vm_types
+from planner.model.catalogue import Catalogue
+from planner.model.estimate import AddressKind
 from planner.model.link_array import KINDS, LinkArray
 from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
 from planner.model.throughput import MBIT_PER_MB
-from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_text, gbps_text
+from planner.model.units import (
+    BITS_PER_BYTE,
+    MBPS_PER_GBPS,
+    S_PER_H,
+    duration_s,
+    duration_text,
+    gbps_text,
+)
 from planner.transfer import wording
 from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.decision import Decision, chosen_option, slack
@@ -31,9 +40,10 @@ from planner.transfer.readings import link_to_ramp, ramp
 from planner.transfer.search import TransferSearch
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
+SAME_TIME = 1e-6  # relative
 UNLUCKY_SHARE = 0.85  # of the VM type's cap, reached by none of a VM's links
 LINKS_TO_JUDGE_A_VM = 3
-WORTH_A_CHANGE = 1.5  # of VM type
+WORTH_A_CHANGE = 1.1  # of VM type: how many times faster, or cheaper
 PROBE_S = 10.0
 MOST_MORE_VMS = 7
 # Probabilities that a relay is worth the margin between which a measurement may change the verdict.
@@ -56,7 +66,7 @@ class Adviser:
             found += self._more_connections_or_window()
             found += self._unlucky_vm()
             found += self._more_vms()
-            found += self._other_vm_type()
+            found += self._other_vm_types()
         if self.plain_copy:
             change = {"connections": 1, "vms": 1, "vms_running": True}
             if copy := self._asked_again(change):
@@ -89,6 +99,8 @@ class Adviser:
         allocation, chosen = option.allocation, self.decision.chosen
         saved_s = chosen.duration_s - option.duration_s
         when = f"{duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'}"
+        if abs(saved_s) <= SAME_TIME * chosen.duration_s:
+            when = "as soon"
         return Advice(
             f"{action}, direct",
             f"{gbps_text(allocation.rate_gbps)} Gbit/s, {when}",
@@ -191,44 +203,75 @@ class Adviser:
             return []
         return [self._advice(f"Use {' and '.join(more_at)}", {"vms_in": vms_in}, faster)]
 
-    def _other_vm_type(self) -> list[Advice]:
-        catalogue = self.catalogue
+    def _other_vm_types(self) -> list[Advice]:
+        """Advise the types that cost least as fast as now, and those of the best value."""
+        catalogue, request, sites = self.catalogue, self.request, self.network.sites
         # With types that the request states, the network is no longer the one that was measured.
-        if catalogue is None or self.decision.direct is None or self.request.vm_types:
+        if catalogue is None or self.decision.direct is None or request.vm_types:
             return []
-        src, dst = self.request.src, self.request.dst
-        rate, what = self.figures.binding(src, dst)
-        end = {"egress cap": src, "ingress cap": dst}.get(what)
-        if end is None:
+        ends = request.src, request.dst
+        if not all(sites[end].vm_type in catalogue.vm_types for end in ends):
             return []
-        now = catalogue.vm_types.get(self.network.sites[end].vm_type)
-        if now is None:
-            return []
-        address = self.network.link(src, dst).address
+        network = self.network.with_(restricted_to=ends)
+        found: list[Advice] = []
+        for types in dict.fromkeys(self._types_to_try(catalogue)):
+            change = {"vm_types": {end: vm for end, vm in zip(ends, types, strict=True) if vm}}
+            changed = with_quotas(with_vm_types(network, catalogue, change["vm_types"]), catalogue)
+            option = self._asked_again(change, changed, prices_on(self.prices, changed))
+            if option and self._saves_enough(option):
+                new = " and ".join(f"{vm} at {end}" for end, vm in change["vm_types"].items())
+                old = " and ".join(dict.fromkeys(sites[end].vm_type for end in change["vm_types"]))
+                found.append(self._advice(f"Use {new} instead of {old}", change, option))
+        return found
 
-        least_gbps = rate * WORTH_A_CHANGE
+    def _saves_enough(self, option: Option) -> bool:
+        """Return whether other VMs are better by the objective, and clearly faster or cheaper."""
+        chosen = self.decision.chosen
+        faster = option.duration_s * WORTH_A_CHANGE <= chosen.duration_s
+        cheaper = option.allocation.vm_usd * WORTH_A_CHANGE <= chosen.allocation.vm_usd
+        same = option.duration_s <= chosen.duration_s * WORTH_ADVISING
+        return option.value_usd < chosen.value_usd and (faster or (cheaper and same))
 
-        def is_large_enough(vm: VmType) -> bool:
-            documented = (vm.egress_gbps, vm.ingress_gbps, vm.region_egress_gbps or 0.0)
-            if vm.burstable or max(documented) < least_gbps:
-                return False
-            site = baseline_site(end, catalogue, {end: vm.id})
-            cap = (site.egress if end == src else site.ingress)(address)
-            return cap.expected >= least_gbps
+    def _types_to_try(self, catalogue: Catalogue) -> list[tuple[str, ...]]:
+        """Return types for both ends, the empty text where one stays: by estimates, the best.
 
-        # The cheapest come first, and few are read until one is large enough.
-        ours = (name for name in catalogue.vm_types if name.startswith(f"{now.provider}:"))
-        of_provider = (catalogue.vm_types[name] for name in ours)
-        vm = next(filter(is_large_enough, of_provider), None)
-        if vm is None:
-            return []
-        change = {"vm_types": {end: vm.id}}
-        ends = self.network.with_(restricted_to=(src, dst))
-        changed = with_quotas(with_vm_types(ends, catalogue, {end: vm.id}), catalogue)
-        faster = self._asked_again(change, changed, prices_on(self.prices, changed))
-        if not faster or not self._is_worth_it(faster):
-            return []
-        return [self._advice(f"Use {vm.id} instead of {now.id} at {end}", change, faster)]
+        For each rate that some type carries, the cheapest types that carry it at either end; of
+        those, the cheapest as fast as now, and that of the least cost plus time.
+        """
+        request, network, chosen = self.request, self.network, self.decision.chosen
+        link = network.link(request.src, request.dst)
+        rate, what = self.figures.binding(request.src, request.dst)
+        most_gbps = request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
+        if what in {"path", "connections"}:  # no VM is faster
+            most_gbps = rate
+        ends = [
+            self._end_types(catalogue, request.src, link.address, sends=True),
+            self._end_types(catalogue, request.dst, link.address, sends=False),
+        ]
+        rates = {min(gbps, most_gbps) for end in ends for _, gbps, _ in end}
+        pairs = max(1, min(chosen.allocation.src_vms, chosen.allocation.dst_vms))
+        tried = []
+        for gbps in sorted(one for one in rates if one * WORTH_ADVISING >= rate):
+            enough = [next((vm for vm in end if vm[1] >= gbps), None) for end in ends]
+            if None in enough:
+                continue
+            usd_per_h = sum(vm[0] for vm in enough if vm)
+            hours = duration_s(request.volume_gb, gbps * pairs) / S_PER_H
+            vm_usd = usd_per_h * pairs * (hours + request.vm_start_s / S_PER_H)
+            value = hours if request.hour_usd == inf else vm_usd + request.hour_usd * hours
+            tried.append((vm_usd, value, tuple(vm[2] for vm in enough if vm)))
+        best = [min(tried, key=itemgetter(k))[2] for k in (0, 1)] if tried else []
+        return [types for types in best if any(types)]
+
+    def _end_types(
+        self, catalogue: Catalogue, region: str, address: AddressKind, *, sends: bool
+    ) -> list[tuple[float, float, str]]:
+        """Return price, rate and id of types for an end, cheapest first; no id for that it has."""
+        site = self.network.sites[region]
+        now = catalogue.vm_types[site.vm_type]
+        cap = (site.egress if sends else site.ingress)(address).expected
+        others = catalogue.cheapest_by_rate[now.provider, address, sends]
+        return sorted([(now.price_usd_per_h, cap, ""), *others])
 
     def _unlucky_vm(self) -> list[Advice]:
         """Advise another VM if no measured link comes near the type's cap (GLOBECOM 2015, V)."""

@@ -92,8 +92,9 @@ def bottlenecks_of(decision: Decision) -> tuple[Bottleneck, ...]:
         what, where = at_ends.get(resource, ("relay VM", via))
         if resource.startswith("path") or resource == "direct path":
             link = {"path into": (src, via), "path out of": (via, dst)}.get(resource, (src, dst))
-            flows_decide = figures.deciding(*link) is figures.network.link(*link).per_flow_mbps
-            what, where = "connections" if flows_decide else "path", " -> ".join(link)
+            what = figures.binding(*link)[1]
+            ends_of = {"egress cap": link[0], "ingress cap": link[1]}
+            where = ends_of.get(what, " -> ".join(link))
         found.append(Bottleneck(what, where, gain, PER_VM))
     binding = [b for b in found if b.gain_per_unit > MARGINAL]
     return tuple(sorted(binding, key=lambda b: -b.gain_per_unit))
