@@ -25,12 +25,12 @@ Draws = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 RISK_WEIGHTS: dict[Risk, float] = {"averse": 5.0, "neutral": 1.0, "bold": 0.2}
 """Weight of the regret of having relayed in vain, where that of not having relayed weighs 1."""
-LEAST_PROBABILITY: dict[Risk, float] = {"averse": 0.6, "neutral": 0.6, "bold": 0.0}
+LEAST_PROBABILITY: dict[Risk, float] = {"averse": 0.5, "neutral": 0.5, "bold": 0.0}
 """That a relay brings the margin: a relay that does not is one more thing to pay and to fail.
 
 Regret alone also takes relays that hedge against a direct path that may be odd. On the grid of
-January 2022, with neutral regret, 74 % of what it took for time brought 1.1x in November; at this
-probability 91 % (``python -m benchmarks.readings``).
+January 2022, with neutral regret, 83 % of what it took for time brought 1.1x in November; at this
+probability 94 % (``python -m benchmarks.readings``).
 """
 DRAWS = 64
 BOUND_SCORE = 1.6448536269514722
