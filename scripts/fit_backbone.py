@@ -140,7 +140,7 @@ class Backbone:
             through = shortest.distance[np.ix_(hubs_a, hubs_b)]
             through = (km_a * rates[a.area])[:, None] + through + km_b * rates[b.area]
             nearest_a, nearest_b = divmod(int(np.argmin(through)), len(hubs_b))
-            scattered = a.area == backbone.SCATTERED_AREA
+            scattered = a.area == backbone.SCATTERED_AREA and a.country != b.country
             straight_ms = km * rates[a.area] if a.area == b.area and not scattered else np.inf
             if straight_ms < through[nearest_a, nearest_b]:
                 row[count + of_a] += km

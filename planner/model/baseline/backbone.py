@@ -94,25 +94,25 @@ HUBS: dict[str, tuple[float, float]] = {
 
 # Round-trip ms of each edge: first those over land, then submarine cables.
 LAND_EDGES_MS = (
-    "ASH-NYC 9.8 ASH-CHI 19.7 ASH-DAL 36.9 ASH-MIA 31.6 CHI-SEA 45.2 CHI-SJC 56.6 DAL-LAX 39.1 "
-    "DAL-MIA 35.5 SJC-LAX 12.2 SJC-SEA 23.8 NYC-CHI 18.0 CHI-DAL 26.6 FOR-SAO 43.1 SAO-SCL 51.2 "
-    "LIS-LON 32.1 CPT-JNB 26.0 LON-FRA 14.8 LON-MRS 23.0 FRA-MRS 17.7 LIS-MRS 25.2 BOM-MAA 18.1 "
-    "OSA-TYO 8.6 STO-FRA 24.7 STO-AMS 23.6 AMS-LON 9.7 AMS-FRA 9.8 AMS-PAR 11.0 PAR-LON 9.5 "
+    "ASH-NYC 9.8 ASH-CHI 19.7 ASH-DAL 36.9 ASH-MIA 31.6 CHI-SEA 45.1 CHI-SJC 56.6 DAL-LAX 39.1 "
+    "DAL-MIA 35.5 SJC-LAX 12.2 SJC-SEA 23.8 NYC-CHI 18.1 CHI-DAL 26.6 FOR-SAO 43.1 SAO-SCL 51.2 "
+    "LIS-LON 32.1 CPT-JNB 26.0 LON-FRA 14.8 LON-MRS 23.0 FRA-MRS 17.7 LIS-MRS 25.2 BOM-MAA 18.0 "
+    "OSA-TYO 10.6 STO-FRA 24.7 STO-AMS 23.6 AMS-LON 9.7 AMS-FRA 9.8 AMS-PAR 11.0 PAR-LON 9.5 "
     "PAR-FRA 11.9 PAR-MRS 15.2 PAR-MAD 22.2 MAD-LIS 12.4 MAD-MRS 18.0 MIL-FRA 12.6 MIL-MRS 10.3 "
     "MIL-PAR 14.8 WAW-FRA 19.3 WAW-STO 17.9 MTL-NYC 12.9 MTL-CHI 24.9 MEX-DAL 28.5 MEX-PHX 36.3 "
     "PHX-LAX 13.6 PHX-DAL 28.9 DEN-CHI 29.9 DEN-SLC 14.0 SLC-SEA 23.6 SLC-SJC 20.3 SLC-LAX 20.1 "
     "DEN-DAL 22.5 ATL-ASH 18.6 ATL-DAL 24.1 ATL-MIA 20.9 ATL-CHI 20.4 KUL-SIN 8.9 BKK-KUL 24.7 "
-    "SYD-MEL 16.1 MEL-PER 52.3 FUK-OSA 11.8 BOM-DEL 24.0 DEL-MAA 34.9 PEK-SHA 22.5 SHA-HKG 25.4 "
+    "SYD-MEL 16.1 MEL-PER 52.3 FUK-OSA 11.7 BOM-DEL 24.0 DEL-MAA 34.9 PEK-SHA 22.5 SHA-HKG 25.4 "
     "PEK-HKG 38.7"
 )
 SEA_EDGES_MS = (
-    "NYC-LON 68.0 MIA-FOR 63.5 NYC-FOR 69.6 MIA-PTY 27.0 PTY-SCL 61.3 CPT-LIS 114.8 MRS-CAI "
-    "45.3 CAI-DJI 29.8 DJI-FUJ 26.6 DJI-BOM 40.8 FUJ-BOM 23.5 MAA-SIN 32.4 SIN-HKG 32.9 HKG-TPE "
-    "11.0 TPE-TYO 30.7 HKG-TYO 43.8 SIN-TYO 67.0 SIN-PER 44.7 PER-SYD 43.5 SYD-LAX 133.6 "
-    "SYD-SJC 135.4 TYO-SEA 87.9 TYO-SJC 102.2 TYO-LAX 94.9 TPE-LAX 129.4 OSA-SEL 17.0 HKG-OSA "
-    "37.1 SYD-GUM 79.8 GUM-TYO 36.1 DUB-LON 8.9 DUB-NYC 66.2 JKT-SIN 13.3 JKT-PER 42.4 AKL-SYD "
-    "27.9 AKL-LAX 123.0 FUK-SEL 9.8 FUK-SHA 13.6 TLV-MRS 41.2 TLV-CAI 6.9 SHA-TYO 23.3 SHA-TPE "
-    "12.7 PEK-SEL 14.2 BKK-HKG 23.0 FUJ-CAI 38.1 PTY-LAX 54.6"
+    "NYC-LON 68.0 MIA-FOR 63.5 NYC-FOR 69.5 MIA-PTY 27.0 PTY-SCL 61.4 CPT-LIS 114.8 MRS-CAI 45.2 "
+    "CAI-DJI 29.8 DJI-FUJ 26.6 DJI-BOM 40.8 FUJ-BOM 23.5 MAA-SIN 32.4 SIN-HKG 32.7 HKG-TPE 11.0 "
+    "TPE-TYO 30.7 HKG-TYO 44.0 SIN-TYO 67.3 SIN-PER 44.7 PER-SYD 43.5 SYD-LAX 133.6 SYD-SJC "
+    "135.4 TYO-SEA 87.5 TYO-SJC 101.8 TYO-LAX 94.3 TPE-LAX 129.4 OSA-SEL 15.8 HKG-OSA 36.6 "
+    "SYD-GUM 78.9 GUM-TYO 35.9 DUB-LON 8.9 DUB-NYC 66.1 JKT-SIN 13.3 JKT-PER 42.4 AKL-SYD 27.9 "
+    "AKL-LAX 123.0 FUK-SEL 9.8 FUK-SHA 13.5 TLV-MRS 41.2 TLV-CAI 6.9 SHA-TYO 23.3 SHA-TPE 12.7 "
+    "PEK-SEL 14.2 BKK-HKG 23.0 FUJ-CAI 38.1 PTY-LAX 54.6"
 )
 
 
@@ -134,11 +134,12 @@ AREAS = {
         ("ME", 1.92, 0.0207, "CAI FUJ DJI TLV"),
         ("IN", 1.52, 0.0202, "BOM MAA DEL"),
         ("SEA", 1.59, 0.018, "SIN JKT KUL BKK"),
-        ("EA", 2.01, 0.018, "HKG TPE TYO SEL OSA FUK PEK SHA"),
+        ("EA", 2.06, 0.015, "HKG TPE TYO SEL OSA FUK PEK SHA"),
         ("OC", 1.62, 0.0171, "SYD PER MEL AKL"),  # Guam is for transit alone
     )
 }
-# Islands and a peninsula with a closed border: a region there reaches its nearest hub alone.
+# Islands and a peninsula with a closed border: a region there reaches its nearest hub alone, and
+# other regions of its country overland.
 SCATTERED_AREA = "EA"
 _ANYWHERE = Area(1.75, 0.0180, tuple(HUBS))
 _AREA_NUMBERS = {area: number for number, area in enumerate(AREAS)}
@@ -201,9 +202,9 @@ def rtts_ms(regions: Sequence[Region], src: Ints, dst: Ints) -> tuple[Floats, Fl
     shortest = np.full(len(src), inf)
     for hub in range(len(HUBS)):
         np.minimum(shortest, through[src, hub] + to_hubs[dst, hub], out=shortest)
-    overland = (
-        (area[src] == area[dst]) & (area[src] >= 0) & (area[src] != _AREA_NUMBERS[SCATTERED_AREA])
-    )
+    country = np.array([region.country for region in regions])
+    overland = (area[src] == area[dst]) & (area[src] >= 0)
+    overland &= (area[src] != _AREA_NUMBERS[SCATTERED_AREA]) | (country[src] == country[dst])
     shortest = np.where(overland, np.minimum(shortest, distance * land[src]), shortest)
     found: Floats = np.where(
         distance < METRO_KM,
