@@ -33,6 +33,7 @@ from planner.fields.specified import (
     field,
     specified,
 )
+from planner.model.catalogue import Hosts
 from planner.model.errors import InputError
 from planner.model.estimate import WantedAddresses
 from planner.model.link import Site
@@ -195,6 +196,20 @@ class PricedRequest(Specified):
         option="--vm-type",
     )
     """By provider or region."""
+    hosts: Annotated[
+        Hosts,
+        OneOf(
+            {
+                "as they come": "as measured, else as the provider's images have them",
+                "tuned": "raised on all hosts (tcp_rmem, 64 MiB or more)",
+            }
+        ),
+    ] = field(
+        "TCP windows of the hosts: on long links, those of hosts as they come limit throughput.",
+        default="as they come",
+        example="tuned",
+        group=VMS,
+    )
     addresses: Annotated[
         WantedAddresses,
         OneOf(

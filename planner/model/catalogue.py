@@ -13,11 +13,13 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase  # which few catalogues need
 from functools import cache, cached_property, lru_cache
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import AddressKind
 from planner.model.quotas.vcpus import VcpuQuota
+
+Hosts: TypeAlias = Literal["as they come", "tuned"]
 
 DEFAULT_NETWORK = "default"
 CONTINENTS = ("NAM", "SAM", "EU", "AF", "AS", "OC")
@@ -102,7 +104,7 @@ class VmType:
     flow_gbps : float
         Cap of a single TCP connection between datacenters.
     window_mb : float
-        Effective TCP receive window in MB (10^6 bytes) with the system's defaults.
+        Effective TCP receive window in MB (10^6 bytes) of hosts as they come.
     price_usd_per_h : float
         On-demand Linux price.
     burstable : bool
@@ -115,6 +117,8 @@ class VmType:
         What its network lets through while network credits last, where the provider says so.
     tier1_gbps : float | None
         Egress with networking that is paid for on top (Tier_1 of Google Cloud).
+    hosts : Hosts
+        Whether their receive windows are raised (``tcp_rmem``).
     """
 
     id: str
@@ -129,6 +133,7 @@ class VmType:
     region_egress_gbps: float | None = None
     burst_gbps: float | None = None
     tier1_gbps: float | None = None
+    hosts: Hosts = "as they come"
 
     @property
     def provider(self) -> str:

@@ -13,7 +13,7 @@ Addresses: TypeAlias = Literal["public", "private", "both"]
 AddressKind: TypeAlias = Literal["public", "private"]
 Bound: TypeAlias = Literal["low", "expected", "high"]
 CutCause: TypeAlias = Literal["time", "volume", "undecided", "burst"]
-HeldTo: TypeAlias = Literal["vm-caps", "aggregate"]
+HeldTo: TypeAlias = Literal["vm-caps", "aggregate", "windows"]
 Kind: TypeAlias = Literal["measured", "inferred", "baseline"]
 Method: TypeAlias = Literal[
     "unknown",  # saved before methods were recorded
@@ -38,6 +38,8 @@ Method: TypeAlias = Literal[
     "vm-type",
     "vm-type-unknown",
     "system-default",
+    "hosts-tuned",
+    "windows-of-tests",  # that their tools or reporters state
     "fleet-file",
     "cap-probe",
     "cap-probe-lower-bound",
@@ -94,7 +96,7 @@ class Figures(NamedTuple):
     window_kind, rtt_kind : Kind | None
         What the receiver's window and the round-trip time of a flow are themselves.
     held_to : HeldTo | None
-        What holds a flow below its window over its round-trip time.
+        What holds a flow below its window over its round-trip time, or many below their law.
     error : float | None
         Relative error of a law, at the 5th or the 95th percentile.
     between : (str, str) | None
@@ -167,7 +169,8 @@ class Origin(NamedTuple):
             return "" if "{" in template else template
         if self.method == "median-of-samples" and self.figures.connections is None:
             return ""  # of round trips, which have none
-        return template.format(of=self.figures)
+        held = HELD_TO_WINDOWS if self.figures.held_to == "windows" else ""
+        return template.format(of=self.figures) + held
 
     @property
     def rate_cut(self) -> RateCut | None:
@@ -176,6 +179,7 @@ class Origin(NamedTuple):
 
 
 UNKNOWN = Origin("baseline")
+HELD_TO_WINDOWS = "; held to the windows of 64 connections"
 _BASIS: dict[Method, str] = {
     "unknown": "{of.note}",
     "stated": "",
@@ -194,7 +198,9 @@ _BASIS: dict[Method, str] = {
     "one-connection": "one connection carries; more were not measured, and no VM type is known",
     "vm-type": "{of.note}",
     "vm-type-unknown": "no VM type known",
-    "system-default": "Linux default",
+    "system-default": "hosts as they come",
+    "hosts-tuned": "hosts tuned",
+    "windows-of-tests": "what tests of {of.vm_type} had",
     "fleet-file": "the fleet file",
     "cap-probe": "{of.peers} peers at once",
     "cap-probe-lower-bound": "the most it carried while its peers were the limit",

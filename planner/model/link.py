@@ -41,7 +41,8 @@ class Link:
     Attributes
     ----------
     rtt_ms, per_flow_mbps, aggregate_gbps : Estimate
-        Round-trip time; steady throughput of one flow; saturated throughput of one VM pair.
+        Round-trip time; steady throughput of one flow; throughput of one VM pair that is saturated,
+        or with 64 connections where their windows are the limit.
     loss_pct : float | None
         Packet loss, where measured.
     limited_by : LimitedBy
@@ -80,8 +81,17 @@ class Link:
     def rate_gbps(self, connections: int, bound: Bound = "expected") -> float:
         """Return ``min(k f, A)``: what one VM pair reaches with k connections."""
         flow_mbps: float = getattr(self.per_flow_mbps, bound)
+        return min(connections * flow_mbps / MBPS_PER_GBPS, self.most_gbps(connections, bound))
+
+    def most_gbps(self, connections: int, bound: Bound = "expected") -> float:
+        """Return the aggregate that bounds k connections.
+
+        Where windows are its limit, more connections than the usual 64 carry more in proportion.
+        """
         saturated_gbps: float = getattr(self.aggregate_gbps, bound)
-        return min(connections * flow_mbps / MBPS_PER_GBPS, saturated_gbps)
+        if self.limited_by == "window" and connections > LAW_CONNECTIONS:
+            return saturated_gbps * (connections / LAW_CONNECTIONS)
+        return saturated_gbps
 
     @property
     def measured_connections(self) -> int:
@@ -104,7 +114,7 @@ class Site:
     egress_gbps, ingress_gbps : Estimate
         Caps of one VM over all destinations together, for traffic over public addresses.
     window_mb : Estimate
-        Effective TCP receive window of the VM.
+        Effective TCP receive window of the VM as its host is configured.
     vms : int | None
         VMs that the user's fleet has there; None where any number can be started.
     quotas : tuple of VmQuota

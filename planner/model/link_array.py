@@ -24,6 +24,8 @@ from planner.model.estimate import (
     SECONDS_PER_DAY,
     Bound,
     Estimate,
+    Figures,
+    HeldTo,
     Kind,
     Origin,
     Prior,
@@ -31,7 +33,7 @@ from planner.model.estimate import (
     faded,
 )
 from planner.model.link import AT_LIMIT, FADING, LIMITED_BY, LINK_FIGURES, Link, LinkFigure
-from planner.model.throughput import Providers, slow_connections
+from planner.model.throughput import LAW_CONNECTIONS, Providers, slow_connections
 from planner.model.units import MBPS_PER_GBPS
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -95,6 +97,21 @@ class Origins:
             # The origin is kept, so that no other object has the id of its figures.
             found = self._seen[seen] = (number, origin)
         return found[0]
+
+    def changed(self, numbers: NDArray[Any], change: Callable[[Origin], Origin]) -> NDArray[Any]:
+        """Return the numbers of origins after a change of each."""
+        new = np.zeros(len(self.all), np.int32)
+        for number in np.flatnonzero(np.bincount(numbers.reshape(-1))).tolist():
+            new[number] = self.number_of(change(self.all[number]))
+        return new[numbers]
+
+    def held_to(self, limit: HeldTo, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return the origins of rates that a limit holds below what their method gives."""
+
+        def held(origin: Origin) -> Origin:
+            return origin._replace(figures=(origin.figures or Figures())._replace(held_to=limit))
+
+        return self.changed(numbers, held)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -551,11 +568,18 @@ def _patched(cells: Records, patches: Mapping[Any, Any]) -> Records:
 
 def rates_gbps(cells: Records, connections: int, bound: Bound = "expected") -> Floats:
     """Return :meth:`.Link.rate_gbps` of records of links; 0 where there is no link."""
-    flows_mbps = cells["per_flow_mbps"][bound]
-    found: Floats = np.minimum(
-        connections * flows_mbps / MBPS_PER_GBPS, cells["aggregate_gbps"][bound]
-    )
+    flows_gbps = connections * cells["per_flow_mbps"][bound] / MBPS_PER_GBPS
+    found: Floats = np.minimum(flows_gbps, most_gbps(cells, connections, bound))
     return found
+
+
+def most_gbps(cells: Records, connections: int, bound: Bound = "expected") -> Floats:
+    """Return :meth:`.Link.most_gbps` of records of links."""
+    saturated: Floats = cells["aggregate_gbps"][bound]
+    if connections <= LAW_CONNECTIONS:
+        return saturated
+    by_windows = cells["limited_by"] == LIMITED_BY.index("window")
+    return np.where(by_windows, saturated * (connections / LAW_CONNECTIONS), saturated)
 
 
 def bounds_of(estimates: Iterable[Estimate]) -> Records:

@@ -23,6 +23,15 @@ INITIAL_WINDOW_MB = 0.0146
 # Receive window of a host never seen: Linux's default tcp_rmem maximum of 6 MiB, of which half
 # is advertised (tcp_adv_win_scale 1).
 DEFAULT_WINDOW_MB = 3.0
+STOCK_WINDOWS_MB = {"aws": 1.6}
+"""Of hosts as they come, where it is less: 64 connections into untuned EC2 VMs reached
+``64 W / RTT`` with 1.5 to 1.7 MB (open data of the Skyplane project, 17 January 2022), and single
+flows into t2.medium 1.56 to 1.64 MB (WANify)."""
+STOCK_RANGE_MB = (1.0, 4.0)
+"""5th and 95th percentile of windows of hosts as they come, of a type that nobody measured."""
+TUNED_WINDOW_MB = (16.0, 32.0, 512.0)
+"""Low, expected and high window of hosts whose ``tcp_rmem`` was raised: to 64 MiB in most guides,
+to 1 GiB by Skyplane, of which half is advertised."""
 MBIT_PER_MB = 8.0
 # 5 s at 400 ms, the longest round trip between datacenters, still shows a third.
 LEAST_SHARE = 0.2
@@ -31,6 +40,11 @@ LEAST_SHARE = 0.2
 def window_limited_mbps(window_mb: float, rtt_ms: float) -> float:
     """Return ``W / RTT``: what one flow reaches when nothing but its window limits it."""
     return MBIT_PER_MB * window_mb * 1000.0 / rtt_ms
+
+
+def stock_window_mb(name: str) -> float:
+    """Return the receive window of hosts as they come of the provider of a region or VM type."""
+    return STOCK_WINDOWS_MB.get(name.partition(":")[0], DEFAULT_WINDOW_MB)
 
 
 def ramp_up_s(rtt_ms: float) -> float:

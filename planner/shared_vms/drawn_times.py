@@ -121,11 +121,13 @@ class DrawnTimes:
             link = self.network.link(self.regions[a], self.regions[b])
             flows_gbps = count * link.per_flow_mbps.expected / MBPS_PER_GBPS
             of_window = link.per_flow_mbps.origin.method == "window-over-rtt"
-            reaches = name == "connections_gbps" or flows_gbps <= link.aggregate_gbps.expected
+            most_gbps = link.most_gbps(count) * (1 + EQUAL)
+            reaches = name == "connections_gbps" or flows_gbps <= most_gbps
             found.append(of_window and reaches)
         return np.array(found, dtype=bool)
 
 
+EQUAL = 1e-9
 _BOUNDS: tuple[Bound, ...] = ("expected", "low", "high")
 
 

@@ -239,12 +239,14 @@ def resources_at_bounds(
     held = held_ends(limits, *(np.broadcast_to(cap, (n, n))[src, dst] for cap in caps))
     for bound in BOUNDS:
         flow_mbps = np.array([getattr(link.per_flow_mbps, bound) for link in links.values()])
-        saturated = np.array([getattr(link.aggregate_gbps, bound) for link in links.values()])
+        counts = np.minimum(connections, each)[src]
+        opened = zip(links.values(), counts.tolist(), strict=True)
+        most = np.array([link.most_gbps(int(count), bound) for link, count in opened])
         pair, received, carried = np.zeros((3, n, n))
-        of_pair = np.minimum(connections, each)[src] * flow_mbps / MBPS_PER_GBPS
-        sends, receives = (np.where(is_held, saturated, np.inf) for is_held in held)
-        pair[src, dst], received[src, dst] = np.minimum(of_pair, sends), receives
-        carried[src, dst] = connections * np.minimum(flow_mbps / MBPS_PER_GBPS, saturated)
+        sends, receives = (np.where(is_held, most, np.inf) for is_held in held)
+        pair[src, dst] = np.minimum(counts * flow_mbps / MBPS_PER_GBPS, sends)
+        received[src, dst] = receives
+        carried[src, dst] = connections * np.minimum(flow_mbps / MBPS_PER_GBPS, most)
         egress, ingress, out_weights, in_weights = caps_by_kind(network, regions, bound)
         found[bound] = SiteResources(
             pair,

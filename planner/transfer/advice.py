@@ -15,7 +15,7 @@ from typing import Any
 
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Advice, AdviceOutcome
-from planner.model.baseline.modelled_links import least_cap, with_vm_types
+from planner.model.baseline.modelled_links import least_cap, with_tuned_hosts, with_vm_types
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.link_array import KINDS, LinkArray
@@ -135,7 +135,7 @@ class Adviser:
         if what != "connections":
             return []
         possible = min(
-            link.aggregate_gbps.expected,
+            inf if link.limited_by == "window" else link.aggregate_gbps.expected,
             least_cap(self.network.sites[src], self.network.sites[dst], link.address).expected,
         )
         if possible < rate * WORTH_ADVISING:
@@ -148,16 +148,24 @@ class Adviser:
         if more and self._is_worth_it(more):
             action = f"Open {connections} connections a VM instead of {now}"
             found.append(self._advice(action, {"connections": connections}, more))
-        window_mb = possible * MBPS_PER_GBPS / now * link.rtt_ms.expected / 1000.0 / MBIT_PER_MB
-        found.append(
-            Advice(
-                f"Or raise the TCP receive window at {dst} to {window_mb:.1f} MB "
-                f"(net.ipv4.tcp_rmem)",
-                f"{gbps_text(possible)} instead of {gbps_text(rate)} Gbit/s a VM pair, direct",
-                0.0,
-            )
-        )
-        return found
+        return found + self._larger_window()
+
+    def _larger_window(self) -> list[Advice]:
+        """Advise raised windows, for as much as the flow caps of both ends let them bring."""
+        if self.catalogue is None or self.request.hosts == "tuned":
+            return []
+        src, dst = self.request.src, self.request.dst
+        ends = self.network.with_(restricted_to=(src, dst))
+        change = {"hosts": "tuned"}
+        faster = self._asked_again(change, with_tuned_hosts(ends, self.catalogue))
+        if not faster or not self._is_worth_it(faster):
+            return []
+        allocation, rtt_ms = faster.allocation, self.network.link(src, dst).rtt_ms.expected
+        pairs = min(allocation.src_vms, allocation.dst_vms)
+        flow_gbps = allocation.rate_gbps / pairs / self.request.connections
+        window_mb = flow_gbps * rtt_ms / MBIT_PER_MB  # Gbit/s are Mbit/ms
+        action = f"Raise the TCP receive window at {dst} to {window_mb:.1f} MB (net.ipv4.tcp_rmem)"
+        return [self._advice(action, change, faster)]
 
     def _more_vms(self) -> list[Advice]:
         """Advise the fewest more VMs that make the direct path faster than the plan."""

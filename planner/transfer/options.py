@@ -165,10 +165,11 @@ class OptionEvaluator:
             (self.network.sites[dst].ingress(link.address).expected, "ingress cap"),
         )
         # An aggregate that the caps made is a matter of caps: tests reach somewhat less than these.
-        cause = min(caps)[1] if link.limited_by == "vm" else "path"
+        causes = {"vm": min(caps)[1], "window": "connections"}
+        cause = causes.get(link.limited_by, "path")
         return min(
             *caps,
-            (link.aggregate_gbps.expected * (1 + MARGINAL), cause),
+            (link.most_gbps(self.request.connections) * (1 + MARGINAL), cause),
             (flows_gbps * (1 + 2 * MARGINAL), "connections"),
         )
 
@@ -186,8 +187,10 @@ class OptionEvaluator:
     def deciding(self, src: str, dst: str) -> Estimate:
         """Return the estimate of a link that its rate rests on."""
         link = self.network.link(src, dst)
-        flows = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
-        return link.per_flow_mbps if flows < link.aggregate_gbps.expected else link.aggregate_gbps
+        connections = self.request.connections
+        flows_gbps = connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
+        flows_decide = flows_gbps < link.most_gbps(connections)
+        return link.per_flow_mbps if flows_decide else link.aggregate_gbps
 
     def _link(self, src: str, dst: str) -> LinkFigures:
         """Return the figures of a link with the request's connections."""
@@ -198,7 +201,7 @@ class OptionEvaluator:
         own, window = (below, above), EXACT
         flow = link.per_flow_mbps
         by_window = flow.origin.method == "window-over-rtt" and dst == self.request.dst
-        if by_window and count * flow.expected <= gbps * MBPS_PER_GBPS:
+        if by_window and count * flow.expected <= gbps * MBPS_PER_GBPS * (1 + MARGINAL):
             of_receiver = spreads_of(self.network.sites[dst].window_mb)
             window = min(below, of_receiver[0]), min(above, of_receiver[1])
             own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)

@@ -124,15 +124,6 @@ def _address_places(rows: Rows, groups: Groups) -> Ints:
     return np.where(least == 0, 0, np.where(least == most, least, 3))
 
 
-def changed(
-    origins: Origins, numbers: NDArray[Any], change: Callable[[Origin], Origin]
-) -> NDArray[np.int32]:
-    """Return the numbers of origins after a change of each."""
-    used, place = distinct(numbers)
-    new = [origins.number_of(change(origins.all[number])) for number in used.tolist()]
-    return np.array(new, np.int32)[place]
-
-
 def are_of(kind: Kind, origins: Origins, numbers: NDArray[Any]) -> Bools:
     """Return True where an estimate is of a kind."""
     return _hold(lambda origin: origin.kind == kind, origins, numbers)

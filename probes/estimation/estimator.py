@@ -29,6 +29,7 @@ from probes.estimation.measurements import (
     measured_flows,
     ramped_links,
     round_trips_ms,
+    windows_gbps,
 )
 from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
 from probes.estimation.vm_types import plain_name, unknown_types, vm_type_of, votes_of
@@ -197,17 +198,27 @@ class Estimator:
         flows = measured_flows(samples, rtts_ms, origins)
         tests = aggregate_tests(samples, rtts_ms, origins)
         sites = with_caps(typed, samples, tests, self._stated_gbps, rtts_ms, catalogue, origins)
-        sites = with_windows(sites, samples, rtts_ms, catalogue)
-        law = MeasuredLaw(sites, typed, rtts, address, tests.pairs, tests.alone, origins, catalogue)
-        tested = law.measured(tests)
+        sites = with_windows(sites, samples, tests, rtts_ms, catalogue)
         was_known, no_place = are_known(rtts), estimates_of([RTT_OF_NO_PLACE], origins)
         for src, dst in (tests.pairs, flows.pairs):
             missing = np.isnan(rtts_ms[src, dst])
             rtts[src[missing], dst[missing]] = no_place
+        by_windows = flows_of_windows(sites, rtts, flows, was_known, catalogue, origins)
+        law = MeasuredLaw(
+            sites,
+            typed,
+            rtts,
+            address,
+            tests.pairs,
+            tests.alone,
+            origins,
+            catalogue,
+            windows_gbps(by_windows, flows, tests),
+        )
         inferred = are_known(rtts)
         inferred[tests.pairs] = False
-        by_laws, ramped = law.unmeasured(inferred), ramped_links(samples)
-        by_windows = flows_of_windows(sites, rtts, flows, was_known, catalogue, origins)
+        tested, by_laws = law.measured(tests), law.unmeasured(inferred)
+        ramped = ramped_links(samples)
         links = links_of(
             sites,
             rtts,

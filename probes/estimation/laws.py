@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from planner.model.baseline.modelled_links import set_rates, within_caps
+from planner.model.baseline.modelled_links import held_to_windows, set_rates, within_caps
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind, Estimate
 from planner.model.link import Site
@@ -42,7 +42,6 @@ from planner.model.throughput import (
 from probes.estimation.estimates import (
     EstimateArray,
     are_known,
-    changed,
     estimates_of,
     no_estimates,
     of_many,
@@ -142,6 +141,8 @@ class MeasuredLaw:
     origins : Origins
     catalogue : Catalogue
         It tells the partitions of regions.
+    windows_gbps : array of FIGURE, shape (n, n), optional
+        What the windows of a link's connections allow, 64 where none were counted.
     """
 
     def __init__(
@@ -154,7 +155,9 @@ class MeasuredLaw:
         alone: EstimateArray,
         origins: Origins,
         catalogue: Catalogue,
+        windows_gbps: Records | None = None,
     ) -> None:
+        self._windows = windows_gbps
         self._pairs, self._alone, self._origins = pairs, alone, origins
         self._partitions = [catalogue.region(name).partition for name in sites]
         distinct = list(dict.fromkeys(self._partitions))
@@ -195,8 +198,11 @@ class MeasuredLaw:
         set_rates(rates, sites, partitions, ends, rtts_ms, caps, address, origins, shares)
         expected = np.where(np.isinf(rates["expected"]), np.nan, rates["expected"])
         bounds = rates["low"], expected, rates["high"]
-        found = with_bounds(no_estimates(len(src)), *bounds, rates["evidence"])
-        return found.reshape(shape)
+        found = with_bounds(no_estimates(len(src)), *bounds, rates["evidence"]).reshape(shape)
+        if self._windows is not None:
+            held = held_to_windows(found, self._windows)
+            found["origin"][held] = self._origins.held_to("windows", found["origin"][held])
+        return found
 
     def links_of_class(self, key: int) -> Ints:
         """Return the links of a class of distance; where they are too few, of all classes."""
@@ -229,7 +235,12 @@ class MeasuredLaw:
 
     def _bounds(self, pairs: Pairs, shift: Floats, below: Floats, above: Floats) -> Bounds:
         rates = self._laws["expected"][pairs] * np.exp(shift)
-        return within_caps(rates, below, above, self._caps[pairs])
+        bounds = within_caps(rates, below, above, self._caps[pairs])
+        if self._windows is None:
+            return bounds
+        held = with_bounds(no_estimates(len(rates)), *bounds, 0)
+        held_to_windows(held, self._windows[pairs])
+        return held["low"], held["expected"], held["high"]
 
     def measured(self, tests: AggregateTests) -> tuple[EstimateArray, Floats]:
         """Combine tests of links with the laws of their classes.
@@ -260,8 +271,8 @@ class MeasuredLaw:
         low, expected, high = np.exp([found[0] - found[1], found[0], found[0] + found[2]])
         expected = np.where(found[0] == level, middles, expected)  # to the digit
         origin, doubted = tests.alone["origin"].copy(), found[3]
-        origin[doubted] = changed(
-            self._origins, origin[doubted], lambda one: one._replace(method="contradicted-sample")
+        origin[doubted] = self._origins.changed(
+            origin[doubted], lambda one: one._replace(method="contradicted-sample")
         )
         priors = np.array([*prior, memory], np.float64)
         return with_bounds(tests.alone, low, expected, high, origin), priors

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -44,6 +46,7 @@ from probes.samples import ADDRESSES, METRICS, Metric, Rows
 
 _OF_LINKS = ("per_flow_mbps", "aggregate_mbps")
 ALL_LOST_PCT = 100.0
+_WINDOW = re.compile(r'"window_mb": ?(\d{1,6}(?:\.\d{1,9})?)[,}]')
 MEMORY_S = 30 * 86400.0
 """Older samples of a link no longer count once there are newer ones."""
 RTT_NOISE = 0.02
@@ -160,6 +163,12 @@ class LinkSamples:
         self._first_id, self._is_mixed = current.first_id, is_mixed
         self._sources = list(self.samples.names)
         self._counted: dict[Metric, CountedSamples] = {}
+
+    @cached_property
+    def stated_windows_mb(self) -> Floats:
+        """The receive window that each detail states; NaN where it states none."""
+        found = map(_WINDOW.search, self.samples.details)
+        return np.array([float(one[1]) if one else np.nan for one in found])
 
     def known_metrics(self) -> list[Metric]:
         """Return the metrics that have samples."""

@@ -19,16 +19,10 @@ from planner.model.link_array import KINDS, LinkArray, Origins, limits_of, slow_
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.estimates import EstimateArray, are_known, are_of, changed, with_bounds
+from probes.estimation.estimates import EstimateArray, are_known, are_of, with_bounds
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.laws import least_caps
-from probes.estimation.measurements import (
-    AggregateTests,
-    MeasuredFlows,
-    Pairs,
-    RampedLinks,
-    held_to,
-)
+from probes.estimation.measurements import AggregateTests, MeasuredFlows, Pairs, RampedLinks
 
 NOT_OPENED = -1
 """Connections of a link whose aggregate was not measured."""
@@ -143,7 +137,7 @@ def _infer_flows(
     found["low"][over] = np.minimum(found["low"], most)[over]
     found["high"][over] = np.maximum(most, highest)[over]
     found["expected"][over] = most[over]
-    found["origin"][over] = held_to("aggregate", origins, found["origin"][over])
+    found["origin"][over] = origins.held_to("aggregate", found["origin"][over])
     # k connections carried this much together, so one alone carries at least a k-th.
     count = np.maximum(opened[at], 1)
     more = (opened[at] > 0) & ((most / count > found["expected"]) | growing[at])
@@ -157,8 +151,7 @@ def _infer_flows(
     for connections in np.unique(count[more]).tolist():
         some = more & (count == connections)
         figures = Figures(connections=connections)
-        shared["origin"][some] = changed(
-            origins,
+        shared["origin"][some] = origins.changed(
             many["origin"][some],
             lambda one, figures=figures: one._replace(  # type: ignore[misc]
                 kind="inferred", method="share-of-aggregate", figures=figures
@@ -178,8 +171,7 @@ def _of_one_flow(flow: EstimateArray, origins: Origins) -> EstimateArray:
         flow["low"] / MBPS_PER_GBPS,
         flow["expected"] / MBPS_PER_GBPS,
         flow["high"] * DEFAULT_CONNECTIONS / MBPS_PER_GBPS,
-        changed(
-            origins,
+        origins.changed(
             flow["origin"],
             lambda one: one._replace(kind="inferred", method="one-connection", figures=None),
         ),

@@ -13,7 +13,6 @@ from statistics import median
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.baseline import backbone
 from planner.model.baseline.modelled_links import (
@@ -24,10 +23,10 @@ from planner.model.baseline.modelled_links import (
     set_flows,
 )
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import ADDRESS_KINDS, Estimate, Figures, HeldTo, Origin, RateCut
+from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Figures, Origin, RateCut
 from planner.model.link import Site
 from planner.model.link_array import KINDS, Origins, Records, bounds_of
-from planner.model.throughput import UNKNOWN_NOISE, law_of
+from planner.model.throughput import LAW_CONNECTIONS, UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
 from probes.analysis.falls import fall_of, rate_cut, shows_lasting
@@ -36,7 +35,6 @@ from probes.estimation.current_samples import PRIVATE, evaluated
 from probes.estimation.estimates import (
     EstimateArray,
     are_known,
-    changed,
     estimates_of,
     measured,
     no_estimates,
@@ -88,8 +86,7 @@ def _opposite(own: EstimateArray, origins: Origins) -> EstimateArray:
         np.minimum(own["low"], expected / error),
         expected,
         np.maximum(own["high"], expected * error),
-        changed(
-            origins,
+        origins.changed(
             own["origin"],
             lambda one: one._replace(kind="inferred", method="opposite-direction", figures=None),
         ),
@@ -198,7 +195,7 @@ def measured_flows(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> M
 
 
 def flow_caps_gbps(sites: Mapping[str, Site], catalogue: Catalogue) -> Floats:
-    """Return the caps of a single flow out of sites."""
+    """Return the caps of a single flow out of or into sites."""
     return np.array([flow_cap_gbps(site, catalogue) for site in sites.values()], np.float64)
 
 
@@ -229,7 +226,8 @@ def flows_of_windows(
     egress = bounds_of(site.egress_gbps for site in listed)["expected"]
     ingress = bounds_of(site.ingress_gbps for site in listed)["expected"]
     vm_caps_mbps = MBPS_PER_GBPS * np.minimum(egress[:, None], ingress)
-    caps_mbps = MBPS_PER_GBPS * flow_caps_gbps(sites, catalogue)[:, None]
+    flow_caps = MBPS_PER_GBPS * flow_caps_gbps(sites, catalogue)
+    caps_mbps = np.minimum(flow_caps[:, None], flow_caps)
     rtt, found = rtts_ms["expected"], no_estimates(*rtts_ms.shape)
     set_flows(found, windows, rtts_ms, caps_mbps)
     capped = found["expected"] > vm_caps_mbps
@@ -246,7 +244,7 @@ def flows_of_windows(
     of_capped["expected"] = cap
     found[capped] = of_capped
     found["origin"] = _origins_of_flows(listed, rtts_ms, origins)
-    found["origin"][capped] = held_to("vm-caps", origins, found["origin"][capped])
+    found["origin"][capped] = origins.held_to("vm-caps", found["origin"][capped])
     return found
 
 
@@ -287,15 +285,6 @@ def _origins_of_flows(sites: list[Site], rtts_ms: EstimateArray, origins: Origin
             made[i, j] = origins.number_of(origin)
     found: Ints = made[of_window, of_origin[rtts_ms["origin"]]]
     return found
-
-
-def held_to(limit: HeldTo, origins: Origins, numbers: Ints) -> NDArray[np.int32]:
-    """Return the origins of flows that a limit holds below the rates of their windows."""
-
-    def held(origin: Origin) -> Origin:
-        return origin._replace(figures=(origin.figures or Figures())._replace(held_to=limit))
-
-    return changed(origins, numbers, held)
 
 
 SHORT_S = 10.0
@@ -403,6 +392,25 @@ def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
         law = law_of(known[one], known[other], ADDRESS_KINDS[kind])
         found.append(law.noise if law else UNKNOWN_NOISE)
     return np.array(found)[place]
+
+
+def windows_gbps(flows: EstimateArray, measured: MeasuredFlows, tests: AggregateTests) -> Records:
+    """Return what windows allow the connections of links' tests, or the usual number, (n, n).
+
+    Parameters
+    ----------
+    flows : EstimateArray, shape (n, n)
+        One flow by the window of its receiver, in Mbit/s.
+    measured : MeasuredFlows
+        Those go before.
+    tests : AggregateTests
+    """
+    found, counts = flows.copy(), np.full(flows.shape, float(LAW_CONNECTIONS))
+    found[measured.pairs] = measured.mbps
+    counts[tests.pairs] = np.where(tests.connections > 0, tests.connections, np.nan)
+    for bound in BOUNDS:
+        found[bound] *= counts / MBPS_PER_GBPS
+    return found
 
 
 class RampedLinks(NamedTuple):

@@ -164,7 +164,8 @@ class Provenance:
         if origin.method != "window-over-rtt":
             return self._of_link(link, "per_flow_mbps", estimate)
         text = "The receiver's window over the round-trip time"
-        cap_gbps = flow_cap_gbps(self._network.sites[link.src], self._catalogue)
+        ends = (self._network.sites[end] for end in (link.src, link.dst))
+        cap_gbps = min(flow_cap_gbps(end, self._catalogue) for end in ends)
         if cap_gbps < inf:
             text += f", at most what one flow may carry there ({cap_gbps:g} Gbit/s)"
         rests_on: tuple[Quantity, ...] = ("window_mb", "rtt_ms")
@@ -233,6 +234,12 @@ class Provenance:
                         yield UsedSeries(site.region, link.dst, "aggregate_mbps")
             case "flows-into-region":
                 yield from self._calibrating(site)
+            case "windows-of-tests":
+                into = {other.region for other in self._of_type(site)}
+                for link in self._network.usual.all_links():
+                    for name in ("per_flow_mbps", "aggregate_gbps") if link.dst in into else ():
+                        if getattr(link, name).source == "measured":
+                            yield UsedSeries(link.src, link.dst, _MEASURED[name][0])
             case "flows-into-vm-type":
                 for other in self._of_type(site):
                     yield from self._calibrating(other)
@@ -278,11 +285,14 @@ def _loss(link: Link) -> FigureProvenance:
     )
 
 
-_CAPS: tuple[Quantity, ...] = ("rtt_ms", "egress_gbps", "ingress_gbps")
-_LAW = "No measurement between these providers: {basis}; at most the caps of both VMs."
+_CAPS: tuple[Quantity, ...] = ("rtt_ms", "egress_gbps", "ingress_gbps", "per_flow_mbps")
+_LAW = (
+    "No measurement between these providers: {basis}; at most the caps of both VMs and the windows "
+    "of 64 connections."
+)
 _SHIFTED = (
     "What VMs of these providers reach at such a distance, shifted by the median of what was "
-    "measured on {basis}; at most the caps of both VMs."
+    "measured on {basis}; at most the caps of both VMs and the windows of 64 connections."
 )
 _WINDOW = (
     "Throughput times round-trip time, the median of {basis} from far enough away for the window "
@@ -300,7 +310,7 @@ _MEASURED: dict[Quantity, tuple[Metric, str, tuple[Quantity, ...]]] = {
         "aggregate_mbps",
         "The median of this link's measurements with the most connections, without what slow "
         "start cost them.",
-        ("rtt_ms",),
+        ("rtt_ms", "per_flow_mbps"),
     ),
 }
 _UNKNOWN: dict[str, Kind] = {"measured": "samples", "inferred": "inference", "baseline": "model"}
@@ -336,7 +346,9 @@ _RULES: dict[Method, tuple[Kind, str]] = {
     "one-connection": ("inference", "What {basis}."),
     "vm-type": ("model", "What VMs of type {of.vm_type} have ({basis})."),
     "vm-type-unknown": ("model", "Not known: neither a VM type nor a measurement."),
-    "system-default": ("model", "What Linux has by default: no VM type is known."),
+    "system-default": ("model", "What hosts of the provider have as they come, for most types."),
+    "hosts-tuned": ("stated", "Of hosts whose receive windows are raised, as is stated of them."),
+    "windows-of-tests": ("inference", "The median of {basis}, as their tools or reporters state."),
     "fleet-file": ("stated", "As the fleet file has it."),
     "cap-probe": (
         "samples",

@@ -18,12 +18,18 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from planner.model.baseline.modelled_links import CAP_ERROR, within
+from planner.model.baseline.modelled_links import (
+    CAP_ERROR,
+    HOSTS_TUNED,
+    WINDOW_ERROR,
+    WINDOW_SPREAD_OF_TYPE,
+    within,
+)
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures, Kind, Method, Origin, RateCut
 from planner.model.link import Site
 from planner.model.link_array import Origins, bounds_of
-from planner.model.throughput import MBIT_PER_MB
+from planner.model.throughput import MBIT_PER_MB, STOCK_RANGE_MB, TUNED_WINDOW_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.spreads import window_error
 from probes.analysis.falls import FEWEST_TESTS, BurstTest, TokenBucket, burst_of, token_bucket
@@ -48,7 +54,6 @@ OPEN_ABOVE = 2.0
 """A cap that was not reached may be anything above; its high bound is twice the value."""
 FEWEST_DESTINATIONS = 2
 """With one, it may be the link that has a bucket."""
-WINDOW_SPREAD_OF_TYPE = 0.15
 # A flow calibrates the window only where the window limits it: far enough, and below the cap.
 CALIBRATION_RTT_MS = 20.0
 CALIBRATION_SHARE_OF_CAP = 0.8
@@ -86,7 +91,8 @@ def with_caps(
     catalogue : Catalogue
     origins : Origins
     """
-    caps = _measured_caps(with_windows(sites, samples, rtts_ms, catalogue), samples, rtts_ms)
+    windowed = with_windows(sites, samples, tests, rtts_ms, catalogue)
+    caps = _measured_caps(windowed, samples, rtts_ms)
     busiest = [_busiest_links(ends, tests, origins, len(sites)) for ends in tests.pairs]
     names, capped = list(sites), {}
     for number, (name, site) in enumerate(sites.items()):
@@ -345,21 +351,30 @@ def most_calibrating_mbps(
     """
     egress = bounds_of(site.egress_gbps for site in sites.values())["expected"]
     ingress = bounds_of(site.ingress_gbps for site in sites.values())["expected"]
-    sends = np.minimum(flow_caps_gbps(sites, catalogue), egress)
-    most = CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * np.minimum(sends[:, None], ingress))
+    flow_caps = flow_caps_gbps(sites, catalogue)
+    sends, receives = np.minimum(flow_caps, egress), np.minimum(flow_caps, ingress)
+    most = CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * np.minimum(sends[:, None], receives))
     return np.where(rtts_ms >= CALIBRATION_RTT_MS, most, -inf)
 
 
 def with_windows(
-    sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Floats, catalogue: Catalogue
+    sites: Mapping[str, Site],
+    samples: LinkSamples,
+    tests: AggregateTests,
+    rtts_ms: Floats,
+    catalogue: Catalogue,
 ) -> dict[str, Site]:
     """Calibrate each receiver's window by the flows into it, else by others of its type.
+
+    Where there are none, a type's window is what its tests state, or the least that their
+    connections must have had.
 
     Parameters
     ----------
     sites : mapping
         Of n regions.
     samples : LinkSamples
+    tests : AggregateTests
     rtts_ms : array, shape (n, n)
     catalogue : Catalogue
     """
@@ -374,7 +389,7 @@ def with_windows(
     types = {name: number for number, name in enumerate(dict.fromkeys(vm_types))}
     into = _places_by(dst, is_own)
     of_types = _places_by(np.array([types[name] for name in vm_types])[dst], is_own)
-    by_type: dict[str, Estimate] = {}
+    by_type = _windows_of_tests(sites, samples, tests, rtts_ms)
     for vm_type, number in types.items():
         if vm_type and number in of_types:
             used = of_types[number]
@@ -393,6 +408,40 @@ def with_windows(
             window_mb = Estimate(expected / error, expected, expected * error, origin)
         calibrated[name] = replace(site, window_mb=window_mb)
     return calibrated
+
+
+def _windows_of_tests(
+    sites: Mapping[str, Site], samples: LinkSamples, tests: AggregateTests, rtts_ms: Floats
+) -> dict[str, Estimate]:
+    """Return the windows of VM types of which tests show that they exceed those assumed.
+
+    Hosts of a type are tuned where most of its tests state a window that no host has as it comes.
+    Else k connections that carried A together had at least ``A RTT / k`` each; one test may err.
+    """
+    types = np.array([site.vm_type for site in sites.values()])
+    vm_types = {site.vm_type: site.window_mb for site in sites.values() if site.vm_type}
+    counted = [samples.counted(metric) for metric in ("per_flow_mbps", "aggregate_mbps")]
+    rows = np.concatenate([one.rows for one in counted])
+    is_raised = samples.stated_windows_mb[rows["detail"]] > STOCK_RANGE_MB[1]
+    of_tests, of_links = types[number_of(rows["dst"])], types[tests.pairs[1]]
+    carried_mb = tests.alone["expected"] * rtts_ms[tests.pairs] / MBIT_PER_MB  # Gbit/s are Mbit/ms
+    known = (tests.connections > 0) & ~np.isnan(carried_mb)
+    least = np.where(known, carried_mb / np.maximum(tests.connections, 1), 0.0)
+    found = {}
+    for vm_type, assumed in vm_types.items():
+        into = of_tests == vm_type
+        if not into.any():
+            continue
+        origin = of_rows(rows[into], "inferred", "windows-of-tests", Figures(vm_type=vm_type))
+        if 2 * np.count_nonzero(is_raised[into]) >= np.count_nonzero(into):
+            found[vm_type] = replace(HOSTS_TUNED, origin=origin)
+            continue
+        shown = np.sort(least[of_links == vm_type])[-2:]
+        if len(shown) == 2 and (mb := shown[0].item()) > assumed.expected:
+            high = TUNED_WINDOW_MB[2] if mb > STOCK_RANGE_MB[1] else mb * (1 + WINDOW_ERROR)
+            low, high = mb / (1 + WINDOW_SPREAD_OF_TYPE), max(assumed.high, high)
+            found[vm_type] = Estimate(low, mb, high, origin)
+    return found
 
 
 def _places_by(keys: Ints, is_own: np.ndarray) -> dict[int, Ints]:

@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from planner.model.baseline.backbone import AREAS
-from planner.model.catalogue import EgressPrice, Region, Tier, VmType
+from planner.model.catalogue import EgressPrice, Hosts, Region, Tier, VmType
 from planner.model.errors import CatalogueError
 from planner.model.quotas.vcpus import MOST_VCPUS, VcpuQuota, family_key
+from planner.model.throughput import stock_window_mb
 from planner.model.units import GB_PER_GIB
 
 _RESERVED_PROVIDERS = {"provider", "country", "continent", "city", "set"}
@@ -134,16 +135,19 @@ class VmTypeEntry(_SourcedEntry):
     egress_gbps: _Gbps
     ingress_gbps: _Gbps
     flow_gbps: _Gbps
-    window_mb: Annotated[float, Field(gt=0, le=10_000)]
+    window_mb: Annotated[float, Field(gt=0, le=10_000)] | None = None
     price_usd_per_h: _Price
     burstable: bool = False
     region_egress_gbps: _Gbps | None = None
     burst_gbps: _Gbps | None = None
     tier1_gbps: _Gbps | None = None
+    hosts: Hosts = "as they come"
 
     def vm_type(self) -> VmType:
         """Return the VM type that it describes."""
-        return VmType(**{**self.model_dump(exclude={"as_of"}), "source": self.dated})
+        window_mb = self.window_mb or stock_window_mb(self.id)
+        more = {"window_mb": window_mb, "source": self.dated}
+        return VmType(**{**self.model_dump(exclude={"as_of"}), **more})
 
 
 class VmPriceEntry(_SourcedEntry):

@@ -29,7 +29,6 @@ BUILT_IN = (
 _PACKAGE = Path(__file__).resolve().parents[1]
 _BURSTABLE = re.compile(r"aws:t\d|azure:B\d|gcp:(f1-|g1-|e2-(micro|small|medium)$)")
 """VM types whose CPU earns credits, by families of the providers' documentation."""
-_WINDOW_MB = 3.0  # of a VM whose window was never measured: half of tcp_rmem's 6 MiB
 Layer: TypeAlias = Literal["built-in", "overlay", "user"]
 
 
@@ -131,7 +130,6 @@ def _vm_type(row: Mapping[str, str], head: Mapping[str, str]) -> dict[str, Any]:
         "egress_gbps": wan,
         "ingress_gbps": float(row["ingress_gbps"]),
         "flow_gbps": float(row["flow_gbps"] or wan),
-        "window_mb": _WINDOW_MB,
         "price_usd_per_h": float(row["usd_per_h"]),
         "source": "; ".join(said),
         "burstable": bool(_BURSTABLE.match(row["id"])),

@@ -18,7 +18,7 @@ from planner.fields.shared import MOST_VMS_UNASKED, PricedRequest, RuledRequest
 from planner.model.aliases import Resolution, permitted, resolve_many
 from planner.model.answer import Recommendation
 from planner.model.calibration import calibrated
-from planner.model.catalogue import Catalogue
+from planner.model.catalogue import Catalogue, Hosts
 from planner.model.errors import InputError
 from planner.model.estimate import WANTED_ADDRESSES, WantedAddresses
 from planner.model.network import Network
@@ -66,6 +66,7 @@ class NetworkView(Protocol):
         regions: Sequence[str],
         vm_types: Mapping[str, str] = ...,
         addresses: WantedAddresses = ...,
+        hosts: Hosts = ...,
     ) -> Network:
         """Return the whole graph, with regions of the catalogue that it does not have yet."""
 
@@ -312,7 +313,8 @@ def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
         named = resolve_many(rules, wan.catalogue, field="candidates", known=known).possible
     chosen = _vm_types(wan, request)
     ids = (*regions, *sorted(named))
-    network = wan.network_of(ids, chosen, request.addresses)
+    of_hosts = request.addresses, request.hosts
+    network = wan.network_of(ids, chosen, *of_hosts)
     compared = [region for region in network.sites if region in named]
     types = _types(wan, request, compared)
     if types:
@@ -329,7 +331,7 @@ def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
             together = [[r for r in of_provider if r not in regions]]
             for group in together + [[r] for r in of_provider if r in regions]:
                 typed = {**chosen, **dict.fromkeys(group, type_id)}
-                with_type = wan.network_of(ids, typed, request.addresses) if group else network
+                with_type = wan.network_of(ids, typed, *of_hosts) if group else network
                 its_prices = _prices(wan, with_type, request)
                 yield from ((region, with_type, its_prices) for region in group)
 
@@ -380,12 +382,14 @@ def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
             src, dst = (wan.resolve(name, "moved_gb").region_id for name in pair)
             moved[src, dst] = gb
         request = replace(request, moved_gb=moved)
-    workload, wanted = in_progress(request).workload, request.addresses
+    workload, wanted, hosts = in_progress(request).workload, request.addresses, request.hosts
+    plan = request.plan
+    asked = plan["request"] if isinstance(plan, Mapping) else plan.request
     if wanted == "auto":  # VMs reach each other as the plan was asked for
-        plan = request.plan
-        asked = (plan["request"] if isinstance(plan, Mapping) else plan.request).get("addresses")
-        wanted = next((one for one in WANTED_ADDRESSES if one == asked), "auto")
-    network = wan.network_of(workload.regions, _vm_types(wan, request), wanted)
+        wanted = next((one for one in WANTED_ADDRESSES if one == asked.get("addresses")), "auto")
+    if asked.get("hosts") == "tuned":
+        hosts = "tuned"
+    network = wan.network_of(workload.regions, _vm_types(wan, request), wanted, hosts)
     return _answer(wan, request, request, network, workload.links_gb, replan)
 
 
@@ -426,7 +430,8 @@ def _network_of(
     wan: NetworkView, regions: Sequence[str], request: PricedRequest, sent_gb: float = 0.0
 ) -> Network:
     """Return the network that a question rests on, with caps that last for what is sent in all."""
-    network = wan.network_of(regions, _vm_types(wan, request), request.addresses)
+    of_hosts = request.addresses, request.hosts
+    network = wan.network_of(regions, _vm_types(wan, request), *of_hosts)
     return with_lasting_caps(network, wan.catalogue.vm_types, sent_gb) if sent_gb else network
 
 

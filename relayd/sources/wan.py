@@ -13,8 +13,8 @@ from planner.exploring.outcome import Outcome
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
 from planner.model.aliases import Resolution, resolve
-from planner.model.baseline.modelled_links import with_regions, with_vm_types
-from planner.model.catalogue import Catalogue, Region
+from planner.model.baseline.modelled_links import with_regions, with_tuned_hosts, with_vm_types
+from planner.model.catalogue import Catalogue, Hosts, Region
 from planner.model.errors import InputError
 from planner.model.estimate import WantedAddresses
 from planner.model.link import Site
@@ -99,7 +99,7 @@ class Wan(Asking):
     def network(self) -> Network:
         """The whole graph of estimates, bounds widened for age, and links as they are now."""
         cache = self._current_cache()
-        return self._as_asked(cache.whole, {}, "auto", cache)
+        return self._as_asked(cache.whole, {}, "auto", "as they come", cache)
 
     def refresh(self) -> Snapshot:
         """Forget cached data, so that the next answer rests on the newest snapshot.
@@ -128,6 +128,7 @@ class Wan(Asking):
         regions: Sequence[str],
         vm_types: Mapping[str, str] = {},
         addresses: WantedAddresses = "auto",
+        hosts: Hosts = "as they come",
     ) -> Network:
         """Return the whole graph, with regions of the catalogue that it does not have yet.
 
@@ -139,6 +140,8 @@ class Wan(Asking):
             Region or provider to VM type, both as ids of the catalogue.
         addresses : {"auto", "public", "private"}
             See :func:`relayd.sources.addresses.over_addresses`.
+        hosts : {"as they come", "tuned"}
+            Whether the TCP windows of all hosts are raised.
         """
         cache = self._current_cache()
         network = cache.whole
@@ -146,7 +149,7 @@ class Wan(Asking):
             network = cache.derived(
                 network, further, partial(with_regions, network, self.catalogue, further)
             )
-        network = self._as_asked(network, vm_types, addresses, cache)
+        network = self._as_asked(network, vm_types, addresses, hosts, cache)
         if self.catalogue.apart.intersection(network.sites):
             alone = partial(within_partitions, network, self.catalogue, frozenset(regions))
             network = cache.derived(network, ("partitions", *sorted(regions)), alone)
@@ -170,9 +173,10 @@ class Wan(Asking):
         network: Network,
         vm_types: Mapping[str, str],
         addresses: WantedAddresses,
+        hosts: Hosts,
         cache: NetworkCache,
     ) -> Network:
-        """Return a network with other VM types, over a kind of address, as links are now."""
+        """Return a network with other VM types and hosts, over a kind of address, as it is now."""
         # What was measured tells over which addresses VMs reach each other: models of other types
         # would hide it.
         kind = partial(over_addresses, network, self.catalogue, addresses)
@@ -180,6 +184,9 @@ class Wan(Asking):
         if vm_types:
             typed = partial(with_vm_types, network, self.catalogue, vm_types)
             network = cache.derived(network, tuple(sorted(vm_types.items())), typed)
+        if hosts == "tuned":
+            tuned = partial(with_tuned_hosts, network, self.catalogue)
+            network = cache.derived(network, ("hosts", hosts), tuned)
         states = self._source.link_states()
         if network.link_states is states:
             return network

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Kind
 from planner.model.link import LINK_FIGURES, Link, LinkFigure
-from planner.model.link_array import KINDS, NO_LINK, Floats, LinkArray, Records
+from planner.model.link_array import KINDS, NO_LINK, Floats, LinkArray, Records, most_gbps
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, usd_per_gb_or_inf
 from planner.model.units import MBPS_PER_GBPS
@@ -163,7 +163,7 @@ def _relay_gain(network: Network, connections: int) -> tuple[Floats, Ranks]:
     """Return the best single relay over direct, and the least sure of the links of both."""
     links = network.links
     flows_gbps = connections * _expected(links, "per_flow_mbps") / MBPS_PER_GBPS
-    whole_gbps = _expected(links, "aggregate_gbps")
+    whole_gbps = np.where(links.present, most_gbps(links.whole, connections), np.nan)
     # The source is that of the binding limit: so many flows, or the saturated rate.
     flows_bind = flows_gbps < whole_gbps
     direct_gbps = np.where(flows_bind, flows_gbps, whole_gbps)

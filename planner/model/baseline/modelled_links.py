@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from math import exp, inf, log
+from statistics import median
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from planner.model.estimate import (
     Kind,
     Origin,
 )
-from planner.model.link import Site
+from planner.model.link import LIMITED_BY, LinkFigure, Site
 from planner.model.link_array import (
     KINDS,
     LINK,
@@ -45,24 +46,28 @@ from planner.model.link_states import Pair
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import (
     CLASSES_MS,
-    DEFAULT_WINDOW_MB,
     LAW_CONNECTIONS,
     LAW_VM_EGRESS_GBPS,
     MBIT_PER_MB,
     PRIVATE_LAW_VM_EGRESS_GBPS,
+    STOCK_RANGE_MB,
+    TUNED_WINDOW_MB,
     UNKNOWN_SPREAD,
     AggregateLaw,
     law_of,
+    stock_window_mb,
 )
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from planner.model.verification import Verified
 
 AS_OF = "2022-05-01"
+WINDOW_SPREAD_OF_TYPE = 0.15
 WINDOW_ERROR = 0.33  # a receiver of the type, but with settings not seen: 3 MB +- a third
 CAP_ERROR = 0.06
 NO_CAP_KNOWN = Estimate(inf, inf, inf, Origin("baseline", "vm-type-unknown"))
 BY_BACKBONE = Origin("baseline", "backbone")
 _VM_CAPS = Origin("baseline", "vm-caps")
+HOSTS_TUNED = Estimate(*TUNED_WINDOW_MB, Origin("baseline", "hosts-tuned"))
 
 # ---- sites ---------------------------------------------------------------------------------------
 
@@ -80,7 +85,7 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
             "",
             NO_CAP_KNOWN,
             NO_CAP_KNOWN,
-            within(DEFAULT_WINDOW_MB, WINDOW_ERROR, Origin("baseline", "system-default")),
+            _stock_window_mb(region),
             private_network=catalogue.region(region).private_network,
         )
     origin = origin_of_vm_type(vm.id, vm.source)
@@ -90,16 +95,27 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
         # A VM takes in what another one of its type can send; no provider limits less than that.
         receives_gbps = max(vm.ingress_gbps, sends_gbps)
         private_ingress_gbps = within(receives_gbps, CAP_ERROR, origin)
+    window_mb = _stock_window_mb(region)
+    if vm.hosts == "tuned":
+        window_mb = HOSTS_TUNED
+    elif vm.window_mb != window_mb.expected:  # of a type that was measured
+        window_mb = within(vm.window_mb, WINDOW_ERROR, origin)
     return Site(
         region,
         vm.id,
         within(vm.egress_gbps, CAP_ERROR, origin),
         within(vm.ingress_gbps, CAP_ERROR, origin),
-        within(vm.window_mb, WINDOW_ERROR, origin),
+        window_mb,
         private_egress_gbps=private_egress_gbps,
         private_ingress_gbps=private_ingress_gbps,
         private_network=catalogue.region(region).private_network,
     )
+
+
+def _stock_window_mb(region: str) -> Estimate:
+    """Return the receive window of hosts as they come, of a type that nobody measured."""
+    low, high = STOCK_RANGE_MB
+    return Estimate(low, stock_window_mb(region), high, Origin("baseline", "system-default"))
 
 
 @cache
@@ -142,16 +158,16 @@ def least_cap(src: Site, dst: Site, address: AddressKind = "public") -> Estimate
     return min(src.egress(address), dst.ingress(address), key=lambda cap: cap.expected)
 
 
-def flow_cap_gbps(src: Site, catalogue: Catalogue, address: AddressKind = "public") -> float:
-    """Return the cap of a single flow out of a site; infinity where no VM type is known.
+def flow_cap_gbps(site: Site, catalogue: Catalogue, address: AddressKind = "public") -> float:
+    """Return the cap of a single flow out of or into a site; infinity where no type is known.
 
     Over private addresses, where those of a VM have a cap of their own, none is documented but
     that one.
     """
-    vm = catalogue.vm_types.get(src.vm_type)
+    vm = catalogue.vm_types.get(site.vm_type)
     if vm is None:
         return inf
-    private = src.private_egress_gbps if address == "private" else None
+    private = site.private_egress_gbps if address == "private" else None
     return max(vm.flow_gbps, private.expected) if private else vm.flow_gbps
 
 
@@ -185,18 +201,18 @@ def _modelled(
     """Complete links between n sites by what models say of their throughput.
 
     One flow reaches its receiver's window over the round-trip time. Many reach what the providers'
-    law says, within both caps. Links of which neither a law nor a cap is known are left out. `rows`
-    of LINK have round-trip times, of kinds that are positions in KINDS, and loss; the rest is
-    written.
+    law says, within both caps and their windows. Links of which neither a law nor a cap is known
+    are left out. `rows` of LINK have round-trip times, of kinds that are positions in KINDS, and
+    loss; the rest is written.
     """
     src, dst = ends
     egress = bounds_of(site.egress(address) for site in sites)[src]
     ingress = bounds_of(site.ingress(address) for site in sites)[dst]
     caps = np.where(egress["expected"] <= ingress["expected"], egress, ingress)
-    flow_caps = np.array([flow_cap_gbps(site, catalogue, address) for site in sites])[src]
+    flow_caps = np.array([flow_cap_gbps(site, catalogue, address) for site in sites])
     flows, rates, rtts_ms = rows["per_flow_mbps"], rows["aggregate_gbps"], rows["rtt_ms"]
     windows_mb = bounds_of(site.window_mb for site in sites)[dst]
-    set_flows(flows, windows_mb, rtts_ms, flow_caps * MBPS_PER_GBPS)
+    set_flows(flows, windows_mb, rtts_ms, least_of_ends(flow_caps, ends) * MBPS_PER_GBPS)
     window_kinds = np.array([KINDS.index(site.window_mb.source) for site in sites])[dst]
     of_flow = [
         [origins.number_of(origin_of_flow("baseline", window, rtt)) for rtt in KINDS]
@@ -205,12 +221,14 @@ def _modelled(
     flows["evidence"] = np.array(of_flow)[window_kinds, rtt_kinds]
     partitions = [catalogue.region(site.region).partition for site in sites]
     set_rates(rates, sites, partitions, ends, rtts_ms, caps, address, origins)
+    known = np.isfinite(rates["expected"])
     windows_gbps = scaled(flows, LAW_CONNECTIONS / MBPS_PER_GBPS)
+    held = held_to_windows(rates, windows_gbps)
+    rates["evidence"][held] = origins.held_to("windows", rates["evidence"][held])
     rows["limited_by"] = limits_of(rates, caps, windows_gbps)
     regions = [site.region for site in sites]
     rows["slow_connections"] = slow_connections_of(regions, ends, rows["limited_by"])
     rows["address"] = ADDRESS_KINDS.index(address) + 1
-    known = np.isfinite(rates["expected"])
     names = [site.region for site in sites]
     return LinkArray.of_origins(names, (src[known], dst[known]), rows[known], origins.all)
 
@@ -224,6 +242,24 @@ def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: 
     flows["low"] = np.minimum(unlimited / (1 + below), caps_mbps * (1 - CAP_ERROR))
     flows["expected"] = np.minimum(unlimited, caps_mbps)
     flows["high"] = np.minimum(unlimited * (1 + above), caps_mbps)
+
+
+def least_of_ends(values: Floats, ends: tuple[Ints, Ints]) -> Floats:
+    """Return the lesser of two sites' values for each link."""
+    found: Floats = np.minimum(values[ends[0]], values[ends[1]])
+    return found
+
+
+def held_to_windows(rates: Records, windows_gbps: Records) -> Bools:
+    """Hold rates of many connections to what their windows allow; mark those that these change.
+
+    Where one of the two is not known (NaN), rates stay.
+    """
+    held: Bools = windows_gbps["expected"] < rates["expected"]
+    for bound in BOUNDS:
+        less = windows_gbps[bound] < rates[bound]
+        rates[bound] = np.where(less, windows_gbps[bound], rates[bound])
+    return held
 
 
 def set_rates(
@@ -353,10 +389,12 @@ def by_models(
     catalogue: Catalogue,
     chosen: Bools,
     address: AddressKind,
+    kept: Bools | None = None,
 ) -> LinkArray:
     """Return chosen links over a kind of address, with throughput from models.
 
-    Their round-trip times and loss stay. Those are left out of whose rates nothing is known.
+    Their round-trip times and loss stay, and the aggregates of those that are `kept`. Those are
+    left out of whose rates nothing is known.
 
     Parameters
     ----------
@@ -364,7 +402,7 @@ def by_models(
     sites : mapping
         Of all of their regions, in order.
     catalogue : Catalogue
-    chosen : array of bool, shape (n, n)
+    chosen, kept : arrays of bool, shape (n, n)
     address : AddressKind
     """
     src, dst = np.nonzero(chosen & links.present)
@@ -374,10 +412,14 @@ def by_models(
         list(sites.values()), catalogue, (src, dst), cells.copy(), kinds, address, Origins()
     )
     both = found.over(links)
-    at = np.nonzero(found.present)
     of_models = found.table.copy()
-    of_models["rtt_ms"][at] = links.whole["rtt_ms"][at]
-    of_models["rtt_ms"]["evidence"][at] += np.uint32(len(found.evidence))
+    stays: list[tuple[LinkFigure, Bools]] = [("rtt_ms", found.present)]
+    if kept is not None:
+        stays.append(("aggregate_gbps", found.present & kept))
+        of_models["limited_by"][stays[1][1]] = links.whole["limited_by"][stays[1][1]]
+    for name, at in stays:
+        of_models[name][at] = links.whole[name][at]
+        of_models[name]["evidence"][at] += np.uint32(len(found.evidence))
     return both.with_cells(of_models)
 
 
@@ -394,14 +436,15 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
     chosen : mapping
         Region or provider to the id of a VM type.
     """
-    sites = dict(network.sites)
+    sites, windows_mb = dict(network.sites), _windows_of_types(network.sites.values())
     for name, site in network.sites.items():
         wanted = chosen.get(name) or chosen.get(name.partition(":")[0])
         if wanted and wanted != site.vm_type:
+            typed = baseline_site(name, catalogue, chosen)
+            # Hosts of the type were seen elsewhere: a window is the type's, not the region's.
+            window_mb = windows_mb.get(typed.vm_type, typed.window_mb)
             sites[name] = replace(
-                baseline_site(name, catalogue, chosen),
-                vms=site.vms,
-                private_network=site.private_network,
+                typed, window_mb=window_mb, vms=site.vms, private_network=site.private_network
             )
     changed = {name for name in sites if sites[name] is not network.sites[name]}
     if not changed:
@@ -410,13 +453,7 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
     concerned = is_changed[:, None] | is_changed
 
     def of_vms(links: LinkArray) -> LinkArray:
-        """Return links with those of changed VMs from models."""
-        found = links.where(~concerned)
-        for number, address in enumerate(ADDRESS_KINDS, 1):
-            kind = concerned & (links.whole["address"] == number)
-            if kind.any():
-                found = by_models(links, sites, catalogue, kind, address).over(found)
-        return found
+        return _with_models(links, sites, catalogue, concerned)
 
     return network.with_(
         sites=sites,
@@ -424,6 +461,66 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
         others=of_vms(network.others) if network.others else None,
         verified=_still_shown(network.verified, changed),
     )
+
+
+def _windows_of_types(sites: Iterable[Site]) -> dict[str, Estimate]:
+    """Return the windows of VM types that flows into some site of each have shown."""
+    found: dict[str, list[Estimate]] = {}
+    for site in sites:
+        if site.vm_type and site.window_mb.source != "baseline":
+            found.setdefault(site.vm_type, []).append(site.window_mb)
+    windows_mb = {}
+    for vm_type, seen in found.items():
+        error, one = 1 + WINDOW_SPREAD_OF_TYPE, min(seen, key=lambda each: each.relative_width)
+        expected = median(each.expected for each in seen)
+        figures = Figures(vm_type=vm_type)
+        origin = one.origin._replace(kind="inferred", method="flows-into-vm-type", figures=figures)
+        low, high = min(one.low, expected / error), max(one.high, expected * error)
+        windows_mb[vm_type] = Estimate(low, expected, high, origin)
+    return windows_mb
+
+
+def with_tuned_hosts(network: Network, catalogue: Catalogue) -> Network:
+    """Return a network as it would be if the receive windows of all hosts were raised.
+
+    Throughput comes from models where windows limit it, or may: what was measured elsewhere stays.
+    """
+    sites = {
+        name: replace(site, window_mb=HOSTS_TUNED)
+        if site.window_mb.expected < HOSTS_TUNED.low
+        else site
+        for name, site in network.sites.items()
+    }
+    raised = np.array([sites[name] is not site for name, site in network.sites.items()], bool)
+
+    def of_hosts(links: LinkArray) -> LinkArray:
+        rates, flows = links.whole["aggregate_gbps"], links.whole["per_flow_mbps"]
+        at_windows = LAW_CONNECTIONS * flows["low"] <= rates["low"] * MBPS_PER_GBPS * (
+            1 + CAP_ERROR
+        )
+        at_windows &= links.kinds(links.whole, "aggregate_gbps") != KINDS.index("measured")
+        at_windows |= links.whole["limited_by"] == LIMITED_BY.index("window")
+        into = np.broadcast_to(raised, at_windows.shape)
+        return _with_models(links, sites, catalogue, into, ~at_windows)
+
+    others = of_hosts(network.others) if network.others else None
+    return network.with_(sites=sites, links=of_hosts(network.usual), others=others)
+
+
+def _with_models(
+    links: LinkArray,
+    sites: Mapping[str, Site],
+    catalogue: Catalogue,
+    concerned: Bools,
+    kept: Bools | None = None,
+) -> LinkArray:
+    """Return links, those concerned with throughput from models but for aggregates kept."""
+    found = links.where(~concerned)
+    for number, address in enumerate(ADDRESS_KINDS, 1):
+        kind = concerned & (links.whole["address"] == number)
+        if kind.any():
+            found = by_models(links, sites, catalogue, kind, address, kept).over(found)
+    return found
 
 
 def _still_shown(verified: Mapping[Pair, Verified], changed: set[str]) -> dict[Pair, Verified]:

@@ -45,7 +45,7 @@ def found(plan: Plan, pattern: str) -> tuple[re.Match[str], str, float] | None:
     st.floats(0.5, 10),
     st.sampled_from([1, 4, 16, 64]),
 )
-def test_more_connections_or_a_larger_window_carry_what_is_promised(
+def test_more_connections_carry_what_is_promised(
     path_gbps: float, flow_mbps: float, rtt_ms: float, cap_gbps: float, connections: int
 ) -> None:
     network = Network.from_matrices(
@@ -77,10 +77,8 @@ def test_more_connections_or_a_larger_window_carry_what_is_promised(
     assert cost_usd <= 0
     assert carried_gbps(count) == near(most_gbps)
     assert carried_gbps(count - 1) < most_gbps * (1 + 1e-9)
-    window = found(plan, r"Or raise the TCP receive window at b to ([\d.]+) MB")
-    assert window
-    bytes_per_rtt = most_gbps * 1e9 / 8 * rtt_ms / 1000
-    assert abs(float(window[0][1]) - bytes_per_rtt / connections / 1e6) <= 0.0501
+    # What raised windows bring is not known of hosts whose flows are stated.
+    assert found(plan, r"Raise the TCP receive window") is None
 
 
 @patient
