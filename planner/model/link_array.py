@@ -98,14 +98,17 @@ class Origins:
             found = self._seen[seen] = (number, origin)
         return found[0]
 
-    def changed(self, numbers: NDArray[Any], change: Callable[[Origin], Origin]) -> NDArray[Any]:
+    def changed(
+        self, numbers: NDArray[Any], change: Callable[[Origin], Origin]
+    ) -> NDArray[np.int32]:
         """Return the numbers of origins after a change of each."""
         new = np.zeros(len(self.all), np.int32)
         for number in np.flatnonzero(np.bincount(numbers.reshape(-1))).tolist():
             new[number] = self.number_of(change(self.all[number]))
-        return new[numbers]
+        found: NDArray[np.int32] = new[numbers]
+        return found
 
-    def held_to(self, limit: HeldTo, numbers: NDArray[Any]) -> NDArray[Any]:
+    def held_to(self, limit: HeldTo, numbers: NDArray[Any]) -> NDArray[np.int32]:
         """Return the origins of rates that a limit holds below what their method gives."""
 
         def held(origin: Origin) -> Origin:
