@@ -20,6 +20,7 @@ from io import BufferedReader
 from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
+from planner.model.throughput import TUNED_WINDOW_MB
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import Unprefixed, log_prefix, refuse_binary, unreadable
 from probes.samples import Sample
@@ -42,6 +43,8 @@ _FORMATS = {
     "parquet": ("parquet.read", "a Parquet file"),
 }
 """The function that reads a format, in a module of its own, and the format's name in messages."""
+_OF_WINDOWS = ("per_flow_mbps", "aggregate_mbps")
+"""Metrics that the windows of hosts may limit."""
 _OF_TWO_REGIONS = ("iperf3", "iperf", "ping", "mtr", "nuttcp", "smokeping")
 """Formats whose files name no regions."""
 FORMATS: tuple[str, ...] = tuple(_FORMATS)
@@ -136,12 +139,14 @@ def _without(prefix: re.Pattern[bytes], head: bytes) -> bytes:
 
 
 def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield rows, samples with the kind of address that was stated."""
+    """Yield rows, samples with the kind of address and the hosts that were stated."""
     for row in rows:
-        if options.address is not None and isinstance(row, Sample):
-            yield row._replace(address=options.address)
-        else:
-            yield row
+        if isinstance(row, Sample):
+            if options.address is not None:
+                row = row._replace(address=options.address)
+            if options.hosts == "tuned" and row.metric in _OF_WINDOWS:
+                row = row.with_detail(**{"window_mb": TUNED_WINDOW_MB[1], **row.read_detail()})
+        yield row
 
 
 def looks_like(head: bytes) -> str:

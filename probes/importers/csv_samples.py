@@ -55,7 +55,7 @@ OTHERS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("src", "src_region", "source"), ("src", 1.0)),
     **dict.fromkeys(("dst", "dst_region", "dest", "destination"), ("dst", 1.0)),
     **{name: (name, 1.0) for name in ("src_zone", "dst_zone", "src_vm", "dst_vm")},
-    **{name: (name, 1.0) for name in ("connections", "at_once", "warmed_up", "tool")},
+    **{name: (name, 1.0) for name in ("connections", "at_once", "warmed_up", "tool", "window_mb")},
     **{f"volume_{unit}": ("volume", factor) for unit, factor in _VOLUME_GB.items()},
     **{f"duration_{unit}": ("duration", factor) for unit, factor in _DURATION_S.items()},
     **dict.fromkeys(("measured_at", "measured_at_s", "timestamp"), ("measured_at", 1.0)),
@@ -69,6 +69,7 @@ INCOMPLETE = "fewer or more tests at once than at_once says"
 BAD_DURATION = "duration is not a duration"
 BAD_VOLUME = "volume is not a volume"
 NO_VOLUME = "of a transfer says nothing without volume_gb or volume_mb"
+BAD_WINDOW = "window_mb is not a window"
 BAD_WARMED_UP = "warmed_up is neither true nor false"
 NO_FIGURE = "no figure in this row"
 
@@ -227,6 +228,7 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     "at_once": (lambda cell, _: limits.connections(cell), BAD_AT_ONCE),
     "duration": (limits.duration_s, BAD_DURATION),
     "volume": (_volume_gb, BAD_VOLUME),
+    "window_mb": (_volume_gb, BAD_WINDOW),
     "warmed_up": (lambda cell, _: _TRUTH.get(cell.lower()), BAD_WARMED_UP),
     **dict.fromkeys(
         ("tool", "src_vm", "dst_vm", "src_zone", "dst_zone"), (lambda cell, _: cell, "")
@@ -331,6 +333,9 @@ def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
         return Sample(region, region, metric, value, at_s, tool, src_vm=vm or "")
     about_rates = metric in _ABOUT_RATES
     connections = 1 if metric == "per_flow_mbps" else setting["connections"]
+    detail = {"volume_gb": setting["volume"]} if metric == "transfer_s" else {}
+    if about_rates and setting["window_mb"]:
+        detail = {"window_mb": setting["window_mb"]}
     return Sample(
         src,
         dst,
@@ -345,5 +350,5 @@ def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
         setting["dst_zone"] or dst_zone,
         setting["src_vm"] or "",
         setting["dst_vm"] or "",
-        json.dumps({"volume_gb": setting["volume"]}) if metric == "transfer_s" else "",
+        json.dumps(detail) if detail else "",
     )

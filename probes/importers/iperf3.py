@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from planner.fields.json_text import Repeated
 from planner.model.errors import FormatError
+from planner.model.throughput import STOCK_RANGE_MB
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 from probes.analysis.steady_state import Interval
 from probes.importers import limits
@@ -27,6 +28,7 @@ SAME_TEST_AGAIN = "the same test again (iperf3 3.16 and 3.17 write some document
 US_PER_MS = 1000.0
 BIDIR = "_bidir_reverse"
 """Ends the keys of the direction from the server to the client."""
+BYTES_PER_MB = 1e6
 
 NO_RECEIVER = "no figure of the receiver (interrupted, or the sender's file only)"
 NO_STREAMS = "the number of streams is missing or no count"
@@ -260,6 +262,17 @@ class _Flow(NamedTuple):
         held = [(mbps, name) for name, mbps in limits_mbps.items() if mbps > 0]
         return min(held, default=(0.0, ""))
 
+    def window_mb(self) -> float:
+        """Return the receive window of the sockets, where it is not a host's as it comes; else 0.
+
+        Linux doubles what ``-w`` asks for and grants at most ``rmem_max``; half is for payload. A
+        buffer that grows by itself tells nothing, but for one that begins larger than others end.
+        """
+        start = field(self.test, "start")
+        window_mb = (number_field(start, "rcvbuf_actual") or 0.0) / 2 / BYTES_PER_MB
+        asked = number_field(start, "sock_bufsize") or 0.0
+        return round(window_mb, 3) if asked or window_mb > STOCK_RANGE_MB[1] else 0.0
+
     def received(self) -> list[Interval]:
         """Return the receiver's intervals, where the file has them."""
         client_file = isinstance(field(self.test, "start", "connecting_to"), dict)
@@ -313,6 +326,8 @@ def _tcp(begun: RateTest, flow: _Flow) -> RateTest | str:
     congestion = text_field(flow.test, "end", "sender_tcp_congestion")
     if congestion and not flow.suffix:  # the key names only one of the two senders
         more["congestion"] = congestion[:32]
+    if window_mb := flow.window_mb():
+        more["window_mb"] = window_mb
     intervals, side = flow.counted()
     paced_at_mbps, paced_by = flow.pace()
     return begun._replace(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from planner.model.catalogue import Hosts
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
 from probes.samples import Metric, Sample, Skipped
@@ -66,6 +67,8 @@ class ImportOptions:
         For ``csv``: the provider of regions that are written without one.
     metric : str
         For ``csv``: the column name of the figure of a file that is a matrix of it.
+    hosts : Hosts | None
+        Whether the hosts' TCP windows were raised, where the file does not say.
     name : str
         Name of the file in error messages.
     """
@@ -83,6 +86,7 @@ class ImportOptions:
     columns: Mapping[str, str] = field(default_factory=dict)
     provider: str = ""
     metric: str = ""
+    hosts: Hosts | None = None
     name: str = "input"
 
     def start_s(self, of_file: float | None = None) -> float:

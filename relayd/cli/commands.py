@@ -99,6 +99,7 @@ import  data.importing:run  import measurements
   --connections N      if the file does not say
   --address {public,private}  kind of address that it was measured over (without it, taken for
                        public)
+  --hosts {tuned,as they come}  whether TCP windows were raised, if the file does not say
   --duration TIME      if the file does not say
   --columns NAME=COLUMN,...  of CSV or JSON rows: columns that have other names, such as
                        src=srcRegion,per_flow_mbps=received_mbps

@@ -115,7 +115,7 @@ class ReportData:
     @cached_property
     def network(self) -> Network:
         """The network of present estimates on which plans by these samples rest."""
-        estimator = Estimator(self.read(), self.catalogue)
+        estimator = Estimator(self.read(details=True), self.catalogue)
         return estimator.network(UNSAVED).with_(aged_to_s=time.time())
 
     def relay_gains(self, connections: int) -> Floats:

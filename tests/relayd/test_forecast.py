@@ -20,6 +20,11 @@ from relayd.cli.measuring.probe import print_forecast
 from tests.relayd.building import unreachable
 
 CATALOGUE = load_catalogue()
+# Where windows limit far links, a smaller VM does not carry less in proportion.
+TUNED = replace(
+    CATALOGUE,
+    vm_types={name: replace(vm, hosts="tuned") for name, vm in CATALOGUE.vm_types.items()},
+)
 REGIONS = [region.id for region in CATALOGUE.regions.values() if region.baseline]
 THOROUGH = CampaignSpec(phases=("aggregate",), thorough=True)
 
@@ -103,9 +108,7 @@ def test_one_flow_and_many_share_the_rounds_of_all_pairs() -> None:
 
 def test_hosts_with_caps_of_their_own_are_forecast_by_them() -> None:
     full, small = (
-        forecast_campaign(
-            MeasuredFleet(fleet_of(REGIONS[::4], scale), CATALOGUE, None), THOROUGH
-        ).cost
+        forecast_campaign(MeasuredFleet(fleet_of(REGIONS[::4], scale), TUNED, None), THOROUGH).cost
         for scale in (None, 0.02)
     )
     assert small["volume_gb"] == pytest.approx(0.02 * full["volume_gb"], rel=0.1)

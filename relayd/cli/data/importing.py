@@ -139,7 +139,7 @@ def _import(
         "columns": _columns(",".join(options.columns)),
         "provider": options.provider or "",
         "metric": options.metric or "",
-        **pick(options, "force address"),
+        **pick(options, "force address hosts"),
     }
     chosen = ImportOptions(
         **kept,

@@ -63,11 +63,12 @@ def round_trips() -> dict[Pair, float]:
 @cache
 def grid(name: str) -> dict[Pair, float]:
     """Return the rates of 64 connections over 5 s, in Gbit/s, without failures."""
+    column = "received_gbps" if "untuned" in name else "throughput_received_gbps"
     with shared(name).open(newline="") as file:
         return {
-            (row["src"], row["dst"]): float(row["throughput_received_gbps"])
+            (row["src"], row["dst"]): float(row[column])
             for row in csv.DictReader(file)
-            if float(row["throughput_received_gbps"] or 0) > 0 and _rtt(row["src"], row["dst"])
+            if float(row[column] or 0) > 0 and _rtt(row["src"], row["dst"])
         }
 
 
@@ -85,9 +86,11 @@ def providers(pair: Pair) -> str:
     return " > ".join(region.partition(":")[0] for region in pair)
 
 
-def sample_of(pair: Pair, name: str) -> Sample:
+def sample_of(pair: Pair, name: str, *, stated: bool = True) -> Sample:
+    """Return a test of the grid, which states that its hosts were tuned."""
     mbps = 1000 * grid(name)[pair]
-    return Sample(*pair, "aggregate_mbps", mbps, TIMES_S[name], "skyplane", 64, TEST_S)
+    found = Sample(*pair, "aggregate_mbps", mbps, TIMES_S[name], "skyplane", 64, TEST_S)
+    return found.with_detail(window_mb=512) if stated else found
 
 
 @cache
@@ -95,7 +98,7 @@ def regions() -> list[str]:
     return sorted({end for pair in grid(JANUARY) for end in pair})
 
 
-def estimated(measured: list[Pair], name: str = JANUARY) -> Network:
+def estimated(measured: list[Pair], name: str = JANUARY, *, stated: bool = True) -> Network:
     """Return the estimates from all round-trip times and what some links carried."""
     known = {end for pair in grid(name) for end in pair}
     samples = [
@@ -103,7 +106,7 @@ def estimated(measured: list[Pair], name: str = JANUARY) -> Network:
         for (src, dst), rtt_ms in round_trips().items()
         if src in known and dst in known
     ]
-    samples += (sample_of(pair, name) for pair in measured)
+    samples += (sample_of(pair, name, stated=stated) for pair in measured)
     return Estimator(Samples.of(samples), CATALOGUE).network(Snapshot("t", "", ""))
 
 

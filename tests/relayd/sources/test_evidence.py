@@ -17,15 +17,18 @@ from tests.shared_data import shared
 @pytest.fixture(scope="module")
 def wan(tmp_path_factory: pytest.TempPathFactory) -> Wan:
     """The library on the raw files of a 63-region survey, as a user imports them."""
-    db = tmp_path_factory.mktemp("evidence") / "grid.db"
+    return grid_of(tmp_path_factory.mktemp("evidence") / "grid.db")
+
+
+def grid_of(db: Path, *hosts: str) -> Wan:
     when = time.strftime("%Y-%m-%d", time.gmtime())  # as if lately: it would have faded by now
     for format_name, file in (
         ("skyplane-throughput", "skyplane/throughput_2022-01.csv"),
         ("skyplane-latency", "skyplane/latency_2022-04.csv"),
     ):
         words = ["import", format_name, str(shared(file)), "--measured-at", when, "--db", str(db)]
-        assert main(words) == 0
-    return relayd.open(Path(db))
+        assert main([*words, *hosts]) == 0
+    return relayd.open(db)
 
 
 def share_of_gains(wan: Wan, src: str, dst: str, connections: int) -> float:
@@ -48,7 +51,8 @@ def test_relays_help_out_of_azure_and_hardly_from_aws(wan: Wan) -> None:
     assert share_of_gains(wan, "aws", "", 64) <= 0.03
 
 
-def test_with_one_connection_relays_seem_to_help_everywhere(wan: Wan) -> None:
+def test_with_one_connection_relays_seem_to_help_everywhere(tmp_path: Path) -> None:
+    wan = grid_of(tmp_path / "stock.db", "--hosts", "as they come")
     assert share_of_gains(wan, "aws", "", 1) > 0.7
     assert share_of_gains(wan, "gcp", "", 1) > 0.7
 
