@@ -413,3 +413,21 @@ def test_udp_is_what_arrived_in_the_best_five_seconds() -> None:
     assert detail(sample)["lower_bound"] is False
     (paced,) = samples("iperf3", long_test([300.0] * 8, udp=True, sent=300.0))
     assert detail(paced)["lower_bound"] is True
+
+
+@pytest.mark.parametrize(
+    ("asked", "granted", "window_mb"),
+    [
+        (0, 131_072, None),  # grows by itself, to a limit that the file does not have
+        (0, 64 << 20, 33.554),  # begins larger than those of other hosts end
+        (8 << 20, 16 << 20, 8.389),  # Linux doubles what is asked for
+        (8 << 20, 425_984, 0.213),  # and grants no more than rmem_max
+    ],
+)
+def test_the_window_of_the_sockets_is_stated_where_it_is_no_hosts_own(
+    asked: int, granted: int, window_mb: float | None
+) -> None:
+    test = json.loads(long_test([900.0] * 12))
+    test["start"] |= {"sock_bufsize": asked, "rcvbuf_actual": granted}
+    (sample,) = samples("iperf3", json.dumps(test))
+    assert detail(sample).get("window_mb") == window_mb

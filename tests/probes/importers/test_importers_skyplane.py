@@ -25,6 +25,8 @@ HEADER = (
     "iperf3_connections,iperf3_runtime,tag,stdout_path,stderr_path,throughput_sent,"
     "throughput_received,cpu_utilization,success\n"
 )
+HOSTS = {"window_mb": 536.870912}
+"""The profiler raises windows to half of 1 GiB."""
 LATENCY_HEADER = (
     "src_region,src_tier,src_instance_class,dst_region,dst_tier,dst_instance_class,"
     "min_rtt,avg_rtt,max_rtt,mdev_rtt\n"
@@ -67,6 +69,7 @@ def test_a_throughput_row_becomes_one_sample_of_what_was_received() -> None:
         dst_zone="a",
         src_vm="m5.8xlarge",
         dst_vm="n2-standard-32",
+        detail=json.dumps(HOSTS),
     )
     (single,) = samples("skyplane-throughput", HEADER + row(connections="1"))
     assert single.metric == "per_flow_mbps"
@@ -106,8 +109,10 @@ def test_other_tiers_are_kept_on_request_and_say_so() -> None:
     premium, mixed = samples(
         "skyplane-throughput", HEADER + row() + row(tier="STANDARD"), tiers=tiers
     )
-    assert premium.detail == ""
-    assert json.loads(mixed.detail) == {"src_tier": "PREMIUM", "dst_tier": "STANDARD"}
+    assert json.loads(premium.detail) == HOSTS
+    assert json.loads(mixed.detail) == {"src_tier": "PREMIUM", "dst_tier": "STANDARD"} | HOSTS
+    (stock,) = samples("skyplane-throughput", HEADER + row(), hosts="as they come")
+    assert stock.detail == ""
 
 
 def test_a_missing_column_and_time_are_named() -> None:

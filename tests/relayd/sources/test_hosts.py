@@ -1,0 +1,100 @@
+"""What one flow and 64 of them carry between hosts as they come and tuned ones, in every answer."""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from planner.model.baseline.modelled_links import baseline_network
+from planner.model.catalogue import Hosts
+from relayd.catalogue.loading import load_catalogue
+from relayd.sources.memory import MemorySource
+from relayd.sources.wan import Wan
+
+CATALOGUE = load_catalogue()
+FAST = {"aws": "c7gn.16xlarge"}
+
+
+@pytest.fixture(scope="module")
+def wan() -> Wan:
+    return Wan(MemorySource(CATALOGUE, baseline_network(CATALOGUE)))
+
+
+def test_a_link_shown_and_a_plan_over_it_have_one_rate(wan: Wan) -> None:
+    """Also where windows are the limit: the link and the matrix say what the plan can have."""
+    regions = [region for region in wan.network.sites if region in CATALOGUE.regions]
+    pairs = random.Random(4).sample(sorted(permutations(regions, 2)), 60)
+    matrix = wan.matrix("aggregate")
+    limits: set[str] = set()
+    for src, dst in [("azure:australiaeast", "azure:brazilsouth"), *pairs]:
+        link = wan.network.link(src, dst)
+        plan = wan.plan(src, dst, volume_gb=1000, vms=1, relays="none")
+        shown = link.aggregate_gbps
+        assert plan.throughput_gbps == pytest.approx(shown.expected, rel=1e-9)
+        assert matrix[src, dst] == pytest.approx(shown.expected)
+        assert plan.throughput_gbps_low == pytest.approx(shown.low, rel=0.07)
+        graph = wan.network.to_networkx().edges[src, dst] if not limits else None
+        assert graph is None or graph["aggregate_gbps"] == shown.expected
+        limits.add(link.limited_by)
+    assert "window" in limits
+
+
+def test_one_flow_is_held_to_the_flow_caps_of_both_ends(wan: Wan) -> None:
+    """EC2 lets one flow have 5 Gbit/s between regions, in both directions."""
+    for src, dst, most in (
+        ("azure:eastus", "aws:us-east-1", 5.0),
+        ("aws:us-east-1", "azure:eastus", 5.0),
+        ("gcp:us-east4", "aws:us-east-1", 3.0),
+        ("azure:eastus", "gcp:us-east4", 3.0),
+    ):
+        hosts: Hosts
+        for hosts in ("as they come", "tuned"):
+            plan = wan.plan(src, dst, volume_gb=100, vms=1, connections=1, hosts=hosts)
+            assert plan.direct.throughput_gbps is not None
+            assert plan.direct.throughput_gbps <= most
+        # Where windows allow it; many flows from AWS to Azure have 4.86.
+        pair_gbps = wan.network.link(src, dst).aggregate_gbps.expected
+        assert plan.direct.throughput_gbps == pytest.approx(min(most, pair_gbps))
+
+
+def test_advice_on_windows_promises_what_flow_caps_allow(wan: Wan) -> None:
+    """One stream on a VM of 200 Gbit/s: 5 Gbit/s with a window of 8 MB, and not 97."""
+    ends = "aws:us-east-1", "aws:us-east-2"
+    asked: dict[str, Any] = {"volume_gb": 1000, "vms": 1, "connections": 1, "vm_types": FAST}
+    plan = wan.plan(*ends, **asked)
+    (advice,) = [one for one in plan.advice if "TCP receive window" in one.action]
+    rtt_ms = wan.network_of(ends).link(*ends).rtt_ms.expected
+    assert f"to {5.0 * rtt_ms / 8:.1f} MB" in advice.action
+    assert advice.change == {"hosts": "tuned", "relays": "none"}
+    assert advice.outcome is not None
+    assert advice.outcome.throughput_gbps == pytest.approx(5.0)
+    again = wan.plan(*ends, **{**asked, **advice.change})
+    assert again.throughput_gbps == pytest.approx(advice.outcome.throughput_gbps)
+    assert again.duration_s == pytest.approx(advice.outcome.duration_s)
+    assert again.cost_usd == advice.outcome.cost_usd
+    assert not any("TCP receive window" in one.action for one in again.advice)
+
+
+@pytest.mark.parametrize("connections", [16, 64])
+def test_where_windows_limit_more_connections_and_raised_windows_are_the_advice(
+    wan: Wan, connections: int
+) -> None:
+    ends = "azure:australiaeast", "azure:brazilsouth"
+    asked: dict[str, Any] = {"volume_gb": 1000, "vms": 1, "connections": connections}
+    plan = wan.plan(*ends, **asked)
+    assert plan.bottlenecks[0].constraint == "connections"
+    changes = [dict(one.change or {}) for one in plan.advice]
+    (more,) = [one["connections"] for one in changes if "connections" in one]
+    assert any(one.get("hosts") == "tuned" for one in changes)
+    for one in plan.advice:
+        if one.change and one.outcome:
+            again = wan.plan(*ends, **{**asked, **one.change})
+            assert again.throughput_gbps == pytest.approx(one.outcome.throughput_gbps)
+            assert again.throughput_gbps > plan.throughput_gbps
+    flow_gbps = wan.network.link(*ends).per_flow_mbps.expected / 1000
+    cap_gbps = wan.network.sites[ends[0]].egress_gbps.expected
+    assert more == math.ceil(cap_gbps / flow_gbps)
