@@ -21,10 +21,12 @@ from planner.model.link_array import (
     Records,
     held_ends,
     limits_of,
+    most_gbps,
     rates_gbps,
 )
 from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
+from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
 from planner.model.verification import Verified
 
@@ -35,6 +37,7 @@ WhyNewer: TypeAlias = Literal["none", "begun", "failed"]
 
 
 MOST_RATES_KEPT = 60
+MOST_HELD_KEPT = 2000
 
 Links: TypeAlias = Mapping[str, Mapping[str, Link]]
 """Source to destination to link."""
@@ -256,19 +259,30 @@ class Network:
         return lru_cache(MOST_RATES_KEPT)(partial(Rates, self.links, self.index))
 
     @cached_property
-    def held_out_of(self) -> Callable[[str], HeldRates]:
-        """From a region to what its VMs, and those of every site, are held to on links out of it.
+    def held_out_of(self) -> Callable[..., HeldRates]:
+        """From a region, and a number of connections, to what VMs are held to on links out of it.
 
+        Those of the region, and those of every site.
         See :func:`~planner.model.link_array.held_ends`.
         """
-        return cache(lambda src: self._held(self.links.row(self.index[src]), src, None))
+
+        def held(src: str, connections: int = LAW_CONNECTIONS) -> HeldRates:
+            return self._held(self.links.row(self.index[src]), src, None, connections)
+
+        return lru_cache(MOST_HELD_KEPT)(held)
 
     @cached_property
-    def held_into(self) -> Callable[[str], HeldRates]:
+    def held_into(self) -> Callable[..., HeldRates]:
         """The same of links into a region."""
-        return cache(lambda dst: self._held(self.links.column(self.index[dst]), None, dst))
 
-    def _held(self, cells: Records, src: str | None, dst: str | None) -> HeldRates:
+        def held(dst: str, connections: int = LAW_CONNECTIONS) -> HeldRates:
+            return self._held(self.links.column(self.index[dst]), None, dst, connections)
+
+        return lru_cache(MOST_HELD_KEPT)(held)
+
+    def _held(
+        self, cells: Records, src: str | None, dst: str | None, connections: int
+    ) -> HeldRates:
         caps = []
         for of_end, end in enumerate((src, dst)):
             public, private = (np.array(self.caps(address=kind)[of_end]) for kind in ADDRESS_KINDS)
@@ -276,7 +290,7 @@ class Network:
                 public, private = public[self.index[end]], private[self.index[end]]
             is_private = cells["address"] == ADDRESS_KINDS.index("private") + 1
             caps.append(np.where(is_private, private, public))
-        rates = cells["aggregate_gbps"]["expected"]
+        rates = most_gbps(cells, connections)
         both = (
             np.where(held | (cells["address"] == 0), rates, inf).tolist()
             for held in held_ends(cells["limited_by"], *caps)

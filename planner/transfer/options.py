@@ -180,7 +180,7 @@ class OptionEvaluator:
         """
         link = self.network.link(src, dst)
         flows_gbps = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
-        saturated_gbps = link.aggregate_gbps.expected
+        saturated_gbps = link.most_gbps(self.request.connections)
         held_gbps = saturated_gbps * self.network.held_pairs(src, dst, *vms)
         return min(flows_gbps * opening, held_gbps) / min(flows_gbps, saturated_gbps)
 

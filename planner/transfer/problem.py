@@ -207,8 +207,8 @@ def transfer_problem(
         network.check_region(region, field)
     egress_caps, ingress_caps = network.caps()
     index, rates, connections = network.index, network.rates(1), request.connections
-    sends, accepts = network.held_out_of(src)
-    forwards, receives = network.held_into(dst)
+    sends, accepts = network.held_out_of(src, connections)
+    forwards, receives = network.held_into(dst, connections)
     each_out, each_in = rates.out_of(src), rates.into(dst)
     direct = None
     at = index[dst]
