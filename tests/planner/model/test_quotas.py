@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Recommendation
-from planner.model.baseline.modelled_links import baseline_network, with_vm_types
+from planner.model.baseline.modelled_links import baseline_network, with_tuned_hosts, with_vm_types
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
@@ -123,7 +123,8 @@ def test_a_regions_own_quota_goes_before_patterns_and_all_families_bind() -> Non
 def test_a_fleet_goes_before_quotas() -> None:
     sites = {**NETWORK.sites, DST: replace(NETWORK.sites[DST], vms=5)}
     _, prices, catalogue = limited({DST: (64, 0)})
-    network = with_quotas(NETWORK.with_(sites=sites), catalogue)
+    tuned = with_tuned_hosts(NETWORK.with_(sites=sites), catalogue)  # no window is the limit
+    network = with_quotas(tuned, catalogue)
     request = TransferRequest(OTHER, DST, volume_gb=5000, objective="time")
     assert recommend(request, network, prices).vms[DST] == 5
 
