@@ -224,7 +224,10 @@ class Adviser:
         found: list[Advice] = []
         for types in dict.fromkeys(self._types_to_try(catalogue)):
             change = {"vm_types": {end: vm for end, vm in zip(ends, types, strict=True) if vm}}
-            changed = with_quotas(with_vm_types(network, catalogue, change["vm_types"]), catalogue)
+            changed = with_vm_types(network, catalogue, change["vm_types"])
+            if self.request.hosts == "tuned":
+                changed = with_tuned_hosts(changed, catalogue)
+            changed = with_quotas(changed, catalogue)
             option = self._asked_again(change, changed, prices_on(self.prices, changed))
             if option and self._saves_enough(option):
                 new = " and ".join(f"{vm} at {end}" for end, vm in change["vm_types"].items())

@@ -94,7 +94,8 @@ def test_where_windows_limit_more_connections_and_raised_windows_are_the_advice(
         if one.change and one.outcome:
             again = wan.plan(*ends, **{**asked, **one.change})
             assert again.throughput_gbps == pytest.approx(one.outcome.throughput_gbps)
-            assert again.throughput_gbps > plan.throughput_gbps
+            if {"connections", "hosts"} & set(one.change):
+                assert again.throughput_gbps > plan.throughput_gbps
     flow_gbps = wan.network.link(*ends).per_flow_mbps.expected / 1000
     cap_gbps = wan.network.sites[ends[0]].egress_gbps.expected
     assert more == math.ceil(cap_gbps / flow_gbps)
