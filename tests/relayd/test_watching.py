@@ -602,7 +602,8 @@ def test_the_example_unit_is_understood(tmp_path: Path, monkeypatch: pytest.Monk
 )
 def test_wrong_words_name_the_option(tmp_path: Path, field: str, words: str) -> None:
     for word in words.split():
-        options = parse(["watch", "--daily-budget", "1usd", f"{field}={word}"])
+        usual = ["--daily-budget=1usd"] * (field != "--daily-budget")
+        options = parse(["watch", *usual, f"{field}={word}"])
         with pytest.raises(InputError) as refused:
             watch_options(options, unreachable(tmp_path, *_PAIR))
         assert str(refused.value).startswith(field), word
