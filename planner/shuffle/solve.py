@@ -145,7 +145,7 @@ class ShuffleSearch:
         finish = np.divide(time_s, speed, out=np.zeros_like(speed), where=speed > 0)
         ramps = self._ramps_s(paths_gbit)
         ramp_s, start_s = float(ramps.max()), problem.start_s(vms)
-        finish = np.where(self.moved, finish + ramps + start_s, 0.0)
+        finish = np.where(self.moved, finish + (start_s + ramps), 0.0)
         cost = problem.cost(links, vms, time_s + ramp_s)
         return ShuffleCandidate(paths_gbit, links, time_s, start_s, ramp_s, rate, finish, vms, cost)
 

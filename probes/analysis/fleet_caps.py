@@ -145,7 +145,8 @@ def vm_caps(samples: Iterable[Sample], catalogue: Catalogue) -> list[Record]:
         others.remove(sample.value)
         listed = catalogue.vm_types.get(vm_type)
         direction = CAP_NAMES[metric]
-        nominal_gbps = listed and getattr(listed, f"{direction}_gbps")
+        # A probe of some seconds ends before network credits do.
+        nominal_gbps = listed and (listed.wan_burst_gbps or getattr(listed, f"{direction}_gbps"))
         caps.append(
             {
                 "host": host,

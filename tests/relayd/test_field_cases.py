@@ -174,17 +174,23 @@ def test_a_test_paced_by_fair_queueing_is_not_the_path(
 
 @pytest.mark.parametrize("case", ["05"], indirect=True)
 def test_samples_of_a_vm_type_that_no_catalogue_has_count_and_say_so(
-    relayd: Relayd, case: Path, db: Path
+    relayd: Relayd, case: Path, db: Path, tmp_path: Path
 ) -> None:
-    told = relayd("import", "csv", case / "m.csv", "--db", db)
+    as_given = str(tmp_path / "given.db")
+    assert relayd("import", "csv", case / "m.csv", "--db", as_given).code == 0
+    asked = ("plan", "aws:eu-west-1", "aws:us-west-1", "--vms", 1, "-n", 1, "--json")
+    plan = json.loads(relayd(*asked, "--db", as_given).out)
+    assert plan["direct"]["throughput_gbps"] == pytest.approx(0.09, rel=0.06)
+    table = tmp_path / "m.csv"
+    table.write_text((case / "m.csv").read_text().replace("t2.medium", "m4.xlarge"))
+    told = relayd("import", "csv", table, "--db", db)
     assert told.code == 0
-    assert "samples at aws:eu-west-1 were taken with t2.medium, which the catalogue" in flat(told)
-    asked = ("plan", "aws:eu-west-1", "aws:us-west-1", "--db", db, "--vms", 1, "-n", 1)
-    plan = json.loads(relayd(*asked, "--volume", "10GB", "--json").out)
+    assert "samples at aws:eu-west-1 were taken with m4.xlarge, which the catalogue" in flat(told)
+    plan = json.loads(relayd(*asked, "--db", db).out)
     assert plan["direct"]["throughput_gbps"] == pytest.approx(0.09, rel=0.06)  # but for slow start
-    assert any("measured with t2.medium" in warning for warning in plan["warnings"])
-    assert "taken with t2.medium" in flat(relayd("samples", "list", "--disputed", "--db", db))
-    assert "taken with t2.medium" in flat(relayd("doctor", "--db", db))
+    assert any("measured with m4.xlarge" in warning for warning in plan["warnings"])
+    assert "taken with m4.xlarge" in flat(relayd("samples", "list", "--disputed", "--db", db))
+    assert "taken with m4.xlarge" in flat(relayd("doctor", "--db", db))
 
 
 HEADER = "src,dst,aggregate_gbps,connections,duration_s,measured_at,src_vm,dst_vm\n"

@@ -36,7 +36,7 @@ def test_the_paper_profile_has_its_forty_regions_to_scale(catalogue: Catalogue) 
     site = topology.sites[topology.index("aws:us-east-1")]
     micro = catalogue.vm_types["aws:t2.micro"]
     assert site.vm_type == "aws:t2.micro"
-    assert site.egress_mbps == pytest.approx(micro.egress_gbps * 20)
+    assert site.egress_mbps == pytest.approx(micro.wan_burst_gbps * 20)
     assert site.window_bytes == round(micro.window_mb * 20_000)
     i, j = topology.index("aws:sa-east-1"), topology.index("aws:ap-south-1")
     assert 300 < topology.rtt_ms[i][j] < 450  # the paper: about 390 ms

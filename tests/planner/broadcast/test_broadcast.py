@@ -245,7 +245,7 @@ def test_relays_must_surely_gain_the_margin() -> None:
         network.sites,
         {a: {b: doubtful(link) for b, link in row.items()} for a, row in network.links.items()},
     )
-    request = drawn.request("time", margin=0.1, vms_running=True)
+    request = drawn.request("time", margin=0.1, risk="averse", vms_running=True)
     sure_plan = recommend_broadcast(request, network, drawn.prices())
     plan = recommend_broadcast(request, unsure, drawn.prices())
     assert sure_plan.verdict != "direct"
