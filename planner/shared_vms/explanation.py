@@ -130,13 +130,13 @@ def vm_warnings(
 
 
 def untested_text(figures: SharedFigures, links_gbit: Floats) -> tuple[str, ...]:
-    """Return the warning that nobody measured what VMs carry over many links at once."""
+    """Return the warning that no one measured what VMs carry over many links at once."""
     regions = figures.untested_at(links_gbit)
     if not regions:
         return ()
     named = ", ".join(regions[:PLACES_NAMED]) + ", ..." * (len(regions) > PLACES_NAMED)
     return (
-        f"nobody measured how much a VM at {named} carries over many links at once; its bounds "
+        f"no one measured how much a VM at {named} carries over many links at once; its bounds "
         f"allow for {UNTESTED_CAPS:g} times the time. Probe the caps, or import them",
     )
 

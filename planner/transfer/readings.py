@@ -62,7 +62,7 @@ def warnings(
         found.append(
             f"If each connection of {_listed(list(slow), 'of')} is slow, and not the path, these "
             f"connections carry {gbps_text(carried)} instead of {gbps_text(planned)} Gbit/s; "
-            "nobody has tried more of them."
+            "no one has tried more of them."
         )
     doubled = [
         f"{src} -> {dst}"
@@ -73,7 +73,7 @@ def warnings(
     if doubled:
         found.append(
             f"That a further VM carries as much as the first over {_listed(doubled, 'over')} is "
-            "assumed: nobody has tried it."
+            "assumed: no one has tried it."
         )
     return found
 
@@ -132,7 +132,7 @@ def ramp(link: Link, most_gbps: float, connections: int, prices: Prices) -> Meas
         volume_gb,
         volume_gb * prices.egress_usd_per_gb(link.src, link.dst, volume_gb),
         f"with {counts} connections it may carry more than with {connections}, at no cost and "
-        "without a relay; nobody has tried",
+        "without a relay; no one has tried",
     )
 
 
