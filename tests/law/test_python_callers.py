@@ -124,7 +124,7 @@ def test_a_failed_verification_is_part_of_what_a_plan_id_stands_for(
     assert shown.best_relay
     assert hoped.best_relay
     assert shown.best_relay.throughput_gbps <= 0.6 * hoped.best_relay.throughput_gbps
-    assert hoped.verdict == "split"
+    assert hoped.verdict == "relay"  # right under both readings of slow links
     assert shown.snapshot == hoped.snapshot
     assert shown.plan_id != hoped.plan_id
     assert _low_gbps(shown) <= 0.6 * _low_gbps(hoped)
