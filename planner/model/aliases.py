@@ -1,8 +1,8 @@
 """Names that people write for regions, and rules that select regions.
 
 A region can be named by its id (``aws:us-east-1``), by its bare name where one provider has it
-(``eastus``), by an alias (``us-east``), by an alias or city of one provider (``azure:sa``), or by
-its city (``Frankfurt``). A zone (``us-east-1a``, ``europe-west1-b``) stands for its region. Case
+(``eastus``), by an alias (``us-east``), by an alias or city of one provider (``azure:sa``), by its
+city (``Frankfurt``), or as bills and portals write it (``US East (N. Virginia)``, ``East US 2``). A zone (``us-east-1a``, ``europe-west1-b``) stands for its region. Case
 and accents do not matter.
 """
 
@@ -165,9 +165,10 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
         regions = [r for r in regions if _folded(r.provider) == provider]
         name = rest
     # An alias keeps its name where a user's region has it too: rules go on meaning the same.
-    if members := _members(name.replace(" ", "-"), catalogue):
+    if members := _members(re.sub(r"[ .()]+", "-", name).strip("-"), catalogue):
         return [m for m in members if not colon or _folded(m.partition(":")[0]) == provider], True
-    if bare := [r.id for r in regions if _folded(r.name) == name]:
+    # Azure's portal writes its ids with blanks: East US 2.
+    if bare := [r.id for r in regions if _folded(r.name) in (name, name.replace(" ", ""))]:
         return bare, False
     if in_city := [r.id for r in regions if r.city and _folded(r.city) == name]:
         return in_city, False

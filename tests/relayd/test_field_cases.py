@@ -193,6 +193,22 @@ def test_samples_of_a_vm_type_that_no_catalogue_has_count_and_say_so(
     assert "taken with m4.xlarge" in flat(relayd("doctor", "--db", db))
 
 
+@pytest.mark.parametrize(
+    ("name", "region"),
+    [
+        ("East US 2", "azure:eastus2"),
+        ("West Europe", "azure:westeurope"),
+        ("US East (N. Virginia)", "aws:us-east-1"),
+        ("EU (Ireland)", "aws:eu-west-1"),
+        ("Europe (Ireland)", "aws:eu-west-1"),
+        ("asia pacific (osaka)", "aws:ap-northeast-3"),
+    ],
+)
+def test_names_on_bills_and_portals_are_known(relayd: Relayd, name: str, region: str) -> None:
+    plan = json.loads(relayd("plan", "--src", name, "--dst", "gcp:us-central1", "--json").out)
+    assert plan["request"]["src"] == region
+
+
 HEADER = "src,dst,aggregate_gbps,connections,duration_s,measured_at,src_vm,dst_vm\n"
 FROM, TO = "aws:eu-west-1", "aws:us-west-1"
 
