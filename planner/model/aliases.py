@@ -2,8 +2,8 @@
 
 A region can be named by its id (``aws:us-east-1``), by its bare name where one provider has it
 (``eastus``), by an alias (``us-east``), by an alias or city of one provider (``azure:sa``), by its
-city (``Frankfurt``), or as bills and portals write it (``US East (N. Virginia)``, ``East US 2``). A zone (``us-east-1a``, ``europe-west1-b``) stands for its region. Case
-and accents do not matter.
+city (``Frankfurt``), or as bills and portals write it (``US East (N. Virginia)``, ``East US 2``).
+A zone (``us-east-1a``, ``europe-west1-b``) stands for its region. Case and accents do not matter.
 """
 
 from __future__ import annotations
