@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from planner.model.link import AT_LIMIT
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats, SiteResources
@@ -55,9 +54,12 @@ class World:
 
     @property
     def held(self) -> tuple[Floats, Floats]:
-        """What links hold a VM that sends, and one that receives, to: not to the other's cap."""
+        """What links hold a VM that sends, and one that receives, to: not to the other's cap.
+
+        Figures are exact, so a rate below the caps, however little, is its path's.
+        """
         sends, receives = self.egress[:, None], self.ingress[None, :]
-        at_cap = self.rate >= AT_LIMIT * np.minimum(sends, receives)
+        at_cap = self.rate >= np.minimum(sends, receives)
         by_receiver = at_cap & (receives < sends)
         by_sender = at_cap & ~by_receiver
         return np.where(by_receiver, self.flows, self.rate), np.where(by_sender, np.inf, self.rate)
