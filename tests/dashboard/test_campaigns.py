@@ -176,7 +176,11 @@ def start_by_hand(seen: Watched, service: Served) -> None:
     regions.wait_for()
     for region in (US, SA, GCP):
         assert region in regions.inner_text()
-    assert "relayd catalogue update" in text_of(page, ".forecast .aging")  # of old prices
+    # Of prices that no document confirms, and of old ones.
+    notes = service.get("/v1/overview").json["knowledge"]["old_prices"]
+    assert "relayd catalogue update" in notes[-1]
+    shown = page.locator(".forecast .aging").all_inner_texts()
+    assert shown == [note.replace("`", "") for note in notes]
     assert seen.violations() == []
     # What was agreed to is what was shown: another budget needs another dry run.
     budget.fill("3")

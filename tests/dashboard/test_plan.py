@@ -136,10 +136,9 @@ def test_what_is_not_feasible_says_what_would_be(browser: Browser, grid: Served)
 
 
 def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Served) -> None:
-    plan = plan_of(grid, volume_gb=500, time_value_usd_per_h=500)
-    shown = page.open(
-        f"{grid.url}/plan?{urlencode({**PAIR, 'volume_gb': 500, 'time_value_usd_per_h': 500})}"
-    )
+    asked = {"src": "azure:canadacentral", "volume_gb": 500, "time_value_usd_per_h": 500}
+    plan = plan_of(grid, **asked)
+    shown = page.open(f"{grid.url}/plan?{urlencode({**PAIR, **asked})}")
     answered(shown, plan)
     rates = shown.locator(".compared tr:has-text('Throughput') td").all_inner_texts()
     options = (plan["direct"], plan["best_relay"], plan)
@@ -172,7 +171,7 @@ def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Ser
     # All relays, of which the six fastest were shown so far, and the chosen one.
     shown.get_by_role("link", name="Compare all single relays").click()
     shown.locator("section:has(#candidates) tbody tr").nth(20).wait_for()
-    every = plan_of(grid, volume_gb=500, time_value_usd_per_h=500, candidates=1000)
+    every = plan_of(grid, **asked, candidates=1000)
     assert every["paths"] == plan["paths"]
     assert every["best_relay"] == plan["best_relay"]
     assert every["alternatives"][: len(plan["alternatives"])] == plan["alternatives"]

@@ -34,10 +34,11 @@ def test_late_and_slow_transfers_lead_to_what_to_do(
         flying = shown.locator("table.in-flight tbody tr")
         expect(flying).to_have_count(3, timeout=WAIT_MS)
         late = shown.locator("tr[data-transfer=slow-1]")
-        for text in (HOSTILE.replace("\u202e", "\\u202e"), "slow", "late", "over 2 paths"):
+        for text in (HOSTILE.replace("\u202e", "\\u202e"), "slow", "late", "over 3 paths"):
             expect(late).to_contain_text(text)
-        assert "3.46 TB of 20 TB (17 %)" in late.inner_text()
-        assert re.search(r"2 h \d+ min after its deadline", late.inner_text())
+        assert late.locator(".tag").all_inner_texts() == ["running", "slow", "late"]
+        assert "2.59 TB of 20 TB (12 %)" in late.inner_text()
+        assert re.search(r"3 h \d+ min after its deadline", late.inner_text())
         steady = shown.locator("tr[data-transfer=nightly-7]")
         expect(steady).to_contain_text("before its deadline")
         assert steady.locator(".tag").all_inner_texts() == ["running"]
