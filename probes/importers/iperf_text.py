@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import chain
 from typing import Any, BinaryIO
@@ -24,7 +24,7 @@ CUT_OFF = "no summary of the test: it was cut off"
 NO_SUM = "several streams without a [SUM] row"
 BOTH_WAYS = "both directions at once: the text does not keep them apart (use -J)"
 NO_CSV_ROW = "not a row of iperf 2's CSV of a TCP test"
-SAME_START = timedelta(seconds=2)
+SAME_START_S = 2.0
 """Rows of one test begin together: their times are whole seconds."""
 MAX_LINE_BYTES = 2048
 """No line of iperf is as long; it also bounds the time that a pattern may take."""
@@ -47,7 +47,8 @@ _RETRANSMITS = re.compile(r" +(\d{1,12}) +sender")
 _OMITTING = re.compile(r"Starting Test: .*? omitting (\d{1,9}) seconds")
 _ON = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \(UTC\)")
 _CSV_ROW = re.compile(
-    r"(\d{14})([+-]\d{4})?,[^,]*,\d+,([^,]*),\d+,(-?\d+),([\d.]+)-([\d.]+),(\d+),(\d+)\s*$"
+    r"(\d{14})([+-]\d{4})?,[^,]*,\d+,([^,]*),\d+,(-?\d{1,9}),"
+    rf"{_NUMBER}-{_NUMBER},(\d{{1,18}}),(\d{{1,18}})\s*$"
 )
 _MULTIPLES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
@@ -127,35 +128,45 @@ def _csv_tests(lines: Iterable[str], _name: str) -> Iterator[tuple[int, dict[str
     of a test is its total.
     """
     test: _TestText | None = None
-    begun = datetime.min.replace(tzinfo=UTC)
+    begun_s = 0.0
     for number, line in enumerate(lines, start=1):
-        row = _CSV_ROW.match(line)
-        if row is None:
+        found = _csv_row(line)
+        if found is None:
             if line.strip():
                 yield number, NO_CSV_ROW
             continue
-        zone = row[2] or "+0000"
-        begin_s, end_s = float(row[5]), float(row[6])
-        printed = datetime.strptime(row[1] + zone, "%Y%m%d%H%M%S%z")
-        start = printed - timedelta(seconds=end_s)
-        if test is None or abs(start - begun) > SAME_START or test.peer != row[3]:
+        printed_s, peer, row = found
+        start_s = printed_s - row["begin_s"] - row["seconds"]
+        if test is None or abs(start_s - begun_s) > SAME_START_S or test.peer != peer:
             if test:
                 yield test.line, test.document()
-            test, begun = _TestText(number, is_iperf3=False, peer=row[3]), start
-            test.start = {"timestamp": {"timesecs": printed.timestamp()}, "version": ""}
-        test.rows.append(
-            {
-                "id": "SUM" if row[4] == "-1" else row[4],
-                "begin_s": begin_s,
-                "side": "",
-                "omitted": False,
-                "seconds": end_s - begin_s,
-                "bytes": float(row[7]),
-                "bits_per_second": float(row[8]),
-            }
-        )
+            test, begun_s = _TestText(number, is_iperf3=False, peer=peer), start_s
+            test.start = {"timestamp": {"timesecs": printed_s}, "version": ""}
+        test.rows.append(row)
     if test:
         yield test.line, test.document()
+
+
+def _csv_row(line: str) -> tuple[float, str, dict[str, Any]] | None:
+    """Return a line's time in seconds since 1970, the other host and its figures; None if none."""
+    row = _CSV_ROW.match(line)
+    if row is None:
+        return None
+    try:
+        printed = datetime.strptime(row[1] + (row[2] or "+0000"), "%Y%m%d%H%M%S%z")
+    except ValueError:
+        return None
+    begin_s, end_s = float(row[5]), float(row[6])
+    figures = {
+        "id": "SUM" if row[4] == "-1" else row[4],
+        "begin_s": begin_s,
+        "side": "",
+        "omitted": False,
+        "seconds": end_s - begin_s,
+        "bytes": float(row[7]),
+        "bits_per_second": float(row[8]),
+    }
+    return printed.timestamp(), row[3], figures
 
 
 def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any] | str]]:

@@ -48,7 +48,9 @@ def _sample(line: int, row: dict[str, Any], options: ImportOptions) -> ImportedR
     if metric is None:
         return Skipped(line, NOT_USED)
     labels = dict(_LABEL.findall(text_field(row, "labels")))
-    labels |= {key: str(value) for key, value in (row.get("metadata") or {}).items()}
+    metadata = row.get("metadata")
+    if isinstance(metadata, dict):
+        labels |= {key: str(value) for key, value in metadata.items()}
     units = _TIMES_MS if metric == "rtt_ms" else _RATES_MBPS
     factor = units.get(text_field(row, "unit").lower())
     if factor is None:

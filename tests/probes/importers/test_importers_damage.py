@@ -29,6 +29,10 @@ WHOLE: dict[str, list[bytes]] = {
         *(("mtr", "*.json"), ("perfkit", "*.json")),
     )
 }
+WHOLE["iperf"].append(
+    b"20261101100000,192.0.2.10,5001,198.51.100.20,5001,3,0.0-10.0,1187940000,949925000\n"
+    b"20261101101000,192.0.2.10,5002,198.51.100.20,5001,3,0.0-10.0,1187940000,949925000\n"
+)
 WHOLE["skyplane-throughput"] = [(HEADER + row() * 3).encode()]
 WHOLE["skyplane-latency"] = [(LATENCY_HEADER + rtt_row("aws:us-west-2", "1", "2", "3")).encode()]
 WHOLE["csv"] = [
