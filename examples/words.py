@@ -19,7 +19,8 @@ DATA = {
 
 def place(wan: Wan, data: Mapping[str, Sequence[str]]) -> ReducePlacement:
     """Return each region's fraction of the keys for which the shuffle ends soonest."""
-    return wan.place_reduce({region: len(words) * GB_PER_WORD for region, words in data.items()})
+    input_gb = {region: len(words) * GB_PER_WORD for region, words in data.items()}
+    return wan.place_reduce(input_gb, vms_running=True)  # the engine's workers are there
 
 
 def buckets(fractions: Mapping[str, float], count: int = BUCKETS) -> list[str]:

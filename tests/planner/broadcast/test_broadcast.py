@@ -138,7 +138,7 @@ def test_getting_up_to_speed_is_weighed_against_the_rate(seed: int) -> None:
     drawn = instance(seed, 5 + seed % 2, 2 + seed % 3, most_vms=2)
     rtt_ms = np.random.default_rng(seed).uniform(10, 300, drawn.rate.shape)
     volume_gb = [100.0, 10.0, 3.0][seed % 3]
-    request = replace(drawn.request("time"), volume_gb=volume_gb)
+    request = replace(drawn.request("time", vms_running=True), volume_gb=volume_gb)
     plan = recommend_broadcast(request, drawn.network(rtt_ms), drawn.prices())
     trees = all_trees(drawn)
     ramps_s = np.array([ramp_s(arcs, rtt_ms, request.destinations) for arcs in trees])
