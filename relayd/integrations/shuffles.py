@@ -91,7 +91,8 @@ def place_shuffle(
         Of equal size, as hashing makes them.
     **question
         Further fields of :class:`~planner.placement.request.ReduceRequest`, such as ``budget_usd``
-        or ``connections``.
+        or ``connections``. An engine's workers run already, unless ``vms_running=False`` says that
+        VMs have to start.
 
     Raises
     ------
@@ -102,6 +103,7 @@ def place_shuffle(
     """
     if partitions < 1:
         raise InputError("partitions", "must be at least 1", value=partitions)
+    question = {"vms_running": True, **question}
     with opened(wan) as known:
         placement = known.place_reduce(input_gb, **question)
         counts = _whole(placement.fractions, partitions)

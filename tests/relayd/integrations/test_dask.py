@@ -20,7 +20,7 @@ from distributed import Client, Nanny, Scheduler, SpecCluster, Worker, wait
 from planner.model.errors import InputError
 from relayd.integrations.dask import CONNECTIONS, SendOver
 
-ROWS = {"azure:eastus": 30_000, "aws:us-east-1": 20_000, "aws:ap-northeast-1": 10_000}
+ROWS = {"azure:eastus": 30_000, "aws:us-east-1": 25_000, "aws:ap-northeast-1": 5_000}
 PLAIN = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 def written(region, rows):
