@@ -125,9 +125,15 @@ class PathColumns:
             self.resources = resources.with_path_rows(np.concatenate([self._path_rows, fresh]))
 
     def prices_of_given(self, row_prices: Floats) -> Floats:
-        """Return prices of the first rows so far as prices of all rows."""
+        """Return prices of the first rows so far as prices of all rows.
+
+        A path that is as fast as its VM's cap or connections may have a row here by rounding, and
+        none among all: the row of the cap or connections says the same.
+        """
         prices = np.zeros(len(self.given.rows))
-        prices[self.given.position[self.resources.rows[: len(row_prices)]]] = row_prices
+        position = self.given.position[self.resources.rows[: len(row_prices)]]
+        known = position < len(prices)
+        prices[position[known]] = row_prices[known]
         return prices
 
     def cheapest_paths(self, prices: Floats) -> tuple[float, Integers]:
