@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def against_skyplane(january: Grid) -> None:
-    """Print costs beside those of Skyplane's integer program, under its rows and under relayd's."""
+    """Print costs with those of Skyplane's integer program, under its rows and under relayd's."""
     random, ratios, furthest = Random(3), [], 0.0
     for src, dst in january.random_pairs(FEWER, seed=3):
         vms = random.randint(1, 8)

@@ -1,6 +1,6 @@
 """Plans for time on January 2022's grid, carried out in November under both readings of slow links.
 
-``python -m benchmarks.readings``. A link below every cap that nobody ramped may be slow because its
+``python -m benchmarks.readings``. A link below every cap that no one ramped may be slow because its
 path ends there, or because each of its connections is slow; both are acted out here with the rates
 that November measured. If connections are slow, a split's paths carry what their connections can,
 in shares that adapt, or in the shares of the plan, which the slowest path then holds up. With
@@ -76,7 +76,7 @@ class Truth(NamedTuple):
         return min(max(self.gbps[src, dst], *through), *self.caps(src, dst))
 
     def caps(self, src: str, dst: str) -> tuple[float, float]:
-        """Return what one VM sends and receives at most."""
+        """Return the caps of one VM, egress and ingress."""
         sites = self.network.sites
         return sites[src].egress_gbps.expected, sites[dst].ingress_gbps.expected
 
@@ -114,7 +114,7 @@ def truth_of_november() -> Truth:
 
 
 def believed_in_november(truth: Truth, without: Collection[str] = ()) -> Network:
-    """Return what January tells of the links that November measured, without some regions."""
+    """Return January's network of the links that November measured, without some regions."""
     january = [pair for pair in grid(JANUARY) if same_addresses(pair) and not {*pair} & {*without}]
     network = estimated(january)
     links = {

@@ -298,7 +298,7 @@ class Network:
         return HeldRates(*both)
 
     def held_pairs(self, src: str, dst: str, src_vms: int, dst_vms: int) -> int:
-        """Return how often a link's rate of one VM pair is to be had between so many VMs."""
+        """Return the number of VM pairs, among so many VMs, that a link gives its rate to."""
         at = self.index[dst]
         sends, receives = self.held_out_of(src)
         pairs = [vms for vms, held in ((src_vms, sends[at]), (dst_vms, receives[at])) if held < inf]

@@ -28,7 +28,7 @@ STOCK_WINDOWS_MB = {"aws": 1.6}
 ``64 W / RTT`` with 1.5 to 1.7 MB (open data of the Skyplane project, 17 January 2022), and single
 flows into t2.medium 1.56 to 1.64 MB (WANify)."""
 STOCK_RANGE_MB = (1.0, 4.0)
-"""5th and 95th percentile of windows of hosts as they come, of a type that nobody measured."""
+"""5th and 95th percentile of windows of hosts as they come, of a type that no one measured."""
 TUNED_WINDOW_MB = (16.0, 32.0, 512.0)
 """Low, expected and high window of hosts whose ``tcp_rmem`` was raised: to 64 MiB in most guides,
 to 1 GiB by Skyplane, of which half is advertised."""
@@ -265,7 +265,7 @@ a judgement, not a measurement: paths across China's border are known for loss."
 
 
 # ---- two readings of slow links -----------------------------------------------------------------
-# Where many connections together stay below every cap and nobody tried more of them, either the
+# Where many connections together stay below every cap and no one tried more of them, either the
 # path ends there or each connection is slow. Paths that end somewhere do not know the round-trip
 # time; connections under loss do. On the grid, whose hosts had windows of 1 GiB, rates out of Azure
 # to other clouds fall as RTT^-0.45, those of all other pairs of providers hardly at all.

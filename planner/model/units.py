@@ -155,7 +155,7 @@ def too_short_texts(deadline_s: float, needed_s: float) -> tuple[str, str]:
 
 
 def start_texts(vm_start_s: float) -> tuple[str, str]:
-    """Return how long VMs take to start, and the remedy, to end sentences; empty if they run."""
+    """Return the time until VMs have started, and the remedy, to end sentences; empty if none."""
     if not vm_start_s:
         return "", ""
     starting = f", {duration_text(vm_start_s)} of it until VMs have started"

@@ -202,7 +202,7 @@ class InProgress:
         return 8 * self.moved_gb / self.elapsed_s if self.elapsed_s > 0 else None
 
     def achieved_share(self, whole_s: float, ramp_s: float) -> tuple[float, float]:
-        """Return what it achieves over what today's estimates say, and over which time.
+        """Return the ratio of its rate to today's estimate, and the time that the rate is of.
 
         A mean rate between that of the plan and today's is a change on the way, which today's
         estimates know: then they hold.

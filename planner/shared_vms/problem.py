@@ -113,7 +113,7 @@ class SharedFigures:
     ) -> tuple[float, float]:
         """Return a duration if links are as fast, and as slow, as their bounds.
 
-        Where many links meet at VMs whose caps nobody measured, these may hold them.
+        Where many links meet at VMs whose caps no one measured, these may hold them.
         """
         fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, self.low, self.high)
         if self.untested_at(links_gbit):
@@ -267,7 +267,7 @@ def resources_at_bounds(
 def _slow_connections(
     links: Mapping[tuple[int, int], Link], count: int, connections: int
 ) -> tuple[Floats, Floats] | None:
-    """Return what connections of one VM carry if they are slow, and the probability of that."""
+    """Return the rate of one VM's connections if they are slow, and the probability of that."""
     doubtful = {ends: link for ends, link in links.items() if link.slow_connections}
     if connections == 1 or not doubtful:
         return None

@@ -174,7 +174,7 @@ class OptionEvaluator:
         )
 
     def pairs(self, src: str, dst: str, vms: tuple[int, ...], opening: int) -> float:
-        """Return how often a link's rate of one VM pair is to be had between so many VMs.
+        """Return the number of VM pairs, among so many VMs, that a link gives its rate to.
 
         `opening` is the number of VMs that open all their connections.
         """

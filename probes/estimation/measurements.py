@@ -395,7 +395,7 @@ def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
 
 
 def windows_gbps(flows: EstimateArray, measured: MeasuredFlows, tests: AggregateTests) -> Records:
-    """Return what windows allow the connections of links' tests, or the usual number, (n, n).
+    """Return the rate that windows allow the connections of links' tests, shape (n, n).
 
     Parameters
     ----------

@@ -113,7 +113,7 @@ class JsonTable:
     """Objects as rows: a list of them, one a line, or an object that holds one such list.
 
     Their keys are the columns; those of an object within one are joined with its own by a point.
-    What stands beside the list in an object that holds it is the same in all rows.
+    Other fields of an object that holds the list are the same in all rows.
 
     Parameters
     ----------

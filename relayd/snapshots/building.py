@@ -130,7 +130,7 @@ def _note_unconfirmed(events: Events, shift: Dispute) -> None:
 
 
 def vm_type_notes(store: Store, snapshot_id: str) -> list[str]:
-    """Return what a snapshot's making said about samples of other VM types than those in use."""
+    """Return a snapshot's notes on samples of other VM types than those in use."""
     event = Events(store.database).last("snapshot", snapshot_id)
     return list(event.detail.get("vm_types", ())) if event else []
 

@@ -54,7 +54,7 @@ class Grid:
         return max(self.pair_gbps.get((other, region), 0.0) for other in self.regions)
 
     def held(self, src: str, dst: str) -> tuple[float, float]:
-        """Return what a link holds a VM that sends to, and one that receives."""
+        """Return the limits that a link sets to a VM that sends, and to one that receives."""
         gbps, sends, receives = (
             self.pair_gbps[src, dst],
             self.egress_gbps(src),

@@ -40,7 +40,7 @@ def stored(db: Path) -> list[tuple[str, float, dict[str, Any]]]:
 
 
 def flat(told: Outcome) -> str:
-    """Return what a command printed, in one line."""
+    """Return the output of a command, in one line."""
     return " ".join(told.out.split())
 
 

@@ -1,4 +1,4 @@
-"""Many transfers at once: against flows that were measured at once, and what nobody measured."""
+"""Many transfers at once: against flows that were measured at once, and what no one measured."""
 
 from __future__ import annotations
 

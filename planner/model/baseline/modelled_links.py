@@ -113,7 +113,7 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
 
 
 def _stock_window_mb(region: str) -> Estimate:
-    """Return the receive window of hosts as they come, of a type that nobody measured."""
+    """Return the receive window of hosts as they come, of a type that no one measured."""
     low, high = STOCK_RANGE_MB
     return Estimate(low, stock_window_mb(region), high, Origin("baseline", "system-default"))
 

@@ -1,4 +1,4 @@
-"""The number of VMs that many transfers take where nobody states it: that of a single one."""
+"""The number of VMs that many transfers take where no one states it: that of a single one."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def random_request(seed: int) -> Asked:
         return float(random.choice([0.02, 0.09, random.uniform(0.0, 0.2)]))
 
     def receiver(gbps: float) -> float:
-        """Return what a VM that receives is held to: as one that sends, or by its cap alone."""
+        """Return the limit of a VM that receives: as one that sends, or by its cap alone."""
         return float(random.choice([gbps, rate(), inf]))
 
     into, direct = rate(), None

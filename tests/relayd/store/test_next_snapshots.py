@@ -72,7 +72,7 @@ def _samples(random: Random, count: int, since_s: float) -> list[Sample]:
 
 
 def _figures(network: Network) -> tuple[list[object], list[float]]:
-    """Return what figures a network has, with their origins, and their bounds."""
+    """Return the figures of a network, with their origins, and their bounds."""
     rows: list[tuple[object, ...]] = [
         (link.src, link.dst, link.address, link.limited_by, name, getattr(link, name))
         for links in (network.usual, network.others)
