@@ -42,6 +42,8 @@ from relayd.transfers.tracked import (
 
 MOST_LISTED = 1000
 MOST_REPORTS = 1000
+MOST_OF_ONE = 2000
+"""Transfers of one reporter, not counting the operator, that were reported within a day."""
 CLOCK_SKEW_S = 60.0
 """By which a reporter's clock may be ahead of ours."""
 SAME_LEVEL = 0.3
@@ -58,6 +60,14 @@ _ENDED = {"finished": "finished", "failed": "failed", "cancelled": "was cancelle
 
 class NoTransferError(InputError):
     """No transfer has an id."""
+
+
+class NotOwnerError(InputError):
+    """A transfer is another reporter's."""
+
+
+class TooManyTransfersError(InputError):
+    """A reporter has as many transfers as one may have."""
 
 
 def transfer_rows(
@@ -148,10 +158,15 @@ class TransferRegister:
         By which regions are called.
     who : str
         Who reports.
+    is_operator : bool
+        Whether reports on transfers of others are taken, and any number of transfers.
     """
 
-    def __init__(self, database: Database, names: NetworkView, who: str) -> None:
+    def __init__(
+        self, database: Database, names: NetworkView, who: str, *, is_operator: bool = True
+    ) -> None:
         self._database, self._names, self._who = database, names, who
+        self._is_operator = is_operator
 
     def begin_transfer(self, src: str, dst: str, **fields: Any) -> TrackedTransfer:
         """Report the start of a transfer; see :class:`.TransferStartRequest`."""
@@ -173,6 +188,8 @@ class TransferRegister:
         ------
         InputError
             If a region is unknown, another transfer has its id, or it begins in the future.
+        TooManyTransfersError
+            If the reporter has :data:`MOST_OF_ONE` already.
         """
         source, target, _ = self._names.resolve_pair(request.src, request.dst)
         request = replace(request, src=source, dst=target)
@@ -181,7 +198,7 @@ class TransferRegister:
         database, now_s = self._database, clock()
         with database.transaction():
             if request.id is not None and (known := self._find(request.id)) is not None:
-                if known.digest != request.digest:
+                if known.digest != request.digest or not self._owns(known):
                     raise InputError(
                         "id",
                         f"is of another transfer, which began at {utc_text(known.began_s)}",
@@ -189,6 +206,7 @@ class TransferRegister:
                         remedy="Give each transfer an id of its own.",
                     )
                 return tracked(known, now_s), False
+            self._check_count(now_s)
             began_s, name = _time(request.at_s, now_s), request.id or uuid.uuid4().hex[:16]
             late_s = None if request.deadline_s is None else began_s + request.deadline_s
             row = {
@@ -219,14 +237,14 @@ class TransferRegister:
 
         Raises
         ------
-        NoTransferError
-            If there is none with this id.
+        NoTransferError, NotOwnerError
+            If there is none with this id, or it is another reporter's.
         InputError
             If it has ended, or the report goes backwards, beyond the volume or into the future.
         """
         via, now_s = self._via(request.via_gb), clock()
         with self._database.transaction():
-            row = self._require(name)
+            row = self._require_own(name)
             if row.state != "running":
                 raise InputError(
                     "id",
@@ -242,14 +260,14 @@ class TransferRegister:
 
         Raises
         ------
-        NoTransferError
-            If there is none with this id.
+        NoTransferError, NotOwnerError
+            If there is none with this id, or it is another reporter's.
         InputError
             If it has ended in another way, or the last report is wrong; see :meth:`report`.
         """
         via, state, now_s = self._via(request.via_gb), request.state, clock()
         with self._database.transaction():
-            row = self._require(name)
+            row = self._require_own(name)
             if row.state == state:
                 return tracked(row, now_s)
             if row.state != "running":
@@ -301,6 +319,35 @@ class TransferRegister:
                 "id", "is of no transfer", value=name, remedy="`relayd transfers list` has the ids."
             )
         return found
+
+    def _owns(self, row: StoredTransfer) -> bool:
+        return self._is_operator or row.who == self._who
+
+    def _require_own(self, name: str) -> StoredTransfer:
+        row = self._require(name)
+        if not self._owns(row):
+            raise NotOwnerError(
+                "id",
+                f"is of a transfer of {row.who or 'the operator'}",
+                value=name,
+                remedy="Only the token that began a transfer reports on it and ends it, or one "
+                "with the scope `admin`.",
+            )
+        return row
+
+    def _check_count(self, now_s: float) -> None:
+        if self._is_operator:
+            return
+        sql = "SELECT count(*) FROM transfers WHERE who = ? AND heard_s >= ?"
+        (count,) = self._database.row(sql, (self._who, now_s - LOST_AFTER_S))
+        if count >= MOST_OF_ONE:
+            raise TooManyTransfersError(
+                "id",
+                f"would be of more than the {MOST_OF_ONE:,} transfers that one token may report a "
+                "day",
+                remedy="Report many small files as one transfer, or wait until earlier ones are a "
+                "day old.",
+            )
 
     def _via(self, given: Mapping[str, float]) -> dict[str, float]:
         return {

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import relayd.fs
 from relayd.client.blocking import RemoteWan
 from relayd.fs.copying import reported
+from relayd.store import open_store
+from relayd.store.tokens import Tokens
 from tests.http.running import served
-from tests.http.test_tokens import make
+from tests.http.test_tokens import bearer, make
 
 SRC, DST = "aws:us-east-1", "gcp:us-east1"
+CANCELLED = {"state": "cancelled"}
 
 
 def test_a_copy_is_seen_and_then_learnt_from(store: Path, tmp_path: Path) -> None:
@@ -81,3 +85,31 @@ def test_reporting_needs_the_scope_of_measurements(store: Path) -> None:
         for token, status in tokens.items():
             bearer = {"Authorization": f"Bearer {token}"}
             assert service.ask("POST", "/v1/transfers", begun, bearer).status == status
+
+
+def test_a_transfer_is_reported_by_its_owner_alone(store: Path) -> None:
+    begun = {"id": "nightly", "src": SRC, "dst": DST, "volume_gb": 10}
+    names = {"owner": "ingest", "other": "ingest", "operator": "admin"}
+    with open_store(store, mode="write") as opened:
+        tokens = {
+            name: bearer(Tokens(opened.database).create(name, [scope]))
+            for name, scope in names.items()
+        }
+    with served(store, auth=True) as service:
+
+        def post(path: str, body: dict[str, Any], who: str) -> tuple[int, Any]:
+            answer = service.ask("POST", f"/v1/transfers{path}", body, tokens[who])
+            assert answer.headers["Content-Type"].startswith("application/")
+            return answer.status, answer.json
+
+        assert post("", begun, "owner")[0] == 201
+        for path, body in (("progress", {"moved_gb": 9}), ("end", {}), ("end", CANCELLED)):
+            status, problem = post(f"/nightly/{path}", body, "other")
+            assert (status, problem["kind"], problem["field"]) == (403, "forbidden", "id")
+            assert "of a transfer of owner" in problem["detail"]
+            assert "Only the token that began a transfer reports on it" in problem["remedy"]
+        # Nor may it be begun again: the answer would be the other's.
+        assert post("", begun, "other")[0] == 422
+        moved = post("/nightly/progress", {"moved_gb": 4}, "owner")[1]["transfer"]
+        assert (moved["state"], moved["moved_gb"], moved["who"]) == ("running", 4, "owner")
+        assert post("/nightly/end", CANCELLED, "operator")[0] == 200

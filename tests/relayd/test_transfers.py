@@ -20,7 +20,13 @@ from relayd.sources.wan import Wan
 from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.transfers import register as registers
-from relayd.transfers.register import TransferRegister, forget_reports, outcomes_of, transfer_rows
+from relayd.transfers.register import (
+    TooManyTransfersError,
+    TransferRegister,
+    forget_reports,
+    outcomes_of,
+    transfer_rows,
+)
 from relayd.transfers.tracked import tracked
 from tests.properties import examples
 from tests.relayd.building import modelled
@@ -238,6 +244,28 @@ def test_one_reporter_alone_moves_no_rate_against_another(wan: Wan, tmp_path: Pa
         assert rates_with("witness", 0.11) == [0.1, 0.11, 2.0, 2.1]
         # What is reported on the store itself is the reference.
         assert rates_with("root@here", 1.0) == [0.1, 0.11, 1.0, 2.0, 2.1]
+
+
+def test_a_reporter_has_so_many_transfers_a_day(
+    spot: Spot, wan: Wan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registers, "MOST_OF_ONE", 3)
+    with open_store(spot.where, mode="create") as store:
+        one, other = (
+            TransferRegister(store.database, wan, who, is_operator=False) for who in ("a", "b")
+        )
+        for number in range(3):
+            begin(one, id=str(number))
+        one.end_transfer("0", at_s=BEGAN_S + 1)  # over or not, it was reported within a day
+        with pytest.raises(TooManyTransfersError, match="more than the 3 transfers"):
+            begin(one, id="3")
+        assert begin(one, id="1") == "1"
+        assert begin(other, id="3") == "3"
+        operator = TransferRegister(store.database, wan, "a")
+        assert begin(operator, id="4") == "4"
+        with store.database.transaction():
+            store.database.change("UPDATE transfers SET heard_s = heard_s - 86401")
+        assert begin(one, id="5") == "5"
 
 
 def test_replan_and_the_register_say_the_same_of_the_rest(wan: Wan, tmp_path: Path) -> None:

@@ -14,7 +14,13 @@ from relayd.http.models import Name, Page, answer, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, position, route
 from relayd.transfers.expected import is_storable
-from relayd.transfers.register import NoTransferError, TransferRegister, transfer_rows
+from relayd.transfers.register import (
+    NotOwnerError,
+    NoTransferError,
+    TooManyTransfersError,
+    TransferRegister,
+    transfer_rows,
+)
 from relayd.transfers.requests import (
     TransferEndRequest,
     TransferProgressRequest,
@@ -119,7 +125,8 @@ async def post_transfer(context: RequestContext) -> web.Response:
 async def post_transfer_progress(context: RequestContext) -> dict[str, Any]:
     """Report how far a transfer is.
 
-    All that has arrived since it began. A report that goes backwards, in volume or in time, or
+    All that has arrived since it began; by the token that began it, or one with the scope
+    `admin`. A report that goes backwards, in volume or in time, or
     that comes after the end is refused; the last one may be repeated.
     """
     name = _id(context)
@@ -137,8 +144,8 @@ async def post_transfer_progress(context: RequestContext) -> dict[str, Any]:
 async def post_transfer_end(context: RequestContext) -> dict[str, Any]:
     """Say how a transfer ended.
 
-    `finished`, `failed` or `cancelled`; may be repeated. Plans learn from what finished over
-    one path.
+    `finished`, `failed` or `cancelled`; may be repeated, by the token that began it or one with
+    the scope `admin`. Plans learn from what finished over one path.
     """
     name = _id(context)
     return {"transfer": await _written(context, lambda it: it.end(name, context.body))}
@@ -147,12 +154,24 @@ async def post_transfer_end(context: RequestContext) -> dict[str, Any]:
 async def _written(context: RequestContext, change: Callable[[TransferRegister], T]) -> T:
     service = context.service
     who = service.access.holder(context.request) or context.request.remote or ""
+    all_of_them = service.access.may(context.request, "admin")
     try:
         return await service.store.write(
-            lambda store: change(TransferRegister(store.database, context.current.wan, who))
+            lambda store: change(
+                TransferRegister(store.database, context.current.wan, who, is_operator=all_of_them)
+            )
         )
     except NoTransferError as error:
         raise _unknown(str(error.value)) from None
+    except (NotOwnerError, TooManyTransfersError) as error:
+        told: dict[str, Any] = {
+            "field": error.field,
+            "problem": error.problem,
+            "remedy": error.remedy,
+        }
+        if isinstance(error, NotOwnerError):
+            raise ProblemError(403, "forbidden", str(error), **told) from None
+        raise ProblemError(429, "rate-limited", str(error), retry_s=3600, **told) from None
 
 
 def _id(context: RequestContext) -> str:
