@@ -23,6 +23,7 @@ if [ "${1:-}" != lab ]; then
   need busybox busybox
   # Debian keeps the server's programs apart from PATH, a folder for each version.
   PATH="$PATH:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" need initdb postgresql
+  need pgbouncer pgbouncer
   need java default-jre-headless
   need curl curl
   need rclone rclone

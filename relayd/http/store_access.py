@@ -17,6 +17,7 @@ from relayd.http.fair_queue import FairQueue
 from relayd.http.problems import ProblemError
 from relayd.store import Location, Store, open_store
 from relayd.store.events import Event, Events
+from relayd.store.failures import ConnectionLostError
 from relayd.store.opening import Mode
 
 T = TypeVar("T")
@@ -36,7 +37,8 @@ class StoreAccess:
     """Runs functions on a store, each in the thread whose connection it is.
 
     A connection that failed is closed, and the next function gets a new one: the service goes
-    on by itself when a database is back. Callers take turns.
+    on by itself when a database is back. A function that lost its connection before it committed
+    anything is run once more on a new one. Callers take turns.
     """
 
     def __init__(self, path: Location) -> None:
@@ -75,6 +77,16 @@ class StoreAccess:
             return True
         return False
 
+    async def takes_changes(self, limit_s: float) -> bool:
+        """Tell whether the store can be written: by trying, where the last change failed."""
+        if self._writer.has_failed:
+            with contextlib.suppress(StoreError, ProblemError, TimeoutError):
+                async with asyncio.timeout(limit_s):
+                    await self.write(
+                        lambda store: store.database.set_metadata("written_at_s", time.time())
+                    )
+        return not self._writer.has_failed
+
     def silent_s(self) -> float:
         """Return for how long the store has owed the answer to what runs now."""
         now_s = time.monotonic()
@@ -108,6 +120,8 @@ class _Side:
         self._turns = FairQueue(1, MOST_WAITING, MOST_OF_ONE, "the store")
         self.began_s: float | None = None
         self.waiting = 0
+        self.has_failed = False
+        self._half_done = False
 
     async def run(self, function: Callable[[Store], T]) -> T:
         running: asyncio.Future[T] | None = None
@@ -133,18 +147,36 @@ class _Side:
             self.waiting -= 1
 
     def _run(self, function: Callable[[Store], T]) -> T:
-        self.began_s = time.monotonic()
+        self.began_s, self._half_done = time.monotonic(), False
         try:
-            if self._store is None:
-                self._store = open_store(
-                    self._path, mode=self._mode, statement_timeout_s=STATEMENT_TIMEOUT_S
-                )
-            return function(self._store)
-        except StoreError:
-            self._close()
+            try:
+                found = self._tried(function)
+            except ConnectionLostError:
+                if self._half_done:
+                    raise
+                found = self._tried(function)
+        except Exception as error:
+            self.has_failed = _is_of_the_store(error)
             raise
         finally:
             self.began_s = None
+        self.has_failed = False
+        return found
+
+    def _tried(self, function: Callable[[Store], T]) -> T:
+        if self._store is None:
+            self._store = open_store(
+                self._path, mode=self._mode, statement_timeout_s=STATEMENT_TIMEOUT_S
+            )
+        database = self._store.database
+        before = database.commits
+        try:
+            return function(self._store)
+        except Exception as error:
+            self._half_done = database.commits > before
+            if _is_of_the_store(error):
+                self._close()
+            raise
 
     def _close(self) -> None:
         if self._store is not None:
@@ -154,6 +186,11 @@ class _Side:
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         self._thread.shutdown(wait=True)
+
+
+def _is_of_the_store(error: Exception) -> bool:
+    """Tell whether an error may have left a connection in disorder: it is not the request's."""
+    return isinstance(error, StoreError) or not isinstance(error, RelaydError)
 
 
 class EventStream:

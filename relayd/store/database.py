@@ -51,6 +51,9 @@ class Database(ABC):
         The database's clock, as seconds since 1970.
     fence : Fence or None
         If set, changes are refused once the role has a later holder.
+    commits : int
+        How many transactions were committed: who lost the connection may begin again unless this
+        has risen.
     """
 
     engine: ClassVar[Literal["sqlite", "postgresql"]]
@@ -58,6 +61,7 @@ class Database(ABC):
     refusals: tuple[type[Exception], ...]
     clock_sql: ClassVar[str]
     fence: Fence | None = None
+    commits: int = 0
     _fence_lock: ClassVar[str] = ""
 
     @abstractmethod
@@ -168,6 +172,7 @@ class Database(ABC):
             yield
             if self.in_transaction:  # else it was rolled back on purpose
                 self._commit()
+                self.commits += 1
         except BaseException:
             self.roll_back()
             raise

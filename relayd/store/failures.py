@@ -90,6 +90,10 @@ class NoStoreError(StoreError):
     """No store exists yet at a location where one could be created."""
 
 
+class ConnectionLostError(StoreError):
+    """The connection to a server broke, and the transaction under way was not committed."""
+
+
 def reason(error: BaseException) -> str:
     """Return the first line of what a database or its driver said, without a full stop."""
     return (str(error).strip() or type(error).__name__).partition("\n")[0].rstrip(".")
@@ -104,7 +108,9 @@ def known(location: Location | str, fault: str, error: object = "") -> StoreErro
     """Return the error for one of the known faults; `error` is the original one."""
     problem, remedy = _KNOWN[fault]
     where = " of the server" if isinstance(location, Address) else ""
-    return failure(location, problem.format(error=error, where=where), remedy)
+    kind = ConnectionLostError if fault == "lost" else StoreError
+    problem = problem.format(error=error, where=where)
+    return kind(FIELD, problem, value=shown(location), remedy=remedy)
 
 
 def missing(location: Location | str, *, interrupted: bool = False) -> NoStoreError:
@@ -173,8 +179,9 @@ def of_sqlite(path: Path | str, error: sqlite3.Error) -> StoreError:
 
 
 # By the beginning of https://www.postgresql.org/docs/15/errcodes-appendix.html; the first counts.
+ENDED_SESSION = ("57P01", "57P02", "57P03", "57P05", "25P03", "08")
 _OF_POSTGRESQL: dict[tuple[str, ...], str] = {
-    ("57P01", "57P02", "57P03", "57P05", "25P03", "08"): "lost",
+    ENDED_SESSION: "lost",
     ("55P03", "40P01", "40001", "55006"): "busy",
     ("57014",): "slow",
     ("53100",): "full",

@@ -18,6 +18,8 @@ from tests.http.running import Answer, Served, eventually, served
 from tests.http.test_samples import LINES, SAMPLE, lines
 from tests.http.test_watch import FLEET, LINK, planned, planned_after
 from tests.postgresql import PostgresqlServer, running_server
+from tests.relayd.store.engines import PostgresqlSpot
+from tests.relayd.store.proxy import Proxy
 from tests.stopping import everyone, stopped
 
 SETTINGS = {
@@ -226,3 +228,65 @@ def test_a_link_is_not_down_for_ever_while_the_database_is_away(
             (silent,) = re.findall(r"^relayd_store_silent_seconds (\S+)", metrics, re.MULTILINE)
             assert float(silent) > 3
         eventually(lambda: service.get("/readyz").status == 200)
+
+
+_TERMINATE = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+_FULL_DISK = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE 'no space left' USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER full_disk BEFORE INSERT ON samples EXECUTE FUNCTION refuse();
+CREATE TRIGGER full_disk BEFORE INSERT ON metadata EXECUTE FUNCTION refuse();
+"""
+
+
+def test_writers_heal_behind_a_proxy_while_sessions_are_ended(
+    server: PostgresqlServer, tmp_path: Path
+) -> None:
+    spot = PostgresqlSpot(server)
+    open_store(spot.where, mode="create").close()
+    with (
+        Proxy(server.port) as proxy,
+        served(spot.through(proxy), environment=SETTINGS_ALONE, log=tmp_path / "log") as service,
+    ):
+        loads = [Load(service, number) for number in range(2)]
+        for turn in range(8):
+            proxy.keeps_open = turn % 2 == 1
+            time.sleep(0.3)
+            if turn % 4 == 3:
+                server.restart("fast")
+            else:
+                spot.outsider(_TERMINATE)
+        proxy.keeps_open = False
+        for load in loads:
+            since = len(load.answers[TAKEN])
+            eventually(lambda load=load, since=since: load.seen(TAKEN, 200, since))
+            load.stop()
+        assert service.get("/readyz").status == 200
+    with open_store(spot.where, mode="read") as store:
+        kept = {value for (value,) in store.database.rows("SELECT value FROM samples")}
+    for load in loads:
+        assert not load.wrong
+        assert load.acknowledged
+        assert load.acknowledged <= kept
+
+
+def test_a_service_is_not_ready_while_its_store_takes_no_changes(
+    server: PostgresqlServer, tmp_path: Path
+) -> None:
+    spot = PostgresqlSpot(server)
+    open_store(spot.where, mode="create").close()
+    with served(spot.where, environment=SETTINGS_ALONE, log=tmp_path / "log") as service:
+        assert service.get("/readyz").status == 200
+        spot.outsider(_FULL_DISK)
+        assert service.ask("POST", "/v1/samples", lines(SAMPLE), LINES).status == 503
+        for _ in range(2):
+            answer = service.get("/readyz")
+            assert answer.status == 503
+            assert answer.json["reasons"] == ["The store can't be written within 5 s."]
+        for table in ("samples", "metadata"):
+            spot.outsider(f"DROP TRIGGER full_disk ON {table}")
+        assert service.get("/readyz").status == 200  # without waiting for the next sample
+        assert service.ask("POST", "/v1/samples", lines(SAMPLE), LINES).status == 200

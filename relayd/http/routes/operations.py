@@ -477,6 +477,9 @@ async def get_readyz(context: RequestContext) -> web.Response:
         f"The store can't be read within {STORE_ANSWERS_S:g} s.": not await service.store.answers(
             STORE_ANSWERS_S
         ),
+        f"The store can't be written within {STORE_ANSWERS_S:g} s.": (
+            not await service.store.takes_changes(STORE_ANSWERS_S)
+        ),
         f"The newest snapshot is older than {most_s:g} s.": most_s
         and (age_s is None or age_s > most_s),
     }

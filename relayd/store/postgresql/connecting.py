@@ -122,7 +122,8 @@ def connect(
     if statement_timeout_s < _OPENING_TIMEOUT_S:  # the caller must know soon; libpq takes 2 s
         settings["connect_timeout"] = max(2, round(statement_timeout_s))
     try:
-        connection = ServerConnection.connect(autocommit=True, **settings)
+        # A pool that gives each transaction another session can't keep prepared statements.
+        connection = ServerConnection.connect(autocommit=True, prepare_threshold=None, **settings)
     except (psycopg.Error, OSError, UnicodeError, ValueError) as error:
         raise _unreachable(address, error) from None
     try:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import count
 from typing import Any
@@ -23,7 +23,7 @@ from psycopg.pq import TransactionStatus
 
 from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
-from relayd.store.failures import failure, known, of_postgresql
+from relayd.store.failures import ENDED_SESSION, failure, known, of_postgresql
 from relayd.store.location import Address
 from relayd.store.postgresql.connecting import (
     SINCE_CRASH,
@@ -138,14 +138,17 @@ class PostgresqlDatabase(Database):
             return cursor.fetchall() if cursor.description else []
 
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
-        # Held by the server, so that other statements and transactions can come between rows.
-        connection = self._live()
-        held = self._writing is None
-        name = f"stream_{next(self._streams)}"
-        with (
-            self._translated(connection),
-            psycopg.ServerCursor(connection, name, withhold=held) as cursor,
-        ):
+        # Outside of a transaction on a connection of its own, so that other statements can come
+        # between rows, also through a pool that gives each transaction another session.
+        with ExitStack() as held:
+            connection = self._writing
+            if connection is None:
+                connection = held.enter_context(self._connect())
+                held.enter_context(connection.transaction())
+            held.enter_context(self._translated(connection))
+            cursor = held.enter_context(
+                psycopg.ServerCursor(connection, f"stream_{next(self._streams)}")
+            )
             cursor.itersize = _ROWS_AT_ONCE
             cursor.execute(with_placeholders(sql), values or None)
             yield from cursor
@@ -214,8 +217,10 @@ class PostgresqlDatabase(Database):
     def roll_back(self) -> None:
         connection, self._writing = self._writing, None
         if connection is not None and not connection.closed:
-            with suppress(psycopg.Error):
+            try:
                 connection.execute("ROLLBACK")
+            except psycopg.Error:
+                connection.close()
 
     def end_fenced_writers(self) -> None:
         self.rows(_END_FENCED_WRITERS)
@@ -232,6 +237,8 @@ class PostgresqlDatabase(Database):
         try:
             connection.execute("COMMIT")
         except psycopg.Error as error:
+            if _leaves_doubt(error):
+                connection.close()
             if not connection.closed:
                 raise of_postgresql(self.location, error, broken=False) from error
             self._writing = None
@@ -327,7 +334,22 @@ class PostgresqlDatabase(Database):
                 "this again: the next attempt makes a new connection.",
             ) from error
         except psycopg.Error as error:
+            if _leaves_doubt(error):
+                # The server has ended the session, though a proxy may keep it open, or the driver
+                # has lost track of what was answered.
+                connection.close()
             found = of_postgresql(self.location, error, broken=connection.closed)
             if found is error:
                 raise
             raise found from error
+
+
+def _leaves_doubt(error: psycopg.Error) -> bool:
+    """Tell whether a connection may be unusable after an error.
+
+    What SQL itself refuses has an SQLSTATE and leaves the connection in order, unless its class
+    says that the session ended; a value that the driver refuses never reached the server.
+    """
+    if error.sqlstate is None:
+        return not isinstance(error, psycopg.DataError)
+    return error.sqlstate.startswith(ENDED_SESSION)

@@ -126,8 +126,12 @@ class PostgresqlSpot(Spot):
 
     def through(self, proxy: Proxy) -> str:
         """Return the address of the database behind a proxy."""
+        return self.behind(proxy.port)
+
+    def behind(self, port: int) -> str:
+        """Return the address of the database where another port leads to its server."""
         url = self.server.url(self.database, over="tcp", sslmode="disable")
-        return url.replace(f":{self.server.port}/", f":{proxy.port}/")
+        return url.replace(f":{self.server.port}/", f":{port}/")
 
     def dump(self) -> list[str]:
         tables = self.outsider(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from contextlib import suppress
 from typing import Self
 
@@ -23,9 +24,16 @@ class Proxy:
         Where it listens.
     cuts : int
         How many connections it has broken.
+    keeps_open : bool
+        Whether clients are not told when the server closes a connection, as after a failover
+        behind a load balancer.
+    delay_s : float
+        How long it holds what passes, in either direction.
     """
 
     def __init__(self, server_port: int, host: str = "127.0.0.1") -> None:
+        self.keeps_open = False
+        self.delay_s = 0.0
         self._server_port = server_port
         self._listening = socket.create_server((host, 0))
         self.port: int = self._listening.getsockname()[1]
@@ -66,7 +74,11 @@ class Proxy:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
-                server = socket.create_connection(("127.0.0.1", self._server_port))
+                try:
+                    server = socket.create_connection(("127.0.0.1", self._server_port))
+                except OSError:  # the server is away
+                    client.close()
+                    continue
                 self._open += [client, server]
                 for pair in ((client, server), (server, client)):
                     thread = threading.Thread(target=self._pump, args=(*pair, pair[0] is client))
@@ -83,6 +95,9 @@ class Proxy:
                     if not self._forward:
                         break
                 self._flowing.wait()
+                time.sleep(self.delay_s)
                 sink.sendall(content)
+        if self.keeps_open and not from_client:
+            return
         with suppress(OSError):
             sink.shutdown(socket.SHUT_WR)

@@ -263,6 +263,8 @@ def test_a_stream_that_breaks_is_an_error_and_not_an_end(
     _end_sessions(spot)
     with pytest.raises(StoreError, match="the next attempt makes a new connection"):
         list(streaming)
+    with pytest.raises(StoreError, match="the next attempt makes a new connection"):
+        store.samples.counts()  # on the other session
     assert len(list(store.samples.read())) == 12_000
     left = store.database.stream(_ALL)
     next(left)
@@ -288,6 +290,20 @@ def test_nothing_of_a_broken_transaction_is_stored_also_by_who_goes_on(
     with pytest.raises(StoreError, match="Nothing was stored in part"):
         change()
     assert events.after(0) == []
+
+
+def test_a_connection_whose_driver_lost_track_is_replaced(store: Store) -> None:
+    database = store.database
+    assert isinstance(database, PostgresqlDatabase)
+    for _ in range(2):
+        database.rows("SELECT 1")
+        # What a broken executemany leaves: no statement is possible on it any more.
+        connection = database._live()
+        connection.pgconn.enter_pipeline_mode()
+        with pytest.raises(StoreError, match="the next attempt makes a new connection"):
+            database.change("DELETE FROM metadata")
+        assert connection.closed
+        assert database.rows("SELECT 1") == [(1,)]
 
 
 def test_a_commit_after_a_failure_does_not_pass_for_one(store: Store) -> None:
