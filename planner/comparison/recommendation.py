@@ -20,7 +20,7 @@ from planner.model.errors import DataError
 from planner.model.estimate import Kind
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot
-from planner.model.pricing import Prices, provider_of
+from planner.model.pricing import Prices, hourly_usd, links_gbps, provider_of
 from planner.model.shared_resources import Floats, Row
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_text, usd_text
@@ -74,11 +74,14 @@ class _Star:
         for pair in self.ends:
             self.gbit[pair] = request.volume_gb * BITS_PER_BYTE
         self.egress_usd = fees.usd(self.gbit) if self.links else 0.0
-        self.vm_usd_per_h = sum(map(prices.vm_usd_per_h, self.regions))
+        fees_usd_per_h = hourly_usd(prices, self.regions)
+        self.vm_usd_per_h = sum(map(prices.vm_usd_per_h, self.regions)) + fees_usd_per_h
         starts_s = [request.starts_s(network.sites[at]) for at in self.regions]
         self.vm_start_s = max(starts_s)
         vms_usd_per_h = map(prices.vm_usd_per_h, self.regions)
         self.started_usd = sum(map(mul, vms_usd_per_h, starts_s)) / S_PER_H
+        self.started_usd += fees_usd_per_h * self.vm_start_s / S_PER_H
+        self.fees = fees
 
     @property
     def carries(self) -> bool:
@@ -120,7 +123,8 @@ def evaluated(
         return None
     regions, gbit, vms = star.regions, star.gbit, np.ones(len(star.regions))
     no_relays = np.zeros(len(regions), dtype=bool)
-    at = resources_at_bounds(network, regions, star.links, vms, no_relays, request.connections)
+    sites = network, regions, star.links, vms, no_relays, request.connections
+    at = resources_at_bounds(*sites, link_gbps=links_gbps(prices, regions))
     expected, low, high = at["expected"], at["low"], at["high"]
     time_s = expected.time_s(gbit)
     fast_s, slow_s = expected.bounds_s(gbit, vms, low, high)
@@ -154,6 +158,7 @@ def evaluated(
         None,
         None,
         star.vm_start_s,
+        star.fees.lines(gbit, vms * duration_s / S_PER_H),
     )
     return EvaluatedCandidate(ranked, value, drawn)
 
@@ -229,6 +234,7 @@ def recommend_candidates(
             snapshot=snapshot,
             request=request.described(),
             reason=_reason(request, ranked),
+            fees=ranked[0].fees,
             compared=len(ranked),
             candidates=tuple(ranked[: request.most]),
             providers=_providers(ranked),

@@ -48,6 +48,23 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class FeeLine:
+    """A fee besides egress, as a bill has it.
+
+    Attributes
+    ----------
+    unit : str
+        What is counted, such as ``GB`` or ``hour``.
+    """
+
+    name: str
+    quantity: float
+    unit: str
+    usd_per_unit: float
+    usd: float
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation(Answer):
     """An answer to a question, on a snapshot; see :func:`identified` for its id.
 
@@ -56,6 +73,9 @@ class Recommendation(Answer):
 
     Attributes
     ----------
+    fees : tuple of FeeLine
+        Fees besides egress, which the cost contains: those per GB in ``egress``, those per hour in
+        ``vm``.
     outdated : tuple of str
         What it rests on that is too old to rely on, and what renews it.
     warnings : tuple of str
@@ -64,6 +84,7 @@ class Recommendation(Answer):
 
     plan_id: str
     snapshot: Snapshot
+    fees: tuple[FeeLine, ...] = field(default=(), kw_only=True)
     outdated: tuple[str, ...] = field(default=(), kw_only=True)
     warnings: tuple[str, ...] = field(default=(), kw_only=True)
 

@@ -7,7 +7,7 @@ user's own on top.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase  # which few catalogues need
@@ -178,6 +178,8 @@ class EgressPrice:
         none is stated.
     unconfirmed : bool
         Whether it is from memory or assumed, and no document at hand confirms it.
+    gbps : float | None
+        What a link carries in all, where it is that of an interconnect.
     """
 
     name: str
@@ -187,6 +189,67 @@ class EgressPrice:
     source: str = ""
     as_of: str = ""
     unconfirmed: bool = False
+    gbps: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fee:
+    """A fee besides egress: of what sites send and receive, or of links between sites.
+
+    Attributes
+    ----------
+    at : tuple of str
+        Patterns of the sites, as :class:`EgressPrice` has them; empty where it is of links.
+    sources, destinations : tuple of str
+        Patterns of the links' ends; empty where it is of sites.
+    direction : {"out", "in", "both"}
+        Of sites, what it counts: sent, received, or both. Of links, ``in`` is the way back.
+    usd_per_gb, usd_per_h : float
+        The latter once a site or link in use, for as long as VMs run there.
+    unit, units_per_gb : str, float
+        What answers count it in.
+    gbps : float | None
+        Of an interconnect: its capacity. Links that it covers go over it, by private addresses, and
+        this fee is in place of egress.
+    """
+
+    name: str
+    at: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    destinations: tuple[str, ...] = ()
+    direction: Literal["out", "in", "both"] = "both"
+    usd_per_gb: float = 0.0
+    usd_per_h: float = 0.0
+    unit: str = "GB"
+    units_per_gb: float = 1.0
+    gbps: float | None = None
+    source: str = ""
+    as_of: str = ""
+
+    def is_at(self, region: Region) -> bool:
+        """Return whether it is a fee of this site."""
+        return _cover(_terms(self.at), region)
+
+    def links(self, regions: Sequence[Region]) -> Iterator[tuple[int, int]]:
+        """Yield the links among regions that it is of, by position."""
+        for one, region in enumerate(regions):
+            for other in range(len(regions)) if _cover(_terms(self.sources), region) else ():
+                for src, dst in {(one, other), (other, one)} if one != other else ():
+                    if self.times(regions[src], regions[dst]):
+                        yield src, dst
+
+    def times(self, src: Region, dst: Region) -> int:
+        """Return how often it counts a GB on a link."""
+        if self.at:
+            ends = self.direction != "in" and self.is_at(src), self.direction != "out"
+            return ends[0] + (ends[1] and self.is_at(dst))
+        ways = {"out": ((src, dst),), "in": ((dst, src),)}
+        return int(
+            any(
+                _cover(_terms(self.sources), one) and _cover(_terms(self.destinations), other, one)
+                for one, other in ways.get(self.direction, ((src, dst), (dst, src)))
+            )
+        )
 
 
 @dataclass(frozen=True)
@@ -227,6 +290,7 @@ class Catalogue:
     vm_prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     discounts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     vcpu_quotas: tuple[VcpuQuota, ...] = ()
+    fees: tuple[Fee, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached properties."""
@@ -318,7 +382,9 @@ class Catalogue:
         )
 
     def egress_price(self, source_id: str, destination_id: str) -> EgressPrice:
-        """Return the price entry for traffic from one region to another, less discounts.
+        """Return the price entry for traffic from one region to another.
+
+        Less discounts, with the fees per GB of both sites and of the link.
 
         Raises
         ------
@@ -346,14 +412,24 @@ class Catalogue:
 
         def price_between(source: str, destination: str) -> EgressPrice | None:
             start, end = self.region(source), self.region(destination)
+            fees = sum(fee.usd_per_gb * fee.times(start, end) for fee in self.fees)
+            for over in reversed(self.fees):
+                if over.gbps and over.times(start, end):
+                    return _over_interconnect(over, fees)
             for price, into in that_start_at(source):
                 if _cover(into, end, start):
                     subjects = f"rule {price.name}", source, start.provider
                     share = self._discount("egress", subjects)
-                    return _less_discount(price, share) if share else price
+                    less = _less_discount(price, share) if share else price
+                    return _with_fees(less, fees) if fees else less
             return None
 
         return cache(price_between)
+
+    @cached_property
+    def has_interconnects(self) -> bool:
+        """Whether links go over any."""
+        return any(fee.gbps for fee in self.fees)
 
     @cached_property
     def priced_as(self) -> Callable[[str], str]:
@@ -363,8 +439,9 @@ class Catalogue:
         """
         first: dict[tuple[object, ...], str] = {}
         texts: dict[str, set[str]] = {"id": set(), "prefix": set(), "glob": set()}
-        for price in self.egress_prices:
-            for pattern in (*_terms(price.sources), *_terms(price.destinations)):
+        lists = [(*price.sources, *price.destinations) for price in self.egress_prices]
+        for patterns in lists + [(*f.at, *f.sources, *f.destinations) for f in self.fees]:
+            for pattern in _terms(patterns):
                 for kind, text in pattern:
                     texts.setdefault(kind, set()).add(text)
 
@@ -394,6 +471,19 @@ def _less_discount(price: EgressPrice, share: float) -> EgressPrice:
     """Return a price less a discount; the same object for the same price."""
     tiers = tuple(Tier(t.usd_per_gb * (1 - share), t.up_to_gb) for t in price.tiers)
     return replace(price, tiers=tiers, source=f"{price.source}; less a discount of {share:.4g}")
+
+
+@lru_cache(maxsize=1024)
+def _with_fees(price: EgressPrice, usd_per_gb: float) -> EgressPrice:
+    """Return a price with fees for each GB; the same object for the same price."""
+    tiers = tuple(Tier(t.usd_per_gb + usd_per_gb, t.up_to_gb) for t in price.tiers)
+    return replace(price, tiers=tiers)
+
+
+@lru_cache(maxsize=1024)
+def _over_interconnect(over: Fee, usd_per_gb: float) -> EgressPrice:
+    tiers = (Tier(usd_per_gb),)
+    return EgressPrice(over.name, (), (), tiers, over.source, over.as_of, gbps=over.gbps)
 
 
 def covers(pattern: str, region: Region) -> bool:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from planner.model.answer import FeeLine
 from planner.model.catalogue import Catalogue, Tier
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 
+HOUR = "hour"
+"""The unit of fees for as long as VMs run."""
 Pair: TypeAlias = tuple[str, str]
+Floats: TypeAlias = NDArray[np.float64]
 
 
 class Prices(Protocol):
@@ -104,7 +109,7 @@ class CataloguePrices:
     def __init__(
         self, catalogue: Catalogue, network: Network, month_to_date_gb: Mapping[str, float] = {}
     ) -> None:
-        self._catalogue = catalogue
+        self.catalogue = catalogue
         self._network = network
         self._month_to_date_gb = month_to_date_gb
 
@@ -119,15 +124,15 @@ class CataloguePrices:
 
     def price_list(self, src: str, dst: str) -> tuple[Tier, ...]:
         """Return the tiers of a link's price; of links with one list, the same object."""
-        return self._catalogue.egress_price(src, dst).tiers
+        return self.catalogue.egress_price(src, dst).tiers
 
     def on(self, network: Network) -> CataloguePrices:
         """Return the same prices for the VM types of another network's sites."""
-        return CataloguePrices(self._catalogue, network, self._month_to_date_gb)
+        return CataloguePrices(self.catalogue, network, self._month_to_date_gb)
 
     def vm_usd_per_h(self, region: str) -> float:
         """Return the catalogue's price of the region's VM type; 0 where none is known."""
-        return self._catalogue.vm_usd_per_h(region, self._network.sites[region].vm_type)
+        return self.catalogue.vm_usd_per_h(region, self._network.sites[region].vm_type)
 
 
 class FlatPrices:
@@ -166,6 +171,67 @@ class FlatPrices:
     def vm_usd_per_h(self, region: str) -> float:
         """Return the stated price; 0 for a region that was left out."""
         return self._vms.get(region, self._vm)
+
+
+def has_fees(prices: Prices) -> bool:
+    """Return whether there are fees besides egress, or interconnects."""
+    return isinstance(prices, CataloguePrices) and bool(prices.catalogue.fees)
+
+
+def fee_lines(
+    prices: Prices, links_gb: Mapping[Pair, float], hours: Mapping[str, float]
+) -> tuple[FeeLine, ...]:
+    """Return what each fee besides egress charges; only a catalogue has some.
+
+    Parameters
+    ----------
+    prices : Prices
+    links_gb : mapping
+        Volume by link.
+    hours : mapping
+        Region to how long VMs run there. Links have fees by the hour while VMs run at both ends.
+    """
+    found: list[FeeLine] = []
+    if not isinstance(prices, CataloguePrices) or not prices.catalogue.fees:
+        return ()
+    region, names = prices.catalogue.region, list(hours)
+    for fee in prices.catalogue.fees:
+        if fee.usd_per_gb:
+            gb = sum(gb * fee.times(*map(region, pair)) for pair, gb in links_gb.items())
+            units, each_usd = gb * fee.units_per_gb, fee.usd_per_gb / fee.units_per_gb
+            found.append(FeeLine(fee.name, units, fee.unit, each_usd, gb * fee.usd_per_gb))
+        if fee.usd_per_h:
+            joined = {frozenset(link) for link in fee.links([*map(region, names)])}
+            in_all_h = sum(min(hours[names[at]] for at in ends) for ends in joined)
+            in_all_h += sum(h for name, h in hours.items() if fee.is_at(region(name)))
+            usd = in_all_h * fee.usd_per_h
+            found.append(FeeLine(fee.name, in_all_h, HOUR, fee.usd_per_h, usd))
+    return tuple(line for line in found if line.quantity)
+
+
+def hourly_usd(prices: Prices, regions: Iterable[str]) -> float:
+    """Return the fees of an hour in which VMs run in regions."""
+    return hours_usd(fee_lines(prices, {}, dict.fromkeys(regions, 1.0)))
+
+
+def hours_usd(lines: Iterable[FeeLine]) -> float:
+    """Return what fees by the hour come to."""
+    return sum(line.usd for line in lines if line.unit == HOUR)
+
+
+def link_gbps(prices: Prices, src: str, dst: str) -> float:
+    """Return what a link carries in all: of an interconnect its capacity, else infinity."""
+    if src == dst or not isinstance(prices, CataloguePrices):
+        return inf
+    catalogue = prices.catalogue
+    return (catalogue.has_interconnects and catalogue.egress_price(src, dst).gbps) or inf
+
+
+def links_gbps(prices: Prices, regions: Sequence[str]) -> Floats | None:
+    """Return :func:`link_gbps` of each link between n regions, (n, n); None without any."""
+    if not isinstance(prices, CataloguePrices) or not prices.catalogue.has_interconnects:
+        return None
+    return np.array([[link_gbps(prices, src, dst) for dst in regions] for src in regions])
 
 
 def prices_on(prices: Prices, network: Network) -> Prices:

@@ -43,6 +43,7 @@ Integers: TypeAlias = NDArray[np.int64]
 KINDS = ("connections out", "egress cap", "ingress cap")
 """Of the rows that a site has one of each."""
 PATH = "path"
+SAME = 1e-12
 ONE: Floats = np.ones((1, 1))
 
 
@@ -80,6 +81,8 @@ class SiteResources:
         is not in doubt, and its probability; see :mod:`planner.transfer.readings`.
     received_gbps : array, shape (n, n), optional
         ``Q``, infinite where the link holds no receiver; as `rate_gbps` unless stated.
+    link_gbps : array, shape (n, n), optional
+        What each link carries in all, of which each VM that sends has its part.
     """
 
     rate_gbps: Floats
@@ -94,6 +97,7 @@ class SiteResources:
     slow_gbps: Floats | None = None
     slow_probability: Floats | None = None
     received_gbps: Floats | None = None
+    link_gbps: Floats | None = None
 
     @property
     def count(self) -> int:
@@ -103,7 +107,25 @@ class SiteResources:
     @cached_property
     def s_per_gbit(self) -> Floats:
         """Time that a path needs for a Gbit of one that sends, (n, n); 0 where there is no link."""
+        return _inverse(self._sent_gbps)
+
+    @cached_property
+    def _pair_s_per_gbit(self) -> Floats:
+        """The same of one VM alone."""
         return _inverse(self.rate_gbps)
+
+    @cached_property
+    def _sent_gbps(self) -> Floats:
+        """``P``, at most each VM's part of what the link carries in all."""
+        if self.link_gbps is None:
+            return self.rate_gbps
+        return np.minimum(self.rate_gbps, self.link_gbps / np.maximum(self.vms, 1.0)[:, None])
+
+    def links_s(self, links_gbit: Floats) -> float:
+        """Return the time that volumes need for what links carry in all."""
+        if self.link_gbps is None:
+            return 0.0
+        return float((links_gbit / self.link_gbps).max(initial=0.0))
 
     @cached_property
     def receivers_gbps(self) -> Floats:
@@ -117,7 +139,8 @@ class SiteResources:
 
     def paths_s(self, vms: Floats) -> Floats:
         """Return the time that paths alone need for a Gbit between so many VMs, shape (n, n)."""
-        return np.maximum(self.s_per_gbit / vms[:, None], self.received_s_per_gbit / vms)
+        paths = np.maximum(self._pair_s_per_gbit / vms[:, None], self.received_s_per_gbit / vms)
+        return paths if self.link_gbps is None else np.maximum(paths, 1 / self.link_gbps)
 
     @cached_property
     def connections_s_per_gbit(self) -> Floats:
@@ -153,7 +176,7 @@ class SiteResources:
         Where all paths of a site together are slower than its cap, the cap can't bind; where even
         its slowest connections together are faster than its paths or its cap, connections can't.
         """
-        sent = (self.rate_gbps * self.egress_weights).sum(axis=1)
+        sent = (self._sent_gbps * self.egress_weights).sum(axis=1)
         received = (self.receivers_gbps * self.ingress_weights).sum(axis=0)
         slowest = np.where(self.rate_gbps > 0, self.connections_gbps, np.inf)
         slowest = slowest.min(1, initial=np.inf)
@@ -165,7 +188,7 @@ class SiteResources:
 
     def _binding_paths(self) -> Integers:
         """Return the codes of all path rows that can bind: below cap and connections of the VM."""
-        rate, received = self.rate_gbps, self.receivers_gbps
+        rate, received = self._sent_gbps, self.receivers_gbps
         slower = (rate > 0) & (rate < self.connections_gbps)
         out = np.nonzero(slower & (rate < self.egress_gbps[:, None]))
         into = np.nonzero((received > 0) & (received < self.ingress_gbps))
@@ -188,7 +211,7 @@ class SiteResources:
         """
         paths = self.paths_s(self.vms)
         src, dst = np.nonzero(links_gbit * paths > time_s)
-        out = self.s_per_gbit[src, dst] / self.vms[src] >= paths[src, dst]
+        out = self.s_per_gbit[src, dst] / self.vms[src] >= paths[src, dst] * (1 - SAME)
         caps = np.minimum((self.egress_gbps * self.vms)[src], (self.ingress_gbps * self.vms)[dst])
         opened = np.where(out, (self.connections_gbps * self.vms[:, None])[src, dst], np.inf)
         binds = paths[src, dst] * np.minimum(caps, opened) > 1
@@ -323,7 +346,7 @@ class SiteResources:
 
     def vms_for(self, links_gbit: Floats, time_s: float) -> Floats:
         """Return the VMs, in fractions, that each site needs to move volumes in a time."""
-        sent, received = links_gbit * self.s_per_gbit, links_gbit * self.received_s_per_gbit
+        sent, received = (links_gbit * self._pair_s_per_gbit, links_gbit * self.received_s_per_gbit)
         of_sites = self._site_loads(links_gbit).max(axis=0)
         most = np.maximum(of_sites, np.maximum(sent.max(axis=1), received.max(axis=0)))
         return np.asarray(most / time_s)

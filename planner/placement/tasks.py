@@ -25,7 +25,7 @@ import numpy as np
 from planner.model.answer import Cost, identified
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
-from planner.model.pricing import Prices
+from planner.model.pricing import Prices, hours_usd
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
@@ -215,12 +215,15 @@ class _Tasks:
         start_s = float(starts_s[used].max(initial=0.0)) if links.any() else 0.0
         hours = (time_s + ramp_s + starts_s) / S_PER_H
         proven = bool(time_s <= bound_s * (1 + 1e-5) + ROUNDING)
+        fees = self.fees.lines(links, hours * used)
+        vm_usd = float(used @ (self.vm_usd_per_h * hours)) + hours_usd(fees)
         names = [machine.id for machine in request.machines]
         moved = float(links.sum()) / BITS_PER_BYTE
         plan = TaskPlacement(
             plan_id="",
             snapshot=self.network.snapshot,
             request=request.described(),
+            fees=fees,
             reason=self._reason(time_s, bound_s, greedy_s, proven=proven),
             assignment={
                 task: names[place] for task, place in zip(self.names, where.tolist(), strict=True)
@@ -231,7 +234,7 @@ class _Tasks:
             greedy_s=greedy_s,
             moved_gb=moved,
             local_gb=sum(request.traffic_gb.values()) - moved,
-            cost_usd=Cost.of(self.fees.usd(links), float(used @ (self.vm_usd_per_h * hours))),
+            cost_usd=Cost.of(self.fees.usd(links), vm_usd),
             vms=self._loads(where, links),
             warnings=notes,
             vm_start_s=start_s,

@@ -23,7 +23,7 @@ from planner.fields.specified import fields_of
 from planner.model.achieved import RATE_OVER_S
 from planner.model.errors import InputError
 from planner.model.network import Network
-from planner.model.pricing import Prices, metered_usd_per_gb
+from planner.model.pricing import Prices, hourly_usd, metered_usd_per_gb
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import PAIR_CONNECTIONS
@@ -147,8 +147,9 @@ class Workload:
         return sum(gb * usd_per_gb[link] for link, gb in left_gb.items())
 
     def vm_usd_per_h(self, prices: Prices) -> float:
-        """Return the hourly price of all its VMs together."""
-        return sum(n * prices.vm_usd_per_h(region) for region, n in self.vms.items())
+        """Return the hourly price of all its VMs together, with the fees by the hour."""
+        usd_per_h = sum(n * prices.vm_usd_per_h(region) for region, n in self.vms.items())
+        return usd_per_h + hourly_usd(prices, self.vms)
 
     def is_like(self, other: Workload) -> bool:
         """Return whether another has the same VMs and, within 0.1 %, the same volumes on links."""

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.model.achieved import after_achieving
-from planner.model.answer import Answer, Bounded, Cost
+from planner.model.answer import Bounded, Cost, Recommendation
 from planner.model.calibration import with_links_at
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
-from planner.model.pricing import Prices
+from planner.model.pricing import Prices, fee_lines
 from planner.model.quotas.sites import with_running
 from planner.model.units import S_PER_H, duration_text, gbps_text
 from planner.model.vm_limits import PAIR_CONNECTIONS
@@ -101,7 +101,7 @@ class Projection(NamedTuple):
 class _OtherPlan(NamedTuple):
     """Another plan for the remaining volume, and the time and cost of changing to it."""
 
-    answer: Answer
+    answer: Recommendation
     projection: Projection
     cost: ChangeCost
 
@@ -207,7 +207,7 @@ class _Replanner:
         hour_usd = self.request.hour_usd
         return min(found, key=lambda one: one.projection.values(hour_usd)[1], default=None)
 
-    def _in_time(self, request: AnyRequest) -> Answer | None:
+    def _in_time(self, request: AnyRequest) -> Recommendation | None:
         """Return a plan that meets the deadline, the change to it included, if any does."""
         answer = self._recommended(request)
         left_s = request.deadline_s
@@ -243,7 +243,7 @@ class _Replanner:
             request = replace(request, budget_usd=left_usd)
         return request
 
-    def _recommended(self, request: AnyRequest) -> Answer | None:
+    def _recommended(self, request: AnyRequest) -> Recommendation | None:
         """Return the answer to a request, or to one without its limits if they can't be met."""
         for asked in (request, without_limits(request)):
             try:
@@ -257,7 +257,7 @@ class _Replanner:
                     self.warnings.append(note)
         return None
 
-    def _workload(self, answer: Answer) -> Workload:
+    def _workload(self, answer: Recommendation) -> Workload:
         of_pairs = self.request.demands_gb if isinstance(self.request, ShuffleRequest) else None
         return Workload.of(answer.model_dump(), of_pairs or self.progress.remaining_gb)
 
@@ -279,6 +279,8 @@ class _Replanner:
                 verdict = "change"
             reason = self._reason(verdict, gain, saving_s.expected, saving_usd.expected)
         snapshot = progress.plan["snapshot"]
+        hours_at = dict.fromkeys(self.old.vms, keep.times_s[1] / S_PER_H)
+        fees = fee_lines(self.prices, self.old.links_gb, hours_at)
         return Replan(
             plan_id=str(progress.plan["plan_id"]),
             snapshot=self.network.snapshot,
@@ -286,6 +288,7 @@ class _Replanner:
             kind=progress.kind,
             verdict=verdict,
             reason=reason,
+            fees=fees if verdict == "keep" or best is None else best.answer.fees,
             elapsed_s=progress.elapsed_s,
             remaining_gb=progress.remaining_gb,
             observed_gbps=progress.observed_gbps,
@@ -368,7 +371,7 @@ class _Replanner:
         )
 
 
-def _recommend(request: AnyRequest, network: Network, prices: Prices) -> Answer:
+def _recommend(request: AnyRequest, network: Network, prices: Prices) -> Recommendation:
     if isinstance(request, TransferRequest):
         return recommend(request, network, prices, begins=False)
     if isinstance(request, ShuffleRequest):

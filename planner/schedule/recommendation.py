@@ -95,6 +95,7 @@ class _ScheduleAnswer:
             snapshot=network.snapshot,
             request=self.request.described(),
             reason=_reason(transfers),
+            fees=usage.fee_lines() if usage else (),
             now_s=self.now_s,
             end_s=max((transfer.end_s or 0.0 for transfer in sent), default=self.now_s),
             admitted=verdicts.count("admitted"),

@@ -9,9 +9,9 @@ from math import fsum
 
 import numpy as np
 
-from planner.model.answer import Cost
+from planner.model.answer import Cost, FeeLine
 from planner.model.network import Network
-from planner.model.pricing import Pair, Prices, metered_usd_per_gb
+from planner.model.pricing import Pair, Prices, fee_lines, hours_usd, metered_usd_per_gb
 from planner.model.shared_resources import PATH, Floats
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import connections_by_region, vms_by_region
@@ -120,7 +120,14 @@ class Usage:
         vm_hours = hours @ vms + started * self._problem.vm_start_s / S_PER_H
         egress_usd = sum(self.egress_usd().values(), 0.0)
         vm_usd = float(vm_hours @ self._problem.vm_usd_per_h)
+        vm_usd += hours_usd(self.fee_lines())
         return Cost(egress_usd, vm_usd, egress_usd + vm_usd + storage_usd)
+
+    def fee_lines(self) -> tuple[FeeLine, ...]:
+        """Return what each fee besides egress charges, by the hour while a region has VMs."""
+        hours = (np.array(self._lengths_s) / S_PER_H) @ (self.site_vms() > 0)
+        hours_at = dict(zip(self._problem.regions, hours.tolist(), strict=True))
+        return fee_lines(self._prices, self._outside_gb, hours_at)
 
     def egress_usd(self) -> dict[int, float]:
         """Return the fees of each transfer: its part of what each meter and tariff charges."""

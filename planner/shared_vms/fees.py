@@ -13,7 +13,16 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.pricing import CataloguePrices, FlatPrices, Pair, Prices, meter
+from planner.model.answer import FeeLine
+from planner.model.pricing import (
+    CataloguePrices,
+    FlatPrices,
+    Pair,
+    Prices,
+    fee_lines,
+    has_fees,
+    meter,
+)
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE
 
@@ -123,6 +132,18 @@ class LinkFees:
     def usd(self, links_gbit: Floats) -> float:
         """Return the metered fees of volumes on links."""
         return float((links_gbit * self.usd_per_gbit(links_gbit)).sum())
+
+    def lines(self, links_gbit: Floats, hours: Floats) -> tuple[FeeLine, ...]:
+        """Return what each fee besides egress charges, with the hours that VMs of sites run."""
+        links_gb, hours_at = dict[Pair, float](), dict[str, float]()
+        for region, hours_here in zip(self._regions, hours.tolist(), strict=True):
+            if hours_here:
+                hours_at[region] = max(hours_here, hours_at.get(region, 0.0))
+        for ends in zip(*np.nonzero(links_gbit), strict=True) if has_fees(self._prices) else ():
+            pair = self._regions[ends[0]], self._regions[ends[1]]
+            gb = float(links_gbit[ends]) / BITS_PER_BYTE
+            links_gb[pair] = links_gb.get(pair, 0.0) + gb * (pair[0] != pair[1])
+        return fee_lines(self._prices, links_gb, hours_at)
 
     def _usd_per_gb(self, counted_gb: Floats) -> Floats:
         """Return the mean price of every list at its metered volume."""

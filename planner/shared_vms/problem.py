@@ -9,13 +9,13 @@ from typing import Self
 import numpy as np
 
 from planner.fields.shared import RelayingRequest
-from planner.model.answer import Cost
+from planner.model.answer import Cost, FeeLine
 from planner.model.errors import DataError
 from planner.model.estimate import BOUNDS, Bound, Method
 from planner.model.link import LIMITED_BY, Link
 from planner.model.link_array import held_ends
 from planner.model.network import Network
-from planner.model.pricing import Prices
+from planner.model.pricing import Prices, hours_usd, links_gbps
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS, S_PER_H
 from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, row_place
@@ -90,9 +90,17 @@ class SharedFigures:
 
     def vm_usd(self, vms: Floats, duration_s: Floats | float) -> Floats:
         """Return the cost of VMs that start, and then run for durations."""
-        usd_per_h = vms * self.vm_usd_per_h
+        usd_per_h, none = vms * self.vm_usd_per_h, np.zeros((0, 0))
         started_usd = float(usd_per_h @ self.vm_start_s) / S_PER_H
-        return np.asarray(started_usd + float(usd_per_h.sum()) * np.asarray(duration_s) / S_PER_H)
+        running_usd = float(usd_per_h.sum()) * np.asarray(duration_s) / S_PER_H
+        fees_usd_per_h = hours_usd(self.fees.lines(none, (vms > 0).astype(float)))
+        hours = (np.asarray(duration_s) + self.start_s(vms)) / S_PER_H
+        return np.asarray(started_usd + running_usd + fees_usd_per_h * hours)
+
+    def fee_lines(self, links_gbit: Floats, vms: Floats, time_s: float) -> tuple[FeeLine, ...]:
+        """Return what fees besides egress charge of the cost of that."""
+        hours = (time_s + self.start_s(vms)) / S_PER_H
+        return self.fees.lines(links_gbit, np.where(vms > 0, hours, 0.0))
 
     def cost(self, links_gbit: Floats, vms: Floats, duration_s: float) -> Cost:
         """Return the cost of volumes on links, and of VMs that run so long once started."""
@@ -178,7 +186,10 @@ def shared_figures(
     vms = np.array([float(most_vms(request, network.sites[region])) for region in regions])
     others = np.maximum(0, (np.zeros(n) if links_out is None else links_out) - 1)
     each = np.clip(request.connections - others, 1, PAIR_CONNECTIONS)
-    at = resources_at_bounds(network, regions, links, vms, may_relay, request.connections, each)
+    in_all = links_gbps(prices, regions)
+    at = resources_at_bounds(
+        network, regions, links, vms, may_relay, request.connections, each, in_all
+    )
     sites = [network.sites[region] for region in regions]
     caps = [site.egress_gbps for site in sites], [site.ingress_gbps for site in sites]
     return SharedFigures(
@@ -214,6 +225,7 @@ def resources_at_bounds(
     may_relay: np.ndarray,
     connections: int,
     pair_connections: int | np.ndarray = PAIR_CONNECTIONS,
+    link_gbps: Floats | None = None,
 ) -> dict[Bound, SiteResources]:
     """Return the resources that n sites share, at each bound.
 
@@ -228,6 +240,8 @@ def resources_at_bounds(
         Of a VM, in all.
     pair_connections : int, or array of length n
         Of a VM to one other, at most: of all, or by its site.
+    link_gbps : array, shape (n, n), optional
+        What links carry in all.
     """
     n = len(regions)
     src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
@@ -260,6 +274,7 @@ def resources_at_bounds(
             slow_gbps=slow and slow[0],
             slow_probability=slow and slow[1],
             received_gbps=received,
+            link_gbps=link_gbps,
         )
     return found
 

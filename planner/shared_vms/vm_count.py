@@ -118,7 +118,8 @@ def _fewest_vms(
     used = busy_s > 0
     undecided = used & np.array([region not in request.vms_in for region in figures.regions])
     counts = range(1, int(most[used].max(initial=1.0)) + 1)
-    times_s = np.unique(np.concatenate([busy_s[used] / count for count in counts]))
+    times_s = np.concatenate([busy_s[used] / count for count in counts])
+    times_s = np.unique(np.maximum(times_s, figures.resources.links_s(links_gbit)))
     loads = busy_s / times_s[:, None]
     vms = np.where(used, np.maximum(1.0, np.ceil(loads - ROUNDING * (1 + loads))), 0.0)
     ends_s = times_s + lead_s

@@ -46,7 +46,7 @@ class Allocation:
 
     @property
     def cost_usd(self) -> float:
-        """Egress and VMs together."""
+        """Egress and VMs together, with all fees."""
         return self.egress_usd + self.vm_usd
 
     @property
@@ -88,14 +88,16 @@ def allocate(
     out_load, in_load = max(out_load, out_use), max(in_load, in_use)
     src_vms, dst_vms = whole_vms(out_load), whole_vms(in_load)
     load = max(out_load / src_vms, in_load / dst_vms)
-    vm_usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h
+    vm_usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h + transfer.usd_per_h
     relay_vms = {}
     for path, flow in flows:
-        if path.region is not None:
-            vms = flow / path.vm_gbps
+        vms = flow / path.vm_gbps
+        if path.region is None:
+            load = max(load, vms)  # of what the link carries in all
+        else:
             relay_vms[path.region] = whole = whole_vms(vms)
             load = max(load, vms / whole)
-            vm_usd_per_h += whole * path.vm_usd_per_h
+            vm_usd_per_h += whole * path.vm_usd_per_h + path.usd_per_h
     egress_usd = egress_usd_gbps * transfer.volume_gb / rate
     share = load if stretch and load < 1 else 1.0
     of_paths = {path.region: flow / share for path, flow in flows}
@@ -108,12 +110,12 @@ def allocate(
 
 
 def _stages(transfer: TransferProblem, path: TransferPath) -> list[Stage]:
-    """Return the sites of a path."""
+    """Return the sites of a path, and its link where that has a capacity of its own."""
     src, dst = transfer.src, transfer.dst
     first = (min(path.in_gbps, src.cap_gbps), src.quota, src.vm_usd_per_h)
     last = (min(path.out_gbps, dst.cap_gbps), dst.quota, dst.vm_usd_per_h)
     if path.region is None:
-        return [first, last]
+        return [first, last] if path.vm_gbps == inf else [first, last, (path.vm_gbps, 1, 0.0)]
     return [first, (path.vm_gbps, path.quota, path.vm_usd_per_h), last]
 
 
@@ -149,7 +151,8 @@ def best_on_path(
     start_h, gbps_h = transfer.vm_start_s / S_PER_H, transfer.gbps_h
     # With one VM at each site no rate is cheaper by the hour: where that is no better than the
     # best, nothing slower is.
-    least_usd_per_h = sum([usd_per_h for *_, usd_per_h in stages])
+    fixed_usd_per_h = transfer.usd_per_h + path.usd_per_h
+    least_usd_per_h = fixed_usd_per_h + sum([usd_per_h for *_, usd_per_h in stages])
     best_rate, best_value = 0.0, inf
     for rate in sorted(rates, reverse=True):
         hours = gbps_h / rate
@@ -157,6 +160,7 @@ def best_on_path(
         if best_rate and least_usd + time_value_usd_per_h * hours >= best_value:
             break
         usd_per_h = sum([whole_vms(rate / gbps) * usd for gbps, _, usd in stages])
+        usd_per_h += fixed_usd_per_h
         cost_usd = egress_usd + usd_per_h * (hours + start_h)
         if cost_usd > budget_usd * (1 + EQUAL):
             continue

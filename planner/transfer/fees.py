@@ -32,12 +32,15 @@ class MeteredFees:
     ) -> None:
         self.volume_gb, self.prices, self.links = volume_gb, prices, links
 
+    def links_gb(self, allocation: Allocation) -> dict[Pair, float]:
+        """Return the volume on each link in use."""
+        gb_per_gbps, flows = self.volume_gb / allocation.rate_gbps, allocation.flows.items()
+        return {link: flow * gb_per_gbps for path, flow in flows for link in self.links(path)}
+
     def usd_per_gb(self, allocation: Allocation) -> dict[int | None, float]:
         """Return the fee of each path in use, None being direct, by what its links carry."""
-        gb_per_gbps, flows = self.volume_gb / allocation.rate_gbps, allocation.flows.items()
-        links_gb = {link: flow * gb_per_gbps for path, flow in flows for link in self.links(path)}
-        fees = metered_usd_per_gb(self.prices, links_gb)
-        return {path: sum(fees[link] for link in self.links(path)) for path, _ in flows}
+        fees = metered_usd_per_gb(self.prices, self.links_gb(allocation))
+        return {path: sum(fees[link] for link in self.links(path)) for path in allocation.flows}
 
     def best(
         self,

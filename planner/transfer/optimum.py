@@ -84,7 +84,7 @@ def _least_usd_with_relays(
             carried.update([k * gbps for k in range(vms, whole_vms(rate_gbps / gbps))])
     for gbps in carried:
         rest = max(0.0, rate_gbps - gbps)
-        usd_per_h = whole_vms(rest / vm_gbps) * vm_usd_per_h
+        usd_per_h = whole_vms(rest / vm_gbps) * vm_usd_per_h + transfer.usd_per_h
         usd_per_h += sum([max(vms, whole_vms(gbps / each)) * usd for vms, each, usd in counts])
         dearer = rest / rate_gbps * (fee - direct.usd_per_gb)
         least = min(least, transfer.volume_gb * (direct.usd_per_gb + dearer) + usd_per_h * hours)
@@ -284,13 +284,14 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
         # What those that dominate it carry for each VM at the ends, and with the least VMs.
         by_vm = by_rate = 0.0
         scarcer = direct and (direct.in_connections_gbps < a or direct.out_connections_gbps < b)
-        if direct and direct.usd_per_gb <= r.usd_per_gb and not scarcer:
+        if direct and direct.usd_per_gb <= r.usd_per_gb and not scarcer and direct.vm_gbps == inf:
             by_vm = min(direct.in_gbps, direct.out_gbps)
             by_rate = by_vm * least_vms
         for k in kept:
             if by_vm >= cap_gbps or by_rate >= rate_limit_gbps:
                 break
             is_no_dearer = k.vm_gbps >= r.vm_gbps and k.vm_usd_per_h <= r.vm_usd_per_h
+            is_no_dearer = is_no_dearer and k.usd_per_h <= r.usd_per_h
             if is_no_dearer and k.in_connections_gbps >= a and k.out_connections_gbps >= b:
                 each_gbps = min(k.vm_gbps, k.in_gbps, k.out_gbps)
                 by_vm += each_gbps * min(1.0, k.quota / most_vms)
@@ -314,6 +315,7 @@ def _needed_of_few(relays: Sequence[TransferPath], most: float) -> list[Transfer
                 and k.in_gbps >= r.in_gbps
                 and k.out_gbps >= r.out_gbps
                 and k.vm_usd_per_h <= r.vm_usd_per_h
+                and k.usd_per_h <= r.usd_per_h
                 and k.quota >= r.quota
                 and k.in_connections_gbps >= r.in_connections_gbps
                 and k.out_connections_gbps >= r.out_connections_gbps

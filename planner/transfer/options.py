@@ -16,11 +16,11 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from planner.model.answer import Cost
+from planner.model.answer import Cost, FeeLine
 from planner.model.estimate import BOUNDS, Bound, Estimate
 from planner.model.link import LimitedBy
 from planner.model.network import Network
-from planner.model.pricing import Prices
+from planner.model.pricing import Prices, fee_lines, hourly_usd, link_gbps
 from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import (
@@ -128,6 +128,18 @@ class OptionEvaluator:
         counts[self.request.dst] = allocation.dst_vms
         return counts
 
+    def usd_per_h(self, allocation: Allocation) -> float:
+        """Return what an allocation's VMs cost by the hour, with the fees by the hour."""
+        vms, usd_per_h = self.vms(allocation), self.prices.vm_usd_per_h
+        of_vms = sum([count * usd_per_h(region) for region, count in vms.items()])
+        return of_vms + hourly_usd(self.prices, vms)
+
+    def fee_lines(self, allocation: Allocation) -> tuple[FeeLine, ...]:
+        """Return what each fee besides egress charges."""
+        links_gb = self.fees.links_gb(allocation)
+        hours = allocation.vm_usd / (self.usd_per_h(allocation) or 1.0)
+        return fee_lines(self.prices, links_gb, dict.fromkeys(self.vms(allocation), hours))
+
     def vm_start_s(self, relays: Iterable[int] = ()) -> float:
         """Return the time until the VMs at both ends and at relays have started."""
         sites = self.network.sites
@@ -172,6 +184,13 @@ class OptionEvaluator:
             (link.most_gbps(self.request.connections) * (1 + MARGINAL), cause),
             (flows_gbps * (1 + 2 * MARGINAL), "connections"),
         )
+
+    def full_interconnect(self, path: int | None, gbps: float) -> tuple[str, float] | None:
+        """Return the link of a path whose capacity, whatever the VMs, a rate fills; and that."""
+        for src, dst in self.pairs_of(path):
+            if gbps >= (most_gbps := link_gbps(self.prices, src, dst)) * (1 - MARGINAL):
+                return f"{src} -> {dst}", most_gbps
+        return None
 
     def pairs(self, src: str, dst: str, vms: tuple[int, ...], opening: int) -> float:
         """Return the number of VM pairs, among so many VMs, that a link gives its rate to.
@@ -351,6 +370,9 @@ class Option:
         if self.allocation.direct_gbps:
             (pair,) = figures.pairs_of(None)
             add_pair(DIRECT_LINK, None, src_vms, pair, src_vms, dst_vms)
+            if (most_gbps := link_gbps(figures.prices, *pair)) < inf:
+                in_all_gbps = most_gbps * rate / self.allocation.direct_gbps
+                found.append(Limit(DIRECT_LINK, dict.fromkeys(BOUNDS, in_all_gbps), EXACT))
         for number, relay in enumerate(self.relays):
             first, second = figures.pairs_of(relay)
             vms, times = self.allocation.relay_vms[relay], rate / flows[relay]
@@ -444,8 +466,7 @@ class Option:
         """Return its value to the request without the hours of moving, and what one of these is."""
         request, allocation = self.figures.request, self.allocation
         move_h = duration_s(request.volume_gb, allocation.rate_gbps) / S_PER_H
-        usd_per_h, vms = self.figures.prices.vm_usd_per_h, self.figures.vms(allocation)
-        vm_usd_per_h = sum([count * usd_per_h(region) for region, count in vms.items()])
+        vm_usd_per_h = self.figures.usd_per_h(allocation)
         fixed = allocation.cost_usd - vm_usd_per_h * move_h
         fixed += request.hour_usd * self.lead_s / S_PER_H
         return fixed, vm_usd_per_h + request.hour_usd

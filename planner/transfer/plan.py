@@ -190,56 +190,6 @@ class Exploration:
 
 
 @dataclass(frozen=True, slots=True)
-class LeasedPath:
-    """The transfer over a leased interconnect.
-
-    Attributes
-    ----------
-    regions : tuple of str
-        The path: the lease alone, or with a relay and a link that is charged as usual.
-    feasible : bool
-        Whether it meets the request's limits.
-    better : bool
-        Whether it does, and is better than what is recommended by the request's margin, in the
-        objective's terms (time or cost for latency), the month's fee apart.
-    reason : str
-        Which limits it misses.
-    ready_s : float
-        When it is provided.
-    throughput_gbps : float
-        At most its capacity and what the VMs carry.
-    duration_s : float
-        From now: until it is provided, and the transfer.
-    cost_usd : Cost
-        Without the month's fee.
-    vms : dict of str to int
-        VMs by region.
-    saved_usd : float
-        What the recommended plan costs more, the month's fee apart; below 0 if it costs less.
-    break_even_gb : float | None
-        The volume a month that saves the month's fee, if each GB saves what one does here. None if
-        there is no fee, or nothing is saved.
-    full_gb : float
-        The most that can be sent over it in a month, 730 hours.
-    """
-
-    id: str
-    regions: tuple[str, ...]
-    feasible: bool
-    better: bool
-    reason: str
-    ready_s: float
-    throughput_gbps: float
-    duration_s: float
-    cost_usd: Cost
-    vms: dict[str, int]
-    saved_usd: float
-    monthly_usd: float
-    break_even_gb: float | None
-    full_gb: float
-
-
-@dataclass(frozen=True, slots=True)
 class Plan(Recommendation):
     """A recommendation for one transfer.
 
@@ -247,8 +197,6 @@ class Plan(Recommendation):
     ----------
     exploration : Exploration | None
         With `explore`.
-    leases : tuple of LeasedPath
-        The transfer over each lease, next to the recommendation without any.
     vm_start_s : float
         Part of the duration, until the VMs have started.
     vcpus : dict of str to int
@@ -276,7 +224,6 @@ class Plan(Recommendation):
     one_vm: OneVmOption | None = None
     """None where numbers of VMs were stated, or where one can't meet the limits."""
     exploration: Exploration | None = None
-    leases: tuple[LeasedPath, ...] = ()
     vm_start_s: float = 0.0
     vcpus: dict[str, int] = field(default_factory=dict)
 

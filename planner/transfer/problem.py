@@ -11,7 +11,9 @@ on each relay path, and integer numbers of VMs ``n``::
     x_r <= u_r n_r,   u_r = min(Q_sr, P_rd, I_r, E_r)    what one relay VM forwards
     0 <= n_v <= N_v                                      quotas
 
-    cost = D sum_p (x_p / R) fee_p + sum_v n_v price_v (T + t_start),    T = 8 D / R
+    cost = D sum_p (x_p / R) fee_p + (sum_v n_v price_v + h) (T + t_start),    T = 8 D / R
+
+h are fees by the hour, of what is used at all (NAT gateways, interconnects).
 
 K is the number of connections that one VM opens. Accepting them costs nothing, so that there is no
 such row where they end. f is the rate of one connection. A relay that splits TCP opens as many on
@@ -46,7 +48,7 @@ from planner.fields.shared import (
 )
 from planner.model.link import Site
 from planner.model.network import Network
-from planner.model.pricing import Prices, relayed_usd_per_gb
+from planner.model.pricing import Prices, has_fees, hourly_usd, link_gbps, relayed_usd_per_gb
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.transfer.request import TransferRequest
 
@@ -85,7 +87,8 @@ class TransferPath:
         What the first link allows a VM of the source (``P``), and the last one of the destination
         (``Q``).
     vm_gbps : float
-        What one relay VM forwards: the least of both links and the VM's caps.
+        What one relay VM forwards: the least of both links and the VM's caps. Of the direct path,
+        what its link carries in all.
     usd_per_gb : float
         Egress fees of all links together.
     vm_usd_per_h, quota
@@ -93,6 +96,8 @@ class TransferPath:
     in_connections_gbps, out_connections_gbps : float
         What one VM of the source, and of the destination, would carry if all its flows took this
         path and nothing but connections limited them (``K f``): at least `in_gbps` and `out_gbps`.
+    usd_per_h : float
+        Fees besides those of all transfers between the ends, once if it is used.
     """
 
     region: int | None
@@ -104,6 +109,7 @@ class TransferPath:
     quota: int
     in_connections_gbps: float = inf
     out_connections_gbps: float = inf
+    usd_per_h: float = 0.0
 
     @classmethod
     def direct(
@@ -133,6 +139,8 @@ class TransferProblem:
         Number of paths that a plan may use: each is one more thing to run.
     least_part : float
         Of the rate: what each of its paths carries at least.
+    usd_per_h : float
+        Fees of both ends and the link between them, whatever the VMs.
     """
 
     volume_gb: float
@@ -143,6 +151,7 @@ class TransferProblem:
     vm_start_s: float = 0.0
     most_paths: float = inf
     least_part: float = 0.0
+    usd_per_h: float = 0.0
 
     @property
     def gbps_h(self) -> float:
@@ -253,7 +262,27 @@ def transfer_problem(
         MOST_PATHS,
         LEAST_PART,
     )
-    return _by_kind(transfer, request, network) if network.has_private_links else transfer
+    if network.has_private_links:
+        transfer = _by_kind(transfer, request, network)
+    return _with_fees(transfer, request, network, prices) if has_fees(prices) else transfer
+
+
+def _with_fees(
+    transfer: TransferProblem, request: TransferRequest, network: Network, prices: Prices
+) -> TransferProblem:
+    """Return a transfer with its fees by the hour, and what links carry in all."""
+    src, dst = ends = request.src, request.dst
+    of_ends, regions = hourly_usd(prices, ends), list(network.sites)
+    if transfer.direct:
+        transfer.direct.vm_gbps = link_gbps(prices, src, dst)
+    for path in transfer.relays:
+        via = regions[path.region or 0]
+        path.usd_per_h = hourly_usd(prices, (*ends, via)) - of_ends
+        most_gbps = min(link_gbps(prices, src, via), link_gbps(prices, via, dst))
+        path.vm_gbps = min(path.vm_gbps, most_gbps)
+        if most_gbps < inf:
+            path.quota = min(path.quota, int(most_gbps / path.vm_gbps))
+    return replace(transfer, usd_per_h=of_ends)
 
 
 def _by_kind(

@@ -25,7 +25,6 @@ from planner.transfer.decision import (
     with_one_vm,
 )
 from planner.transfer.exploring import explored
-from planner.transfer.leased_paths import leased_paths
 from planner.transfer.optimum import cost_time_frontier, rate_duals
 from planner.transfer.options import MARGINAL, Option, OptionEvaluator
 from planner.transfer.plan import (
@@ -43,8 +42,10 @@ from planner.transfer.request import TransferRequest
 PER_VM = "Gbit/s per VM"
 
 
-def bottleneck_of_path(figures: OptionEvaluator, relay: int | None) -> str:
+def bottleneck_of_path(figures: OptionEvaluator, relay: int | None, flow_gbps: float) -> str:
     """Return the constraint that binds one path: that of its slowest link."""
+    if full := figures.full_interconnect(relay, flow_gbps):
+        return f"interconnect {full[0]} ({gbps_text(full[1])} Gbit/s in all)"
     (rate, what), src, dst = min(
         (figures.binding(*link), *link) for link in figures.pairs_of(relay)
     )
@@ -64,6 +65,8 @@ def bottlenecks_of(decision: Decision) -> tuple[Bottleneck, ...]:
     src, dst = decision.request.src, decision.request.dst
     if not allocation.relay_vms:
         rate, what = figures.binding(src, dst)
+        if full := figures.full_interconnect(None, allocation.rate_gbps):
+            return (Bottleneck("interconnect", *full, "Gbit/s in all"),)
         if what == "connections":
             flow = figures.network.link(src, dst).per_flow_mbps.expected / MBPS_PER_GBPS
             return (Bottleneck(what, f"{src} -> {dst}", flow, "Gbit/s per connection"),)
@@ -157,6 +160,7 @@ def recommend(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
+        fees=figures.fee_lines(chosen.allocation),
         verdict=verdict_of(chosen.allocation),
         reason=f"{adviser.plain_copy} {why}".lstrip(),
         throughput_gbps=chosen.allocation.rate_gbps,
@@ -184,7 +188,6 @@ def recommend(
         measure_first=adviser.measure_first(),
         one_vm=OneVmOption(**_outlined(one_vm)) if one_vm else None,
         exploration=exploration,
-        leases=leased_paths(decision),
         vm_start_s=chosen.vm_start_s,
     )
     verification = wording.verification(decision, now_s)
@@ -215,7 +218,7 @@ def _paths(decision: Decision) -> tuple[PathPlan, ...]:
                 decision.chosen.connections[relay],
                 figures.path_rtt_ms(relay),
                 fees[relay],
-                bottleneck_of_path(figures, relay),
+                bottleneck_of_path(figures, relay, flow_gbps),
                 addresses=figures.network.addresses(regions),
             )
         )

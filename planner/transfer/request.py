@@ -1,4 +1,4 @@
-"""The request for one transfer: volume, ends, limits, and leases to compare with."""
+"""The request for one transfer: volume, ends and limits."""
 
 from __future__ import annotations
 
@@ -7,18 +7,7 @@ from math import inf
 from typing import Annotated, Any, Literal, TypeAlias
 
 from planner.exploring.outcome import Outcome
-from planner.fields.kinds import (
-    LEAST_FIGURE,
-    Count,
-    Duration,
-    Money,
-    Name,
-    OneOf,
-    Proportion,
-    Rate,
-    Region,
-    Volume,
-)
+from planner.fields.kinds import LEAST_FIGURE, Count, Money, OneOf, Proportion, Rate, Region, Volume
 from planner.fields.shared import (
     MOST_VMS,
     Deadline,
@@ -41,7 +30,6 @@ from planner.fields.specified import (
     Items,
     Limit,
     Reads,
-    Specified,
     Switch,
     Whole,
     WholeLimit,
@@ -49,38 +37,7 @@ from planner.fields.specified import (
     specified,
 )
 from planner.model.errors import InputError
-from planner.model.units import S_PER_H, duration_s
-
-MOST_READY_S = 366 * 24 * S_PER_H
-
-
-@specified
-class LeasedLink(Specified):
-    """A leased interconnect: a capacity of its own between two regions, one way."""
-
-    id: Annotated[str, Name()] = field("Unique among all leases.", aliases=("name",))
-    src: Annotated[str, Region()] = field("Region that sends.")
-    dst: Annotated[str, Region()] = field("Region that receives.")
-    rate_gbps: Annotated[Figure, Rate(LEAST_FIGURE)] = field("Its capacity.", aliases=("rate",))
-    per_gb_usd: Annotated[Figure, Money()] = field(
-        "What a GB over it costs.", default=0.0, aliases=("usd_per_gb",)
-    )
-    monthly_usd: Annotated[Figure, Money()] = field(
-        "Its fee for a month, which break-even is about.", default=0.0
-    )
-    ready_s: Annotated[Figure, Duration(0.0, MOST_READY_S)] = field(
-        "After what time it is provided; 0 if it is there already.",
-        default=0.0,
-        aliases=("ready", "start"),
-    )
-
-    def _check(self) -> None:
-        check_ends_differ(
-            self.src,
-            self.dst,
-            "A lease is of a link between two regions: give the one that receives.",
-        )
-
+from planner.model.units import duration_s
 
 Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
 
@@ -92,7 +49,6 @@ DEFAULT_CANDIDATES = 6
 MOST_CANDIDATES = 1000
 MOST_EXPLORED = 0.5
 MOST_OUTCOMES = 10_000
-MOST_LEASES = 1000
 
 
 @specified
@@ -167,16 +123,6 @@ class TransferRequest(RuledRequest):
         default=(),
         example="outcomes.csv",
         group="exploring",
-    )
-    leases: Annotated[
-        Reads[Any, tuple[LeasedLink, ...]],
-        Items(LeasedLink, least=0, most=MOST_LEASES, prefix="lease"),
-    ] = field(
-        "Leased interconnects to compare with: what the transfer takes over each, and from what "
-        "volume a month on it pays.",
-        default=(),
-        example="leases.csv",
-        group="answer",
     )
 
     def _check(self) -> None:

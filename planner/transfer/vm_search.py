@@ -18,6 +18,8 @@ All costs are multiplied by the rate R, which makes them linear::
 
     cost R = D sum_p x_p fee_p + 8 D sum_v n_v price_v + t_start R sum_v n_v price_v
 
+Fees by the hour add to the price of all VMs: those of a relay with its first VM.
+
 The last term is a product of two variables when the rate is free. With ``S(n) = sum n_v price_v``
 between ``S0`` and ``S1``, and R between ``R0`` and ``R1``, the product is at least ``R0 S + R S0 -
 R0 S0``, nor than ``R1 S + R S1 - R1 S1`` (McCormick, *Mathematical Programming* 10, 1976). A part
@@ -149,11 +151,10 @@ class VmSearch:
         self.least_share = min(1.0, max(at_least_gbps, slowest) / rate_gbps)
         self.stretches = at_least_gbps < rate_gbps
         self.least_egress_usd = transfer.volume_gb * min([p.usd_per_gb for p in paths], default=0.0)
-        relay_usd_per_h = [p.vm_usd_per_h for p in paths if p.region is not None]
-        self.least_usd_per_h, self.most_usd_per_h = (
-            f(relay_usd_per_h, default=0.0) for f in (min, max)
-        )
-        self.relays = len(relay_usd_per_h)
+        relays = [p for p in paths if p.region is not None]
+        self.least_usd_per_h = min([p.vm_usd_per_h for p in relays], default=0.0)
+        self.most_usd_per_h = max([p.vm_usd_per_h + p.usd_per_h for p in relays], default=0.0)
+        self.relays = len(relays)
         self.most_paths, self.least_part = transfer.most_paths, transfer.least_part
         self.scarce = scarce_connections(transfer, paths)
         # Links that have a row: a full direct path breaks its limits.
@@ -303,8 +304,8 @@ class VmSearch:
         idle = max(0, part.together[0] - decided)
         if part.src[0] > part.src[1] or part.dst[0] > part.dst[1] or decided > part.together[1]:
             return None
-        relays_usd_per_h = sum(
-            [low * p.vm_usd_per_h for p, (low, _) in zip(self.paths, part.relays, strict=True)]
+        relays_usd_per_h = self.transfer.usd_per_h + sum(
+            [_vms_usd_per_h(p, low) for p, (low, _) in zip(self.paths, part.relays, strict=True)]
         )
         usd_per_h = part.src[0] * ends[0].vm_usd_per_h + part.dst[0] * ends[1].vm_usd_per_h
         usd_per_h += relays_usd_per_h
@@ -362,9 +363,9 @@ class VmSearch:
     def _most_usd_per_h(self, part: Ranges) -> float:
         """Return the greatest hourly price of all VMs of a part."""
         most = sum(
-            [p.vm_usd_per_h * high for p, (_, high) in zip(self.paths, part.relays, strict=True)]
+            [_vms_usd_per_h(p, high) for p, (_, high) in zip(self.paths, part.relays, strict=True)]
         )
-        most = min(most, part.together[1] * self.most_usd_per_h)
+        most = min(most, part.together[1] * self.most_usd_per_h) + self.transfer.usd_per_h
         most += part.src[1] * self.transfer.src.vm_usd_per_h
         most += part.dst[1] * self.transfer.dst.vm_usd_per_h
         if self.counts_cost:
@@ -383,7 +384,7 @@ class VmSearch:
             for k, (path, (least, _)) in enumerate(zip(self.paths, part.relays, strict=True))
         ]
         usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h
-        usd_per_h += idle * self.least_usd_per_h
+        usd_per_h += idle * self.least_usd_per_h + self.transfer.usd_per_h
         usd_per_h += sum([v * path.vm_usd_per_h for v, path in zip(loads, self.paths, strict=True)])
         near = share, usd_per_h
         if (path_at := self._path_to_decide(part, solution)) is not None:
@@ -492,13 +493,16 @@ class VmSearch:
         share, usd_per_h = corner
         hours = self.full_rate_h + self.start_h * share
         cost, upper = list[float](), list[float]()
-        decided = -self.start_h * usd_per_h * share
+        decided = -self.start_h * usd_per_h * share + self.transfer.usd_per_h * hours
         for path, (low, high) in zip(self.paths, part.relays, strict=True):
-            fee, vm_usd = volume_gb * path.usd_per_gb, path.vm_usd_per_h * hours
-            cost += (fee, fee + vm_usd * rate / path.vm_gbps)
-            decided += low * vm_usd
+            fee, each_usd_per_h = volume_gb * path.usd_per_gb, path.vm_usd_per_h
+            if path.usd_per_h and high and not low:  # no more than is paid with all of its VMs
+                each_usd_per_h += path.usd_per_h / high
+            cost += (fee, fee + each_usd_per_h * hours * rate / path.vm_gbps)
+            decided += _vms_usd_per_h(path, low) * hours
             links_gbps = min(path.in_gbps * src[1], path.out_gbps * dst[1])
-            paid = links_gbps if path.region is None else min(path.vm_gbps * low, links_gbps)
+            carried_gbps = path.vm_gbps if path.region is None else path.vm_gbps * low
+            paid = min(carried_gbps, links_gbps)
             further = 0.0 if path.region is None else min(path.vm_gbps * high, links_gbps) - paid
             upper += (paid / rate, further / rate)
         lower = [0.0] * len(upper)
@@ -619,6 +623,11 @@ class VmSearch:
     def _shares(self, solution: list[float]) -> list[float]:
         """Return the flow of each path, in shares of the rate."""
         return [solution[2 * k] + solution[2 * k + 1] for k in range(len(self.paths))]
+
+
+def _vms_usd_per_h(relay: TransferPath, vms: int) -> float:
+    """Return what VMs of a relay cost by the hour, with the fees of using it."""
+    return vms * relay.vm_usd_per_h + relay.usd_per_h if vms else 0.0
 
 
 def scarce_connections(

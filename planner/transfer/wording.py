@@ -237,6 +237,9 @@ def _limit_of_direct(decision: Decision) -> str:
     src, dst, count = decision.request.src, decision.request.dst, decision.request.connections
     rate, what = decision.figures.binding(src, dst)
     gbps = f"{gbps_text(rate)} Gbit/s"
+    most_gbps = decision.direct.allocation.rate_gbps if decision.direct else 0.0
+    if full := decision.figures.full_interconnect(None, most_gbps):
+        return f"The interconnect {full[0]} carries {gbps_text(full[1])} Gbit/s in all."
     together = "One connection carries" if count == 1 else f"{count} connections carry"
     return {
         "egress cap": f"{src} VMs send at most {gbps} each to anywhere.",

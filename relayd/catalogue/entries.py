@@ -8,10 +8,18 @@ from itertools import pairwise
 from math import inf
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    model_validator,
+)
 
 from planner.model.baseline.backbone import AREAS
-from planner.model.catalogue import EgressPrice, Hosts, Region, Tier, VmType
+from planner.model.catalogue import EgressPrice, Fee, Hosts, Region, Tier, VmType
 from planner.model.errors import CatalogueError
 from planner.model.quotas.vcpus import MOST_VCPUS, VcpuQuota, family_key
 from planner.model.throughput import stock_window_mb
@@ -71,6 +79,7 @@ _Gbps = Annotated[float, Field(gt=0, le=10_000)]
 _Price = Annotated[float, Field(ge=0, le=10_000)]
 _Vcpus = Annotated[int, Field(ge=0, le=MOST_VCPUS)]
 _Terms = Annotated[list[_Text], Field(min_length=1)]
+_OneOrMore = Annotated[_Terms, BeforeValidator(lambda at: [at] if isinstance(at, str) else at)]
 _Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -233,6 +242,62 @@ class EgressEntry(_SourcedEntry):
         )
 
 
+class FeeEntry(_SourcedEntry):
+    """A ``[[fee]]``: one besides egress, at sites or between them, per GB or per hour."""
+
+    name: _RuleName
+    at: _OneOrMore | None = None
+    sources: _OneOrMore | None = Field(alias="from", default=None)
+    destinations: _OneOrMore | None = Field(alias="to", default=None)
+    direction: Literal["out", "in", "both"] = "both"
+    usd_per_gb: _Price | None = None
+    usd_per_1000_requests: _Price | None = None
+    request_mb: Annotated[float, Field(gt=0, le=10_000)] | None = None
+    usd_per_h: _Price | None = None
+    gbps: _Gbps | None = None
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Self:
+        ends = self.sources, self.destinations
+        if any(ends) == bool(self.at) or (any(ends) and not all(ends)):
+            remedy = 'Write `at = "aws:eu-west-1"` of a site, or `from` and `to` of links.'
+            raise CatalogueError("at", "or `from` and `to` must be given", remedy=remedy)
+        if {self.usd_per_gb, self.usd_per_1000_requests, self.usd_per_h} == {None}:
+            remedy = "Give usd_per_gb, usd_per_1000_requests or usd_per_h."
+            raise CatalogueError("usd_per_gb", "or another price is missing", remedy=remedy)
+        if None not in (self.usd_per_gb, self.usd_per_1000_requests):
+            remedy = "Write a fee of another name for each."
+            raise CatalogueError("usd_per_gb", "is not its only price by volume", remedy=remedy)
+        if (self.usd_per_1000_requests is None) != (self.request_mb is None):
+            remedy = "Give both: `usd_per_1000_requests = 0.005`, `request_mb = 8`."
+            raise CatalogueError("request_mb", "goes with usd_per_1000_requests", remedy=remedy)
+        if self.gbps and self.at:
+            remedy = "Give `from` and `to`: an interconnect is between sites."
+            raise CatalogueError("gbps", "is of an interconnect", value=self.gbps, remedy=remedy)
+        return self
+
+    def fee(self) -> Fee:
+        """Return the fee that it states."""
+        unit, units_per_gb, each_usd = "GB", 1.0, self.usd_per_gb or 0.0
+        if self.usd_per_1000_requests is not None and self.request_mb:
+            unit, units_per_gb = "1,000 requests", 1 / self.request_mb
+            each_usd = self.usd_per_1000_requests
+        return Fee(
+            self.name,
+            tuple(self.at or ()),
+            tuple(self.sources or ()),
+            tuple(self.destinations or ()),
+            self.direction,
+            each_usd * units_per_gb,
+            self.usd_per_h or 0.0,
+            unit,
+            units_per_gb,
+            self.gbps,
+            self.dated,
+            self.as_of or "",
+        )
+
+
 class VcpuQuotaEntry(_SourcedEntry):
     """A ``[[vcpu_quota]]``."""
 
@@ -293,6 +358,7 @@ KINDS = {
     "vm_type": _listed(VmTypeEntry, "id"),
     "vm_price": _listed(VmPriceEntry, "type"),
     "egress": _listed(EgressEntry, "name"),
+    "fee": _listed(FeeEntry, "name"),
     "vcpu_quota": _listed(VcpuQuotaEntry, "region", "family"),
     "aliases": EntryKind(TypeAdapter(Annotated[list[_Id], Field(min_length=1)])),
     "default_vm_types": EntryKind(TypeAdapter(_Id)),

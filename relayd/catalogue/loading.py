@@ -20,13 +20,13 @@ from typing import Any
 import orjson
 from platformdirs import user_cache_dir
 
-from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier, VmType
+from planner.model.catalogue import Catalogue, EgressPrice, Fee, Region, Tier, VmType
 from planner.model.quotas.vcpus import VcpuQuota
 from relayd.catalogue.files import CatalogueFile, files_in_force
 from relayd.version import __version__
 
 # Part of the digest: raise it when the same files have come to mean something else.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 _CACHES_KEPT = 8
 
 
@@ -98,12 +98,16 @@ def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
             VcpuQuota(region, family, vcpus, used, tuple(types), source)
             for region, family, vcpus, used, types, source in content.get("vcpu_quotas", ())
         ),
+        fees=tuple(
+            Fee(name, tuple(at), tuple(sources), tuple(destinations), *of)
+            for name, at, sources, destinations, *of in content.get("fees", ())
+        ),
     )
 
 
 def content_of(catalogue: Catalogue) -> dict[str, Any]:
     """Return a catalogue as plain values that another process can read."""
-    egress = [list(astuple(price)) for price in catalogue.egress_prices]
+    egress = [list(astuple(price)[:-1]) for price in catalogue.egress_prices]
     for row in egress:
         row[3] = [(usd, None if end == inf else end) for usd, end in row[3]]
     return {
@@ -116,6 +120,7 @@ def content_of(catalogue: Catalogue) -> dict[str, Any]:
         "discounts": catalogue.discounts,
         "egress": egress,
         "vcpu_quotas": [[*quota] for quota in catalogue.vcpu_quotas],
+        "fees": [astuple(fee) for fee in catalogue.fees],
     }
 
 

@@ -1,7 +1,8 @@
 """Merges catalogue files into one catalogue, and checks it.
 
 A document holds any of ``[[region]]``, ``[aliases]``, ``[[vm_type]]``, ``[default_vm_types]``,
-``[[vm_price]]``, ``[vm_price_ratios]``, ``[[egress]]``, ``[discounts]`` and ``[[vcpu_quota]]``.
+``[[vm_price]]``, ``[vm_price_ratios]``, ``[[egress]]``, ``[[fee]]``, ``[discounts]`` and
+``[[vcpu_quota]]``.
 Imported only when files have changed since they were last checked.
 """
 
@@ -248,6 +249,11 @@ def _missing(entry: Entry, models: Mapping[str, Mapping[str, Any]]) -> Iterator[
             yield from _pattern_faults(entry, "from", pattern, regions)
         for pattern in model.destinations:
             yield from _pattern_faults(entry, "to", pattern, regions)
+    elif kind == "fee":
+        of = ("at", model.at), ("from", model.sources), ("to", model.destinations)
+        for field, patterns in of:
+            for pattern in patterns or ():
+                yield from _pattern_faults(entry, field, pattern, regions)
     elif kind == "vcpu_quota":
         yield from _pattern_faults(entry, "region", model.region, regions)
     elif kind == "discounts":
@@ -395,6 +401,7 @@ def _catalogue(
         vm_types={vm.id: vm for vm in vm_types},
         default_vm_types=models["default_vm_types"],
         egress_prices=tuple(one.price() for one in models["egress"].values()),
+        fees=tuple(one.fee() for one in models["fee"].values()),
         digest=digest,
         vm_price_ratios=models["vm_price_ratios"],
         vm_prices={

@@ -44,11 +44,10 @@ if TYPE_CHECKING:
     from planner.shuffle.plan import ShufflePlan
     from planner.shuffle.request import ShuffleRequest
     from planner.transfer.plan import Plan
-    from planner.transfer.request import LeasedLink, TransferRequest
+    from planner.transfer.request import TransferRequest
 
 A = TypeVar("A", bound=Recommendation)
-R = TypeVar("R", "LeasedLink", "Tariff", "TimedTransfer")
-LEASE = "A lease is of a link between two regions: give the one that receives."
+R = TypeVar("R", "Tariff", "TimedTransfer")
 TARIFF = "A tariff is of a link between two regions: give the one that receives."
 _ITSELF = "is the source itself ({})"
 STAYS = "What stays in a region needs no schedule."
@@ -113,15 +112,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
             if name != DIRECT
         }
         outcomes.append(replace(one, **found))
-    resolved = replace(
-        request,
-        src=source,
-        dst=target,
-        relays=relays,
-        outcomes=outcomes,
-        leases=[_with_ends(wan, lease, f"leases {lease.id}", LEASE) for lease in request.leases],
-        **common,
-    )
+    resolved = replace(request, src=source, dst=target, relays=relays, outcomes=outcomes, **common)
     network = _network_of(wan, (source, target), request)
     now_s = time.time()
     if verified := network.verified.get((source, target)):
@@ -423,7 +414,10 @@ def _answer(
 
 def _prices(wan: NetworkView, network: Network, request: PricedRequest) -> CataloguePrices:
     """Return the catalogue's prices at the tiers that this month has reached."""
-    return CataloguePrices(wan.catalogue, network, request.month_to_date_gb)
+    catalogue = wan.catalogue
+    if catalogue.has_interconnects and request.addresses == "public":
+        catalogue = replace(catalogue, fees=tuple(fee for fee in catalogue.fees if not fee.gbps))
+    return CataloguePrices(catalogue, network, request.month_to_date_gb)
 
 
 def _network_of(
@@ -503,7 +497,7 @@ def _vm_types(wan: NetworkView, request: PricedRequest) -> dict[str, str]:
 
 
 def _with_ends(wan: NetworkView, item: R, where: str, remedy: str) -> R:
-    """Return a lease, tariff or transfer with ids of regions in place of names.
+    """Return a tariff or transfer with ids of regions in place of names.
 
     Errors call it what `where` says, such as ``transfers backup``; the remedy is for two names of
     one region.

@@ -20,6 +20,7 @@ from relayd.times import seconds_of, utc_date, utc_text
 
 MOST_NAMED = 3
 MANY_VCPUS = 64  # in one region: accounts begin with less, or hardly more
+MUCH_EGRESS_USD = 100.0  # a gateway's processing on top of it is worth knowing
 OLD_PRICE_S = DAYS_PER_YEAR * SECONDS_PER_DAY
 LEAST_DISPUTED = 2
 DISPUTED_SHARE = 0.1
@@ -63,6 +64,7 @@ def dated(
         *(address_notes(network, catalogue, asked) if addresses == "auto" else ()),
         *dispute_notes(network, answer, asked),
         *unknown_type_notes(network, asked),
+        *public_price_notes(network, answer, asked),
     )
     vcpus = _vcpus(network, catalogue, answer)
     if not (outdated or further or vcpus):
@@ -205,6 +207,21 @@ def price_age_s(price: EgressPrice, now_s: float) -> float | None:
 def _named(names: list[str], what: str) -> str:
     shown = ", ".join(names[:MOST_NAMED])
     return f"{shown} and {len(names) - MOST_NAMED} more {what}" if names[MOST_NAMED:] else shown
+
+
+def public_price_notes(
+    network: Network, answer: Recommendation, pairs: Iterable[Pair]
+) -> tuple[str, ...]:
+    """Return a sentence on what the price of traffic over public addresses leaves out."""
+    links = [network.links.get(src, {}).get(dst) for src, dst in pairs]
+    cost, names = getattr(answer, "cost_usd", None), {fee.name: None for fee in answer.fees}
+    much = names or (cost and cost.egress >= MUCH_EGRESS_USD)
+    if not much or not any(link and link.address == "public" for link in links):
+        return ()
+    on_top = "a NAT gateway, a private link or the like costs more: state it as a `[[fee]]`"
+    if names:
+        on_top = f"the fees on top are those of your catalogue ({_named([*names], 'fees')})"
+    return (f"Prices of egress hold for VMs with public addresses; {on_top}.",)
 
 
 _WHY = {

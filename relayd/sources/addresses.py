@@ -3,10 +3,11 @@
 Public and private addresses of one pair of regions are different links: Google Cloud lets a VM send
 7 Gbit/s to public addresses and, between its regions, all that its network card can over private
 ones (6.8 and 28 Gbit/s were measured between n2-standard-32). Unless a question says otherwise, a
-link is over private addresses where both ends can: their sites name the same private network, or
-measurements over private addresses have shown it. A network that a provider sets up unasked is an
-assumption: it gives way once a link between its regions was measured over public addresses, because
-a relay must not look faster than a direct path for being over another kind.
+link is over private addresses where both ends can: their sites name the same private network, an
+interconnect joins them, or measurements over private addresses have shown it. A network that a
+provider sets up unasked is an assumption: it gives way once a link between its regions was measured
+over public addresses, because a relay must not look faster than a direct path for being over
+another kind.
 
 Partitions are parts of a provider's regions that are networks of their own: those in China, of
 governments and sovereign ones. Accounts, backbone and prices are their own, and traffic between two
@@ -51,6 +52,7 @@ def over_addresses(network: Network, catalogue: Catalogue, wanted: WantedAddress
         or network.has_private_links
         or wanted == "private"
         or (wanted == "auto" and any(site.private_network for site in sites.values()))
+        or (wanted == "auto" and catalogue.has_interconnects)
     ):
         return network
     others = network.others.among(sites)
@@ -99,6 +101,9 @@ def _private(
     if wanted == "private":
         partitions = np.array([catalogue.region(name).partition for name in names])
         found |= partitions[:, None] == partitions
+    for fee in catalogue.fees if catalogue.has_interconnects else ():
+        for link in fee.links([*map(catalogue.region, names)]) if fee.gbps else ():
+            found[link] = True
     baseline = KINDS.index("baseline")
     usual_is_private = network.usual.whole["address"] == _PRIVATE
     for links, counts in ((network.usual, usual_is_private), (others, ~usual_is_private)):

@@ -46,16 +46,6 @@ ASKED: dict[str, tuple[str, Body]] = {
         "transfer",
         {"src": "gcp:us-east1", "dst": "gcp:europe-west1"},
     ),
-    "leases": (
-        "transfer",
-        {
-            "src": SRC,
-            "dst": DST,
-            "leases": [
-                {"src": SRC, "dst": DST, "rate": "2gbps", "monthly_usd": 900, "ready": "1h"}
-            ],
-        },
-    ),
     "single flow": ("transfer", {"src": SRC, "dst": DST, "volume_gb": 1, "connections": 1}),
     **{
         question.name: (question.name, question.example)

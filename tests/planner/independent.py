@@ -48,6 +48,7 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
         cost[0] = transfer.volume_gb * transfer.direct.usd_per_gb
         src_connections[0] = rate_gbps / transfer.direct.in_connections_gbps
         dst_connections[0] = rate_gbps / transfer.direct.out_connections_gbps
+        most[0] = min(1.0, transfer.direct.vm_gbps / rate_gbps)
         limited(0, src, transfer.direct.in_gbps)
         limited(0, dst, transfer.direct.out_gbps)
     else:
@@ -56,6 +57,7 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
         path, vms = 1 + k, paths + 2 + k
         cost[path] = transfer.volume_gb * relay.usd_per_gb
         cost[vms] = relay.vm_usd_per_h * hours
+        cost[used + path] = relay.usd_per_h * hours
         most[vms] = relay.quota
         src_connections[path] = rate_gbps / relay.in_connections_gbps
         dst_connections[path] = rate_gbps / relay.out_connections_gbps
@@ -89,7 +91,8 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
         options={"mip_rel_gap": 0},
     )
     assert result.status in {0, 2}, result.message
-    return float(result.fun * scale) if result.status == 0 else inf
+    fixed_usd = transfer.usd_per_h * hours
+    return float(result.fun * scale) + fixed_usd if result.status == 0 else inf
 
 
 @dataclass(frozen=True)
@@ -207,6 +210,7 @@ def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None =
     if direct:
         ends = ((src, direct.in_gbps), (dst, direct.out_gbps))
         most = min(gbps * (end.quota + more_direct) for end, gbps in ends)
+        most = min(most, direct.vm_gbps)
     bounds: list[tuple[float, float]] = [(0, most / unit)]
     for r in relays:
         into = r.in_gbps * (src.quota + more.get(f"path into {r.region}", 0.0))
@@ -242,12 +246,14 @@ def check(transfer: TransferProblem, found: Allocation) -> None:
         in_use = found.direct_gbps / transfer.direct.out_connections_gbps
         assert below(found.direct_gbps, transfer.direct.in_gbps * found.src_vms)
         assert below(found.direct_gbps, transfer.direct.out_gbps * found.dst_vms)
+        assert below(found.direct_gbps, transfer.direct.vm_gbps)
         egress_usd = found.direct_gbps / rate * transfer.direct.usd_per_gb * transfer.volume_gb
     out_use += sum(gbps / r.in_connections_gbps for r, gbps in flows)
     in_use += sum(gbps / r.out_connections_gbps for r, gbps in flows)
     assert below(out_use, found.src_vms)
     assert below(in_use, found.dst_vms)
     hourly = found.src_vms * transfer.src.vm_usd_per_h + found.dst_vms * transfer.dst.vm_usd_per_h
+    hourly += transfer.usd_per_h
     for relay, gbps in flows:
         vms = found.relay_vms[relay.region or 0]
         assert vms <= relay.quota
@@ -255,7 +261,7 @@ def check(transfer: TransferProblem, found: Allocation) -> None:
         assert below(gbps, relay.in_gbps * found.src_vms)
         assert below(gbps, relay.out_gbps * found.dst_vms)
         egress_usd += gbps / rate * relay.usd_per_gb * transfer.volume_gb
-        hourly += vms * relay.vm_usd_per_h
+        hourly += vms * relay.vm_usd_per_h + relay.usd_per_h
     hours = 8 * transfer.volume_gb / rate / 3600
     assert found.egress_usd == near(egress_usd)
     assert found.vm_usd == near(hourly * (hours + transfer.vm_start_s / 3600))

@@ -238,6 +238,29 @@ def test_tests_of_no_known_vm_type_are_at_most_its_card_and_give_way_to_others(
     )
 
 
+@pytest.mark.parametrize("case", ["35"], indirect=True)
+def test_the_whole_bill_of_private_subnets_is_planned(
+    relayd: Relayd, case: Path, tmp_path: Path
+) -> None:
+    """60 TB through a NAT gateway at 0.048 USD per GB cost 2,880 USD more, in either direction."""
+    refused = relayd("plan", FROM, TO, "--catalogue", case / "nat.toml")
+    assert (refused.code, "[[fee]]" in refused.err) == (2, True)
+    fee = tmp_path / "fee.toml"
+    stated = 'name = "NAT gateway"\nat = "aws:eu-west-1"\ndirection = "both"\nusd_per_gb = 0.048\n'
+    fee.write_text(f"[[fee]]\n{stated}")
+    for ends in (("aws:eu-west-1", "azure:westeurope"), ("azure:westeurope", "aws:eu-west-1")):
+        asked = ("plan", *ends, "--volume", "60TB")
+        without = json.loads(relayd(*asked, "--json").out)
+        plan = json.loads(relayd(*asked, "--catalogue", fee, "--json").out)
+        assert plan["cost_usd"]["total"] == pytest.approx(without["cost_usd"]["total"] + 2880)
+        line = {"name": "NAT gateway", "quantity": 60000.0, "unit": "GB", "usd_per_unit": 0.048}
+        assert plan["fees"] == [line | {"usd": pytest.approx(2880.0)}]
+        for said in (without, plan):
+            assert "Prices of egress hold for VMs with public addresses" in said["warnings"][-1]
+    told = relayd("plan", *ends, "--volume", "60TB", "--catalogue", fee)
+    assert "- NAT gateway: 60,000 GB at $0.048: $2,880.00" in told.out
+
+
 LONG = pd.DataFrame(
     {"src": ["us-east-1", "us-east-1"], "dst": ["eu-west-1", "sa-east-1"], "volume_gb": [3.0, 5.0]}
 )

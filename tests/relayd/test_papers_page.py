@@ -26,7 +26,6 @@ PLANNING = re.findall(
 )
 FILES = {
     "--tariffs": f"src,dst,rate,per_gb_usd\n{HERE},{THERE},2gbps,0\n",
-    "--leases": f"src,dst,rate,monthly_usd\n{HERE},{THERE},2gbps,900\n",
     "--outcomes": f"src,dst,via,rate,ended_s\n{HERE},{THERE},direct,2gbps,{START_S}\n",
 }
 MEASURE = ("probe", "fleet", "watch")
@@ -74,7 +73,7 @@ def test_every_command_of_planning_answers(
     transfers = tmp_path / "transfers.csv"
     transfers.write_text(f"src,dst,volume,deadline\n{HERE},{THERE},1TB,24h\n")
     ends = {"schedule": [str(transfers)], "plan": [HERE, THERE, "--volume", "1TB"]}
-    answers = {"--tariffs": "Tariffs", "--leases": "Leases", "--outcomes": "by outcomes"}
+    answers = {"--tariffs": "Tariffs", "--outcomes": "by outcomes"}
     asked = {word for command in PLANNING for word in command.split()}
     assert asked >= {*FILES, "--disk", "--explore"}
     for command in dict.fromkeys(PLANNING):

@@ -8,8 +8,8 @@ from typing import Any
 
 from planner.fields.kinds import assignments
 from planner.model.errors import InputError
-from planner.model.units import duration_text, gbps_text, usd_text, volume_text
-from planner.transfer.plan import Exploration, LeasedPath, Plan, RelayOption
+from planner.model.units import gbps_text, volume_text
+from planner.transfer.plan import Exploration, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions import printing
@@ -101,7 +101,6 @@ def human(plan: Plan, *, volume_assumed: bool, listed: bool) -> str:
         ),
         _exploration(plan.exploration) if plan.exploration else "",
         filled(_chances(plan, relay)) if relay and relay.probability is not None else "",
-        printing.listed_block("Leases", map(_lease, plan.leases)),
         printing.advice_block(plan.advice),
         sure=plan.confidence,
     )
@@ -115,27 +114,6 @@ def _exploration(found: Exploration) -> str:
         "by outcomes, Gbit/s=via | low=gbps_low | rate=gbps | high=gbps_high | transfers=outcomes |"
         " =mark",
         mark=lambda rate: marks.get(rate.via, ""),
-    )
-
-
-def _lease(path: LeasedPath) -> str:
-    """Return the transfer's figures with a lease, and when its month pays."""
-    waits = f" of which {duration_text(path.ready_s)} until it is provided" if path.ready_s else ""
-    less = "less" if path.saved_usd > 0 else "more"
-    month, pays = f"{usd_text(path.monthly_usd)} USD a month are", ""
-    if path.break_even_gb is not None:
-        pays = f"; {month} earned by {volume_text(path.break_even_gb)}"
-        if path.break_even_gb > path.full_gb:
-            pays += f", more than the {volume_text(path.full_gb)} that it can carry in a month"
-    elif path.monthly_usd:
-        pays = f"; its {month} never earned"
-    return (
-        f"{path.id} ({' -> '.join(path.regions)}): {gbps_text(path.throughput_gbps)} Gbit/s, "
-        f"{duration_text(path.duration_s)}{waits}, {usd_text(path.cost_usd.total)} USD, "
-        f"{usd_text(abs(path.saved_usd))} USD {less} than the plan"
-        + ", and better by the margin" * path.better
-        + (f"; it {path.reason}" if path.reason else "")
-        + pays
     )
 
 

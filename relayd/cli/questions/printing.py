@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from planner.model.answer import Advice, OneMoreVm, Recommendation
+from planner.model.answer import Advice, FeeLine, OneMoreVm, Recommendation
 from planner.model.units import duration_text, usd_text
 from relayd.cli import text
 from relayd.cli.text import figure, filled, styled
@@ -28,8 +28,16 @@ def answer_text(
     known = f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
     end = f"{starts}{sure} {known}".lstrip()
     others = [note for note in answer.warnings if note not in answer.outdated]
-    parts = (old, head, filled(answer.reason), *blocks, filled(end), *text.notes_block(others))
+    fees = listed_block("Fees, which the costs contain", map(_fee, answer.fees))
+    tail = (fees, filled(end), *text.notes_block(others))
+    parts = (old, head, filled(answer.reason), *blocks, *tail)
     return "\n\n".join(part for part in parts if part)
+
+
+def _fee(fee: FeeLine) -> str:
+    unit = "hours" if fee.unit == "hour" else fee.unit
+    quantity = f"{fee.quantity:,.2f}".removesuffix(".00")
+    return f"{fee.name}: {quantity} {unit} at ${fee.usd_per_unit:.6g}: ${usd_text(fee.usd)}"
 
 
 def table(items: Iterable[Any], columns: str, *, left: bool = False, **cells: Any) -> str:

@@ -53,7 +53,7 @@ SCHEMA_NAMES = {
 """Names of request schemas in the description of the API; clients may rely on them."""
 
 MOST: dict[str, dict[str, float]] = {
-    "transfer": {"outcomes": 1000, "leases": 100},
+    "transfer": {"outcomes": 1000},
     "shuffle": {"demands": 10_000},
     "broadcast": {"destinations": 100},
     "schedule": {"transfers": 1000, "tariffs": 200, "explain": 100},

@@ -29,6 +29,10 @@ RATES = st.sampled_from([0.5, 1.0, 2.0, 5.0, 10.0]) | st.floats(0.05, 20.0).map(
 )
 FEES = st.sampled_from([0.0, 0.01, 0.02, 0.09]) | st.floats(0.0, 0.2).map(lambda usd: round(usd, 4))
 VM_PRICES = st.sampled_from([0.0, 0.1, 1.5]) | st.floats(0.0, 8.0).map(lambda usd: round(usd, 3))
+HOURLY = st.sampled_from([0.0, 0.0, 0.0, 0.05, 7.5])
+"""Fees of what is used, whatever the VMs: none, of gateways, of interconnects."""
+CAPACITIES = st.sampled_from([inf, inf, inf, 0.5, 1.0, 2.5])
+"""What the direct link carries in all, over what one VM pair reaches."""
 QUOTAS = st.integers(1, 4)
 # What a VM's connections carry over what its pair reaches.
 PLENTY = st.sampled_from([inf, inf, 1.0, 1.0, 1.2, 2.0, 5.0])
@@ -54,7 +58,8 @@ def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
         in_gbps = rate()
         out_gbps = in_gbps * draw(RECEIVERS)
         each = in_gbps * draw(PLENTY), out_gbps * draw(PLENTY)
-        direct = TransferPath(None, in_gbps, out_gbps, inf, draw(FEES), 0.0, 1, *each)
+        in_all_gbps = in_gbps * draw(CAPACITIES)
+        direct = TransferPath(None, in_gbps, out_gbps, in_all_gbps, draw(FEES), 0.0, 1, *each)
     relays = []
     for region in range(draw(st.integers(0 if direct else 1, most_relays))):
         in_gbps, out_gbps = rate(), rate() * draw(RECEIVERS)
@@ -70,12 +75,14 @@ def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
                 draw(QUOTAS),
                 in_gbps * draw(PLENTY),
                 out_gbps * draw(PLENTY),
+                draw(HOURLY),
             )
         )
         if draw(st.integers(0, 4)) == 0:  # its equal
             relays.append(replace(relays[-1], region=most_relays + region, quota=draw(QUOTAS)))
     start_s = draw(st.sampled_from([0.0, 60.0, 600.0]))
-    return TransferProblem(draw(VOLUMES), end(), end(), direct, relays, start_s)
+    problem = TransferProblem(draw(VOLUMES), end(), end(), direct, relays, start_s)
+    return replace(problem, usd_per_h=draw(HOURLY))
 
 
 REGIONS = ("aws:a", "aws:b", "azure:c", "azure:d", "gcp:e", "gcp:f")

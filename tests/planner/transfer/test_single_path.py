@@ -35,7 +35,7 @@ def by_trying_everything(
         rate = min(rate, relay.in_gbps * m, relay.vm_gbps * k, relay.out_gbps * n)
         hours = 8 * transfer.volume_gb / rate / 3600
         hourly = m * src.vm_usd_per_h + n * dst.vm_usd_per_h
-        hourly += k * relay.vm_usd_per_h
+        hourly += k * relay.vm_usd_per_h + relay.usd_per_h + transfer.usd_per_h
         cost = relay.usd_per_gb * transfer.volume_gb + hourly * (hours + transfer.vm_start_s / 3600)
         if rate >= least_gbps * (1 - 1e-9) and cost <= budget * (1 + 1e-9):
             value = hours if time_value == inf else cost + time_value * hours

@@ -11,7 +11,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.transfer.recommendation import recommend
-from planner.transfer.request import LeasedLink, TransferRequest
+from planner.transfer.request import TransferRequest
 
 NAMES = ["a", "b", "c"]
 GBPS = np.array([[0, 1.0, 8], [1, 0, 8], [8, 8, 0]])
@@ -69,10 +69,3 @@ def test_vms_of_a_fleet_run_and_a_relay_elsewhere_starts() -> None:
     assert (plan.direct.vm_start_s, plan.best_relay.vm_start_s) == (0, 60)
     assert plan.direct.duration_s == pytest.approx(4000)
     assert plan.best_relay.duration_s == pytest.approx(60 + 500)
-
-
-@pytest.mark.parametrize(("ready_s", "from_s"), [(0.0, 60.0), (45.0, 60.0), (600.0, 600.0)])
-def test_vms_start_while_a_lease_is_provided(ready_s: float, from_s: float) -> None:
-    lease = LeasedLink("l", "a", "b", 4.0, ready_s=ready_s)
-    (leased,) = recommend(replace(LARGE, leases=(lease,)), NETWORK, PRICES).leases
-    assert leased.duration_s == pytest.approx(from_s + 1000)
