@@ -26,7 +26,7 @@ from probes.fleet.remote import (
     tethered,
 )
 
-MOST_OUTPUT_BYTES = 32 * 2**20
+MOST_OUTPUT_BYTES = 8 * 2**20
 # OpenSSH lets a connection have ten channels (MaxSessions); some are kept for ending processes.
 CHANNELS = 8
 REOPEN_S = (0.05, 0.1, 0.2, 0.4, 0.8)

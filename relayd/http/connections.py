@@ -33,10 +33,17 @@ class Connections:
     """The open connections of a service.
 
     Beyond the most, those without a request are closed, the longest idle first.
+
+    Parameters
+    ----------
+    most : int
+    headers_timeout_s : float
+        How long a request may take from its first byte to the end of its headers.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, headers_timeout_s: float = 15.0) -> None:
         self.most = most
+        self.headers_timeout_s = headers_timeout_s
         self._open: OrderedDict[ClientConnection, None] = OrderedDict()
 
     def __len__(self) -> int:
@@ -77,11 +84,12 @@ class Connections:
 class ClientConnection(RequestHandler):
     """One client; what can't be read as HTTP gets a problem document, too."""
 
-    __slots__ = ("_connections",)
+    __slots__ = ("_begun", "_connections")
 
     def __init__(self, connections: Connections, server: Any, **options: Any) -> None:
         super().__init__(server, **options)
         self._connections = connections
+        self._begun: asyncio.Future[None] | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -99,9 +107,17 @@ class ClientConnection(RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Note that it is in use."""
+        """Note that it is in use, and close it unless the headers it begins come in time."""
         self._connections.used(self)
         super().data_received(data)
+        waiter = self._waiter  # there is another one for each request
+        if waiter is not None and not waiter.done() and waiter is not self._begun:
+            self._begun = waiter
+            self._loop.call_later(self._connections.headers_timeout_s, self._give_up, waiter)
+
+    def _give_up(self, waiter: asyncio.Future[None]) -> None:
+        if waiter is self._waiter and not waiter.done():
+            self.force_close()
 
     def handle_error(
         self,

@@ -80,7 +80,9 @@ class Service:
         self.metrics = Metrics()
         self.access = Access(needs_tokens=not settings.no_auth)
         self.limits = RateLimits(settings.requests_per_s, settings.burst)
-        self.connections = Connections(most_connections(settings.max_connections))
+        self.connections = Connections(
+            most_connections(settings.max_connections), settings.read_timeout_s
+        )
         self.store = StoreAccess(db)
         self.telemetry = telemetry
         self.in_flight = 0

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 from planner.model.catalogue import Catalogue
-from planner.model.errors import RelaydError
+from planner.model.errors import InputError, RelaydError
 from planner.model.network import Network
 from relayd.http.fair_queue import FairQueue
 from relayd.http.problems import ProblemError, problem_of
@@ -166,9 +166,17 @@ class Workers:
 
 def _new_pool(count: int) -> ProcessPoolExecutor:
     # Not forked: a copy of a process with threads may hold their locks for ever.
-    return ProcessPoolExecutor(
-        count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
-    )
+    try:
+        return ProcessPoolExecutor(
+            count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+        )
+    except OSError as error:
+        raise InputError(
+            "serve",
+            f"can't start processes that answer: no lock can be made in shared memory ({error})",
+            remedy="Mount a tmpfs at /dev/shm that this user can write to (`docker run "
+            "--shm-size 64m`; an emptyDir with medium Memory).",
+        ) from None
 
 
 def _end(pool: ProcessPoolExecutor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import secrets
@@ -20,6 +21,8 @@ from relayd.store.opening import Store, open_store
 from relayd.store.sqlite import APPLICATION_ID, ID_OF_OLDER_BUILDS, SqliteDatabase
 
 _SCHEMA = "SELECT CAST(current_schema() AS text), current_setting('server_version_num')"
+_PART = ".relayd-part"
+"""Ending of the hidden file that becomes a backup."""
 _IN_USE = ("batches", "quarantined_samples", "snapshots", "campaigns", "tokens", "verifications")
 
 
@@ -151,14 +154,21 @@ def _refuse_damaged(copy: sqlite3.Connection, path: Path) -> None:
 def _new_file(target: Path) -> Iterator[Path]:
     """Yield the name of a file that becomes the target at the end, or nothing if that fails.
 
-    It is on disk then, and only its owner may read it at any time.
+    It is on disk then, and only its owner may read it at any time. What backups that were killed
+    left in the folder is removed: the lock of a file ends with its process.
     """
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    for left in target.parent.glob(f".*{_PART}"):
+        with suppress(OSError), left.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
+    part = target.with_name(f".{secrets.token_hex(4)}{_PART}")
+    held: int | None = None
     try:
         if target.exists():
             remedy = "Name a new one."
             raise InputError("FILE", "is there already", value=str(target), remedy=remedy)
-        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        held = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        fcntl.flock(held, fcntl.LOCK_EX)
         yield part
         _sync(part)
         os.link(part, target)  # unlike a renaming, this replaces nothing
@@ -167,6 +177,8 @@ def _new_file(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise of_file(target, error) from error
     finally:
+        if held is not None:
+            os.close(held)
         for suffix in ("", "-journal", "-wal", "-shm"):  # SQLite leaves them on a full disk
             with suppress(OSError):
                 part.with_name(part.name + suffix).unlink()

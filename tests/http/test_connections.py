@@ -60,6 +60,27 @@ def test_more_idle_connections_than_files_leave_health_checks_and_the_log_alone(
     assert service.log.stat().st_size < 20_000
 
 
+def test_headers_that_drip_are_given_up(store: Path) -> None:
+    with (
+        served(store, environment={"RELAYD_SERVE_READ_TIMEOUT_S": "0.5"}) as service,
+        socket.create_connection((service.host, service.port), TIMEOUT_S) as connection,
+    ):
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        connection.setblocking(False)
+        for letter in b"GET /healthz HTTP/1.1\r\nX-Slow: " + 200 * b"x":
+            try:
+                connection.sendall(bytes([letter]))
+                if connection.recv(1) == b"":
+                    break
+            except BlockingIOError:  # it has not closed it yet
+                time.sleep(0.05)
+            except OSError:
+                break
+        else:
+            pytest.fail("headers dripped for 10 s")
+
+
 def test_clients_that_reset_their_connections_leave_no_traceback(service: Served) -> None:
     before = len(service.log.read_text())
     paths = ("/", "/assets/shared/api.js", "/map", "/v1/events", "/v1/graph", "/openapi.json")

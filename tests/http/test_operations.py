@@ -145,6 +145,16 @@ def test_what_it_can_not_run_with_is_refused(
     assert capsys.readouterr().err.startswith("relayd: ")
 
 
+def test_shared_memory_that_takes_no_locks_is_named(tmp_path: Path) -> None:
+    if os.geteuid() or not shutil.which("unshare"):
+        pytest.skip("needs root and unshare, to mount over /dev/shm")
+    script = f"mount -t tmpfs -o ro none /dev/shm && exec {sys.executable} -m relayd serve --db "
+    command = ["unshare", "--mount", "sh", "-c", script + str(tmp_path / "new.db")]
+    found = subprocess.run(command, check=False, capture_output=True, text=True, cwd=ROOT)
+    assert (found.returncode, "Traceback" in found.stderr) == (2, False)
+    assert "Mount a tmpfs at /dev/shm" in found.stderr
+
+
 def test_a_port_that_is_taken(service: Served, tmp_path: Path) -> None:
     done = run_apart("serve", "--port", str(service.port), db=tmp_path / "new.db")
     assert done.returncode == 2

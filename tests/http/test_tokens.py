@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -47,7 +50,9 @@ def test_a_first_start_makes_an_admin_token_that_the_same_user_needs_not_type(
         assert service.get(PLAN).status == 401
         token = kept.read_text().strip()
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-        assert service.log.read_text().count(f"export RELAYD_TOKEN={token}\n") == 1
+        # Its standard error is a file, which others may read: the token's own file is named.
+        assert token not in service.log.read_text()
+        assert f"is in {kept}, which only this user can read" in service.log.read_text()
         assert token.encode() not in store.read_bytes()
         assert service.ask("POST", "/v1/samples", b"", bearer(token)).status == 400
         # Commands and clients of the same user find it; elsewhere it goes nowhere.
@@ -57,6 +62,22 @@ def test_a_first_start_makes_an_admin_token_that_the_same_user_needs_not_type(
         assert token_for("https://relayd.example") is None
         assert "revoked" in run("token", "revoke", "1", db=store).stdout
         eventually(lambda: service.get(PLAN, **bearer(token)).status == 401)
+
+
+def test_a_terminal_shows_the_token_of_a_first_start(own_home: Path, tmp_path: Path) -> None:
+    shown, terminal = os.openpty()
+    db = str(tmp_path / "new.db")
+    command = [sys.executable, "-m", "relayd", "serve", "--port", "0", "--db", db]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline()  # it serves
+            said = os.read(shown, 4096).decode()
+        finally:
+            process.terminate()
+    token = (own_home / "relayd" / "token").read_text().strip()
+    assert f"export RELAYD_TOKEN={token}" in said
+    assert f"/#token={token}" in said
 
 
 def test_stores_of_one_user_get_the_same_first_token_and_each_only_once(

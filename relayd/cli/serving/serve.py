@@ -44,22 +44,29 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show_token(first: FirstToken, url: str) -> None:
-    """Print instructions for the token of a first start; a new one is shown only here."""
-    kept = "It could not be kept for commands and clients."
-    if first.path:
-        kept = f"It is kept in {first.path} for commands and clients of this user on this machine."
-    told = (
-        "relayd: requests need a token. This one may do all, and is not shown again:\n"
-        f"  export RELAYD_TOKEN={first.secret}\n"
-        f"{kept} The dashboard asks for it, or opens with it:\n  {url}/#token={first.secret}\n"
-        "`relayd token create` makes others."
-    )
+    """Print instructions for the token of a first start; the token itself on a terminal alone.
+
+    Elsewhere standard error is a journal or a log, which others read.
+    """
     if not first.is_new:
+        told = f"the admin token in {first.path} is valid here, too; commands and clients of this"
+        told += " user on this machine take it from there."
+    elif sys.stderr.isatty():
+        kept = f"kept in {first.path}" if first.path else "kept nowhere: copy it now"
         told = (
-            f"relayd: the admin token in {first.path} is valid here, too; commands and clients of "
-            "this user on this machine take it from there."
+            "requests need a token. This one may do all:\n"
+            f"  export RELAYD_TOKEN={first.secret}\n"
+            f"It is {kept}. The dashboard asks for it, or opens with it:\n"
+            f"  {url}/#token={first.secret}\n`relayd token create` makes others."
         )
-    print(told, file=sys.stderr, flush=True)
+    elif first.path:
+        told = (
+            f"requests need a token. One that may do all is in {first.path}, which only this user "
+            "can read; commands and clients of this user on this machine take it from there."
+        )
+    else:
+        told = "requests need a token. Make one: `relayd token create NAME --scope admin`."
+    print(f"relayd: {told}", file=sys.stderr, flush=True)
 
 
 def _check(settings: ServiceSettings, db: Location, catalogues: tuple[Path, ...]) -> int:

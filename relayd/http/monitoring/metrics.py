@@ -45,7 +45,7 @@ SPENDING_WAIT_S = 2.0
 """For what campaigns have taken: metrics go without it sooner than a scrape gives up."""
 SOON_S = 0.5
 """For gauges of links of a new state of knowledge; the next scrape has them."""
-FIRST_S = 5.0
+FIRST_S = 9.0
 """For the first ones of all. Prometheus gives a scrape up after 10 s by default."""
 BYTES_PER_S_PER_GBPS = MBPS_PER_GBPS * BITS_PER_MBIT / BITS_PER_BYTE
 CONDITIONS = {"up": 0, "degraded": 1, "down": 2}

@@ -17,7 +17,7 @@ from relayd.store.backup import backup, restore
 from relayd.store.checking import check
 from relayd.store.samples.ingest import Batch, ingest
 from tests.relayd.conftest import Relayd
-from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot, program, said
+from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot, SqliteSpot, program, said
 from tests.relayd.store.test_store_durability import _APPEND
 
 _ENDS = ("aws:us-east-1", "aws:sa-east-1")
@@ -115,6 +115,41 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(spot: Spot, tmp_path: Pa
             assert [line for line in target.dump() if line.startswith("samples ")] == []
     copy.write_bytes(whole)
     restore(copy, parse_location(target.where))
+
+
+_KILLED_BACKUP = """\
+import sys, time
+from pathlib import Path
+from relayd.store.backup import _new_file
+
+with _new_file(Path(sys.argv[1])) as part:
+    part.write_bytes(b"half")
+    print("begun", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_backup_removes_what_killed_ones_left_and_nothing_of_running_ones(tmp_path: Path) -> None:
+    spot = SqliteSpot(tmp_path)
+    _fill(spot)
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    with (
+        open_store(spot.where, mode="read") as store,
+        program(_KILLED_BACKUP, folder / "killed") as first,
+        program(_KILLED_BACKUP, folder / "running") as second,
+    ):
+        said(first, "begun")
+        first.kill()
+        first.wait()
+        said(second, "begun")  # that removes what the first one left
+        assert len(list(folder.iterdir())) == 1
+        backup(store, folder / "whole")
+        assert len(list(folder.iterdir())) == 2
+    backup_after_all = folder / "last"
+    with open_store(spot.where, mode="read") as store:
+        backup(store, backup_after_all)
+    assert {path.name for path in folder.iterdir()} == {"whole", "last"}
 
 
 def test_programs_that_are_missing_or_too_old_are_named(
