@@ -20,7 +20,13 @@ from relayd.store import Store
 
 
 class MeasuredFleet:
-    """A fleet with its estimates and prices by a catalogue, and a store if there is one."""
+    """A fleet with its estimates and prices by a catalogue, and a store if there is one.
+
+    Attributes
+    ----------
+    stated_usd_per_gb : dict of str to float
+        Egress prices of the fleet file, which go before those of the catalogue.
+    """
 
     def __init__(self, fleet: Fleet, catalogue: Catalogue, store: Store | None) -> None:
         self.fleet = fleet
@@ -28,7 +34,7 @@ class MeasuredFleet:
         self._store = store
         sites = fleet_sites(fleet, catalogue)
         self._vm_types = {region: site.vm_type for region, site in sites.items() if site.vm_type}
-        self._usd_per_gb = {
+        self.stated_usd_per_gb = {
             host.region: host.egress_usd_per_gb
             for host in fleet
             if host.egress_usd_per_gb is not None
@@ -61,7 +67,7 @@ class MeasuredFleet:
 
     def meter(self) -> Meter:
         """Return a meter that prices volumes by the fleet file and the catalogue."""
-        return Meter(self.catalogue, self._usd_per_gb)
+        return Meter(self.catalogue, self.stated_usd_per_gb)
 
 
 def measured_caps(store: Store, catalogue: Catalogue) -> list[Record]:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue
-from planner.model.errors import RelaydError, StoreError
+from planner.model.errors import InputError, RelaydError, StoreError
 from probes.campaign.engine import Engine, StageProgress
 from probes.campaign.probing import Prober
 from probes.campaign.specification import CampaignSpec, Method
@@ -54,7 +54,30 @@ class CampaignRunner:
             Stored with it, as JSON types.
         """
         options = {"wish": asdict(spec), "method": asdict(method), "budget_usd": budget_usd}
+        options["egress_usd_per_gb"] = self.measured.stated_usd_per_gb
         return Campaigns(self._store).begin(options | metadata)
+
+    def unfinished(self) -> StoredCampaign | None:
+        """Return the store's unfinished campaign, to be resumed; None if there is none.
+
+        Raises
+        ------
+        InputError
+            If the fleet file had another price when it began: its budget meant something else.
+        """
+        campaign = Campaigns(self._store).unfinished()
+        now = self.measured.stated_usd_per_gb
+        begun = campaign.options.get("egress_usd_per_gb", now) if campaign else now
+        for region in sorted(begun.keys() | now.keys()):
+            if (before := begun.get(region)) != (after := now.get(region)):
+                raise InputError(
+                    "egress_usd_per_gb",
+                    f"of {region} in the fleet file was {_price(before)} when this campaign began",
+                    value=_price(after),
+                    remedy="Put that back to resume, or begin another campaign with a budget by "
+                    "the new price.",
+                )
+        return campaign
 
     async def run(
         self,
@@ -160,6 +183,10 @@ class CampaignRunner:
         report.duration_s = time.monotonic() - began_s
         report.snapshot = make_snapshot(self._store, self.measured.catalogue)
         return report
+
+
+def _price(usd_per_gb: float | None) -> str:
+    return "not stated" if usd_per_gb is None else f"${usd_per_gb:g}"
 
 
 async def while_held(

@@ -112,7 +112,7 @@ def _measure(
             if not request["resume"]:
                 spec = _spec_of(request, fleet)
                 campaign = runner.begin(spec, Method(), request["budget_usd"])
-            elif (unfinished := campaigns.unfinished()) is not None:
+            elif (unfinished := runner.unfinished()) is not None:
                 campaign = unfinished
             else:
                 problem = "finds nothing: the last campaign was finished"

@@ -23,6 +23,7 @@ from probes.campaign.specification import AS_ASKED, CampaignSpec, Method
 from probes.campaign.tasks import CampaignLimits, Phase, ProbeOutcome, ProbeTask
 from probes.campaign.throughput_tests import Findings
 from probes.fleet.failures import ProbeError
+from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
@@ -55,6 +56,27 @@ def test_plans_come_back_as_they_were(store: Store) -> None:
     assert found
     assert [probe.task for probe in found.probes()] == [_PING, _CAPS, ramped]
     assert (found.spec, found.method) == (spec, method)
+
+
+def test_a_campaign_is_not_resumed_at_another_price(store: Store, tmp_path: Path) -> None:
+    def runner(*prices: str) -> CampaignRunner:
+        file = tmp_path / "fleet.toml"
+        file.write_text(
+            "".join(
+                f'[[host]]\nregion = "{region}"\nhost = "127.0.0.{n}"\n{price}\n'
+                for n, (region, price) in enumerate(zip(_REGIONS, prices, strict=False), 1)
+            )
+        )
+        return CampaignRunner(load_fleet(file), load_catalogue(), store)
+
+    runner("egress_usd_per_gb = 0.09", "").begin(CampaignSpec(), Method(), 5.0)
+    same = runner("egress_usd_per_gb = 0.09", "").unfinished()
+    assert same
+    assert not any(probe.status for probe in same.probes())
+    for other in (("egress_usd_per_gb = 0.01", ""), ("", ""), ("", "egress_usd_per_gb = 0.09")):
+        with pytest.raises(InputError, match=r"was \$0.09 when this campaign began") as caught:
+            runner(*other).unfinished()
+        assert caught.value.field == "egress_usd_per_gb"
 
 
 def test_a_campaign_is_found_again_with_what_is_left(store: Store, spot: Spot) -> None:

@@ -55,7 +55,8 @@ def run(options: argparse.Namespace) -> int:
         return respond(options, forecast.as_json(), forecast_text(forecast))
     with open_store(location, mode="create") as store, Campaigns(store).alone():
         runner = CampaignRunner(fleet, catalogue, store)
-        campaign = _campaign(options, runner, Campaigns(store).unfinished())
+        left = runner.unfinished() if options.resume else Campaigns(store).unfinished()
+        campaign = _campaign(options, runner, left)
         if campaign is None:
             return 0
         action = "campaign resume" if options.resume else "campaign start"
