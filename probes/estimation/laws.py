@@ -121,6 +121,14 @@ def least_caps(sites: Collection[Site], address: AddressKind | None = None) -> R
     return np.where(sends["expected"] <= receives["expected"], sends, receives)
 
 
+def _weighted_median(ratios: Floats, weights: Floats) -> float:
+    """Return the median of links, in which the law counts as one at the same place."""
+    ratios, weights = np.append(ratios, 0.0), np.append(weights, 1.0)
+    order = np.argsort(ratios)
+    middles = np.cumsum(weights[order]) - weights[order] / 2
+    return float(np.interp(weights.sum() / 2, middles, ratios[order]))
+
+
 class MeasuredLaw:
     """The laws between the providers of n sites, as far as measured links bear them out.
 
@@ -300,9 +308,8 @@ class MeasuredLaw:
         for at in np.flatnonzero(wide[number] >= NEIGHBOUR_FROM_SPREAD).tolist():
             links, weights = self._neighbours(src[at], dst[at], behind[number[at]])
             if len(links):
-                # The law counts as one link at the same place.
                 weight = weights.sum()
-                moved = weights @ (self._ratios[links] - shift[at]) / (1 + weight)
+                moved = _weighted_median(self._ratios[links] - shift[at], weights)
                 share = 1 - NEIGHBOUR_SHARE * weight / (1 + weight)
                 shift[at] += moved
                 below[at] = share * below[at] + NEIGHBOUR_DOUBT * max(0.0, moved)
