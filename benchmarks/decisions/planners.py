@@ -145,7 +145,10 @@ DecisionPlanner: TypeAlias = Callable[[DecisionTask], Sequence[RelayChoice | str
 
 def relayd(task: DecisionTask) -> Sequence[RelayChoice]:
     """Decide as ``relayd plan`` does: a relay only where that has the least expected regret."""
-    chosen = choose(task.terms, *task.factors, task.rtt_ms).chosen
+    index, odd = task.network.index, np.ones_like(task.rtt_ms, np.bool_)
+    for link in task.network:
+        odd[index[link.src], index[link.dst]] = link.aggregate_gbps.source != "measured"
+    chosen = choose(task.terms, *task.factors, task.rtt_ms, odd).chosen
     low, high = (path_rates(of, chosen)[task.ends] for of in (task.rates.low, task.rates.high))
     named = zip(task.relays_of(chosen), low.tolist(), high.tolist(), strict=True)
     return [RelayChoice(*one) for one in named]

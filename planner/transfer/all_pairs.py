@@ -29,6 +29,7 @@ TRIPLES_AT_ONCE = 1 << 16
 LEAST_GBPS = 1e-12
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+Bools = NDArray[np.bool_]
 F = TypeVar("F", Floats, NDArray[np.float32])
 
 
@@ -59,7 +60,7 @@ class Terms:
     hour_usd : float
         What an hour is worth; infinity where time alone counts.
     margin : float
-        How much a relay must gain.
+        How much a relay must gain of the value without fees.
     risk : Risk
     """
 
@@ -70,6 +71,13 @@ class Terms:
     hour_usd: float
     margin: float
     risk: Risk = "neutral"
+
+    def margins(self, alone: Floats) -> Floats:
+        """Return the margin as a share of the values of direct paths, shape (n, n)."""
+        if self.hour_usd == inf:
+            return np.full_like(alone, self.margin)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.margin * (1 - np.nan_to_num(self.egress_usd / alone))
 
 
 class Choices(NamedTuple):
@@ -208,7 +216,12 @@ def path_rates(rates: Floats, relay: NDArray[np.int32]) -> Floats:
 
 
 def choose(
-    terms: Terms, links: RateBounds, egress: RateBounds, ingress: RateBounds, rtt_ms: Floats
+    terms: Terms,
+    links: RateBounds,
+    egress: RateBounds,
+    ingress: RateBounds,
+    rtt_ms: Floats,
+    odd: Bools | None = None,
 ) -> Choices:
     """Choose for every pair with a direct link; the others have no meaning.
 
@@ -220,31 +233,35 @@ def choose(
     egress, ingress : RateBounds
         Caps of one VM.
     rtt_ms : array, shape (n, n)
+    odd : array of bool, shape (n, n), optional
+        Links that were not measured.
     """
+    odd = np.zeros(rtt_ms.shape, np.bool_) if odd is None else odd
     rates = within_caps(links.expected, egress.expected, ingress.expected)
     relay, _ = best_relays_by_value(terms, rates, rtt_ms)
     paths = [_charges(terms, rtt_ms, path) for path in (np.full_like(relay, DIRECT), relay)]
-    pays = np.zeros(rates.shape, dtype=bool)
+    values = [
+        _come_to(terms, path, gbps).value
+        for path, gbps in zip(paths, (rates, path_rates(rates, relay)), strict=True)
+    ]
+    pays, margins = np.zeros(rates.shape, dtype=bool), terms.margins(values[0])[..., None]
     rows = max(1, TRIPLES_AT_ONCE // (len(rates) * DRAWS))
     for part in np.array_split(np.arange(len(rates)), ceil(len(rates) / rows)):
         direct, relayed = (
             _come_to(terms, _Charges(*(figure[part, :, None] for figure in path)), gbps).value
             for path, gbps in zip(
-                paths, _drawn_rates_gbps(links, egress, ingress, relay, part), strict=True
+                paths, _drawn_rates_gbps(links, odd, egress, ingress, relay, part), strict=True
             )
         )
         with np.errstate(divide="ignore", invalid="ignore"):
-            pays[part] = worth(direct / relayed, terms.margin, terms.risk)
-    direct, relayed = (
-        _come_to(terms, path, gbps).value
-        for path, gbps in zip(paths, (rates, path_rates(rates, relay)), strict=True)
-    )
-    pays &= (relay != DIRECT) & (relayed < direct * (1 - EQUAL))
+            pays[part] = worth(direct / relayed, margins[part], terms.risk)
+    pays &= (relay != DIRECT) & (values[1] < values[0] * (1 - EQUAL))
     return Choices(np.where(pays, relay, DIRECT).astype(np.int32), relay)
 
 
 def _drawn_rates_gbps(
     links: RateBounds,
+    odd: Bools,
     egress: RateBounds,
     ingress: RateBounds,
     relay: NDArray[np.int32],
@@ -259,7 +276,11 @@ def _drawn_rates_gbps(
     forwards = RateBounds(*(np.where(smaller, a, b) for a, b in zip(ingress, egress, strict=True)))
 
     def drawn(bounds: RateBounds, dimension: int, *at: np.ndarray) -> Floats:
-        return _drawn(RateBounds(*(bound[at] for bound in bounds)), dimension)
+        return _drawn(
+            RateBounds(*(bound[at] for bound in bounds)),
+            dimension,
+            odd[at] if bounds is links else False,
+        )
 
     ends = np.minimum(drawn(egress, SRC_CAP, src), _drawn(ingress, DST_CAP))
     direct = np.minimum(ends, drawn(links, DIRECT_LINK, part))
@@ -269,12 +290,12 @@ def _drawn_rates_gbps(
     return direct, np.minimum.reduce([ends, first, second, forwarded])
 
 
-def _drawn(bounds: RateBounds, dimension: int) -> Floats:
+def _drawn(bounds: RateBounds, dimension: int, odd: Bools | bool = False) -> Floats:
     """Return rates in each draw, along a new last axis; 0 where there is none."""
     expected = np.nan_to_num(bounds.expected)
     below, above = spread(expected, bounds.low), spread(expected, bounds.high)
     with np.errstate(over="ignore"):  # where nothing is known, anything is possible
-        found: Floats = expected[..., None] * factors(below, above, dimension)
+        found: Floats = expected[..., None] * factors(below, above, dimension, odd)
     return found
 
 

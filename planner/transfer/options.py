@@ -65,7 +65,8 @@ class LinkFigures(NamedTuple):
     `own` are the spreads of the former; where the link enters the destination, whose window may
     hold it back, those of the link itself, and `window` those that all such links share.
     `slow_probability` is that its connections are slow, and each then carries `slow_gbps`. Each
-    further VM pair brings at least a share `further` of what the first carries.
+    further VM pair brings at least a share `further` of what the first carries. What was not
+    measured may be `odd`, see :func:`planner.solvers.joint.factors`.
     """
 
     rates: Mapping[Bound, tuple[float, float]]
@@ -74,6 +75,7 @@ class LinkFigures(NamedTuple):
     slow_probability: float
     slow_gbps: float
     further: float
+    odd: bool = False
 
     def of_several(self, pairs: float) -> tuple[Mapping[Bound, float], Spreads]:
         """Return the rates of VM pairs that no one has tried at once, and the spreads of `own`."""
@@ -101,6 +103,7 @@ class Limit(NamedTuple):
     window: Spreads = EXACT
     slow_probability: float = 0.0
     slow_share: float = 1.0
+    odd: bool = False
 
     def at(self, bound: Bound) -> float:
         """Return the limit at a bound, which holds under every reading that is not improbable."""
@@ -226,7 +229,8 @@ class OptionEvaluator:
             own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
         slow = link.slow_connections if count > 1 else 0.0
         further = FURTHER_VM[link.limited_by]
-        return LinkFigures(rates, own, window, slow, link.slow_gbps, further)
+        odd = link.aggregate_gbps.source != "measured"
+        return LinkFigures(rates, own, window, slow, link.slow_gbps, further, odd)
 
     def connections(self, allocation: Allocation) -> dict[int | None, int]:
         """Return the fewest whole connections by path: a relay opens as many as it accepts."""
@@ -247,11 +251,18 @@ class OptionEvaluator:
         else:
             expected = _ratio(over.value_usd, option.value_usd)
         ratios = self._gains(option, over)
-        return compared(expected, ratios, self.request.margin, self.request.risk)
+        return compared(expected, ratios, self._margin(over), self.request.risk)
 
     def probability(self, option: Option, over: Option) -> float:
         """Return the probability that an option is better by the margin, in the same terms."""
-        return probability(self._gains(option, over), self.request.margin)
+        return probability(self._gains(option, over), self._margin(over))
+
+    def _margin(self, over: Option) -> float:
+        """Return the margin as a share of an option's value: fees are certain, and need none."""
+        margin, paid_for = self.request.margin, self.request.hour_usd < inf
+        if self.request.objective == "latency" or not paid_for or over.value_usd <= 0:
+            return margin
+        return margin * (1 - over.allocation.egress_usd / over.value_usd)
 
     def _gains(self, option: Option, over: Option) -> Draws:
         if self.request.objective == "latency":
@@ -363,9 +374,9 @@ class Option:
                 carried = self.connections[path] * link.slow_gbps
                 share = min(1.0, carried / (pairs * link.rates["expected"][0]))
                 self._slow_shares[ends] = share
-                found.append(Limit(dimension, gbps, *spreads, slow, share))
+                found.append(Limit(dimension, gbps, *spreads, slow, share, odd=link.odd))
             else:
-                found.append(Limit(dimension, gbps, *spreads))
+                found.append(Limit(dimension, gbps, *spreads, odd=link.odd))
 
         if self.allocation.direct_gbps:
             (pair,) = figures.pairs_of(None)
@@ -430,7 +441,7 @@ class Option:
         """The rate of its VMs and path shares in each draw."""
         drawn = []
         for limit in self.limits:
-            own = limit.gbps["expected"] * multiples(*limit.spreads, limit.dimension)
+            own = limit.gbps["expected"] * multiples(*limit.spreads, limit.dimension, limit.odd)
             shared = limit.window != EXACT
             drawn.append(own * multiples(*limit.window, DST_WINDOW) if shared else own)
             if limit.slow_share < 1:

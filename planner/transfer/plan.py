@@ -195,6 +195,8 @@ class Plan(Recommendation):
 
     Attributes
     ----------
+    throughput_gbps_least : float | None
+        The least of its draws: of 64 links that were not measured, one is far below its class.
     exploration : Exploration | None
         With `explore`.
     vm_start_s : float
@@ -226,6 +228,7 @@ class Plan(Recommendation):
     exploration: Exploration | None = None
     vm_start_s: float = 0.0
     vcpus: dict[str, int] = field(default_factory=dict)
+    throughput_gbps_least: float | None = None
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

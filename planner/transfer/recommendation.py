@@ -189,6 +189,7 @@ def recommend(
         one_vm=OneVmOption(**_outlined(one_vm)) if one_vm else None,
         exploration=exploration,
         vm_start_s=chosen.vm_start_s,
+        throughput_gbps_least=min(low, float(chosen.rates_gbps.min())),
     )
     verification = wording.verification(decision, now_s)
     lasting = [warning for warning in plan.warnings if warning not in verification]

@@ -12,7 +12,7 @@ from planner.model.rate_cuts import burst_in_words, credits_in_words, in_words
 from planner.model.throughput import ramp_up_s
 from planner.model.units import duration_s, duration_text, gbps_text
 from planner.model.verification import Verified
-from planner.solvers.joint import Gain, Risk
+from planner.solvers.joint import DRAWS, ODD_RATE, Gain, Risk
 from planner.transfer.allocation import EQUAL
 from planner.transfer.decision import Decision, counted
 from planner.transfer.options import Option
@@ -31,8 +31,8 @@ def not_worth(who: str, gain: Gain, terms: str, margin: float, risk: Risk) -> st
 
     `who` begins the sentence, and `terms` are what it is better in.
     """
-    beats = f"the margin of {margin:.0%}"
-    if gain.expected < 1 + margin:
+    beats = f"the margin of {margin:.0%}{' of all but fees' if gain.margin < margin else ''}"
+    if gain.expected < 1 + gain.margin:
         return f"{who} is only {_better(gain, terms)}, which does not beat {beats}."
     return (
         f"{who} may be {_better(gain, terms)}, but beats {beats} with a probability of "
@@ -275,6 +275,8 @@ def confidence(decision: Decision, low_gbps: float, high_gbps: float, now_s: flo
         text += f", oldest measurement {_age(days)}"
     if counts["baseline"]:
         text += "; baseline figures come from models, not from measuring these VMs"
+    if counts["baseline"] or counts["inferred"]:
+        text += f"; of links that were not measured, one in {DRAWS} has {ODD_RATE:.0%} or less"
     if verified and now_s is not None:
         text += f"; {verified.text(now_s)}"
     return text + "."

@@ -126,7 +126,7 @@ def replay(samples: StepSamples, scene: Scene) -> Rows:
     found["decided"] = (possible & np.isfinite(terms.egress_usd))[foreseen]
     found["scored"] = found["decided"] & (paths_known & (results[-1].rate_gbps > 0))[foreseen]
     relay_pays = (results[2].rate_gbps > 0) & (
-        alone.value >= (1 + terms.margin) * results[2].value * (1 - EQUAL)
+        alone.value >= (1 + terms.margins(alone.value)) * results[2].value * (1 - EQUAL)
     )
     found["verdict_right"] = ((chosen != DIRECT) == relay_pays)[foreseen]
     for place, (choice, result) in enumerate(zip(choices, results, strict=True)):

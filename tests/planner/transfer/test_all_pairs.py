@@ -82,10 +82,12 @@ def test_each_pair_is_decided_as_a_plan_decides_it(
     shape = (len(regions), len(regions))
     rtt_ms, fees = np.zeros(shape), np.full(shape, inf)
     pair_gbps = {bound: np.zeros(shape) for bound in BOUNDS}
+    odd = np.zeros(shape, np.bool_)
     for link in network:
         at = regions.index(link.src), regions.index(link.dst)
         rtt_ms[at] = link.rtt_ms.expected
         fees[at] = VOLUME_GB * price_list.egress_usd_per_gb(link.src, link.dst, VOLUME_GB)
+        odd[at] = link.aggregate_gbps.source != "measured"
         for bound, gbps in pair_gbps.items():
             gbps[at] = link.rate_gbps(CONNECTIONS, bound)
     links = RateBounds(*(pair_gbps[bound] for bound in ("low", "expected", "high")))
@@ -103,7 +105,7 @@ def test_each_pair_is_decided_as_a_plan_decides_it(
         margin,
         risk,
     )
-    chosen = choose(terms, links, egress, ingress, rtt_ms).chosen
+    chosen = choose(terms, links, egress, ingress, rtt_ms, odd).chosen
     rates = within_caps(links.expected, egress.expected, ingress.expected)
     values = outcomes(terms, rates, rtt_ms, chosen).value
     for dst in network.links[src]:
