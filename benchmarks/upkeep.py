@@ -24,7 +24,7 @@ from benchmarks.table import show
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
-from planner.model.throughput import UNKNOWN_NOISE, bundle_share_of_steady, law_of
+from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.campaign.costing import UNLIMITED, Meter, all_pairs_tasks, frugal_allowance
 from probes.campaign.probing import warm_up_s
@@ -38,6 +38,7 @@ from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.watch.settings import FIRST_S
+from tests.slow_start import bundle_share_of_steady
 
 CATALOGUE = load_catalogue()
 CONNECTIONS, TEST_S = 64, 5.0

@@ -14,12 +14,12 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, FormatError, InputError
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
-from planner.model.throughput import bundle_share_of_steady
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
 from probes.importers import ImportOptions, looks_like, read
 from probes.samples import Sample, Samples
+from tests.slow_start import bundle_share_of_steady
 
 KNOWN_SHARES = {"tenth": 0.1, "quarter": 0.25, "half": 0.5}
 """Of a survey's links: those that planners are told of. They decide all others."""

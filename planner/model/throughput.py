@@ -52,16 +52,6 @@ def ramp_up_s(rtt_ms: float) -> float:
     return RAMP_UP_ROUND_TRIPS * rtt_ms / 1000.0
 
 
-def bundle_share_of_steady(rtt_ms: float, duration_s: float) -> float:
-    """Return the share of the steady rate that a short test of many connections shows.
-
-    ``1 - 8.5 RTT / T`` from a cold start. Not below :data:`LEAST_SHARE`: a test that spent nearly
-    all its time in slow start says little of the steady rate, and dividing by a tiny share would
-    make a fantasy of its noise.
-    """
-    return max(LEAST_SHARE, 1.0 - ramp_up_s(rtt_ms) / duration_s)
-
-
 def flow_ramp_up_s(window_mb: float, rtt_ms: float) -> float:
     """Return the time that slow start costs one connection, ``c RTT``, ``c = log2(W / IW) - 1``.
 
@@ -75,7 +65,8 @@ def flow_ramp_up_s(window_mb: float, rtt_ms: float) -> float:
 def flow_share_of_steady(window_mb: float, rtt_ms: float, duration_s: float) -> float:
     """Return the share of ``W / RTT`` that a short test of one connection shows.
 
-    ``1 - c RTT / T`` (:func:`flow_ramp_up_s`); not below :data:`LEAST_SHARE`, as for bundles.
+    ``1 - c RTT / T`` (:func:`flow_ramp_up_s`); not below :data:`LEAST_SHARE`: a test that spent
+    nearly all its time in slow start says little, and a tiny share would make much of its noise.
     """
     return max(LEAST_SHARE, 1.0 - flow_ramp_up_s(window_mb, rtt_ms) / duration_s)
 

@@ -19,10 +19,10 @@ import numpy as np
 from planner.model.link import AT_LIMIT
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.model.throughput import bundle_share_of_steady
 from planner.transfer.problem import End, TransferPath, TransferProblem
 from tests.planner.independent import SkyplaneProblem
 from tests.shared_data import shared
+from tests.slow_start import bundle_share_of_steady
 
 VM_USD_PER_H = {"aws": 1.536, "azure": 1.52, "gcp": 1.55}
 TEST_S = 5.0

@@ -19,7 +19,6 @@ from planner.model.errors import DataError, InputError
 from planner.model.estimate import Bound
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
-from planner.model.throughput import bundle_share_of_steady
 from planner.transfer.decision import Decision, decide
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
@@ -35,6 +34,7 @@ from relayd.store.samples.data_set import write_data_set
 from relayd.store.samples.ingest import append
 from tests.relayd.building import ping, rate, stored
 from tests.relayd.store.engines import PostgresqlSpot
+from tests.slow_start import bundle_share_of_steady
 
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:westeurope", "gcp:us-east1", "gcp:asia-east1")
 START_S = 1_788_220_800.0  # midnight UTC

@@ -10,11 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.throughput import (
-    bundle_share_of_steady,
-    window_from_flow_mb,
-    window_limited_mbps,
-)
+from planner.model.throughput import window_from_flow_mb, window_limited_mbps
 from probes.analysis.comparisons import (
     collapses,
     fees_against_performance,
@@ -32,6 +28,7 @@ from probes.analysis.steady_state import Interval
 from probes.analysis.udp import path_capacity, rate_sweep
 from probes.estimation.link_samples import steady_rates
 from relayd.catalogue.loading import load_catalogue
+from tests.slow_start import bundle_share_of_steady
 
 SERIES = 200
 # Of 200 series at 5 %, more than 19 alarms come by chance in under 1 % of runs.

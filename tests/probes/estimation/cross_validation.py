@@ -29,7 +29,6 @@ from planner.model.throughput import (
     PRIVATE_LAWS,
     AggregateLaw,
     Providers,
-    bundle_share_of_steady,
     law_of,
 )
 from probes.analysis.evidence import Coverage
@@ -37,6 +36,7 @@ from probes.estimation import Estimator
 from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.shared_data import shared
+from tests.slow_start import bundle_share_of_steady
 
 Pair = tuple[str, str]
 

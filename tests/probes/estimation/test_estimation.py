@@ -16,11 +16,7 @@ from planner.model.baseline.modelled_links import baseline_network
 from planner.model.estimate import BOUNDS, AddressKind
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot
-from planner.model.throughput import (
-    bundle_share_of_steady,
-    flow_share_of_steady,
-    window_limited_mbps,
-)
+from planner.model.throughput import flow_share_of_steady, window_limited_mbps
 from planner.single_flow.prediction import FlowTest, predict
 from probes.estimation import Estimator
 from probes.estimation.current_samples import current_samples
@@ -28,6 +24,7 @@ from probes.samples import Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.planner.single_flow import survey
 from tests.properties import examples
+from tests.slow_start import bundle_share_of_steady
 
 CATALOGUE = load_catalogue()
 WHEN_S = 1_650_000_000.0
