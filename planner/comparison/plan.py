@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from planner.model.answer import Cost, FeeLine, Recommendation
+from planner.model.answer import Cost, Recommendation
 from planner.model.estimate import Kind
 from planner.model.notebook import Table
 from planner.model.units import duration_text, gbps_text, usd_text
@@ -41,8 +41,6 @@ class Ranked:
         The least certain that it rests on.
     vm_start_s : float
         Part of the duration, until the VMs have started.
-    fees : tuple of FeeLine
-        Fees besides egress, which the cost contains; those of the best are the answer's.
     """
 
     rank: int
@@ -62,7 +60,6 @@ class Ranked:
     rank_high: int | None
     probability: float | None
     vm_start_s: float = 0.0
-    fees: tuple[FeeLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

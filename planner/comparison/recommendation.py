@@ -15,7 +15,7 @@ import numpy as np
 
 from planner.comparison.plan import BestOfProvider, Ranked, Ranking
 from planner.comparison.request import ComparisonRequest
-from planner.model.answer import Cost, identified
+from planner.model.answer import Cost, FeeLine, identified
 from planner.model.errors import DataError
 from planner.model.estimate import Kind
 from planner.model.link import Link
@@ -42,11 +42,14 @@ class EvaluatedCandidate(NamedTuple):
         Expected value of the objective; the least is the best.
     drawn : array, length draws, or None
         The same in each draw of the unknowns; None where the objective is about the bounds.
+    fees : tuple of FeeLine
+        Those besides egress, which its cost contains.
     """
 
     ranked: Ranked
     value: float
     drawn: Floats | None
+    fees: tuple[FeeLine, ...]
 
 
 class _Star:
@@ -158,9 +161,9 @@ def evaluated(
         None,
         None,
         star.vm_start_s,
-        star.fees.lines(gbit, vms * duration_s / S_PER_H),
     )
-    return EvaluatedCandidate(ranked, value, drawn)
+    fees = star.fees.lines(gbit, vms * duration_s / S_PER_H)
+    return EvaluatedCandidate(ranked, value, drawn, fees)
 
 
 def _limit(row: Row, regions: tuple[str, ...]) -> str:
@@ -234,7 +237,7 @@ def recommend_candidates(
             snapshot=snapshot,
             request=request.described(),
             reason=_reason(request, ranked),
-            fees=ranked[0].fees,
+            fees=found[0].fees,
             compared=len(ranked),
             candidates=tuple(ranked[: request.most]),
             providers=_providers(ranked),

@@ -3,7 +3,8 @@
 A region can be named by its id (``aws:us-east-1``), by its bare name where one provider has it
 (``eastus``), by an alias (``us-east``), by an alias or city of one provider (``azure:sa``), by its
 city (``Frankfurt``), or as bills and portals write it (``US East (N. Virginia)``, ``East US 2``).
-A zone (``us-east-1a``, ``europe-west1-b``) stands for its region. Case and accents do not matter.
+A zone (``us-east-1a``, ``europe-west1-b``, ``use1-az1``, ``eastus-1``) and usage on a bill of AWS
+(``USE1-DataTransfer-Out-Bytes``) stand for their region. Case and accents do not matter.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from planner.model.catalogue import CONTINENTS, Catalogue, Region
 from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegionError
 
 _OTHERS_SHOWN = 4
-_ZONE = r"(.*\d)-?[a-f]"
+_ZONE = r"(?P<region>.*\d)-?[a-f]|(?P<code>.*)-az\d|(?P<azure>.*[a-z])-(?P<number>[123])"
+_USAGE = "datatransfer|aws-|boxusage|natgateway|timedstorage|requests|ec2"
 _NEAR_SHOWN = 5
 
 
@@ -172,11 +174,26 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
         return bare, False
     if in_city := [r.id for r in regions if r.city and _folded(r.city) == name]:
         return in_city, False
-    # Zones are named after their region: us-east-1a (AWS), us-central1-a (Google).
-    if name[-1:] not in "abcdef":
+    # AWS's bills name usage by codes of regions: USE1-DataTransfer-Out-Bytes, EU- for Ireland.
+    code, _, usage = name.partition("-")
+    if re.fullmatch(r"[a-z]{3}\d", code) or (code == "eu" and re.match(_USAGE, usage)):
+        billed = _members("euw1" if code == "eu" else code, catalogue)
+        if not re.fullmatch(r"az\d", usage):
+            return [r.id for r in regions if r.provider == "aws" and r.id in billed], False
+    if not (zone := re.fullmatch(_ZONE, name)):
         return [], False
-    zone = re.fullmatch(_ZONE, name)
-    return [r.id for r in regions if zone and _folded(r.name) == zone[1]], False
+    region, number = zone["region"] or zone["code"] or zone["azure"], zone["number"]
+    if number and any(r.name == f"{region}{number}" for r in regions):  # eastus-2, or eastus2?
+        return [], False
+    if number:
+        regions = [r for r in regions if r.provider == "azure"]
+    return [r.id for r in regions if region in (_folded(r.name), _zone_code(r))], False
+
+
+def _zone_code(region: Region) -> str:
+    """Return what AWS's ids of a region's zones begin with, such as ``apse1``; empty elsewhere."""
+    way = re.sub("-?(north|south|east|west|central|gov)", lambda word: word[1][0], region.name)
+    return way.replace("-", "") if region.provider == "aws" else ""
 
 
 def _members(alias: str, catalogue: Catalogue) -> tuple[str, ...]:

@@ -241,15 +241,11 @@ class Fee:
     def times(self, src: Region, dst: Region) -> int:
         """Return how often it counts a GB on a link."""
         if self.at:
-            ends = self.direction != "in" and self.is_at(src), self.direction != "out"
-            return ends[0] + (ends[1] and self.is_at(dst))
-        ways = {"out": ((src, dst),), "in": ((dst, src),)}
-        return int(
-            any(
-                _cover(_terms(self.sources), one) and _cover(_terms(self.destinations), other, one)
-                for one, other in ways.get(self.direction, ((src, dst), (dst, src)))
-            )
-        )
+            sent, received = self.direction != "in", self.direction != "out"
+            return (sent and self.is_at(src)) + (received and self.is_at(dst))
+        ways = [(src, dst)] * (self.direction != "in") + [(dst, src)] * (self.direction != "out")
+        ends = _terms(self.sources), _terms(self.destinations)
+        return int(any(_cover(ends[0], a) and _cover(ends[1], b, a) for a, b in ways))
 
 
 @dataclass(frozen=True)
@@ -415,7 +411,9 @@ class Catalogue:
             fees = sum(fee.usd_per_gb * fee.times(start, end) for fee in self.fees)
             for over in reversed(self.fees):
                 if over.gbps and over.times(start, end):
-                    return _over_interconnect(over, fees)
+                    tiers, stated = (Tier(0.0),), (over.source, over.as_of)
+                    own = EgressPrice(over.name, (), (), tiers, *stated, gbps=over.gbps)
+                    return _with_fees(own, fees)
             for price, into in that_start_at(source):
                 if _cover(into, end, start):
                     subjects = f"rule {price.name}", source, start.provider
@@ -478,12 +476,6 @@ def _with_fees(price: EgressPrice, usd_per_gb: float) -> EgressPrice:
     """Return a price with fees for each GB; the same object for the same price."""
     tiers = tuple(Tier(t.usd_per_gb + usd_per_gb, t.up_to_gb) for t in price.tiers)
     return replace(price, tiers=tiers)
-
-
-@lru_cache(maxsize=1024)
-def _over_interconnect(over: Fee, usd_per_gb: float) -> EgressPrice:
-    tiers = (Tier(usd_per_gb),)
-    return EgressPrice(over.name, (), (), tiers, over.source, over.as_of, gbps=over.gbps)
 
 
 def covers(pattern: str, region: Region) -> bool:

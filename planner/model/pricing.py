@@ -16,6 +16,7 @@ from planner.model.network import Network
 
 HOUR = "hour"
 """The unit of fees for as long as VMs run."""
+NO_CATALOGUE = Catalogue({}, {}, {}, {}, ())
 Pair: TypeAlias = tuple[str, str]
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -173,9 +174,14 @@ class FlatPrices:
         return self._vms.get(region, self._vm)
 
 
+def _catalogue_of(prices: Prices) -> Catalogue:
+    """Return the catalogue that prices are from; an empty one for others."""
+    return prices.catalogue if isinstance(prices, CataloguePrices) else NO_CATALOGUE
+
+
 def has_fees(prices: Prices) -> bool:
     """Return whether there are fees besides egress, or interconnects."""
-    return isinstance(prices, CataloguePrices) and bool(prices.catalogue.fees)
+    return bool(_catalogue_of(prices).fees)
 
 
 def fee_lines(
@@ -191,11 +197,9 @@ def fee_lines(
     hours : mapping
         Region to how long VMs run there. Links have fees by the hour while VMs run at both ends.
     """
-    found: list[FeeLine] = []
-    if not isinstance(prices, CataloguePrices) or not prices.catalogue.fees:
-        return ()
-    region, names = prices.catalogue.region, list(hours)
-    for fee in prices.catalogue.fees:
+    catalogue, names, found = _catalogue_of(prices), list(hours), list[FeeLine]()
+    region = catalogue.region
+    for fee in catalogue.fees:
         if fee.usd_per_gb:
             gb = sum(gb * fee.times(*map(region, pair)) for pair, gb in links_gb.items())
             units, each_usd = gb * fee.units_per_gb, fee.usd_per_gb / fee.units_per_gb
@@ -221,15 +225,14 @@ def hours_usd(lines: Iterable[FeeLine]) -> float:
 
 def link_gbps(prices: Prices, src: str, dst: str) -> float:
     """Return what a link carries in all: of an interconnect its capacity, else infinity."""
-    if src == dst or not isinstance(prices, CataloguePrices):
-        return inf
-    catalogue = prices.catalogue
-    return (catalogue.has_interconnects and catalogue.egress_price(src, dst).gbps) or inf
+    catalogue = _catalogue_of(prices)
+    joined = src != dst and catalogue.has_interconnects
+    return (joined and catalogue.egress_price(src, dst).gbps) or inf
 
 
 def links_gbps(prices: Prices, regions: Sequence[str]) -> Floats | None:
     """Return :func:`link_gbps` of each link between n regions, (n, n); None without any."""
-    if not isinstance(prices, CataloguePrices) or not prices.catalogue.has_interconnects:
+    if not _catalogue_of(prices).has_interconnects:
         return None
     return np.array([[link_gbps(prices, src, dst) for dst in regions] for src in regions])
 

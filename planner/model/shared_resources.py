@@ -43,7 +43,6 @@ Integers: TypeAlias = NDArray[np.int64]
 KINDS = ("connections out", "egress cap", "ingress cap")
 """Of the rows that a site has one of each."""
 PATH = "path"
-SAME = 1e-12
 ONE: Floats = np.ones((1, 1))
 
 
@@ -211,7 +210,7 @@ class SiteResources:
         """
         paths = self.paths_s(self.vms)
         src, dst = np.nonzero(links_gbit * paths > time_s)
-        out = self.s_per_gbit[src, dst] / self.vms[src] >= paths[src, dst] * (1 - SAME)
+        out = self.s_per_gbit[src, dst] / self.vms[src] >= paths[src, dst] * (1 - 1e-12)
         caps = np.minimum((self.egress_gbps * self.vms)[src], (self.ingress_gbps * self.vms)[dst])
         opened = np.where(out, (self.connections_gbps * self.vms[:, None])[src, dst], np.inf)
         binds = paths[src, dst] * np.minimum(caps, opened) > 1

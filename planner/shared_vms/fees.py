@@ -136,10 +136,12 @@ class LinkFees:
     def lines(self, links_gbit: Floats, hours: Floats) -> tuple[FeeLine, ...]:
         """Return what each fee besides egress charges, with the hours that VMs of sites run."""
         links_gb, hours_at = dict[Pair, float](), dict[str, float]()
+        if not has_fees(self._prices):
+            return ()
         for region, hours_here in zip(self._regions, hours.tolist(), strict=True):
             if hours_here:
                 hours_at[region] = max(hours_here, hours_at.get(region, 0.0))
-        for ends in zip(*np.nonzero(links_gbit), strict=True) if has_fees(self._prices) else ():
+        for ends in zip(*np.nonzero(links_gbit), strict=True):
             pair = self._regions[ends[0]], self._regions[ends[1]]
             gb = float(links_gbit[ends]) / BITS_PER_BYTE
             links_gb[pair] = links_gb.get(pair, 0.0) + gb * (pair[0] != pair[1])

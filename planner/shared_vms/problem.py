@@ -90,12 +90,11 @@ class SharedFigures:
 
     def vm_usd(self, vms: Floats, duration_s: Floats | float) -> Floats:
         """Return the cost of VMs that start, and then run for durations."""
-        usd_per_h, none = vms * self.vm_usd_per_h, np.zeros((0, 0))
-        started_usd = float(usd_per_h @ self.vm_start_s) / S_PER_H
-        running_usd = float(usd_per_h.sum()) * np.asarray(duration_s) / S_PER_H
-        fees_usd_per_h = hours_usd(self.fees.lines(none, (vms > 0).astype(float)))
-        hours = (np.asarray(duration_s) + self.start_s(vms)) / S_PER_H
-        return np.asarray(started_usd + running_usd + fees_usd_per_h * hours)
+        usd_per_h = vms * self.vm_usd_per_h
+        fees_usd_per_h = hours_usd(self.fees.lines(np.zeros((0, 0)), (vms > 0).astype(float)))
+        started = float(usd_per_h @ self.vm_start_s) + fees_usd_per_h * self.start_s(vms)
+        running = (float(usd_per_h.sum()) + fees_usd_per_h) * np.asarray(duration_s)
+        return np.asarray((started + running) / S_PER_H)
 
     def fee_lines(self, links_gbit: Floats, vms: Floats, time_s: float) -> tuple[FeeLine, ...]:
         """Return what fees besides egress charge of the cost of that."""

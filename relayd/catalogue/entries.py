@@ -265,12 +265,11 @@ class FeeEntry(_SourcedEntry):
         if {self.usd_per_gb, self.usd_per_1000_requests, self.usd_per_h} == {None}:
             remedy = "Give usd_per_gb, usd_per_1000_requests or usd_per_h."
             raise CatalogueError("usd_per_gb", "or another price is missing", remedy=remedy)
-        if None not in (self.usd_per_gb, self.usd_per_1000_requests):
-            remedy = "Write a fee of another name for each."
-            raise CatalogueError("usd_per_gb", "is not its only price by volume", remedy=remedy)
-        if (self.usd_per_1000_requests is None) != (self.request_mb is None):
-            remedy = "Give both: `usd_per_1000_requests = 0.005`, `request_mb = 8`."
-            raise CatalogueError("request_mb", "goes with usd_per_1000_requests", remedy=remedy)
+        by_request = self.usd_per_1000_requests is not None
+        if by_request != bool(self.request_mb) or (by_request and self.usd_per_gb is not None):
+            problem = "goes with usd_per_1000_requests, and both without usd_per_gb"
+            remedy = "Write `usd_per_1000_requests = 0.005`, `request_mb = 8`, as a fee of its own."
+            raise CatalogueError("request_mb", problem, remedy=remedy)
         if self.gbps and self.at:
             remedy = "Give `from` and `to`: an interconnect is between sites."
             raise CatalogueError("gbps", "is of an interconnect", value=self.gbps, remedy=remedy)
@@ -278,24 +277,15 @@ class FeeEntry(_SourcedEntry):
 
     def fee(self) -> Fee:
         """Return the fee that it states."""
-        unit, units_per_gb, each_usd = "GB", 1.0, self.usd_per_gb or 0.0
-        if self.usd_per_1000_requests is not None and self.request_mb:
-            unit, units_per_gb = "1,000 requests", 1 / self.request_mb
-            each_usd = self.usd_per_1000_requests
-        return Fee(
-            self.name,
-            tuple(self.at or ()),
-            tuple(self.sources or ()),
-            tuple(self.destinations or ()),
-            self.direction,
-            each_usd * units_per_gb,
-            self.usd_per_h or 0.0,
-            unit,
-            units_per_gb,
-            self.gbps,
-            self.dated,
-            self.as_of or "",
-        )
+        per_gb, each_usd = 1 / (self.request_mb or 1.0), self.usd_per_1000_requests
+        each_usd = (self.usd_per_gb or 0.0) if each_usd is None else each_usd
+        ends: dict[str, Any] = {
+            of: tuple(getattr(self, of) or ()) for of in ("at", "sources", "destinations")
+        }
+        stated = self.model_dump(include={"name", "direction", "gbps"}) | ends
+        usd: dict[str, Any] = {"usd_per_gb": each_usd * per_gb, "usd_per_h": self.usd_per_h or 0.0}
+        usd |= {"unit": "1,000 requests" if self.request_mb else "GB", "units_per_gb": per_gb}
+        return Fee(**stated, **usd, source=self.dated, as_of=self.as_of or "")
 
 
 class VcpuQuotaEntry(_SourcedEntry):

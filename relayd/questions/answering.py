@@ -88,7 +88,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
 
     source, target, notes = wan.resolve_pair(request.src, request.dst)
     if source == target:
-        remedy = "Name two different regions."
+        remedy = "Name two different regions; zones of one are regions of a catalogue file."
         raise InputError("dst", _ITSELF.format(source), value=request.dst, remedy=remedy)
     common = _by_regions(wan, request, {"src": source, "dst": target})
     relays = request.relays

@@ -12,7 +12,7 @@ import pytest
 
 import relayd as library
 from planner.model.answer import Recommendation
-from planner.model.errors import CatalogueError
+from planner.model.errors import CatalogueError, InputError
 from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
 from relayd.sources.wan import Wan
 
@@ -171,6 +171,47 @@ def test_the_example_of_interconnects_is_a_catalogue() -> None:
     assert all(fee.gbps == 0.5 for fee in fees)
 
 
+def test_a_transfer_from_zone_to_zone_costs_a_cent_at_each_end() -> None:
+    zones = library.open(catalogues=[EXAMPLE.with_name("catalogue-zones.example.toml")])
+    plan = zones.plan("us-east-1a", "us-east-1b", volume_gb=1000, **DIRECT)
+    assert plan.cost_usd.egress == pytest.approx(20.0)
+    assert [line.usd for line in plan.fees] == [pytest.approx(10.0)] * 2
+    assert zones.resolve("us-east-1c").region_id == US
+    with pytest.raises(InputError, match="zones of one are regions of a catalogue file"):
+        library.open().plan("us-east-1a", "us-east-1b")
+
+
+@pytest.mark.parametrize(
+    ("name", "region"),
+    [
+        ("USE1-EC2", US),
+        ("USE1-", US),
+        ("EUC1-DataTransfer-Out-Bytes", "aws:eu-central-1"),
+        ("EU-DataTransfer-Out-Bytes", EU),
+        ("APS3-NatGateway-Bytes", "aws:ap-south-1"),
+        ("aws:USW2-DataTransfer-Regional-Bytes", "aws:us-west-2"),
+        ("use1-az4", US),
+        ("aps1-az2", "aws:ap-south-1"),  # bills call this one APS3
+        ("apse1-az1", "aws:ap-southeast-1"),
+        ("eastus-1", "azure:eastus"),
+        ("gcp:US", "gcp:us-central1"),
+        ("gcp:EU", "gcp:europe-west1"),
+        ("gcp:ASIA", "gcp:asia-southeast1"),
+        ("EUR4", "gcp:europe-north1"),
+    ],
+)
+def test_names_of_bills_zones_and_multi_regions(name: str, region: str) -> None:
+    found = library.open().resolve(name)
+    assert found.region_id == region
+    assert bool(found.note) == (name in {"gcp:US", "gcp:EU", "gcp:ASIA", "EUR4"})
+
+
+@pytest.mark.parametrize("name", ["eastus-2", "eu-wst-1", "gcp:USE1-EC2", "xyz9-EC2", "-az1"])
+def test_names_that_may_mean_something_else_are_refused(name: str) -> None:
+    with pytest.raises(InputError):
+        library.open().resolve(name)
+
+
 AT = 'at = "aws:us-east-1"\n'
 
 
@@ -184,11 +225,14 @@ AT = 'at = "aws:us-east-1"\n'
         (f'{AT}unit = "TB"\nusd_per_gb = 1', "fee f, unit: is not a known field"),
         (
             f"{AT}usd_per_gb = 1\nusd_per_1000_requests = 1\nrequest_mb = 8",
-            "fee f, usd_per_gb: is not its only price",
+            "fee f, request_mb: goes with usd_per_1000",
         ),
         (f'{AT}direction = "up"\nusd_per_gb = 1', "fee f, direction: is not a known code"),
         (f"{AT}usd_per_h = 1\ngbps = 1", "fee f, gbps: is of an interconnect"),
-        (f"{AT}usd_per_1000_requests = 1", "fee f, request_mb: goes with usd_per_1000_requests"),
+        (
+            f"{AT}usd_per_1000_requests = 1",
+            "fee f, request_mb: goes with usd_per_1000_requests, and",
+        ),
         ('from = "aws:*"\nusd_per_gb = 1', "fee f, at: or `from` and `to` must be given"),
         ("usd_per_gb = 1", "fee f, at: or `from` and `to` must be given"),
     ],
