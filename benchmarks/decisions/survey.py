@@ -17,7 +17,7 @@ from planner.model.pricing import CataloguePrices
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
-from probes.importers import ImportOptions, looks_like, read
+from probes.importers import HEAD_BYTES, ImportOptions, identified, read
 from probes.samples import Sample, Samples
 from tests.slow_start import bundle_share_of_steady
 
@@ -83,7 +83,7 @@ def read_survey(paths: Sequence[Path], measured_at_s: float) -> Survey:
     for path in paths:
         options = ImportOptions(name=path.name, measured_at_s=measured_at_s)
         with path.open("rb") as file:
-            found = looks_like(file.read(65_536))
+            found = identified(file.read(HEAD_BYTES), path.name)[0].format
             if found not in {"skyplane-throughput", "skyplane-latency", "csv"}:
                 raise FormatError(
                     path.name,

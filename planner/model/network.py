@@ -404,11 +404,12 @@ class Network:
         position = {node: i for i, node in enumerate(graph.nodes)}
         aggregate, flow = np.zeros((2, len(position), len(position)))
         rtt = np.full_like(flow, 100.0)
+        bare = [(u, v) for u, v, data in graph.edges(data=True) if "aggregate_gbps" not in data]
+        if bare:
+            of_all = f" ({len(bare):,} of {len(graph.edges):,} edges lack it)"
+            problem = f"has no attribute aggregate_gbps{of_all if len(bare) > 1 else ''}"
+            raise InputError(f"edge {bare[0][0]} -> {bare[0][1]}", problem, remedy="Add it.")
         for u, v, data in graph.edges(data=True):
-            if "aggregate_gbps" not in data:
-                raise InputError(
-                    f"edge {u} -> {v}", "has no attribute aggregate_gbps", remedy="Add it."
-                )
             at = position[u], position[v]
             aggregate[at] = data["aggregate_gbps"]
             rtt[at] = data.get("rtt_ms", 100.0)

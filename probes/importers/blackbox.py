@@ -15,9 +15,10 @@ from itertools import groupby
 from statistics import median, pstdev
 from typing import Any, BinaryIO
 
-from planner.model.errors import FormatError
+from planner.model.errors import FormatError, InputError
 from planner.model.units import MS_PER_S, S_PER_H
 from probes.importers import limits, text
+from probes.importers.csv_samples import read_rows, stated_metric
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.ping import NO_REPLY
 from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
@@ -43,7 +44,10 @@ class _Target:
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield RTT, jitter and loss of each target and hour."""
+    """Yield RTT, jitter and loss of each target and hour; or values of any series with labels."""
+    if options.columns:
+        yield from read_rows(_labelled(stream, options), options)
+        return
     targets: dict[tuple[tuple[str, str], ...], _Target] = {}
     for line, content in text.documents(stream, options.name):
         _take(line, content or {}, targets, options.name)
@@ -57,7 +61,8 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         raise FormatError(
             options.name,
             "holds no series of the blackbox exporter",
-            remedy="Ask Prometheus for probe_success and probe_icmp_duration_seconds of a target.",
+            remedy="Ask Prometheus for probe_success and probe_icmp_duration_seconds of a target; "
+            "of other series, say --labels src=LABEL,dst=LABEL and --metric rtt_s (or another).",
         )
     labels = [target.labels for target in targets.values()]
     unnamed = [one.get("instance", "")[:200] for one in labels if not split(one.get("dst", ""))]
@@ -72,6 +77,31 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         yield from _outcomes(target, replace(options, **named))  # type: ignore[arg-type]
 
 
+def _labelled(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield a row for each value of a series, with what the stated labels mean."""
+    metric, seen = stated_metric(options), dict[str, str]()
+    for line, content in text.documents(stream, options.name):
+        _check_status(content or {}, options.name)
+        for series in text.list_field(content, "data", "result"):
+            labels = _labels(series)
+            seen |= labels
+            row = {name: labels.get(label, "") for name, label in options.columns.items()}
+            for time_s, value in _points(series):
+                yield (
+                    line,
+                    {"tool": "prometheus", **row, "measured_at": repr(time_s), metric: repr(value)},
+                )
+    if missing := [label for label in options.columns.values() if label not in seen]:
+        remedy = f"Its series have {', '.join(seen)[:200] or 'none'}."
+        raise InputError("--labels", "is no label in the file", value=missing[0], remedy=remedy)
+
+
+def _labels(series: object) -> dict[str, str]:
+    of_series = text.field(series, "metric")
+    listed = of_series.items() if isinstance(of_series, dict) else ()
+    return {key: label for key, label in listed if isinstance(label, str)}
+
+
 def _take(
     line: int,
     content: Mapping[str, Any],
@@ -79,17 +109,9 @@ def _take(
     name: str,
 ) -> None:
     """Take up the series of one answer of Prometheus."""
-    if text.text_field(content, "status") != "success":
-        problem = text.text_field(content, "error") or "no status"
-        raise FormatError(
-            name,
-            f"is not an answer of Prometheus with data: {problem[:200]}",
-            remedy="Ask /api/v1/query for a range, such as probe_success[7d].",
-        )
+    _check_status(content, name)
     for series in text.list_field(content, "data", "result"):
-        of_series = text.field(series, "metric")
-        listed = of_series.items() if isinstance(of_series, dict) else ()
-        labels = {key: label for key, label in listed if isinstance(label, str)}
+        labels = _labels(series)
         metric, phase = labels.get("__name__", ""), labels.get("phase", "")
         is_rtt = _ROUND_TRIPS.get(metric) == phase
         if not is_rtt and metric != _SUCCESS:
@@ -102,6 +124,16 @@ def _take(
                 target.is_icmp |= metric == "probe_icmp_duration_seconds"
             else:
                 target.success[time_s] = value == 1
+
+
+def _check_status(content: Mapping[str, Any], name: str) -> None:
+    if text.text_field(content, "status") != "success":
+        problem = text.text_field(content, "error") or "no status"
+        raise FormatError(
+            name,
+            f"is not an answer of Prometheus with data: {problem[:200]}",
+            remedy="Ask /api/v1/query for a range, such as probe_success[7d].",
+        )
 
 
 def _points(series: Any) -> Iterator[tuple[float, float]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import inf
 from typing import Any, BinaryIO, TypeAlias
@@ -16,8 +17,8 @@ from planner.model.errors import FormatError, InputError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
-from probes.importers.tables import CsvTable, FileTable, JsonTable, MatrixTable, is_json
-from probes.samples import MAX_TIME_S, MIN_TIME_S, Metric, Sample, Skipped
+from probes.importers.tables import CsvTable, FileTable, MatrixTable, Rows, RowTable, json_rows
+from probes.samples import ADDRESSES, MAX_TIME_S, MIN_TIME_S, Metric, Sample, Skipped
 
 TOOL = "csv"
 
@@ -55,7 +56,8 @@ OTHERS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("src", "src_region", "source"), ("src", 1.0)),
     **dict.fromkeys(("dst", "dst_region", "dest", "destination"), ("dst", 1.0)),
     **{name: (name, 1.0) for name in ("src_zone", "dst_zone", "src_vm", "dst_vm")},
-    **{name: (name, 1.0) for name in ("connections", "at_once", "warmed_up", "tool", "window_mb")},
+    **{name: (name, 1.0) for name in ("connections", "at_once", "warmed_up", "tool", "address")},
+    "window_mb": ("window_mb", 1.0),
     **{f"volume_{unit}": ("volume", factor) for unit, factor in _VOLUME_GB.items()},
     **{f"duration_{unit}": ("duration", factor) for unit, factor in _DURATION_S.items()},
     **dict.fromkeys(("measured_at", "measured_at_s", "timestamp"), ("measured_at", 1.0)),
@@ -71,6 +73,7 @@ BAD_VOLUME = "volume is not a volume"
 NO_VOLUME = "of a transfer says nothing without volume_gb or volume_mb"
 BAD_WINDOW = "window_mb is not a window"
 BAD_WARMED_UP = "warmed_up is neither true nor false"
+BAD_ADDRESS = "address is neither public nor private"
 NO_FIGURE = "no figure in this row"
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -79,17 +82,37 @@ _ABOUT_RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield a sample for each figure of each row."""
-    if options.metric and options.metric not in FIGURES:
-        raise InputError(
-            "--metric",
-            "is not a figure that relayd knows",
-            value=options.metric,
-            remedy="Such as rtt_ms, aggregate_gbps or per_flow_mbps.",
-        )
-    table: FileTable = JsonTable(stream, options) if is_json(stream) else CsvTable(stream, options)
-    if options.metric:
-        table = MatrixTable(table, options)
+    """Yield a sample for each figure of each row of a CSV file, or each cell of a matrix."""
+    return _of_table(CsvTable(stream, options), options)
+
+
+def read_json(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield a sample for each figure of each row of a JSON file, or each cell of a matrix."""
+    return _of_table(RowTable(json_rows(stream, options), options.name), options)
+
+
+def _of_table(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
+    is_matrix = options.metric and stated_metric(options)
+    return rows_of(MatrixTable(table, options) if is_matrix else table, options)
+
+
+def read_rows(rows: Rows, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield a sample for each figure of rows whose cells have names that are known here."""
+    return rows_of(RowTable(rows, options.name), replace(options, columns={}, metric=""))
+
+
+def stated_metric(options: ImportOptions) -> str:
+    """Return the column name that was stated for the figures of a matrix or a time series."""
+    if options.metric in FIGURES:
+        return options.metric
+    problem = f"is needed, because {options.name} does not say what its values are"
+    problem = "is not a figure that relayd knows" if options.metric else problem
+    remedy = "Such as rtt_ms, loss_pct, aggregate_gbps or per_flow_bps."
+    raise InputError("--metric", problem, value=options.metric or None, remedy=remedy)
+
+
+def rows_of(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield a sample for each figure of each row of a table."""
     figures, others = _columns(table, options)
     used = {at for at, *_ in figures} | {at for at, _ in others.values()}
     for at, column in enumerate(table.header):
@@ -102,6 +125,8 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         "tool": TOOL,
         "src_vm": options.src_vm,
         "dst_vm": options.dst_vm,
+        "src": split(options.src) if "src" not in others else None,
+        "dst": split(options.dst) if "dst" not in others else None,
     }
     crowded: list[tuple[int, int, Sample]] = []
     alone: set[tuple[str, str, str]] = set()
@@ -153,12 +178,13 @@ def _columns(
         else:
             others[meaning[0]] = at, meaning[1]
     missing = [name for name in ("src", "dst") if name not in others]
-    if missing:
+    if missing and not (len(missing) == 2 and options.src and options.dst):
         raise FormatError(
             options.name,
             f"line {table.header_line} lacks the column {', '.join(missing)}",
             value=",".join(table.header)[:60],
-            remedy="The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps.",
+            remedy="The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps; say "
+            "--columns src=NAME,dst=NAME for other names, or --src and --dst of a single pair.",
         )
     if not figures:
         raise FormatError(
@@ -200,7 +226,7 @@ def _meaning(name: str) -> str:
     return (FIGURES.get(name) or OTHERS.get(name) or (name,))[0]
 
 
-def _time_s(written: str, _: float) -> float | None:
+def time_s(written: str, _: float = 1.0) -> float | None:
     """Read seconds since 1970 or ISO 8601; a time without a zone is UTC."""
     value = limits.number(written)
     if value is not None and MIN_TIME_S <= value <= MAX_TIME_S:
@@ -223,13 +249,14 @@ def _volume_gb(cell: str, factor: float) -> float | None:
 _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     "src": (lambda cell, _: split(cell), BAD_REGION),
     "dst": (lambda cell, _: split(cell), BAD_REGION),
-    "measured_at": (_time_s, BAD_TIME),
+    "measured_at": (time_s, BAD_TIME),
     "connections": (lambda cell, _: limits.connections(cell), BAD_CONNECTIONS),
     "at_once": (lambda cell, _: limits.connections(cell), BAD_AT_ONCE),
     "duration": (limits.duration_s, BAD_DURATION),
     "volume": (_volume_gb, BAD_VOLUME),
     "window_mb": (_volume_gb, BAD_WINDOW),
     "warmed_up": (lambda cell, _: _TRUTH.get(cell.lower()), BAD_WARMED_UP),
+    "address": (lambda cell, _: cell if cell in ADDRESSES else None, BAD_ADDRESS),
     **dict.fromkeys(
         ("tool", "src_vm", "dst_vm", "src_zone", "dst_zone"), (lambda cell, _: cell, "")
     ),
@@ -351,4 +378,5 @@ def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
         setting["src_vm"] or "",
         setting["dst_vm"] or "",
         json.dumps(detail) if detail else "",
+        setting["address"],
     )

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from itertools import chain
 from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError
@@ -115,13 +114,15 @@ class _TestText:
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield the samples of each test in the file."""
-    lines = iter(Lines(stream, options.name, MAX_LINE_BYTES))
-    first = next(lines, "")
-    tests = _csv_tests if _CSV_ROW.match(first) else _tests
-    return rows_of(tests(chain([first], lines), options.name), options)
+    return rows_of(_tests(Lines(stream, options.name, MAX_LINE_BYTES), options.name), options)
 
 
-def _csv_tests(lines: Iterable[str], _name: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
+def read_csv(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield the samples of each test in CSV of iperf 2."""
+    return rows_of(_csv_tests(Lines(stream, options.name, MAX_LINE_BYTES)), options)
+
+
+def _csv_tests(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Yield each test of iperf 2's CSV (``-y C``) as one document; its times are taken for UTC.
 
     A line is an interval of a stream, or of all streams (-1), to the time that it names; the last

@@ -62,11 +62,12 @@ class ImportOptions:
     address : AddressKind | None
         Kind of address that it was measured over; no format states it.
     columns : mapping
-        For ``csv``: known column names to the ones that the file has instead.
+        For ``csv``: known column names to the ones that the file has instead; for answers of
+        Prometheus, to the labels of its series.
     provider : str
-        For ``csv``: the provider of regions that are written without one.
+        For tables and graphs: the provider of regions that are written without one.
     metric : str
-        For ``csv``: the column name of the figure of a file that is a matrix of it.
+        The column name of the figure of a CSV file that is a matrix of it, or of a time series.
     hosts : Hosts | None
         Whether the hosts' TCP windows were raised, where the file does not say.
     name : str
@@ -107,7 +108,7 @@ class ImportOptions:
             )
         return self.measured_at_s
 
-    def ends(self, tool: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    def ends(self, what: str) -> tuple[tuple[str, str], tuple[str, str]]:
         """Split the regions that were stated for a file that names none.
 
         Raises
@@ -115,13 +116,13 @@ class ImportOptions:
         InputError
             If one is missing or not ``provider:region``.
         """
-        return self._end("--src", self.src, tool), self._end("--dst", self.dst, tool)
+        return self._end("--src", self.src, what), self._end("--dst", self.dst, what)
 
-    def _end(self, field: str, region: str, tool: str) -> tuple[str, str]:
+    def _end(self, field: str, region: str, what: str) -> tuple[str, str]:
         if not region:
             raise InputError(
                 field,
-                f"is needed, because {self.name} is {tool} output, which names no regions",
+                f"is needed, because {self.name} is {what}, which names no regions",
                 remedy=f"Say {field} provider:region, such as {field} aws:us-east-1.",
             )
         if (end := split(region)) is None:

@@ -63,7 +63,7 @@ _FAILURES = {
 
 
 @dataclass(slots=True)
-class _PingRun:
+class PingRun:
     """One run of ping, as far as it was read."""
 
     line: int
@@ -78,11 +78,13 @@ class _PingRun:
     duplicates: int = 0
     summary_ms: tuple[float | None, ...] = ()
     errors: Counter[str] = field(default_factory=Counter)
+    step_ms: float = 0.0
+    """Of which all figures are multiples; what varies less is not seen."""
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield RTT, loss and jitter of each run of ping in the file."""
-    run: _PingRun | None = None
+    run: PingRun | None = None
     host, recognised, not_sent = "", False, 0
     for number, line in enumerate(Lines(stream, options.name, MAX_LINE_BYTES), start=1):
         if failed := _FAILED.match(line):
@@ -93,11 +95,11 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         is_over = run is None or run.has_summary
         if header or (is_over and (summary or _REPLY.match(line))):
             if run:
-                yield from _outcomes(run, not_sent, options)
+                yield from outcomes(run, options, not_sent)
                 not_sent = 0
             of_header = header and (header[2] or header[1] or header[3])
-            run = _PingRun(number, of_header or (summary[1] if summary else ""))
-            host = _one_host(host, run.host, number, options)
+            run = PingRun(number, of_header or (summary[1] if summary else ""))
+            host = one_host(host, run.host, number, options)
         if run is None:
             continue
         recognised = True
@@ -107,16 +109,17 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         elif not header:
             _take(run, line)
     if run:
-        yield from _outcomes(run, not_sent, options)
+        yield from outcomes(run, options, not_sent)
     if not recognised:
         raise FormatError(
             options.name,
             "holds no output of ping that relayd can read",
-            remedy="If ping answers in another language, run `LC_ALL=C ping`.",
+            remedy="Give what ping prints, from its first line to its summary.",
         )
 
 
-def _one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
+def one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
+    """Return the one host that a file's runs are of, or refuse a file with several."""
     if known and found and known != found and not options.force:
         raise FormatError(
             options.name,
@@ -127,7 +130,7 @@ def _one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
     return known or found
 
 
-def _take(run: _PingRun, line: str) -> None:
+def _take(run: PingRun, line: str) -> None:
     """Take up a line of a run; skip lines of no use."""
     if reply := _REPLY.match(line):
         if run.start_s is None and reply[1] and not run.replies:
@@ -150,8 +153,8 @@ def _take(run: _PingRun, line: str) -> None:
         run.errors[error[1]] += 1
 
 
-def _outcomes(run: _PingRun, not_sent: int, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield the samples of a run, of whose packets so many never left the host."""
+def outcomes(run: PingRun, options: ImportOptions, not_sent: int = 0) -> Iterator[ImportedRow]:
+    """Yield RTT, loss and jitter of a run, of whose packets so many never left the host."""
     detail: dict[str, object] = {}
     if run.sent is not None:
         # The summary counts what the host itself refused to send as transmitted.
@@ -176,7 +179,11 @@ def _outcomes(run: _PingRun, not_sent: int, options: ImportOptions) -> Iterator[
         if run.received == 0:
             yield Skipped(run.line, NO_REPLY)
             return
+    if run.step_ms:
+        detail["step_ms"] = run.step_ms
     rtt_ms, jitter_ms = _times(run, detail)
+    if jitter_ms is not None and jitter_ms < run.step_ms:
+        jitter_ms = None
     yield from round_trips(run.line, rtt_ms, jitter_ms, start_s, run.tool, detail, options)
 
 
@@ -201,7 +208,7 @@ def round_trips(
             yield options.sample("jitter_ms", jitter_ms, at_s, tool, detail)
 
 
-def _times(run: _PingRun, detail: dict[str, object]) -> tuple[float | None, float | None]:
+def _times(run: PingRun, detail: dict[str, object]) -> tuple[float | None, float | None]:
     """Return RTT and jitter in ms; None where no reply carried a time."""
     names = ("min_ms", "avg_ms", "max_ms", "mdev_ms")
     printed = dict(zip(names, run.summary_ms, strict=False))

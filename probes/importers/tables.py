@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from typing import Any, BinaryIO, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, Protocol, TypeAlias
 
 from planner.model.errors import FormatError
 from probes.importers.options import ImportOptions
@@ -16,6 +16,10 @@ TOO_FEW = "fewer columns than the header (cut off?)"
 TOO_MANY = "more columns than the header"
 
 
+Rows: TypeAlias = Iterable[tuple[int, dict[str, str] | str]]
+"""Line number and cells by column, or the fault of a row."""
+
+
 class FileTable(Protocol):
     """The header of a table, the line that it stands on, and the rows below it."""
 
@@ -25,12 +29,6 @@ class FileTable(Protocol):
     def rows(self) -> Iterator[tuple[int, list[str] | str]]:
         """Yield line number and cells, or the fault of the row."""
         ...
-
-
-def is_json(stream: BinaryIO) -> bool:
-    """Tell whether what follows in a buffered stream is JSON, which no CSV header begins like."""
-    peek: Any = getattr(stream, "peek", None)
-    return peek is not None and bytes(peek(1)).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in (b"[", b"{")
 
 
 class CsvTable:
@@ -109,46 +107,47 @@ class CsvTable:
             ) from error
 
 
-class JsonTable:
-    """Objects as rows: a list of them, one a line, or an object that holds one such list.
-
-    Their keys are the columns; those of an object within one are joined with its own by a point.
-    Other fields of an object that holds the list are the same in all rows.
+class RowTable:
+    """Objects as rows: their keys are the columns, in the order in which they are first seen.
 
     Parameters
     ----------
-    stream : BinaryIO
-    options : ImportOptions
+    rows : Rows
+    name : str
         Name of the file in messages.
-
-    Attributes
-    ----------
-    header : list of str
-        In the order in which they are first seen.
-    header_line : int
-        1: there is none.
 
     Raises
     ------
     FormatError
-        If it is no JSON, or holds no rows.
+        If there are none.
     """
 
-    header_line = 1
+    header_line = 1  # there is no header
 
-    def __init__(self, stream: BinaryIO, options: ImportOptions) -> None:
-        self._rows: list[tuple[int, dict[str, str]]] = []
-        for line, content in documents(stream, options.name):
-            for number, row in enumerate(_rows_of(content or {}), 1):
-                self._rows.append((line if content == row else number, _flat(row)))
+    def __init__(self, rows: Rows, name: str) -> None:
+        self._rows = list(rows)
         if not self._rows:
-            raise FormatError(options.name, "holds no list of objects, which would be its rows")
-        self.header = list(dict.fromkeys(key for _, row in self._rows for key in row))
+            raise FormatError(name, "holds no list of objects, which would be its rows")
+        self.header = list(
+            dict.fromkeys(key for _, row in self._rows if isinstance(row, dict) for key in row)
+        )
 
     def rows(self) -> Iterator[tuple[int, list[str] | str]]:
         """Yield the number of each row (its line, where each has one) and its cells."""
         for number, row in self._rows:
-            yield number, [row.get(column, "") for column in self.header]
+            cells = row if isinstance(row, str) else [row.get(name, "") for name in self.header]
+            yield number, cells
+
+
+def json_rows(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield rows of JSON: a list of objects, one a line, or an object that holds one such list.
+
+    Keys of an object within one are joined with its own by a point. Other fields of an object that
+    holds the list are the same in all rows.
+    """
+    for line, content in documents(stream, options.name):
+        for number, row in enumerate(_rows_of(content or {}), 1):
+            yield line if content == row else number, _flat(row)
 
 
 def _rows_of(content: dict[str, Any]) -> list[dict[str, Any]]:

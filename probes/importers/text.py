@@ -26,15 +26,6 @@ MAX_DOCUMENT_BYTES = 1 << 26
 """64 MiB: 128 streams reported every second for half an hour."""
 CUT_OFF = "last line has no line end, so its last figure may be cut off"
 
-# First bytes of files that are no text, their faults, and the remedies.
-_MAGIC: tuple[tuple[bytes, str, str], ...] = (
-    (b"\x1f\x8b", "is compressed with gzip", "Decompress it first: gunzip FILE."),
-    (b"\x28\xb5\x2f\xfd", "is compressed with zstd", "Decompress it first: zstd -d FILE."),
-    (b"PK\x03\x04", "is a zip archive or a spreadsheet", "Extract it, or save it as CSV."),
-    (b"SQLite format 3\0", "is an SQLite database", "Databases are named with --db."),
-    (b"\xff\xfe", "is UTF-16", "Save it as UTF-8."),
-    (b"\xfe\xff", "is UTF-16", "Save it as UTF-8."),
-)
 _NO_NUMBER = re.compile(r"([:\[,]\s*)-?(?:nan|inf)(?=\s*[,}\]])")
 _WORD = re.compile(r"[\w.+-]*")
 
@@ -42,20 +33,9 @@ _WORD = re.compile(r"[\w.+-]*")
 _NUL = "holds a NUL byte", "It is binary, UTF-16 or damaged."
 
 
-def refuse_binary(head: bytes, name: str, *, is_text: bool) -> None:
-    """Refuse a file that is empty, or unmistakably of another kind, by its first bytes.
-
-    Raises
-    ------
-    FormatError
-        If the file is empty, compressed, a database or UTF-16.
-    """
-    if not head:
-        raise FormatError(name, "is empty", remedy="Was the tool's output written to it?")
-    for magic, problem, remedy in _MAGIC:
-        if head.startswith(magic):
-            raise FormatError(name, problem, remedy=remedy)
-    if is_text and b"\0" in head:
+def refuse_nul(head: bytes, name: str) -> None:
+    """Refuse a file whose first bytes hold a NUL byte, which no text does."""
+    if b"\0" in head:
         _refuse(name, head.partition(b"\0")[0].count(b"\n") + 1, *_NUL)
 
 
@@ -128,6 +108,8 @@ def _time_s(text: str) -> float | None:
 class Lines:
     """The lines of a UTF-8 file without their ends, in order; iterate once.
 
+    ``errors`` is as of ``bytes.decode``, for tools whose words are in any encoding.
+
     Attributes
     ----------
     cut_off : int
@@ -136,10 +118,14 @@ class Lines:
     """
 
     def __init__(
-        self, stream: BinaryIO | Unprefixed, name: str, max_bytes: int = MAX_LINE_BYTES
+        self,
+        stream: BinaryIO | Unprefixed,
+        name: str,
+        max_bytes: int = MAX_LINE_BYTES,
+        errors: str = "strict",
     ) -> None:
         self._stream, self._name, self._max_bytes = stream, name, max_bytes
-        self.cut_off = 0
+        self._errors, self.cut_off = errors, 0
 
     def __iter__(self) -> Iterator[str]:
         for number in count(1):
@@ -159,7 +145,7 @@ class Lines:
             problem = f"is longer than {self._max_bytes:,} bytes"
             _refuse(self._name, number, problem, "It is not such a file, or it is damaged.")
         try:
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8", self._errors)
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             _refuse(

@@ -90,7 +90,6 @@ matrix  data.matrix:run  print one figure for all pairs
   --summary            by pair of providers instead of by region
 import  data.importing:run  import measurements
   +importers
-  files:FILE+
   --src REGION         sending region, for files that name none (iperf3: the client's)
   --dst REGION         receiving region, for files that name none
   --src-vm TYPE        VM type at the source
@@ -103,9 +102,11 @@ import  data.importing:run  import measurements
   --duration TIME      if the file does not say
   --columns NAME=COLUMN,...  of CSV or JSON rows: columns that have other names, such as
                        src=srcRegion,per_flow_mbps=received_mbps
-  --provider PROVIDER  of CSV or JSON rows: that of regions written without one
+  --provider PROVIDER  of CSV or JSON rows, series and graphs: that of regions written without one
+  --labels NAME=LABEL,...  of any series of Prometheus: what its labels mean, such as
+                       src=source,dst=target
   --metric NAME        a CSV file is a matrix of this figure, such as rtt_ms: sources to the left,
-                       destinations above
+                       destinations above; of series of Prometheus and esmond, what their values are
   --tier NAME...       network tiers to keep of Skyplane files (default PREMIUM); repeatable
   --force              keep rows that fail a plausibility check
   --newest             of a Parquet data set, only what estimates rest on: the newest 256 samples of
@@ -381,7 +382,7 @@ def _add_other_commands(commands: Any) -> None:
         TransferStartRequest,
     )
 
-    formats = f"  format:{{{','.join(FORMATS)}}}  what wrote the files"
+    formats = f"  files:FILE+  before them, if need be, their format: {', '.join(FORMATS)}"
     known = add_commands(commands, _DATA_COMMANDS, {**_BLOCKS, "importers": formats})
     known |= add_commands(commands, _MEASURING_COMMANDS, _BLOCKS)
     known |= add_commands(commands, _LAB_COMMANDS, _BLOCKS, common=_OF_LAB)

@@ -8,20 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 from planner.model.errors import InputError
+from planner.model.network import Network
+from probes.importers.graphs import directed
 from relayd.catalogue.loading import load_catalogue
 from relayd.settings import Settings, load_settings
+from relayd.sources.memory import MemorySource
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store.location import SERVICE_SCHEMES, Location
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from relayd.client.blocking import RemoteWan
     from relayd.sources.mirror import MirroredWan
 
 
 @overload
 def open(  # noqa: A001
-    db: Path | None = None, *, catalogues: Sequence[str | Path] = ()
+    db: Path | Network | nx.Graph | None = None, *, catalogues: Sequence[str | Path] = ()
 ) -> Wan: ...
 @overload
 def open(  # noqa: A001
@@ -43,7 +48,7 @@ def open(  # noqa: A001
     timeout_s: float | None = None,
 ) -> MirroredWan: ...
 def open(  # noqa: A001 - relayd.open() is what a user writes
-    db: str | Path | None = None,
+    db: str | Path | Network | nx.Graph | None = None,
     *,
     catalogues: Sequence[str | Path] = (),
     token: str | None = None,
@@ -51,15 +56,17 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     mirror: bool = False,
     timeout_s: float | None = None,
 ) -> Wan | RemoteWan:
-    """Open a source of the network: a store, or a service.
+    """Open a source of the network: a store, a service, or a network of one's own.
 
     Parameters
     ----------
-    db : str or Path, optional
+    db : str, Path, Network or networkx.Graph, optional
         A store: the path of a file, or the address of a PostgreSQL database
         (``postgresql://user@host/database``); or the address of a service (``http://...`` or
         ``https://...``). Without it: ``RELAYD_DB``, the settings file, else the per-user store;
-        where that does not exist yet, answers rest on the baseline.
+        where that does not exist yet, answers rest on the baseline. Of a graph: see
+        :meth:`relayd.Network.from_networkx`; edges may also have no direction, or state a speed
+        as the Internet Topology Zoo does.
     catalogues : sequence of str or Path
         Catalogue files of one's own, in addition to those of the settings; a service has its own.
     token : str, optional
@@ -98,7 +105,11 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
             remedy="Give the service's address, such as http://127.0.0.1:8080.",
         )
     settings = load_settings()
-    return open_with(settings, db or None, [Path(name) for name in catalogues])
+    files = [Path(name) for name in catalogues]
+    if db is None or isinstance(db, str | Path):
+        return open_with(settings, db or None, files)
+    network = db if isinstance(db, Network) else Network.from_networkx(directed(db))
+    return Wan(MemorySource(load_catalogue((*settings.catalogues, *files)), network))
 
 
 def _open_service(

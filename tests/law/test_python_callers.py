@@ -32,7 +32,7 @@ def wans(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, AnyWan]
         patch.setenv("RELAYD_CACHE_DIR", str(folder / "cache"))
         state = verified(folder)
         with served(state.db) as service:
-            opened = {
+            opened: dict[str, AnyWan] = {
                 "store": relayd.open(state.db),
                 "service": relayd.open(service.url),
                 "mirror": relayd.open(service.url, mirror=True),

@@ -8,13 +8,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
-from probes.importers import ImportOptions, addressed, read
+from probes.importers import FORMATS, HEAD_BYTES, ImportOptions, addressed, identified, read
 from probes.importers.limits import PhysicalGate
 from probes.samples import Quarantined, Sample
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
@@ -39,25 +39,30 @@ class _Input(NamedTuple):
     """Of which only the newest samples are wanted."""
 
 
+_Report: TypeAlias = tuple[_Input, str, ImportReport]
+"""A file, what it is, and what came of it."""
+
+
 def run(options: argparse.Namespace) -> int:
     """Import each file whole or not at all, then take a snapshot."""
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
-    files = [file for name in options.files for file in _files(Path(name), options)]
+    wanted, names = _format_and_files(options.files)
+    files = [file for name in names for file in _files(Path(name), wanted, options)]
     location = store_location(options, settings)
-    reports: list[tuple[_Input, ImportReport]] = []
+    reports: list[_Report] = []
     with open_store(location, mode="create") as store, _saying_what_was_stored(reports):
         for file in files:
-            report = _import(store, file, options, catalogue)
-            reports.append((file, report))
+            what, report = _import(store, file, wanted, options, catalogue)
+            reports.append((file, what, report))
             if not options.json:
-                _print_report(file, report)
+                _print_report(file, "" if wanted else what, report)
         snapshot = make_snapshot(store, catalogue)
         notes = vm_type_notes(store, snapshot.id) if snapshot else []
     if snapshot or options.json:
         document = {
             "db": str(location),
-            "files": [_as_json(file, report) for file, report in reports],
+            "files": [_as_json(*one) for one in reports],
             "snapshot": snapshot_as_json(snapshot),
             "notes": notes,
         }
@@ -68,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         respond(options, document, said or "")
     unusable = [
         str(file.path)
-        for file, report in reports
+        for file, _, report in reports
         # Of a data set's older files nothing is wanted.
         if not (file.data_set or report.accepted + report.duplicates)
     ]
@@ -79,15 +84,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _saying_what_was_stored(reports: Sequence[tuple[_Input, ImportReport]]) -> Iterator[None]:
+def _saying_what_was_stored(reports: Sequence[_Report]) -> Iterator[None]:
     """Add to errors of the store what of an import it holds already."""
     try:
         yield
     except StoreError as error:
         if not reports:
             raise
-        samples = sum(report.accepted + report.quarantined for _, report in reports)
-        files = ", ".join(file.name for file, _ in reports)
+        samples = sum(report.accepted + report.quarantined for *_, report in reports)
+        files = ", ".join(file.name for file, *_ in reports)
         raise StoreError(
             error.field,
             error.problem,
@@ -97,7 +102,19 @@ def _saying_what_was_stored(reports: Sequence[tuple[_Input, ImportReport]]) -> I
         ) from error
 
 
-def _files(path: Path, options: argparse.Namespace) -> list[_Input]:
+def _format_and_files(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Return the format that was named before the files, or ``""``, and the files."""
+    first, *rest = words
+    if first in FORMATS and rest:
+        return first, rest
+    if not Path(first).exists() and (first in FORMATS or not ("." in first or "/" in first)):
+        problem = "must be given" if first in FORMATS else "is neither a file nor a format"
+        remedy = f"Formats are {', '.join(FORMATS)}; each file tells its own, so name none."
+        raise InputError("FILE", problem, value=None if first in FORMATS else first, remedy=remedy)
+    return "", words
+
+
+def _files(path: Path, wanted: str, options: argparse.Namespace) -> list[_Input]:
     """Return the files that a name stands for: a data set has many."""
     if not path.is_dir():
         if options.newest:
@@ -105,7 +122,7 @@ def _files(path: Path, options: argparse.Namespace) -> list[_Input]:
             remedy = "Name a folder of Parquet files, such as `relayd export samples` writes."
             raise InputError("--newest", problem, value=str(path), remedy=remedy)
         return [_Input(_readable(path), path.name)]
-    if options.format != "parquet":
+    if wanted not in ("", "parquet"):
         raise InputError(str(path), "is a folder", remedy="Name the files in it.")
     files = [_readable(file) for file in files_of(path)]
     data_set = DataSetHistory(path) if options.newest else None
@@ -122,9 +139,11 @@ def _readable(path: Path) -> Path:
 
 
 def _import(
-    store: Store, file: _Input, options: argparse.Namespace, catalogue: Catalogue
-) -> ImportReport:
+    store: Store, file: _Input, wanted: str, options: argparse.Namespace, catalogue: Catalogue
+) -> tuple[str, ImportReport]:
     path, name, _ = file
+    with path.open("rb") as stream:
+        kind, what, _ = identified(stream.read(HEAD_BYTES), name, wanted)
     digest = content_digest(path)
     if options.measured_at:
         measured_at_s = time_s(options.measured_at, "--measured-at")
@@ -136,7 +155,7 @@ def _import(
         "src_vm": options.src_vm or "",
         "dst_vm": options.dst_vm or "",
         "measured_at_s": measured_at_s,
-        "columns": _columns(",".join(options.columns)),
+        "columns": _columns("--columns", options) | _columns("--labels", options),
         "provider": options.provider or "",
         "metric": options.metric or "",
         **pick(options, "force address hosts"),
@@ -151,12 +170,12 @@ def _import(
     described = {**kept, "tiers": list(chosen.tiers), "trust": options.trust}
     if file.data_set:
         described["newest"] = MOST_JUDGED
-    batch = Batch(name, options.format, digest, described)
+    batch = Batch(name, kind.format, digest, described)
     with path.open("rb") as stream:
         if file.data_set:
             rows = addressed(file.data_set.newest_rows(path, MOST_JUDGED, chosen), chosen)
         else:
-            rows = read(options.format, stream, chosen)
+            rows = read(wanted, stream, chosen)
         gate = PhysicalGate(catalogue)
         judged = (
             Quarantined(row, reason)
@@ -166,7 +185,7 @@ def _import(
         )
         progress = Progress()
         try:
-            return ingest(
+            return what, ingest(
                 store,
                 batch,
                 judged,
@@ -176,13 +195,15 @@ def _import(
             progress.end()
 
 
-def _columns(text: str) -> dict[str, str]:
-    """Read names of columns, ``NAME=COLUMN`` with commas between."""
+def _columns(option: str, options: argparse.Namespace) -> dict[str, str]:
+    """Read what names of columns or labels mean, ``NAME=COLUMN`` with commas between."""
+    text = ",".join(getattr(options, option.removeprefix("--")))
     pairs = [part.partition("=") for part in text.split(",") if part]
     for name, assigned, column in pairs:
         if not (name and assigned and column):
-            remedy = "Such as src=srcRegion,dst=destRegion,per_flow_mbps=received_mbps."
-            raise InputError("--columns", "is not NAME=COLUMN", value=text, remedy=remedy)
+            problem = f"is not NAME={option[2:-1].upper()}"
+            remedy = "Such as src=srcRegion,dst=destRegion."
+            raise InputError(option, problem, value=text, remedy=remedy)
     return {name.strip(): column.strip() for name, _, column in pairs}
 
 
@@ -198,8 +219,8 @@ def _earlier_time_s(store: Store, digest: str) -> float | None:
     return None
 
 
-def _print_report(file: _Input, report: ImportReport) -> None:
-    line = f"{file.name}: {report.accepted:,} samples added"
+def _print_report(file: _Input, what: str, report: ImportReport) -> None:
+    line = f"{file.name}{what and f', {what}'}: {report.accepted:,} samples added"
     if report.duplicates:
         line += f", {report.duplicates:,} already there"
     if report.quarantined:
@@ -211,10 +232,11 @@ def _print_report(file: _Input, report: ImportReport) -> None:
         print(f"  skipped {skipped.total:,}: {reason} (line {rows}{more})")
 
 
-def _as_json(file: _Input, report: ImportReport) -> dict[str, Any]:
+def _as_json(file: _Input, what: str, report: ImportReport) -> dict[str, Any]:
     skipped = {
         reason: {"total": rows.total, "first_rows": list(rows.first_rows)}
         for reason, rows in report.skipped.items()
     }
     counts = pick(report, "accepted duplicates quarantined")
-    return {"file": str(file.path), **counts, "skipped": skipped, "batch": report.batch_id}
+    told = {"file": str(file.path), "what": what}
+    return {**told, **counts, "skipped": skipped, "batch": report.batch_id}

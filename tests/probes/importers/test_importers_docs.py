@@ -11,6 +11,7 @@ import pytest
 
 from probes.importers import FORMATS
 from probes.importers.csv_samples import FIGURES, OTHERS
+from probes.importers.kinds import KINDS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "importing.md").read_text()
 
@@ -23,6 +24,8 @@ _WITH_REASONS = (
     "parquet",
     "perfkit",
     "ping",
+    "pings",
+    "pscheduler",
     "rates",
     "skyplane",
     "smokeping",
@@ -40,6 +43,15 @@ def test_every_format_has_its_section_and_a_command() -> None:
         assert f"\n## {name}\n" in PAGE
         assert f"relayd import {name} " in PAGE
     assert set(re.findall(r"relayd import ([a-z0-9-]+) ", PAGE)) == set(FORMATS)
+
+
+def test_the_table_of_what_is_read_and_refused_is_that_of_the_code() -> None:
+    table = PAGE.partition("| is read as, or refused |\n|---|---|\n")[2].partition("\n\n")[0]
+    assert table.split("\n") == [
+        f"| {kind.what} | "
+        + (f"refused: {kind.reader} |" if kind.format == "-" else f"`{kind.format}` |")
+        for kind in KINDS
+    ]
 
 
 @pytest.mark.parametrize("name", _WITH_REASONS)

@@ -1,0 +1,98 @@
+"""Networks as GraphML or GML, such as the files of the Internet Topology Zoo.
+
+The Zoo's nodes (https://topology-zoo.org) have places as labels; ``LinkSpeedRaw`` of an edge is
+its line's nominal rate in bit/s, ``LinkLabel`` or ``label`` the same in words. Each edge that
+states a figure gives samples, as a row of a table does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from planner.model.errors import FormatError, InputError
+from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS
+from probes.importers.csv_samples import FIGURES, read_rows
+from probes.importers.options import ImportedRow, ImportOptions, split
+from probes.importers.text import MAX_DOCUMENT_BYTES
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_IN_WORDS = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?) ?([kKMGT])b(?:ps|it/s)\b")
+_GBPS = {"K": 1e-6, "M": 1e-3, "G": 1.0, "T": 1e3}
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield the samples of a GraphML or GML file."""
+    import networkx as nx
+
+    content = stream.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise FormatError(options.name, f"is longer than {MAX_DOCUMENT_BYTES:,} bytes")
+    is_xml, source = content.lstrip()[:1] == b"<", BytesIO(content)
+    try:
+        graph = nx.read_graphml(source) if is_xml else nx.read_gml(source, label="id")
+    except Exception as error:  # networkx raises whatever a damaged file makes it run into
+        problem = f"is no graph that networkx reads: {str(error)[:200] or type(error).__name__}"
+        raise FormatError(options.name, problem, remedy="It may be damaged.") from error
+    graph = directed(graph, options.provider)
+    if bare := next((name for name in graph if split(name) is None), ""):
+        problem = f"is needed, because {options.name} names places alone, such as {bare[:40]!r}"
+        raise InputError("--provider", problem, remedy="Such as --provider zoo.")
+    rows = [
+        (number, {"tool": "graph", "src": u, "dst": v} | told)
+        for number, (u, v, data) in enumerate(graph.edges(data=True), start=1)
+        if (told := {key: str(value) for key, value in data.items() if key in FIGURES})
+    ]
+    if not rows:
+        raise FormatError(
+            options.name,
+            f"has {len(graph.edges):,} edges, none of which states a speed (LinkSpeedRaw, "
+            "aggregate_gbps) or another figure, such as rtt_ms",
+            remedy="It says where lines go, not how fast they are: measure, or add figures.",
+        )
+    yield from read_rows(rows, options)
+
+
+def directed(graph: nx.Graph, provider: str = "") -> nx.DiGraph:
+    """Return a graph of regions: edges both ways if they have no direction, with their speeds.
+
+    Names are those of nodes, or what their labels make, behind ``provider`` where they have none.
+    Speeds of parallel edges add.
+    """
+    import networkx as nx
+
+    names = {}
+    for node, data in graph.nodes(data=True):
+        name = str(node)
+        if ":" not in name and isinstance(label := data.get("label"), str):
+            name = _NOT_IN_NAMES.sub("-", label).strip("-.") or name
+        names[node] = f"{provider}:{name}" if provider and ":" not in name else name
+    often, found = Counter(names.values()), nx.DiGraph()
+    names = {node: name if often[name] == 1 else f"{name}-{node}" for node, name in names.items()}
+    for node, data in graph.nodes(data=True):
+        found.add_nodes_from([(names[node], data)])
+    for u, v, data in graph.edges(data=True):
+        speed, ends = _speed_gbps(data), (names[u], names[v])
+        for pair in {ends} if graph.is_directed() else {ends, ends[::-1]}:
+            earlier = found.get_edge_data(*pair, {}).get("aggregate_gbps", 0)
+            told = {} if speed is None else {"aggregate_gbps": earlier + speed}
+            found.add_edges_from([(*pair, {**data, **told})])
+    return found
+
+
+def _speed_gbps(data: Mapping[str, Any]) -> float | None:
+    raw = data.get("aggregate_gbps", data.get("LinkSpeedRaw"))
+    try:
+        speed = None if raw is None else float(raw)
+    except (TypeError, ValueError):
+        raise InputError("the speed of an edge", "is not a number", value=raw) from None
+    if speed is not None:
+        return speed if "aggregate_gbps" in data else speed / BITS_PER_MBIT / MBPS_PER_GBPS
+    words = _IN_WORDS.match(str(data.get("LinkLabel") or data.get("label") or ""))
+    return float(words[1]) * _GBPS[words[2].upper()] if words else None

@@ -1,0 +1,175 @@
+"""What a file is, by its first bytes: one table of all kinds that are recognised.
+
+A kind names tool and variation, so that a refusal says what was seen. Kinds that nothing reads
+stand in it with what to do instead.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from planner.model.errors import FormatError
+from probes.importers.text import log_prefix, refuse_nul
+
+
+class FileKind(NamedTuple):
+    """A kind of file.
+
+    Attributes
+    ----------
+    what : str
+        Tool and variation, for messages.
+    format : str
+        The format that it belongs to; ``-`` if nothing reads it.
+    reader : str
+        Module and function; or what to do with a file that nothing reads.
+    mark : str
+        A pattern, searched in the first bytes: the first kind whose mark is found counts.
+    """
+
+    what: str
+    format: str
+    reader: str
+    mark: str
+
+
+def _kinds(text: str) -> tuple[FileKind, ...]:
+    lines = re.sub(r"\n {4}", "", text).strip().split("\n")
+    return tuple(FileKind(*re.split("  +", line, maxsplit=3)) for line in lines)
+
+
+# A line has the fields of FileKind, with two spaces between; a mark may go on in lines of its own.
+KINDS = _kinds(r"""
+compressed with gzip  -  Decompress it first: gunzip FILE.  \A\x1f\x8b
+compressed with zstd  -  Decompress it first: zstd -d FILE.  \A\x28\xb5\x2f\xfd
+compressed with xz  -  Decompress it first: unxz FILE.  \A\xfd7zXZ\x00
+compressed with bzip2  -  Decompress it first: bunzip2 FILE.  \ABZh\d1AY&SY
+a zip archive or a spreadsheet  -  Extract it, or save it as CSV.  \APK\x03\x04
+an SQLite database  -  Databases are named with --db.  \ASQLite format 3\x00
+UTF-16  -  Save it as UTF-8; in PowerShell: ... | Out-File -Encoding utf8 FILE.
+      \A(?:\xff\xfe|\xfe\xff)
+an RRD file  -  Give what `rrdtool fetch FILE AVERAGE` prints.  \ARRD\x00
+a capture of packets  -  Run a test, and import its output.
+      \A(?:\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|\n\r\r\n)
+a web page  -  Download the file itself.  (?i)\A\s*<(?:!doctype html|html)
+Skyplane's price file, which holds no measurement  -  Prices belong into a catalogue (TOML).  \A
+    src,dest,src_tier,dest_tier,cost
+mtr's CSV (-C)  -  Run `mtr --json -c 20 HOST`.  \AMtr_Version,
+mtr's text report  -  Run `mtr --json -c 20 HOST`.  (?m)^HOST: .*Loss%
+traceroute's output  -  Run `ping -c 20 HOST`.  (?mi)^(?:traceroute6? to |tracing route to )
+netperf's text  -  Write its figures as CSV.  (?m)^(?:MIGRATED )?TCP (?:STREAM|MAERTS|RR) TEST
+esmond's list of measurements, without values  -  Fetch the base-uri of an event type.
+      \A\s*[\[{](?s:.*?)"event-types"\s*:
+a Parquet file  parquet  parquet.read  \APAR1
+Skyplane's raw throughput file  skyplane-throughput  skyplane.read_throughput
+      \A(?=.*\bsrc_region\b)(?=.*\bdst_region\b).*\bthroughput_rec(?:ei|ie)ved\b
+Skyplane's raw latency file  skyplane-latency  skyplane.read_latency
+      \A(?=.*\bsrc_region\b)(?=.*\bdst_region\b).*\bavg_rtt\b
+a table of measurements (CSV)  csv  csv_samples.read
+      (?i)\A\s*(?=(?:[^\n]*,)?[ "]*src[ "\r]*[,\n])(?:[^\n]*,)?[ "]*dst[ "\r]*(?:[,\n]|\Z)
+an answer of Prometheus  blackbox  blackbox.read  \A\s*\{\s*"status"\s*:\s*"(?:success|error)"
+mtr's JSON (-j)  mtr  mtr.read  \A\s*\{\s*"report"\s*:\s*\{\s*"mtr"
+results of PerfKitBenchmarker  perfkit  perfkit.read
+      \A\s*(?=.*"test":)(?=.*"unit":)\{.*"metric":
+a time series of esmond  pscheduler  pscheduler.read_series  \A\s*\[\s*\{\s*"(?:ts|val)"\s*:
+results of pScheduler (perfSONAR)  pscheduler  pscheduler.read
+      \A\s*[\[{](?s:.*?)"(?:throughput-bits|roundtrips|packets-sent|result-merged|pscheduler)"\s*:
+iperf3's JSON  iperf3  iperf3.read
+      \A(?:warning:.*\s+)?[\s\[]*\{(?:\s*"error"\s*:|(?s:.*?)"(?:start"\s*:\s*\{
+    |intervals"\s*:\s*\[|event"\s*:\s*"(?:start|interval|end|error)"))
+Smokeping's data as rrdtool prints them  smokeping  smokeping.read
+      \A\s*(?:\w+ +){0,3}loss +median +ping1 ?
+a GML file  graph  graphs.read  \A(?:\s*(?:Creator|Version) .*)*\s*graph\s*\[
+a GraphML file  graph  graphs.read  \A\s*(?:<[?!][^>]*>\s*)*<graphml
+output of hping3  ping  pings.read  (?m)^HPING |^--- .*hping statistic ---
+output of psping  ping  pings.read  (?m)^PsPing v|^TCP connect statistics for ?
+output of paping  ping  pings.read  (?m)time=\S+ protocol=|^\s*Attempted = ?
+output of tcping  ping  pings.read  (?mi)^(?:Probing \S+:\d+/tcp - |Ping tcp://|TCPinging
+    |seq \d+: (?:tcp|no) response|--- .* tcping statistics ---)
+output of fping  ping  pings.read  (?m)^(?:\[[\d.]+\] )?\S+ +: (?:\[\d+\], |xmt/rcv/%
+    |(?:[\d.]+|-)(?: (?:[\d.]+|-))*$)|^\S+ is (?:alive|unreachable)\b
+output of ping of Windows  ping  pings.read  (?m)^\S.*[=<] ?\d+ ?[^\s\d=<]{1,8} TTL=\d+\s*$
+    |^Pinging .* with \d+ bytes of data|^ +[^=\d]*= \d+[^=\d.]+= \d+[^=\d.]+= \d+ *(?:\(|\r?$)
+output of ping  ping  ping.read  (?m)^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )
+iperf 2's CSV (-y C)  iperf  iperf_text.read_csv
+      \A\d{14}(?:[+-]\d{4})?,[^,\s]*,\d+,[^,\s]*,\d+,-?\d+,[\d.]+-[\d.]+,
+iperf's text output  iperf  iperf_text.read  (?m)^(?:Connecting to host|\[ ID\] Interval
+    |Client connecting to|Server listening on|\[ *\d+\] local \S+ port|iperf3: error - )
+nuttcp's output  nuttcp  nuttcp.read
+      (?m)^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)
+""")
+GUESSES = _kinds(r"""
+JSON of no tool that relayd knows  csv  csv_samples.read_json  \A\s*[\[{]
+a table of no tool that relayd knows  csv  csv_samples.read  \A\s*\S?[^\n]*,.*\n
+""")
+"""Of files that may be of any format that a user names."""
+FORMATS = {kind.format: kind for kind in KINDS if kind.format != "-"}
+"""Formats, as the command line spells them, and the last kind of each."""
+_VERSIONS = {
+    "iperf3": r'"iperf (3[\d.]+)',
+    "iperf": r"(?m)^iperf (3[\d.]+)",
+    "nuttcp": r"(?m)^nuttcp-[tr]: v([\d.]+)",
+    "perfkit": r"perfkitbenchmarker_version\W+v?(\d[\w.]*)",
+}
+
+
+@lru_cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def identified(
+    head: bytes, name: str, wanted: str = ""
+) -> tuple[FileKind, str, tuple[re.Pattern[bytes], float | None] | None]:
+    """Say what a file is: its kind, that in words, and the log's prefix to each line.
+
+    Parameters
+    ----------
+    head : bytes
+        The first of it.
+    name : str
+        Name of the file in messages.
+    wanted : str, optional
+        The format that a user has named.
+
+    Raises
+    ------
+    FormatError
+        If it is empty, of a kind that nothing reads, plainly of another format than the one that
+        was named, or of no known kind.
+    """
+    if not head:
+        raise FormatError(name, "is empty", remedy="Was the tool's output written to it?")
+    text = head.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
+    kind, prefix = None, log_prefix(head)
+    if prefix:
+        lines = head.split(b"\n")
+        bare = [line[found.end() :] if (found := prefix[0].match(line)) else line for line in lines]
+        text_of_log = b"\n".join(bare).decode("latin-1")
+        kind = _kind(text_of_log, KINDS)
+    if kind is None:
+        kind, prefix = _kind(text, KINDS), None
+    if kind is None:
+        guess = _kind(text, GUESSES)
+        kind = FORMATS[wanted] if wanted and (not guess or guess.format != wanted) else guess
+    if kind is None:
+        problem, value = "is of no kind that relayd recognises", text.lstrip()[:60]
+        remedy = f"Name its format: {', '.join(FORMATS)}."
+        raise FormatError(name, problem, value=value, remedy=remedy)
+    version = _compiled(_VERSIONS.get(kind.format, "(?!)")).search(text)
+    what = f"{kind.what}, version {version[1]}" if version else kind.what
+    if kind.format == "-":
+        raise FormatError(name, f"is {what}", remedy=kind.reader)
+    if kind.format != "parquet":
+        refuse_nul(head, name)
+    if wanted and kind.format != wanted:
+        problem = f"is {what}, which the format {wanted} does not read"
+        remedy = f"Use `relayd import {kind.format}`, or name no format."
+        raise FormatError(name, problem, remedy=remedy)
+    return kind, what, prefix
+
+
+def _kind(text: str, kinds: tuple[FileKind, ...]) -> FileKind | None:
+    return next((kind for kind in kinds if _compiled(kind.mark).search(text)), None)

@@ -1,0 +1,157 @@
+"""Results of pScheduler, alone, in batches, and as perfSONAR's archives keep them.
+
+Throughput is read as iperf3's, round trips as ping's. A one-way delay is no round-trip time; of
+such tests the loss counts. Archives are documents of OpenSearch, and time series of esmond.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO
+
+from planner.model.units import MS_PER_S
+from probes.importers import csv_samples, limits
+from probes.importers.iperf3 import samples_of_test
+from probes.importers.options import ImportedRow, ImportOptions
+from probes.importers.ping import PingRun, one_host, outcomes
+from probes.importers.text import documents, field, list_field, number_field, text_field
+from probes.samples import Skipped
+
+ONE_WAY = "a one-way delay is no round-trip time: run the test rtt"
+FAILED = "the test did not succeed"
+OTHER_TEST = "neither throughput nor round trips nor loss"
+
+_LEFT_OUT = ("result-full", "participant-data-full")
+_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+_SPECS = (("test", "spec"), ("task", "test", "spec"))
+_TIMES = (
+    *(("start-time",), ("run", "start-time"), ("pscheduler", "start_time")),
+    *(("schedule", "start"), ("@timestamp",)),
+)
+_TOOLS = (("tool",), ("tool", "name"), ("pscheduler", "tool"))
+
+
+def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield the samples of each result in the file."""
+    pair = ""
+    for line, document in documents(stream, options.name):
+        for result, about in _results(document, {}):
+            spec = about.get("spec")
+            ends = [text_field(spec, end) for end in ("source", "dest")]
+            pair = one_host(pair, " to ".join(filter(None, ends)), line, options)
+            yield from _samples(line, result, about, options)
+
+
+def read_series(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield a sample for each value of a time series of esmond."""
+    metric = csv_samples.stated_metric(options)
+    rows = (
+        (
+            number,
+            {
+                "tool": "esmond",
+                "measured_at": str(field(one, "ts")),
+                metric: str(field(one, "val")),
+            },
+        )
+        for number, (_, one) in enumerate(documents(stream, options.name), start=1)
+    )
+    return csv_samples.read_rows(rows, options)
+
+
+def _results(
+    content: object, known: Mapping[str, Any]
+) -> Iterator[tuple[dict[str, Any], Mapping[str, Any]]]:
+    """Yield each result within a document, and what is said about its test around it."""
+    if isinstance(content, list):
+        for one in content:
+            yield from _results(one, known)
+    if not isinstance(content, dict):
+        return
+    found = {
+        "spec": next((one for path in _SPECS if (one := field(content, *path))), None),
+        "at": next((one for path in _TIMES if (one := text_field(content, *path))), ""),
+        "tool": next((one for path in _TOOLS if (one := text_field(content, *path))), ""),
+    }
+    about = {**known, **{key: value for key, value in found.items() if value}}
+    result = content.get("result-merged", content.get("result"))
+    inner = field(result, "result")
+    result = inner if isinstance(inner, dict) else result
+    if isinstance(result, dict):
+        yield result, about
+    elif "succeeded" in content:
+        yield content, about
+    else:
+        for key, value in content.items():
+            if key not in _LEFT_OUT:
+                yield from _results(value, about)
+
+
+def _samples(
+    line: int, result: Mapping[str, Any], about: Mapping[str, Any], options: ImportOptions
+) -> Iterator[ImportedRow]:
+    tool = f"pscheduler {about.get('tool', '')[:32]}".strip()
+    at_s, lost = csv_samples.time_s(about.get("at", "")), number_field(result, "packets-lost")
+    if result.get("succeeded") is False:
+        yield Skipped(line, FAILED)
+    elif isinstance(field(result, "summary", "summary"), dict) or "throughput" in result:
+        test = _as_iperf3(result, about.get("spec"), at_s)
+        yield from samples_of_test(line, {"tool": tool, **test}, options)
+    elif "roundtrips" in result or "mean" in result:
+        yield from outcomes(_round_trips(line, result, at_s, tool), options)
+    elif lost is not None and (sent := number_field(result, "packets-sent")) and 0 <= lost <= sent:
+        at_s, detail = options.start_s(at_s), {"packets": sent}
+        yield options.sample("loss_pct", 100.0 * lost / sent, at_s, tool, detail)
+        yield Skipped(line, ONE_WAY)
+    else:
+        yield Skipped(line, OTHER_TEST)
+
+
+def _as_iperf3(result: Mapping[str, Any], spec: object, at_s: float | None) -> dict[str, Any]:
+    """Return the document that ``iperf3 -J`` would have written at the sender."""
+    summary = field(result, "summary", "summary")
+    bps = number_field(summary, "throughput-bits") or number_field(result, "throughput")
+    received_bps = number_field(summary, "receiver-throughput-bits")
+    streams = list_field(result, "summary", "streams")
+    length_s = number_field(summary, "end") or _seconds(field(spec, "duration"))
+    total = {"seconds": length_s, "bits_per_second": bps, "bytes": bps and bps * (length_s or 0)}
+    intervals = []
+    for one in list_field(result, "intervals"):
+        start, end = (number_field(one, "summary", key) or 0.0 for key in ("start", "end"))
+        rate, omitted = field(one, "summary", "throughput-bits"), field(one, "summary", "omitted")
+        told = {"seconds": end - start, "bits_per_second": rate, "omitted": omitted}
+        intervals.append({"sum": told})
+    received = {**total, "bits_per_second": received_bps} if received_bps else total
+    settings = {
+        "protocol": "UDP" if field(spec, "udp") is True else "TCP",
+        "num_streams": number_field(spec, "parallel") or len(streams) or 1,
+        "omit": _seconds(field(spec, "omit")),
+        "target_bitrate": number_field(spec, "bandwidth"),
+        "reverse": 1 if field(spec, "reverse") is True else 0,
+    }
+    began = {"connecting_to": {}, "test_start": settings, "timestamp": {"timesecs": at_s}}
+    sums = {"sum_sent": total, "sum_received": received}
+    return {"start": began, "intervals": intervals, "end": sums}
+
+
+def _round_trips(line: int, result: Mapping[str, Any], at_s: float | None, tool: str) -> PingRun:
+    run = PingRun(line, tool=tool, start_s=at_s)
+    for one in list_field(result, "roundtrips"):
+        ms = (_seconds(field(one, "rtt")) or 0.0) * MS_PER_S
+        if not limits.fault("rtt_ms", ms, ""):
+            run.replies_ms.append(ms)
+    seconds = (_seconds(result.get(name)) for name in ("min", "mean", "max", "stddev"))
+    run.summary_ms = tuple(None if one is None else one * MS_PER_S for one in seconds)
+    run.sent, run.received, run.duplicates = (
+        int(number_field(result, name) or 0) for name in ("sent", "received", "duplicates")
+    )
+    return run
+
+
+def _seconds(value: object) -> float | None:
+    """Read a duration of ISO 8601, or a number of seconds as archives keep it."""
+    if isinstance(value, str) and (found := _DURATION.fullmatch(value)):
+        parts = zip(found.groups(), (86_400.0, 3600.0, 60.0, 1.0), strict=True)
+        return sum(float(part) * seconds for part, seconds in parts if part)
+    return number_field({"s": value}, "s")

@@ -1,0 +1,94 @@
+"""fping, hping3, tcping, paping, psping, and ping of Windows in its languages."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.probes.importers.reading import FIXTURES, outcomes, patient, reasons, samples
+
+FILES = FIXTURES / "pings"
+_RUNS = {
+    "win": ("ping windows", 0.5, 0.0),
+    "de": ("ping windows", 26.0, 25.0),
+    "fr": ("ping windows", 12.0, 0.0),
+    "ru": ("ping windows", 16.0, 0.0),
+    "ja": ("ping windows", 11.0, 0.0),
+    "win6": ("ping windows", 8.0, 0.0),
+    "unreach": ("ping", None, 100.0),
+    "fping": ("fping", 12.0, 25.0),
+    "fpingq": ("fping", 15.1, 0.0),
+    "fpingC": ("fping", 12.25, 25.0),
+    "fpingD": ("fping", 12.7, 0.0),
+    "hping": ("hping3", 1.4, 40.0),
+    "tcping": ("tcping", 70.3915, 25.0),
+    "tcping-rs": ("tcping", 12.427, 0.0),
+    "tcping-go": ("tcping", 11.5, 0.0),
+    "tcping-linux": ("tcping", 22.123, None),
+    "cloverstd": ("tcping", 10.4, 0.0),
+    "paping": ("paping", 12.54, 100 / 3),
+    "psping": ("psping", 2.14, 0.0),
+    "pspingq": ("ping", 8.3, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", _RUNS)
+def test_each_tool_tells_its_round_trips_and_its_loss(name: str) -> None:
+    tool, rtt_ms, lost_pct = _RUNS[name]
+    found = {str(one.metric): one for one in samples("", FILES / f"{name}.txt")}
+    assert {one.tool for one in found.values()} == {tool}
+    for metric, value in (("rtt_ms", rtt_ms), ("loss_pct", lost_pct)):
+        assert (metric in found) is (value is not None)
+        if value is not None:
+            assert found[metric].value == pytest.approx(value)
+
+
+def test_times_of_fping_are_kept_and_whole_milliseconds_show_no_jitter() -> None:
+    assert samples("", FILES / "fpingD.txt")[0].measured_at_s == pytest.approx(1665300912.12)
+    metrics = [one.metric for one in samples("", FILES / "win.txt")]
+    assert metrics == ["loss_pct", "rtt_ms"]
+    assert samples("", FILES / "win.txt")[1].read_detail()["step_ms"] == 1.0
+
+
+def test_several_hosts_are_refused_and_nothing_is_told() -> None:
+    two = b"10.0.0.1 : xmt/rcv/%loss = 5/5/0%, min/avg/max = 1/2/3\n"
+    with pytest.raises(Exception, match="pings of several hosts"):
+        outcomes("", two + two.replace(b"0.1", b"0.2"))
+    assert reasons(outcomes("ping", b"PsPing v2.10 - PsPing\n"))
+
+
+_WORDS = st.sampled_from(
+    [
+        ("Reply from", "bytes", "time", "ms"),
+        ("Antwort von", "Bytes", "Zeit", "ms"),
+        ("Réponse de", "octets", "temps", " ms"),
+        ("Respuesta desde", "bytes", "tiempo", "m"),
+        ("Ответ от", "число байт", "время", "мс"),
+    ]
+)
+
+
+@patient
+@given(
+    _WORDS,
+    st.sampled_from(["utf-8", "cp850", "cp866"]),
+    st.lists(st.integers(0, 999), min_size=3, max_size=9),
+    st.integers(0, 5),
+)
+def test_ping_of_windows_in_any_language_and_encoding(
+    words: tuple[str, ...], encoding: str, times: list[int], lost: int
+) -> None:
+    reply, of_bytes, of_time, unit = words
+    lines = [
+        f"{reply} 192.0.2.7: {of_bytes}=32 {of_time}{f'={ms}' if ms else '<1'}{unit} TTL=57"
+        for ms in times
+    ]
+    sent = len(times) + lost
+    counts = f"    x: y = {sent}, z = {len(times)}, v = {lost}\r\n    ({100 * lost // sent}% w),"
+    text = "\r\n".join(["", *lines, "", counts, ""])
+    found = {one.metric: one.value for one in samples("", text.encode(encoding, "replace"))}
+    later = sorted(ms or 0.5 for ms in times[1:])
+    half = len(later) // 2
+    assert found["rtt_ms"] == (later[half] + later[~half]) / 2
+    assert found["loss_pct"] == pytest.approx(100 * lost / sent)
