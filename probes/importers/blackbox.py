@@ -87,10 +87,8 @@ def _labelled(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, d
             seen |= labels
             row = {name: labels.get(label, "") for name, label in options.columns.items()}
             for time_s, value in _points(series):
-                yield (
-                    line,
-                    {"tool": "prometheus", **row, "measured_at": repr(time_s), metric: repr(value)},
-                )
+                told = {"tool": "prometheus", "measured_at": repr(time_s), metric: repr(value)}
+                yield line, row | told
     if missing := [label for label in options.columns.values() if label not in seen]:
         remedy = f"Its series have {', '.join(seen)[:200] or 'none'}."
         raise InputError("--labels", "is no label in the file", value=missing[0], remedy=remedy)

@@ -7,7 +7,6 @@ stand in it with what to do instead.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import NamedTuple
 
 from planner.model.errors import FormatError
@@ -15,18 +14,10 @@ from probes.importers.text import log_prefix, refuse_nul
 
 
 class FileKind(NamedTuple):
-    """A kind of file.
+    """A kind of file: what it is, the format that it belongs to, and what tells it.
 
-    Attributes
-    ----------
-    what : str
-        Tool and variation, for messages.
-    format : str
-        The format that it belongs to; ``-`` if nothing reads it.
-    reader : str
-        Module and function; or what to do with a file that nothing reads.
-    mark : str
-        A pattern, searched in the first bytes: the first kind whose mark is found counts.
+    ``reader`` is a module and a function; where the format is ``-``, nothing reads it, and it is
+    what to do instead. The first kind counts whose ``mark``, a pattern, is in the first bytes.
     """
 
     what: str
@@ -83,14 +74,14 @@ Smokeping's data as rrdtool prints them  smokeping  smokeping.read
       \A\s*(?:\w+ +){0,3}loss +median +ping1 ?
 a GML file  graph  graphs.read  \A(?:\s*(?:Creator|Version) .*)*\s*graph\s*\[
 a GraphML file  graph  graphs.read  \A\s*(?:<[?!][^>]*>\s*)*<graphml
-output of hping3  ping  pings.read  (?m)^HPING |^--- .*hping statistic ---
-output of psping  ping  pings.read  (?m)^PsPing v|^TCP connect statistics for ?
-output of paping  ping  pings.read  (?m)time=\S+ protocol=|^\s*Attempted = ?
-output of tcping  ping  pings.read  (?mi)^(?:Probing \S+:\d+/tcp - |Ping tcp://|TCPinging
+output of hping3  ping  ping.read  (?m)^HPING |^--- .*hping statistic ---
+output of psping  ping  ping.read  (?m)^PsPing v|^TCP connect statistics for ?
+output of paping  ping  ping.read  (?m)time=\S+ protocol=|^\s*Attempted = ?
+output of tcping  ping  ping.read  (?mi)^(?:Probing \S+:\d+/tcp - |Ping tcp://|TCPinging
     |seq \d+: (?:tcp|no) response|--- .* tcping statistics ---)
-output of fping  ping  pings.read  (?m)^(?:\[[\d.]+\] )?\S+ +: (?:\[\d+\], |xmt/rcv/%
+output of fping  ping  ping.read  (?m)^(?:\[[\d.]+\] )?\S+ +: (?:\[\d+\], |xmt/rcv/%
     |(?:[\d.]+|-)(?: (?:[\d.]+|-))*$)|^\S+ is (?:alive|unreachable)\b
-output of ping of Windows  ping  pings.read  (?m)^\S.*[=<] ?\d+ ?[^\s\d=<]{1,8} TTL=\d+\s*$
+output of ping of Windows  ping  ping.read  (?m)^\S.*[=<] ?\d+ ?[^\s\d=<]{1,8} TTL=\d+\s*$
     |^Pinging .* with \d+ bytes of data|^ +[^=\d]*= \d+[^=\d.]+= \d+[^=\d.]+= \d+ *(?:\(|\r?$)
 output of ping  ping  ping.read  (?m)^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )
 iperf 2's CSV (-y C)  iperf  iperf_text.read_csv
@@ -115,24 +106,12 @@ _VERSIONS = {
 }
 
 
-@lru_cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
-
-
 def identified(
     head: bytes, name: str, wanted: str = ""
 ) -> tuple[FileKind, str, tuple[re.Pattern[bytes], float | None] | None]:
     """Say what a file is: its kind, that in words, and the log's prefix to each line.
 
-    Parameters
-    ----------
-    head : bytes
-        The first of it.
-    name : str
-        Name of the file in messages.
-    wanted : str, optional
-        The format that a user has named.
+    ``wanted`` is the format that a user has named, if any.
 
     Raises
     ------
@@ -142,23 +121,21 @@ def identified(
     """
     if not head:
         raise FormatError(name, "is empty", remedy="Was the tool's output written to it?")
-    text = head.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
-    kind, prefix = None, log_prefix(head)
-    if prefix:
-        lines = head.split(b"\n")
-        bare = [line[found.end() :] if (found := prefix[0].match(line)) else line for line in lines]
-        text_of_log = b"\n".join(bare).decode("latin-1")
-        kind = _kind(text_of_log, KINDS)
+    text, prefix = head.removeprefix(b"\xef\xbb\xbf").decode("latin-1"), log_prefix(head)
+    lines = head.split(b"\n") if prefix else []
+    bare = [line[m.end() :] if prefix and (m := prefix[0].match(line)) else line for line in lines]
+    kind = _kind(b"\n".join(bare).decode("latin-1"), KINDS)
     if kind is None:
         kind, prefix = _kind(text, KINDS), None
+    guess = _kind(text, GUESSES) if kind is None else None
+    if guess and wanted in ("", guess.format):
+        kind = guess
+    kind = kind or FORMATS.get(wanted)
     if kind is None:
-        guess = _kind(text, GUESSES)
-        kind = FORMATS[wanted] if wanted and (not guess or guess.format != wanted) else guess
-    if kind is None:
-        problem, value = "is of no kind that relayd recognises", text.lstrip()[:60]
         remedy = f"Name its format: {', '.join(FORMATS)}."
-        raise FormatError(name, problem, value=value, remedy=remedy)
-    version = _compiled(_VERSIONS.get(kind.format, "(?!)")).search(text)
+        problem = "is of no kind that relayd recognises"
+        raise FormatError(name, problem, value=text.lstrip()[:60], remedy=remedy)
+    version = re.search(_VERSIONS.get(kind.format, "(?!)"), text)
     what = f"{kind.what}, version {version[1]}" if version else kind.what
     if kind.format == "-":
         raise FormatError(name, f"is {what}", remedy=kind.reader)
@@ -172,4 +149,4 @@ def identified(
 
 
 def _kind(text: str, kinds: tuple[FileKind, ...]) -> FileKind | None:
-    return next((kind for kind in kinds if _compiled(kind.mark).search(text)), None)
+    return next((kind for kind in kinds if re.search(kind.mark, text)), None)

@@ -6,8 +6,8 @@ reports the last router that answered.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from ipaddress import ip_address
 from typing import BinaryIO
 
 from planner.model.errors import FormatError
@@ -19,6 +19,7 @@ from probes.samples import Skipped
 
 NOT_REACHED = "the last hop is not the host that was asked for: it was never reached"
 NO_HOPS = "the report has no hops"
+_ADDRESS = re.compile(r"[\d.]+|[\da-fA-F]*:[\da-fA-F:.%]*")
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -60,12 +61,5 @@ def _is_same(asked: str, found: str) -> bool:
     """Tell whether a hop may be the host that was asked for; names and addresses may be one."""
     if not found or found == "???":
         return False
-    return asked == found or not (_is_address(asked) and _is_address(found.split()[0]))
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ip_address(text)
-    except ValueError:
-        return False
-    return True
+    are_addresses = all(_ADDRESS.fullmatch(one) for one in (asked, found.split()[0]))
+    return asked == found or not are_addresses

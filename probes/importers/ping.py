@@ -1,4 +1,8 @@
-"""Output of ping: Linux iputils, BusyBox, macOS and BSD; with replies or quiet.
+"""Output of ping (Linux iputils, BusyBox, macOS, BSD, Windows) and of tools like it.
+
+These are fping, hping3, tcping, paping and psping. One table says what their lines tell: words are
+in any language and encoding; figures, their order and their units are not. ping of Windows writes
+whole milliseconds, and less than one as ``<1ms``, which is taken for half of one.
 
 The round-trip time is the median of the replies after the first, which pays for address
 resolution and cold caches; quiet output gives only the mean over all. Jitter is the standard
@@ -32,19 +36,57 @@ MAX_LINE_BYTES = 2048
 
 _HEADER = re.compile(r"PING (\S+?) ?\(([^)\s]*)|PING6\(.*\) \S+ --> (\S+)")
 _BYTES_OF_DATA = re.compile(r"^PING .* bytes of data\.?$")
-_REPLY = re.compile(
-    r"(?:\[(\d+\.\d+)\] )?\d+ \w+ \w+ .*?\b(icmp_seq|icmp_req|seq)=(\d+)\b"
-    r".*?\b[^\W\d]+[=<]([\d.,]+) ?ms(?P<rest>.*)"
+_HOST, _MS = r"(?P<host>[^\s:\[\]]\S{0,200}?)", r"(?P<ms>\d{1,9}(?:[.,]\d{1,9})?)"
+_IPV4, _IPV6 = r"\d{1,3}(?:\.\d{1,3}){3}", r"[\da-fA-F]{0,4}:[\da-fA-F:]{1,40}(?:%\w{1,20})?"
+_WHOLE_MS = r"(?P<sign>[=<])\s?(?P<ms>\d{1,9})\s?[^\s\d=<]{1,8}"
+_REPLIES = tuple(
+    (tool, re.compile(pattern))
+    for tool, pattern in (
+        (
+            "",
+            r"(?:\[(?P<at>\d+\.\d+)\] )?\d+ \w+ \w+ .*?"
+            r"\b(?:icmp_seq|icmp_req|(?P<busybox>seq))=\d+\b"
+            r".*?\b[^\W\d]+[=<](?P<ms>[\d.,]+) ?ms(?P<rest>.*)",
+        ),
+        ("fping", rf"(?:\[(?P<at>\d{{9,10}}\.\d+)\] )?{_HOST} +: \[\d+\], \d+ bytes, {_MS} ms"),
+        ("fping", rf"{_HOST} is alive \({_MS} ms\)"),
+        ("hping3", rf".*\bip={_HOST} .*\bseq=\d+ .*\brtt={_MS} ms"),
+        ("tcping", rf"Probing {_HOST}:\d+/tcp - Port is open - time={_MS} ?ms"),
+        ("tcping", rf"Ping tcp://{_HOST}:\d+\S* connected - time={_MS} ?ms"),
+        ("tcping", rf"Reply from {_HOST} (?:\(\S+\) )?on port \d+ .*time={_MS} ?ms"),
+        ("tcping", rf"seq \d+: tcp response from {_HOST} .*\[open\] +{_MS} ms"),
+        ("paping", rf"Connected to {_HOST}:? time={_MS}ms protocol="),
+        ("psping", rf"Connecting to {_HOST}:\d+: from \S+ {_MS}ms"),
+        ("psping", rf"Reply from {_HOST}: {_MS}ms"),
+        ("ping windows", rf"(?=\S).{{0,80}}?(?P<host>{_IPV4}).*{_WHOLE_MS} TTL=\d+\s*$"),
+        ("ping windows", rf"\S.{{0,80}}?(?P<host>{_IPV6}): .*{_WHOLE_MS}\s*$"),
+    )
 )
 # Words are in the system's language; figures and their order are not.
 _SUMMARY = re.compile(r"--- (?:(\S+) ping6?\b.*|\S.* ping6?\b.*) ---")
-_COUNTS = re.compile(
-    r"(\d{1,15}) [^\d,]+, (\d{1,15}) [^\d,]+(?:, \+?(\d{1,15}) duplicates)?.*\b[\d.,]+ ?%"
+_COUNTS = tuple(
+    ("", re.compile(pattern))
+    for pattern in (
+        r"(?P<sent>\d{1,15}) [^\d,]+, (?P<received>\d{1,15}) [^\d,]+"
+        r"(?:, \+?(?P<duplicates>\d{1,15}) duplicates)?.*\b[\d.,]+ ?%",
+        rf"{_HOST} +: xmt/rcv/%\w+ = (?P<sent>\d{{1,9}})/(?P<received>\d{{1,9}})/",
+        r"(?P<sent>\d{1,9}) (?:\w+ )?probes transmitted .*\| (?P<received>\d{1,9}) received",
+        r"(?P<sent>\d{1,9}) probes sent, (?P<received>\d{1,9}) successful",
+        r"\s+(?P<received>\d{1,9}) successful, (?P<lost>\d{1,9}) failed",
+        r"[^=]*= (?P<sent>\d{1,9})(?![\w.])[^=\d]+= (?P<received>\d{1,9})(?![\w.])"
+        r"[^=\d]+= (?P<lost>\d{1,9})(?![\w.])",
+        rf"{_HOST} +: (?P<list>(?:[\d.]+|-)(?: (?:[\d.]+|-))*)\s*$",
+    )
 )
 _TIMES = re.compile(
     r"(?:rtt|round-trip) min/avg/max(?P<deviation>/(?:mdev|stddev|std-dev))? = "
     r"([\d.,]+)/([\d.,]+)/([\d.,]+)(?:/([\d.,]+))? ms"
 )
+_MEAN = re.compile(
+    r".*min/avg/max[^\d=:]*[=:] *[\d.]+\w*/(?P<ms>[\d.]{1,20})|"
+    r"[^=]*= *[\d.]+ *m?s[^=\d]+= *[\d.]+ *m?s[^=\d]+= *(?P<third>[\d.]{1,20}) *m?s"
+)
+_COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
 _TOOLS = {"/stddev": "ping bsd", "/std-dev": "ping bsd", "/mdev": "ping iputils"}
 _ICMP_ERROR = re.compile(
     r"[Ff]rom \S+.*?(?:icmp_seq|seq)[= ]\d+:? (Destination \w+ (?:Unreachable|Prohibited)"
@@ -80,34 +122,43 @@ class PingRun:
     errors: Counter[str] = field(default_factory=Counter)
     step_ms: float = 0.0
     """Of which all figures are multiples; what varies less is not seen."""
+    counts_errors: bool = False
+    """Whether what routers answer (unreachable) may be among those received."""
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield RTT, loss and jitter of each run of ping in the file."""
+    """Yield RTT, loss and jitter of each run in the file."""
     run: PingRun | None = None
     host, recognised, not_sent = "", False, 0
-    for number, line in enumerate(Lines(stream, options.name, MAX_LINE_BYTES), start=1):
+    lines = Lines(stream, options.name, MAX_LINE_BYTES)
+    lines.errors = "replace"
+    for number, line in enumerate(lines, start=1):
+        line = _COLOUR.sub("", line) if "\x1b" in line else line
         if failed := _FAILED.match(line):
             yield Skipped(number, _failure(failed[0]))
             recognised, not_sent = True, not_sent + 1
             continue
+        told = _told(line)
         header, summary = _HEADER.match(line), _SUMMARY.match(line)
-        is_over = run is None or run.has_summary
-        if header or (is_over and (summary or _REPLY.match(line))):
+        is_over = run is None or run.sent is not None or (run.has_summary and not told)
+        if header or (is_over and (summary or told)):
             if run:
                 yield from outcomes(run, options, not_sent)
                 not_sent = 0
-            of_header = header and (header[2] or header[1] or header[3])
-            run = PingRun(number, of_header or (summary[1] if summary else ""))
-            host = one_host(host, run.host, number, options)
+            run = PingRun(number)
         if run is None:
             continue
         recognised = True
         run.has_summary |= bool(summary)
+        of_header = header and (header[2] or header[1] or header[3])
+        found = told[1].groupdict().get("host") if told else None
+        if summary and run.line == number:
+            found = summary[1]
+        host = one_host(host, of_header or found or "", number, options)
         if header and _BYTES_OF_DATA.match(line):
             run.tool = "ping iputils"
         elif not header:
-            _take(run, line)
+            _take(run, line, told)
     if run:
         yield from outcomes(run, options, not_sent)
     if not recognised:
@@ -116,6 +167,14 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
             "holds no output of ping that relayd can read",
             remedy="Give what ping prints, from its first line to its summary.",
         )
+
+
+def _told(line: str) -> tuple[str, re.Match[str]] | None:
+    """Return the tool whose reply, counts or list a line is, if it tells, and its parts."""
+    for tool, pattern in (*_REPLIES, *_COUNTS):
+        if found := pattern.match(line):
+            return tool, found
+    return None
 
 
 def one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
@@ -130,32 +189,53 @@ def one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
     return known or found
 
 
-def _take(run: PingRun, line: str) -> None:
+def _take(run: PingRun, line: str, told: tuple[str, re.Match[str]] | None) -> None:
     """Take up a line of a run; skip lines of no use."""
-    if reply := _REPLY.match(line):
-        if run.start_s is None and reply[1] and not run.replies:
-            run.start_s = limits.number(reply[1])
-        if reply[2] == "seq":
-            run.tool = "ping busybox"
-        # A duplicate is the same request answered again, later.
-        if "DUP!" not in reply["rest"]:
-            run.replies += 1
-            value = _figure(reply[4])
-            if value is not None and not limits.fault("rtt_ms", value, ""):
-                run.replies_ms.append(value)
-    elif counts := _COUNTS.match(line):
-        run.sent, run.received = int(counts[1]), int(counts[2])
-        run.duplicates = int(counts[3] or 0)
+    named = told[1].groupdict() if told else {}
+    if told and "ms" in named:
+        _take_reply(run, told[0], named)
+    elif "list" in named:
+        run.tool, cells = "fping", named["list"].split()
+        run.replies_ms.extend(limits.number(cell) or 0.0 for cell in cells if cell != "-")
+        run.sent, run.received = len(cells), len(run.replies_ms)
+    elif named:
+        counts = {name: int(cell) for name, cell in named.items() if name != "host" and cell}
+        run.received, run.duplicates = counts["received"], counts.get("duplicates", 0)
+        run.sent = counts.get("sent", run.received + counts.get("lost", 0))
+        run.counts_errors = "lost" in counts
+        if mean := _MEAN.match(line):  # of fping, on the same line
+            run.tool, run.summary_ms = "fping", (None, limits.number(mean["ms"]))
     elif times := _TIMES.match(line):
         run.summary_ms = tuple(_figure(cell or "") for cell in times.groups()[1:])
-        run.tool = _TOOLS.get(times["deviation"] or "", "ping busybox")
+        of_ping = run.tool.startswith("ping")
+        run.tool = _TOOLS.get(times["deviation"] or "", "ping busybox") if of_ping else run.tool
+    elif mean := _MEAN.match(line):
+        run.summary_ms = (None, limits.number(mean["ms"] or mean["third"]))
     elif error := _ICMP_ERROR.search(line):
         run.errors[error[1]] += 1
+
+
+def _take_reply(run: PingRun, tool: str, named: dict[str, str | None]) -> None:
+    if run.start_s is None and named.get("at") and not run.replies:
+        run.start_s = limits.number(named["at"] or "")
+    run.tool = tool or ("ping busybox" if named["busybox"] else run.tool)
+    # A duplicate is the same request answered again, later.
+    if "DUP!" in (named.get("rest") or ""):
+        return
+    run.replies += 1
+    value = _figure(named["ms"] or "")
+    run.step_ms = 1.0 if "sign" in named else 0.0  # of Windows
+    if value is not None and named.get("sign") == "<":
+        value /= 2
+    if value is not None and not limits.fault("rtt_ms", value, ""):
+        run.replies_ms.append(value)
 
 
 def outcomes(run: PingRun, options: ImportOptions, not_sent: int = 0) -> Iterator[ImportedRow]:
     """Yield RTT, loss and jitter of a run, of whose packets so many never left the host."""
     detail: dict[str, object] = {}
+    if run.counts_errors and (run.replies_ms or not run.summary_ms):
+        run.received = min(run.received, len(run.replies_ms))
     if run.sent is not None:
         # The summary counts what the host itself refused to send as transmitted.
         run.sent -= min(not_sent, max(0, run.sent - run.received))

@@ -24,12 +24,12 @@ OTHER_TEST = "neither throughput nor round trips nor loss"
 
 _LEFT_OUT = ("result-full", "participant-data-full")
 _DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
-_SPECS = (("test", "spec"), ("task", "test", "spec"))
-_TIMES = (
-    *(("start-time",), ("run", "start-time"), ("pscheduler", "start_time")),
-    *(("schedule", "start"), ("@timestamp",)),
-)
-_TOOLS = (("tool",), ("tool", "name"), ("pscheduler", "tool"))
+_ABOUT = {
+    "spec": ("test spec", "task test spec"),
+    "at": ("start-time", "run start-time", "pscheduler start_time", "schedule start", "@timestamp"),
+    "tool": ("tool name", "pscheduler tool"),
+}
+"""What objects around a result say of its test, and the paths of keys where they do."""
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -37,27 +37,17 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     pair = ""
     for line, document in documents(stream, options.name):
         for result, about in _results(document, {}):
-            spec = about.get("spec")
-            ends = [text_field(spec, end) for end in ("source", "dest")]
+            ends = [text_field(about, "spec", end) for end in ("source", "dest")]
             pair = one_host(pair, " to ".join(filter(None, ends)), line, options)
             yield from _samples(line, result, about, options)
 
 
 def read_series(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each value of a time series of esmond."""
-    metric = csv_samples.stated_metric(options)
-    rows = (
-        (
-            number,
-            {
-                "tool": "esmond",
-                "measured_at": str(field(one, "ts")),
-                metric: str(field(one, "val")),
-            },
-        )
-        for number, (_, one) in enumerate(documents(stream, options.name), start=1)
-    )
-    return csv_samples.read_rows(rows, options)
+    metric, found = csv_samples.stated_metric(options), documents(stream, options.name)
+    values = [(str(field(one, "ts")), str(field(one, "val"))) for _, one in found]
+    rows = ({"tool": "esmond", "measured_at": at, metric: value} for at, value in values)
+    return csv_samples.read_rows(enumerate(rows, start=1), options)
 
 
 def _results(
@@ -69,12 +59,11 @@ def _results(
             yield from _results(one, known)
     if not isinstance(content, dict):
         return
-    found = {
-        "spec": next((one for path in _SPECS if (one := field(content, *path))), None),
-        "at": next((one for path in _TIMES if (one := text_field(content, *path))), ""),
-        "tool": next((one for path in _TOOLS if (one := text_field(content, *path))), ""),
+    told = {
+        name: next((found for path in paths if (found := field(content, *path.split()))), None)
+        for name, paths in _ABOUT.items()
     }
-    about = {**known, **{key: value for key, value in found.items() if value}}
+    about = {**known, **{name: one for name, one in told.items() if one}}
     result = content.get("result-merged", content.get("result"))
     inner = field(result, "result")
     result = inner if isinstance(inner, dict) else result
@@ -91,8 +80,9 @@ def _results(
 def _samples(
     line: int, result: Mapping[str, Any], about: Mapping[str, Any], options: ImportOptions
 ) -> Iterator[ImportedRow]:
-    tool = f"pscheduler {about.get('tool', '')[:32]}".strip()
-    at_s, lost = csv_samples.time_s(about.get("at", "")), number_field(result, "packets-lost")
+    tool = f"pscheduler {text_field(about, 'tool')[:32]}".strip()
+    at_s = csv_samples.time_s(text_field(about, "at"))
+    lost = number_field(result, "packets-lost")
     if result.get("succeeded") is False:
         yield Skipped(line, FAILED)
     elif isinstance(field(result, "summary", "summary"), dict) or "throughput" in result:
@@ -112,23 +102,22 @@ def _as_iperf3(result: Mapping[str, Any], spec: object, at_s: float | None) -> d
     """Return the document that ``iperf3 -J`` would have written at the sender."""
     summary = field(result, "summary", "summary")
     bps = number_field(summary, "throughput-bits") or number_field(result, "throughput")
-    received_bps = number_field(summary, "receiver-throughput-bits")
-    streams = list_field(result, "summary", "streams")
     length_s = number_field(summary, "end") or _seconds(field(spec, "duration"))
-    total = {"seconds": length_s, "bits_per_second": bps, "bytes": bps and bps * (length_s or 0)}
-    intervals = []
-    for one in list_field(result, "intervals"):
-        start, end = (number_field(one, "summary", key) or 0.0 for key in ("start", "end"))
-        rate, omitted = field(one, "summary", "throughput-bits"), field(one, "summary", "omitted")
-        told = {"seconds": end - start, "bits_per_second": rate, "omitted": omitted}
-        intervals.append({"sum": told})
+    total = {"seconds": length_s, "bits_per_second": bps, "bytes": (bps or 0) * (length_s or 0)}
+    received_bps = number_field(summary, "receiver-throughput-bits")
     received = {**total, "bits_per_second": received_bps} if received_bps else total
+    intervals = []
+    for one in (field(each, "summary") for each in list_field(result, "intervals")):
+        start, end = (number_field(one, key) or 0.0 for key in ("start", "end"))
+        told = {"seconds": end - start, "bits_per_second": field(one, "throughput-bits")}
+        intervals.append({"sum": {**told, "omitted": field(one, "omitted")}})
+    streams = len(list_field(result, "summary", "streams"))
     settings = {
         "protocol": "UDP" if field(spec, "udp") is True else "TCP",
-        "num_streams": number_field(spec, "parallel") or len(streams) or 1,
+        "num_streams": number_field(spec, "parallel") or streams or 1,
         "omit": _seconds(field(spec, "omit")),
         "target_bitrate": number_field(spec, "bandwidth"),
-        "reverse": 1 if field(spec, "reverse") is True else 0,
+        "reverse": float(field(spec, "reverse") is True),
     }
     began = {"connecting_to": {}, "test_start": settings, "timestamp": {"timesecs": at_s}}
     sums = {"sum_sent": total, "sum_received": received}
@@ -137,12 +126,12 @@ def _as_iperf3(result: Mapping[str, Any], spec: object, at_s: float | None) -> d
 
 def _round_trips(line: int, result: Mapping[str, Any], at_s: float | None, tool: str) -> PingRun:
     run = PingRun(line, tool=tool, start_s=at_s)
-    for one in list_field(result, "roundtrips"):
-        ms = (_seconds(field(one, "rtt")) or 0.0) * MS_PER_S
-        if not limits.fault("rtt_ms", ms, ""):
-            run.replies_ms.append(ms)
-    seconds = (_seconds(result.get(name)) for name in ("min", "mean", "max", "stddev"))
-    run.summary_ms = tuple(None if one is None else one * MS_PER_S for one in seconds)
+    found_s = [_seconds(field(one, "rtt")) or 0.0 for one in list_field(result, "roundtrips")]
+    run.replies_ms.extend(
+        MS_PER_S * one for one in found_s if not limits.fault("rtt_ms", MS_PER_S * one, "")
+    )
+    summary_s = (_seconds(result.get(name)) for name in ("min", "mean", "max", "stddev"))
+    run.summary_ms = tuple(None if one is None else MS_PER_S * one for one in summary_s)
     run.sent, run.received, run.duplicates = (
         int(number_field(result, name) or 0) for name in ("sent", "received", "duplicates")
     )

@@ -108,24 +108,22 @@ def _time_s(text: str) -> float | None:
 class Lines:
     """The lines of a UTF-8 file without their ends, in order; iterate once.
 
-    ``errors`` is as of ``bytes.decode``, for tools whose words are in any encoding.
-
     Attributes
     ----------
+    errors : str
+        As of ``bytes.decode``, for tools whose words are in any encoding.
     cut_off : int
         Number of the last line if nothing ends it, else 0. Set before that line is yielded:
         whether a last line without an end is whole can't be known.
     """
 
+    errors = "strict"
+
     def __init__(
-        self,
-        stream: BinaryIO | Unprefixed,
-        name: str,
-        max_bytes: int = MAX_LINE_BYTES,
-        errors: str = "strict",
+        self, stream: BinaryIO | Unprefixed, name: str, max_bytes: int = MAX_LINE_BYTES
     ) -> None:
         self._stream, self._name, self._max_bytes = stream, name, max_bytes
-        self._errors, self.cut_off = errors, 0
+        self.cut_off = 0
 
     def __iter__(self) -> Iterator[str]:
         for number in count(1):
@@ -145,7 +143,7 @@ class Lines:
             problem = f"is longer than {self._max_bytes:,} bytes"
             _refuse(self._name, number, problem, "It is not such a file, or it is damaged.")
         try:
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8", self._errors)
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8", self.errors)
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             _refuse(

@@ -47,7 +47,9 @@ def run(options: argparse.Namespace) -> int:
     """Import each file whole or not at all, then take a snapshot."""
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
-    wanted, names = _format_and_files(options.files)
+    wanted, *names = options.files
+    if not names or wanted not in FORMATS:
+        wanted, names = "", options.files
     files = [file for name in names for file in _files(Path(name), wanted, options)]
     location = store_location(options, settings)
     reports: list[_Report] = []
@@ -102,18 +104,6 @@ def _saying_what_was_stored(reports: Sequence[_Report]) -> Iterator[None]:
         ) from error
 
 
-def _format_and_files(words: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """Return the format that was named before the files, or ``""``, and the files."""
-    first, *rest = words
-    if first in FORMATS and rest:
-        return first, rest
-    if not Path(first).exists() and (first in FORMATS or not ("." in first or "/" in first)):
-        problem = "must be given" if first in FORMATS else "is neither a file nor a format"
-        remedy = f"Formats are {', '.join(FORMATS)}; each file tells its own, so name none."
-        raise InputError("FILE", problem, value=None if first in FORMATS else first, remedy=remedy)
-    return "", words
-
-
 def _files(path: Path, wanted: str, options: argparse.Namespace) -> list[_Input]:
     """Return the files that a name stands for: a data set has many."""
     if not path.is_dir():
@@ -134,7 +124,8 @@ def _readable(path: Path) -> Path:
         path.open("rb").close()
     except OSError as error:
         problem = f"can't be read ({error.strerror})"
-        raise InputError(str(path), problem, remedy="Name a file that you may read.") from None
+        remedy = f"Name a file that you may read; before it, at most one of {', '.join(FORMATS)}."
+        raise InputError(str(path), problem, remedy=remedy) from None
     return path
 
 

@@ -24,7 +24,6 @@ _WITH_REASONS = (
     "parquet",
     "perfkit",
     "ping",
-    "pings",
     "pscheduler",
     "rates",
     "skyplane",

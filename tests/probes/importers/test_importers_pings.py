@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.probes.importers.reading import FIXTURES, outcomes, patient, reasons, samples
+from planner.model.errors import FormatError
+from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples
 
 FILES = FIXTURES / "pings"
 _RUNS = {
@@ -53,9 +54,10 @@ def test_times_of_fping_are_kept_and_whole_milliseconds_show_no_jitter() -> None
 
 def test_several_hosts_are_refused_and_nothing_is_told() -> None:
     two = b"10.0.0.1 : xmt/rcv/%loss = 5/5/0%, min/avg/max = 1/2/3\n"
-    with pytest.raises(Exception, match="pings of several hosts"):
+    with pytest.raises(FormatError, match="pings of several hosts"):
         outcomes("", two + two.replace(b"0.1", b"0.2"))
-    assert reasons(outcomes("ping", b"PsPing v2.10 - PsPing\n"))
+    with pytest.raises(FormatError, match="holds no output of ping"):
+        outcomes("ping", b"PsPing v2.10 - PsPing\n")
 
 
 _WORDS = st.sampled_from(

@@ -29,8 +29,8 @@ def test_files_of_several_tools_are_imported_in_one_command(relayd: Relayd, db: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("iperf3",), "FILE: must be given"),
-        (("netperf", "x.txt"), "is neither a file nor a format"),
+        (("iperf3",), "Name a file that you may read; before it, at most one of"),
+        (("netperf", "x.txt"), "netperf: can't be read"),
         (("csv", FIXTURES / "pings/win.txt"), "is output of ping of Windows"),
         ((FIXTURES / "pings/win.txt", "--labels", "src"), "--labels: is not NAME=LABEL"),
         (("nowhere.json",), "can't be read"),
