@@ -25,15 +25,7 @@ from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import Unprefixed, unreadable
 from probes.samples import Sample
 
-__all__ = [
-    "FORMATS",
-    "HEAD_BYTES",
-    "ImportOptions",
-    "ImportedRow",
-    "addressed",
-    "identified",
-    "read",
-]
+__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "identified", "read"]
 
 _OF_WINDOWS = ("per_flow_mbps", "aggregate_mbps")
 """Metrics that the windows of hosts may limit."""
@@ -88,7 +80,10 @@ def _read(stream: BinaryIO, options: ImportOptions, wanted: str) -> Iterator[Imp
             raise unreadable(error, options.name) from error
         kind, what, prefix = identified(head, options.name, wanted)
         if kind.format in _OF_TWO_REGIONS:
-            _check_ends(what, options)
+            (src, _), (dst, _) = options.ends(what)
+            if src == dst:
+                problem, remedy = "is the same region as --src", "Paths are between regions."
+                raise InputError("--dst", problem, value=options.dst, remedy=remedy)
         lines: Any = buffered
         if prefix:
             lines = Unprefixed(buffered, prefix[0])
@@ -98,13 +93,6 @@ def _read(stream: BinaryIO, options: ImportOptions, wanted: str) -> Iterator[Imp
         yield from addressed(rows, options)
     finally:
         buffered.detach()  # the caller opened the stream, and closes it
-
-
-def _check_ends(what: str, options: ImportOptions) -> None:
-    (src, _), (dst, _) = options.ends(what)
-    if src == dst:
-        remedy = "relayd compares paths between different regions."
-        raise InputError("--dst", "is the same region as --src", value=options.dst, remedy=remedy)
 
 
 def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:

@@ -39,14 +39,11 @@ compressed with xz  -  Decompress it first: unxz FILE.  \A\xfd7zXZ\x00
 compressed with bzip2  -  Decompress it first: bunzip2 FILE.  \ABZh\d1AY&SY
 a zip archive or a spreadsheet  -  Extract it, or save it as CSV.  \APK\x03\x04
 an SQLite database  -  Databases are named with --db.  \ASQLite format 3\x00
-UTF-16  -  Save it as UTF-8; in PowerShell: ... | Out-File -Encoding utf8 FILE.
-      \A(?:\xff\xfe|\xfe\xff)
+UTF-16  -  Save it as UTF-8 (in PowerShell: Out-File -Encoding utf8).  \A(?:\xff\xfe|\xfe\xff)
 an RRD file  -  Give what `rrdtool fetch FILE AVERAGE` prints.  \ARRD\x00
-a capture of packets  -  Run a test, and import its output.
-      \A(?:\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|\n\r\r\n)
+a capture of packets  -  Import a test's output.  \A(?:\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|\n\r\r\n)
 a web page  -  Download the file itself.  (?i)\A\s*<(?:!doctype html|html)
-Skyplane's price file, which holds no measurement  -  Prices belong into a catalogue (TOML).  \A
-    src,dest,src_tier,dest_tier,cost
+Skyplane's price file, which holds no measurement  -  See catalogues.  \Asrc,dest,src_tier,dest_
 mtr's CSV (-C)  -  Run `mtr --json -c 20 HOST`.  \AMtr_Version,
 mtr's text report  -  Run `mtr --json -c 20 HOST`.  (?m)^HOST: .*Loss%
 traceroute's output  -  Run `ping -c 20 HOST`.  (?mi)^(?:traceroute6? to |tracing route to )
@@ -62,8 +59,7 @@ a table of measurements (CSV)  csv  csv_samples.read
       (?i)\A\s*(?=(?:[^\n]*,)?[ "]*src[ "\r]*[,\n])(?:[^\n]*,)?[ "]*dst[ "\r]*(?:[,\n]|\Z)
 an answer of Prometheus  blackbox  blackbox.read  \A\s*\{\s*"status"\s*:\s*"(?:success|error)"
 mtr's JSON (-j)  mtr  mtr.read  \A\s*\{\s*"report"\s*:\s*\{\s*"mtr"
-results of PerfKitBenchmarker  perfkit  perfkit.read
-      \A\s*(?=.*"test":)(?=.*"unit":)\{.*"metric":
+results of PerfKitBenchmarker  perfkit  perfkit.read  \A\s*(?=.*"test":)(?=.*"unit":)\{.*"metric":
 a time series of esmond  pscheduler  pscheduler.read_series  \A\s*\[\s*\{\s*"(?:ts|val)"\s*:
 results of pScheduler (perfSONAR)  pscheduler  pscheduler.read
       \A\s*[\[{](?s:.*?)"(?:throughput-bits|roundtrips|packets-sent|result-merged|pscheduler)"\s*:
@@ -88,8 +84,7 @@ iperf 2's CSV (-y C)  iperf  iperf_text.read_csv
       \A\d{14}(?:[+-]\d{4})?,[^,\s]*,\d+,[^,\s]*,\d+,-?\d+,[\d.]+-[\d.]+,
 iperf's text output  iperf  iperf_text.read  (?m)^(?:Connecting to host|\[ ID\] Interval
     |Client connecting to|Server listening on|\[ *\d+\] local \S+ port|iperf3: error - )
-nuttcp's output  nuttcp  nuttcp.read
-      (?m)^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)
+nuttcp's output  nuttcp  nuttcp.read  (?m)^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)
 """)
 GUESSES = _kinds(r"""
 JSON of no tool that relayd knows  csv  csv_samples.read_json  \A\s*[\[{]

@@ -108,19 +108,7 @@ class CsvTable:
 
 
 class RowTable:
-    """Objects as rows: their keys are the columns, in the order in which they are first seen.
-
-    Parameters
-    ----------
-    rows : Rows
-    name : str
-        Name of the file in messages.
-
-    Raises
-    ------
-    FormatError
-        If there are none.
-    """
+    """Objects as rows: their keys are the columns, in the order in which they are first seen."""
 
     header_line = 1  # there is no header
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, StoreError
@@ -35,12 +35,10 @@ class _Input(NamedTuple):
 
     path: Path
     name: str
+    format: str
+    what: str
     data_set: DataSetHistory | None = None
     """Of which only the newest samples are wanted."""
-
-
-_Report: TypeAlias = tuple[_Input, str, ImportReport]
-"""A file, what it is, and what came of it."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,13 +50,13 @@ def run(options: argparse.Namespace) -> int:
         wanted, names = "", options.files
     files = [file for name in names for file in _files(Path(name), wanted, options)]
     location = store_location(options, settings)
-    reports: list[_Report] = []
+    reports: list[tuple[_Input, ImportReport]] = []
     with open_store(location, mode="create") as store, _saying_what_was_stored(reports):
         for file in files:
-            what, report = _import(store, file, wanted, options, catalogue)
-            reports.append((file, what, report))
+            report = _import(store, file, options, catalogue)
+            reports.append((file, report))
             if not options.json:
-                _print_report(file, "" if wanted else what, report)
+                _print_report(file, "" if wanted else f", {file.what}", report)
         snapshot = make_snapshot(store, catalogue)
         notes = vm_type_notes(store, snapshot.id) if snapshot else []
     if snapshot or options.json:
@@ -75,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
         respond(options, document, said or "")
     unusable = [
         str(file.path)
-        for file, _, report in reports
+        for file, report in reports
         # Of a data set's older files nothing is wanted.
         if not (file.data_set or report.accepted + report.duplicates)
     ]
@@ -86,15 +84,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _saying_what_was_stored(reports: Sequence[_Report]) -> Iterator[None]:
+def _saying_what_was_stored(reports: Sequence[tuple[_Input, ImportReport]]) -> Iterator[None]:
     """Add to errors of the store what of an import it holds already."""
     try:
         yield
     except StoreError as error:
         if not reports:
             raise
-        samples = sum(report.accepted + report.quarantined for *_, report in reports)
-        files = ", ".join(file.name for file, *_ in reports)
+        samples = sum(report.accepted + report.quarantined for _, report in reports)
+        files = ", ".join(file.name for file, _ in reports)
         raise StoreError(
             error.field,
             error.problem,
@@ -111,30 +109,29 @@ def _files(path: Path, wanted: str, options: argparse.Namespace) -> list[_Input]
             problem = "is of data sets, and this is a file"
             remedy = "Name a folder of Parquet files, such as `relayd export samples` writes."
             raise InputError("--newest", problem, value=str(path), remedy=remedy)
-        return [_Input(_readable(path), path.name)]
+        return [_readable(path, path.name, wanted)]
     if wanted not in ("", "parquet"):
         raise InputError(str(path), "is a folder", remedy="Name the files in it.")
-    files = [_readable(file) for file in files_of(path)]
     data_set = DataSetHistory(path) if options.newest else None
-    return [_Input(file, str(file.relative_to(path)), data_set) for file in files]
+    files = [_readable(file, str(file.relative_to(path)), "parquet") for file in files_of(path)]
+    return [file._replace(data_set=data_set) for file in files]
 
 
-def _readable(path: Path) -> Path:
+def _readable(path: Path, name: str, wanted: str) -> _Input:
     try:
-        path.open("rb").close()
+        with path.open("rb") as stream:
+            kind, what, _ = identified(stream.read(HEAD_BYTES), name, wanted)
     except OSError as error:
         problem = f"can't be read ({error.strerror})"
         remedy = f"Name a file that you may read; before it, at most one of {', '.join(FORMATS)}."
         raise InputError(str(path), problem, remedy=remedy) from None
-    return path
+    return _Input(path, name, kind.format, what)
 
 
 def _import(
-    store: Store, file: _Input, wanted: str, options: argparse.Namespace, catalogue: Catalogue
-) -> tuple[str, ImportReport]:
-    path, name, _ = file
-    with path.open("rb") as stream:
-        kind, what, _ = identified(stream.read(HEAD_BYTES), name, wanted)
+    store: Store, file: _Input, options: argparse.Namespace, catalogue: Catalogue
+) -> ImportReport:
+    path, name = file[:2]
     digest = content_digest(path)
     if options.measured_at:
         measured_at_s = time_s(options.measured_at, "--measured-at")
@@ -161,12 +158,12 @@ def _import(
     described = {**kept, "tiers": list(chosen.tiers), "trust": options.trust}
     if file.data_set:
         described["newest"] = MOST_JUDGED
-    batch = Batch(name, kind.format, digest, described)
+    batch = Batch(name, file.format, digest, described)
     with path.open("rb") as stream:
         if file.data_set:
             rows = addressed(file.data_set.newest_rows(path, MOST_JUDGED, chosen), chosen)
         else:
-            rows = read(wanted, stream, chosen)
+            rows = read(file.format, stream, chosen)
         gate = PhysicalGate(catalogue)
         judged = (
             Quarantined(row, reason)
@@ -176,7 +173,7 @@ def _import(
         )
         progress = Progress()
         try:
-            return what, ingest(
+            return ingest(
                 store,
                 batch,
                 judged,
@@ -211,7 +208,7 @@ def _earlier_time_s(store: Store, digest: str) -> float | None:
 
 
 def _print_report(file: _Input, what: str, report: ImportReport) -> None:
-    line = f"{file.name}{what and f', {what}'}: {report.accepted:,} samples added"
+    line = f"{file.name}{what}: {report.accepted:,} samples added"
     if report.duplicates:
         line += f", {report.duplicates:,} already there"
     if report.quarantined:
@@ -223,11 +220,11 @@ def _print_report(file: _Input, what: str, report: ImportReport) -> None:
         print(f"  skipped {skipped.total:,}: {reason} (line {rows}{more})")
 
 
-def _as_json(file: _Input, what: str, report: ImportReport) -> dict[str, Any]:
+def _as_json(file: _Input, report: ImportReport) -> dict[str, Any]:
     skipped = {
         reason: {"total": rows.total, "first_rows": list(rows.first_rows)}
         for reason, rows in report.skipped.items()
     }
     counts = pick(report, "accepted duplicates quarantined")
-    told = {"file": str(file.path), "what": what}
+    told = {"file": str(file.path), "what": file.what}
     return {**told, **counts, "skipped": skipped, "batch": report.batch_id}
