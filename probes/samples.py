@@ -117,6 +117,9 @@ def read_detail(text: str) -> dict[str, Any]:
     return detail if isinstance(detail, dict) else {}
 
 
+TRANSFER = "transfer"
+"""The tool of samples of finished transfers: something other than the path may have held them."""
+
 OWN = ""
 """The source of this store's own prober and of batches that its operator vouches for: trusted."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from math import inf
@@ -18,7 +18,6 @@ from probes.samples import ADDRESSES, METRICS, Metric, Samples
 from relayd.store import Store, open_store
 from relayd.store.location import Location
 from relayd.store.samples.data_set import files_of
-from relayd.transfers.register import transfer_rows
 
 
 class SampleHistory(ABC):
@@ -58,13 +57,6 @@ class SampleHistory(ABC):
         rows = samples.rows
         order = np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))
         return samples[order]
-
-    def finished_transfers(
-        self,
-        since_s: float | None,  # noqa: ARG002 - of stores
-    ) -> Iterable[tuple[str, str, float, float]]:
-        """Return source, destination, GB and seconds of transfers that programs reported."""
-        return ()
 
     @abstractmethod
     def about(self) -> dict[str, str]:
@@ -216,9 +208,6 @@ def _overlaps(path: Path, begin_s: float, end_s: float) -> bool:
         return True  # its times are not known, or it is damaged: reading it tells
 
 
-MOST_TRANSFERS = 100_000
-
-
 class StoredHistory(SampleHistory):
     """The samples of a store that count.
 
@@ -242,12 +231,6 @@ class StoredHistory(SampleHistory):
         yield self._store.samples.read(
             metric=metric, since_s=begin_s, until_s=end_s, details=details
         )
-
-    def finished_transfers(self, since_s: float | None) -> Iterator[tuple[str, str, float, float]]:
-        """Yield source, destination, GB and seconds of transfers that programs reported."""
-        for row in transfer_rows(self._store.database, "finished", limit=MOST_TRANSFERS):
-            if row.ended_s is not None and row.began_s >= (since_s or 0.0):
-                yield row.src, row.dst, row.volume_gb, row.ended_s - row.began_s
 
     def about(self) -> dict[str, str]:
         """Return the size of the store by name."""

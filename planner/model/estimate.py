@@ -19,6 +19,7 @@ Method: TypeAlias = Literal[
     "unknown",  # saved before methods were recorded
     "stated",  # by the caller, taken as exact
     "median-of-samples",
+    "median-of-transfers",  # that finished
     "contradicted-sample",  # by its law, and there is no other sample
     # Round-trip times
     "opposite-direction",
@@ -184,6 +185,7 @@ _BASIS: dict[Method, str] = {
     "unknown": "{of.note}",
     "stated": "",
     "median-of-samples": "{of.connections} connections",
+    "median-of-transfers": "what transfers achieved",
     "contradicted-sample": "one short test far from its law: repeat it",
     "opposite-direction": "the opposite direction",
     "same-cities": "other regions in {of.between[0]} and {of.between[1]}",

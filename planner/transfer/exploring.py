@@ -69,13 +69,9 @@ def explored(decision: Decision, now_s: float | None) -> ExploringDecision:
     )
 
 
-def _pairs_of_vms(option: Option) -> int:
-    return min(option.allocation.src_vms, option.allocation.dst_vms)
-
-
 def _rate_gbps(outcome: Outcome, option: Option) -> float:
     """Return the rate of a past transfer, were it over as many VMs as an option."""
-    vms = _pairs_of_vms(option)
+    vms = max(option.allocation.src_vms, option.allocation.dst_vms)
     return outcome.rate_gbps * vms / (outcome.vms or vms)
 
 

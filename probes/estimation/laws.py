@@ -181,7 +181,9 @@ class MeasuredLaw:
         self._caps = least_caps(sites.values())
         key = self._key[pairs]
         has_law = np.array([model is not None for model in self._models], np.bool_)
-        by_law = np.flatnonzero(has_law[key // CLASSES])
+        # What held a transfer says nothing of other links.
+        teaches = np.array([one.method != "median-of-transfers" for one in origins.all], np.bool_)
+        by_law = np.flatnonzero(has_law[key // CLASSES] & teaches[alone["origin"]])
         self._ratios = np.zeros(len(key))
         ratios = alone["expected"][by_law] / self._laws["expected"][pairs][by_law]
         self._ratios[by_law] = np.log(np.maximum(LEAST_RATIO, ratios))

@@ -22,6 +22,8 @@ from planner.model.throughput import (
 )
 from planner.single_flow.spreads import REPEAT_ERROR
 from probes.estimation.agreement import (
+    ENOUGH,
+    LEAST_TOLERANCE,
     Agreement,
     SourceSamples,
     agreed,
@@ -42,7 +44,7 @@ from probes.estimation.vm_types import (
     unknown_types,
     within_cards,
 )
-from probes.samples import ADDRESSES, METRICS, Metric, Rows
+from probes.samples import ADDRESSES, METRICS, TRANSFER, Metric, Rows
 
 _OF_LINKS = ("per_flow_mbps", "aggregate_mbps")
 ALL_LOST_PCT = 100.0
@@ -219,19 +221,42 @@ class LinkSamples:
             # A filter for ICMP looks like total loss, which does not show the path's loss.
             found = found.where(found.rows["value"] < ALL_LOST_PCT)
         elif metric in _OF_LINKS:
-            fits = self._fits[found.places]
+            fits, achieved = self._fits[found.places], self.are_transfers(found.rows)
             best = np.maximum(found.groups.reduced(np.maximum, fits), UNKNOWN)
-            found = found.where(fits == found.groups.spread(best))
+            is_best = fits == found.groups.spread(best)
+            found = found.where(is_best | (achieved & (fits == UNSTATED)))
         elif metric in THROUGHPUT:
             found = found.where(self._fits[found.places] >= UNSTATED)
         if metric == "aggregate_mbps":
-            # Tests with fewer connections may not have saturated the pair.
-            parts = Groups.of(found.groups.numbers(), found.rows["source"])
-            most = parts.reduced(np.maximum, found.rows["connections"])
-            found = found.where(found.rows["connections"] == parts.spread(most))
+            found = found.where(self._tests_or_transfers(found))
         if self._is_mixed:
             found = self._judged(metric, found, rtts_ms)
         return self._with_types(found) if metric in _OF_LINKS else found
+
+    def are_transfers(self, rows: Rows) -> Bools:
+        """Mark the samples that are what transfers achieved, which anything may have held."""
+        return np.asarray(rows["tool"] == self.samples.names.get(TRANSFER, -1))
+
+    def _tests_or_transfers(self, found: CountedSamples) -> Bools:
+        """Mark the tests that count, or the transfers, of each link and source.
+
+        Transfers count once there are several, where tests do not say the same: what they achieved
+        is what the next one is to expect.
+        """
+        rows, achieved = found.rows, self.are_transfers(found.rows)
+        parts = Groups.of(found.groups.numbers(), rows["source"])
+        # Tests with fewer connections may not have saturated the pair.
+        connections = np.where(achieved, -1, rows["connections"])
+        most = parts.spread(parts.reduced(np.maximum, connections))
+        kept: Bools = (connections == most) & ~achieved
+        several = parts.reduced(np.add, achieved.astype(np.int64)) >= ENOUGH
+        for number in np.flatnonzero(several).tolist():
+            part = slice(*parts.begins[number : number + 2].tolist())
+            logs = np.log(np.maximum(rows["value"][part], LEAST_VALUE))
+            level, tested = np.median(logs[achieved[part]]), logs[kept[part]]
+            if not len(tested) or abs(level - np.median(tested)) > LEAST_TOLERANCE:
+                kept[part] = achieved[part]
+        return kept
 
     def _with_types(self, found: CountedSamples) -> CountedSamples:
         """Mark the links whose samples were taken with a VM type that is not known."""
@@ -278,7 +303,8 @@ class LinkSamples:
             return agreed(found, _NOISES.get(metric, UNKNOWN_NOISE))
         connections = self.samples.rows["connections"]
         least = connections[reference_of(found).places[0]]
-        found = [one for one in found if connections[one.places[0]] >= least]
+        enough = (connections >= least) | self.are_transfers(self.samples.rows)
+        found = [one for one in found if enough[one.places[0]]]
         first = self.samples.rows[found[0].places[0]]
         src, dst = (self.names[int(number_of(first[end]))] for end in ("src", "dst"))
         law = law_of(src, dst, ADDRESSES[first["address"]])

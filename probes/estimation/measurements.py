@@ -349,6 +349,10 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
     short = ~first["warmed_up"] & (first["duration_s"] > 0) & (first["duration_s"] <= SHORT_S)
     # Two runs that agreed began a new level: a test that remains of them is no odd one.
     is_lone = (groups.counts == 1) & short & ~first["new_level"]
+    achieved = groups.reduced(np.logical_and, samples.are_transfers(counted.rows))
+    alone["origin"][achieved] = origins.changed(
+        alone["origin"][achieved], lambda one: one._replace(method="median-of-transfers")
+    )
     return AggregateTests(ends, alone, values, groups, connections, is_lone, fallen)
 
 
@@ -435,6 +439,7 @@ def ramped_links(samples: LinkSamples) -> RampedLinks:
     connections are steps, too, such as those of plans that were run.
     """
     recent = samples.recent("aggregate_mbps")
+    recent = recent.where(~samples.are_transfers(recent.rows))
     # Most links were tested with one number of connections, which shows nothing.
     steps = np.flatnonzero(recent.groups.differ(recent.rows["connections"])).tolist()
     begins = recent.groups.begins.tolist()

@@ -39,7 +39,7 @@ from relayd.transfers.requests import (
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedState, outcome_of
+from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedState, agreed_outcomes
 
 T = TypeVar("T")
 BATCH = 1000
@@ -308,8 +308,7 @@ class AsyncWan(AskingAsync, Connection):
 
     async def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
         """Return outcomes of finished transfers between two regions, for ``plan(outcomes=...)``."""
-        finished = await self.transfers("finished", src, dst)
-        return tuple(filter(None, map(outcome_of, finished)))
+        return agreed_outcomes(await self.transfers("finished", src, dst))
 
     async def _report(self, path: str, request: Specified) -> TrackedTransfer:
         content = await self._post(path, request.to_json())

@@ -50,8 +50,8 @@ class ExpectedTransfer:
     plan_id : str | None
     volume_gb : float | None
         That the plan was asked for.
-    vms : int | None
-        At the end that has fewer.
+    vms, most_vms : int | None
+        At the end that has fewer, and at the one that has more.
     """
 
     throughput_gbps: float | None = None
@@ -63,6 +63,7 @@ class ExpectedTransfer:
     plan_id: str | None = None
     volume_gb: float | None = None
     vms: int | None = None
+    most_vms: int | None = None
 
 
 def is_whole_plan(plan: Mapping[str, Any] | None) -> bool:
@@ -105,19 +106,20 @@ def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
         **figures,
         paths=tuple(map(_path, paths)),
         plan_id=number and str(number)[:200],
-        vms=_vms(plan),
+        vms=min(_vms(plan), default=None),
+        most_vms=max(_vms(plan), default=None),
     )
 
 
-def _vms(plan: Mapping[str, Any]) -> int | None:
-    """Return the VMs at the end that has fewer; None where the plan does not say."""
+def _vms(plan: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the VMs at either end of a transfer; none where the plan does not say."""
     vms, paths = plan.get("vms"), plan.get("paths") or ()
     if not isinstance(vms, Mapping) or not paths:
-        return None
+        return ()
     regions = _path(paths[0]).regions
     counts = [vms.get(end) for end in (regions[0], regions[-1])]
-    whole = [n for n in counts if isinstance(n, int) and 1 <= n <= MOST_VMS]
-    return min(whole) if len(whole) == len(counts) else None
+    whole = tuple(n for n in counts if isinstance(n, int) and 1 <= n <= MOST_VMS)
+    return whole if len(whole) == len(counts) else ()
 
 
 def _figure(value: Any, name: str) -> float | None:

@@ -10,20 +10,19 @@ import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
-from math import log
-from statistics import median
 from time import time as clock
 from typing import Any
 
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.errors import InputError
-from planner.model.units import MBPS_PER_GBPS, volume_text
-from probes.importers.limits import MAX_RATE_MBPS
+from planner.model.units import volume_text
 from relayd.questions.answering import NetworkView
 from relayd.store.database import NAMED_ENDS, Database, matching
 from relayd.store.events import Events
+from relayd.store.samples.ingest import Batch
 from relayd.times import utc_text
 from relayd.transfers.expected import expected_of
+from relayd.transfers.outcomes import store_outcome
 from relayd.transfers.requests import (
     TransferEndRequest,
     TransferProgressRequest,
@@ -35,8 +34,8 @@ from relayd.transfers.tracked import (
     TrackedTransfer,
     TransferDetails,
     WantedState,
+    agreed_outcomes,
     details,
-    outcome_of,
     tracked,
 )
 
@@ -46,14 +45,19 @@ MOST_OF_ONE = 2000
 """Transfers of one reporter, not counting the operator, that were reported within a day."""
 CLOCK_SKEW_S = 60.0
 """By which a reporter's clock may be ahead of ours."""
-SAME_LEVEL = 0.3
-"""Of a logarithm: reporters whose rates of a path differ by less agree on it."""
 ROUNDING = 1e-6
 """By which volumes may disagree that were counted in another way."""
 
 _BEYOND = 2**62
-_ENDS = {"src": "src.name", "dst": "dst.name"}
-_COLUMNS = [_ENDS.get(one.name, f"transfers.{one.name}") for one in fields(StoredTransfer)]
+_RETRACTED = (
+    "EXISTS (SELECT 1 FROM samples JOIN retracted_samples ON sample_id = samples.id "
+    "WHERE restored_by IS NULL AND samples.src_id = transfers.src_id "
+    "AND samples.dst_id = transfers.dst_id AND measured_at_s = began_s "
+    "AND value = ended_s - began_s "
+    "AND metric_id = (SELECT id FROM metrics WHERE name = 'transfer_s'))"
+)
+_OTHERS = {"src": "src.name", "dst": "dst.name", "is_retracted": _RETRACTED}
+_COLUMNS = [_OTHERS.get(one.name, f"transfers.{one.name}") for one in fields(StoredTransfer)]
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM transfers {NAMED_ENDS}"  # noqa: S608
 _ENDED = {"finished": "finished", "failed": "failed", "cancelled": "was cancelled"}
 
@@ -63,11 +67,7 @@ class NoTransferError(InputError):
 
 
 class NotOwnerError(InputError):
-    """A transfer is another reporter's."""
-
-
-class TooManyTransfersError(InputError):
-    """A reporter has as many transfers as one may have."""
+    """A transfer is another reporter's, or one more than its reporter may have."""
 
 
 def transfer_rows(
@@ -108,30 +108,10 @@ def transfer_rows(
 
 
 def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
-    """Return the outcomes of the newest thousand transfers that finished between two regions.
-
-    As with samples, one reporter alone moves no rate against the history of another. Whoever
-    reports on the store itself (``user@machine``), or else first, is the reference; others count
-    where they agree with it, or where two of them agree with each other.
-    """
-    rows, now_s = transfer_rows(database, "finished", src, dst), clock()
-    found = [(row, one) for row in rows if (one := outcome_of(tracked(row, now_s)))]
-    logs: dict[tuple[str, str], list[float]] = {}
-    for row, one in reversed(found):  # the oldest first
-        if one.rate_gbps * MBPS_PER_GBPS > MAX_RATE_MBPS:
-            continue  # no network has that: whoever plans says so
-        logs.setdefault((one.via, row.who), []).append(log(one.rate_gbps / (one.vms or 1)))
-    levels = {key: median(values) for key, values in logs.items()}
-
-    def counts(via: str, who: str) -> bool:
-        if (via, who) not in levels:
-            return True
-        others = {name: level for (path, name), level in levels.items() if path == via}
-        reference = next((name for name in others if "@" in name), next(iter(others)))
-        near = [name for name in others if abs(others[name] - levels[via, who]) <= SAME_LEVEL]
-        return reference in near or len(near) > 1
-
-    return tuple(one for row, one in found if counts(one.via, row.who))
+    """Return the outcomes of the newest thousand transfers that finished between two regions."""
+    now_s = clock()
+    rows = transfer_rows(database, "finished", src, dst)
+    return agreed_outcomes([tracked(row, now_s) for row in rows])
 
 
 def forget_reports(database: Database, before_s: float) -> int:
@@ -160,13 +140,24 @@ class TransferRegister:
         Who reports.
     is_operator : bool
         Whether reports on transfers of others are taken, and any number of transfers.
+    address : str
+        From where a service got the report. What is reported on the store itself counts as
+        measured by the own prober.
     """
 
     def __init__(
-        self, database: Database, names: NetworkView, who: str, *, is_operator: bool = True
+        self,
+        database: Database,
+        names: NetworkView,
+        who: str,
+        *,
+        is_operator: bool = True,
+        address: str = "",
     ) -> None:
         self._database, self._names, self._who = database, names, who
         self._is_operator = is_operator
+        is_token = who != address if address else "@" not in who
+        self._batch = Batch("transfer", "live", reporter=who * is_token, address=address)
 
     def begin_transfer(self, src: str, dst: str, **fields: Any) -> TrackedTransfer:
         """Report the start of a transfer; see :class:`.TransferStartRequest`."""
@@ -188,7 +179,7 @@ class TransferRegister:
         ------
         InputError
             If a region is unknown, another transfer has its id, or it begins in the future.
-        TooManyTransfersError
+        NotOwnerError
             If the reporter has :data:`MOST_OF_ONE` already.
         """
         source, target, _ = self._names.resolve_pair(request.src, request.dst)
@@ -283,6 +274,7 @@ class TransferRegister:
                 "UPDATE transfers SET state = ?, problem = ?, ended_s = ? WHERE number = ?",
                 (state, request.problem or "", ended_s, row.number),
             )
+            store_outcome(self._database, self._require(name), self._batch, self._names)
             return self._told(name)
 
     def transfer(self, id: str) -> TransferDetails:  # noqa: A002
@@ -341,12 +333,10 @@ class TransferRegister:
         sql = "SELECT count(*) FROM transfers WHERE who = ? AND heard_s >= ?"
         (count,) = self._database.row(sql, (self._who, now_s - LOST_AFTER_S))
         if count >= MOST_OF_ONE:
-            raise TooManyTransfersError(
-                "id",
-                f"would be of more than the {MOST_OF_ONE:,} transfers that one token may report a "
-                "day",
-                remedy="Report many small files as one transfer, or wait until earlier ones are a "
-                "day old.",
+            raise NotOwnerError(
+                "transfers",
+                f"are more than the {MOST_OF_ONE:,} that a token may report a day",
+                remedy="Report small files as one transfer, or wait until others are a day old.",
             )
 
     def _via(self, given: Mapping[str, float]) -> dict[str, float]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
+from math import log
+from statistics import median
 from typing import Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter
@@ -14,7 +16,8 @@ from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.kinds import LEAST_FIGURE
 from planner.model.achieved import RATE_OVER_S, after_achieving
 from planner.model.answer import Bounded
-from planner.model.units import BITS_PER_BYTE, duration_s, duration_text, gbps_text
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_s, duration_text, gbps_text
+from probes.importers.limits import MAX_RATE_MBPS
 from relayd.times import utc_text
 from relayd.transfers.expected import ExpectedTransfer, is_whole_plan
 
@@ -22,6 +25,9 @@ _EXPECTED = TypeAdapter(ExpectedTransfer)
 
 SLOW_SHARE = 0.7
 """Of the planned rate, where the plan has no low bound: less is much slower than planned."""
+
+SAME_LEVEL = 0.3
+"""Of a logarithm: reporters whose rates of a path differ by less agree on it."""
 
 LOST_AFTER_S = 86_400.0
 """A transfer without a report for a day has failed."""
@@ -76,6 +82,7 @@ class StoredTransfer(Transfer):
     heard_s: float
     event_id: int | None
     reports: str
+    is_retracted: bool
 
     def all_reports(self) -> list[tuple[float, float]]:
         """Return time and GB of each report that is kept, the oldest first."""
@@ -109,6 +116,8 @@ class TrackedTransfer(Transfer):
         Whether its rate is below the plan's low bound; None where that is not known.
     reason : str
         The state in a sentence: rate against plan, end against deadline.
+    is_retracted : bool
+        Whether the sample of its time was retracted: it is no outcome.
     """
 
     state: TrackedState
@@ -121,6 +130,7 @@ class TrackedTransfer(Transfer):
     is_late: bool | None
     is_slow: bool | None
     reason: str = ""
+    is_retracted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +235,7 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
         forecast_end_s=forecast_end_s,
         is_late=late,
         is_slow=slow,
+        is_retracted=bool(row.is_retracted),
     )
     return replace(found, reason=_reason(found))
 
@@ -248,8 +259,9 @@ def outcome_of(transfer: TrackedTransfer) -> Outcome | None:
     rate = transfer.mean_gbps
     if transfer.state != "finished" or transfer.via is None or transfer.ended_s is None:
         return None
-    if rate is None or rate < LEAST_FIGURE:
+    if rate is None or rate < LEAST_FIGURE or transfer.is_retracted:
         return None
+    expected = transfer.expected
     return Outcome(
         id=transfer.id,
         src=transfer.src,
@@ -257,8 +269,34 @@ def outcome_of(transfer: TrackedTransfer) -> Outcome | None:
         via=transfer.via,
         rate_gbps=rate,
         ended_s=transfer.ended_s,
-        vms=transfer.expected.vms if transfer.expected else None,
+        vms=(expected.most_vms or expected.vms) if expected else None,
     )
+
+
+def agreed_outcomes(transfers: Sequence[TrackedTransfer]) -> tuple[Outcome, ...]:
+    """Return the outcomes of transfers between two regions, the newest first, that count.
+
+    As with samples, one reporter alone moves no rate against the history of another. Whoever
+    reports on the store itself (``user@machine``), or else first, is the reference; others count
+    where they agree with it, or where two of them agree with each other.
+    """
+    found = [(one.who, outcome) for one in transfers if (outcome := outcome_of(one))]
+    logs: dict[tuple[str, str], list[float]] = {}
+    for who, one in reversed(found):  # the oldest first
+        if one.rate_gbps * MBPS_PER_GBPS > MAX_RATE_MBPS:
+            continue  # no network has that: whoever plans says so
+        logs.setdefault((one.via, who), []).append(log(one.rate_gbps / (one.vms or 1)))
+    levels = {key: median(values) for key, values in logs.items()}
+
+    def counts(via: str, who: str) -> bool:
+        if (via, who) not in levels:
+            return True
+        others = {name: level for (path, name), level in levels.items() if path == via}
+        reference = next((name for name in others if "@" in name), next(iter(others)))
+        near = [name for name in others if abs(others[name] - levels[via, who]) <= SAME_LEVEL]
+        return reference in near or len(near) > 1
+
+    return tuple(one for who, one in found if counts(one.via, who))
 
 
 def _state(row: StoredTransfer, now_s: float) -> TrackedState:

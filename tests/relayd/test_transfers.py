@@ -16,12 +16,16 @@ from hypothesis import strategies as st
 
 import relayd as library
 from planner.model.errors import InputError
+from probes.samples import Sample
+from relayd.snapshots.building import make_snapshot
 from relayd.sources.wan import Wan
-from relayd.store import open_store
+from relayd.store import Store, open_store
 from relayd.store.events import Events
+from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.ingest import append
 from relayd.transfers import register as registers
 from relayd.transfers.register import (
-    TooManyTransfersError,
+    NotOwnerError,
     TransferRegister,
     forget_reports,
     outcomes_of,
@@ -257,7 +261,7 @@ def test_a_reporter_has_so_many_transfers_a_day(
         for number in range(3):
             begin(one, id=str(number))
         one.end_transfer("0", at_s=BEGAN_S + 1)  # over or not, it was reported within a day
-        with pytest.raises(TooManyTransfersError, match="more than the 3 transfers"):
+        with pytest.raises(NotOwnerError, match="more than the 3 that a token"):
             begin(one, id="3")
         assert begin(one, id="1") == "1"
         assert begin(other, id="3") == "3"
@@ -266,6 +270,112 @@ def test_a_reporter_has_so_many_transfers_a_day(
         with store.database.transaction():
             store.database.change("UPDATE transfers SET heard_s = heard_s - 86401")
         assert begin(one, id="5") == "5"
+
+
+def finished(register: TransferRegister, plan: Any, gbps: float, began_s: float) -> str:
+    name = register.begin_transfer(SRC, DST, volume_gb=500, plan=plan, at_s=began_s).id
+    register.end_transfer(name, at_s=began_s + 4000 / gbps)
+    return name
+
+
+def snapshot(store: Store, wan: Wan) -> None:
+    assert make_snapshot(store, wan.catalogue) is not None
+
+
+@pytest.mark.parametrize(("vms", "planned"), [(1, True), (1, False), (3, True)])
+def test_plans_expect_what_twelve_transfers_achieved(
+    spot: Spot, wan: Wan, vms: int, planned: bool
+) -> None:
+    """Half of what was planned: in plans, their tables, re-plans, forecasts and shuffles."""
+    asked: dict[str, Any] = {"volume_gb": 500, "relays": "none", "vms": vms}
+    plan, now_s = wan.plan(SRC, DST, **asked), time.time()
+    achieved = 2.5 * vms
+    with open_store(spot.where, mode="create") as store:
+        register = TransferRegister(store.database, wan, "root@here")
+        for hours in range(12):
+            began_s = now_s - 3600 * (13 - hours)
+            finished(register, plan if planned else None, achieved, began_s)
+        snapshot(store, wan)
+        name = register.begin_transfer(SRC, DST, volume_gb=500, plan=plan, at_s=now_s - 60).id
+        register.report_transfer(name, achieved * 60 / 8, at_s=now_s)
+        rest = register.transfer(name)
+    with_them = library.open(spot.where)
+    after = with_them.plan(SRC, DST, **asked)
+    assert plan.throughput_gbps > 1.5 * achieved
+    assert after.throughput_gbps == pytest.approx(achieved, rel=0.02)
+    assert after.throughput_gbps_low < achieved < after.throughput_gbps_high
+    assert after.throughput_gbps_high < 1.2 * achieved
+    outcomes = with_them.outcomes(SRC, DST)
+    assert len(outcomes) == 12
+    table = with_them.plan(SRC, DST, explore="1%", outcomes=outcomes, **asked).exploration
+    assert table is not None
+    assert table.rates[0].gbps == pytest.approx(after.throughput_gbps, rel=0.02)
+    # A transfer that runs so, by the plan from before: the same rate for the rest of it.
+    assert rest.rest is not None
+    assert rest.transfer.forecast_end_s is not None
+    keep = with_them.replan(**json.loads(json.dumps(rest.rest.body))).keep
+    left_s = 8 * (500 - rest.transfer.moved_gb) / after.throughput_gbps
+    assert keep.duration_s == pytest.approx(left_s, rel=0.02)
+    assert rest.transfer.forecast_end_s - now_s == pytest.approx(left_s, rel=0.02)
+    shuffle = with_them.shuffle(
+        demands_gb={(SRC, DST): 500}, relays="none", vms=1, vms_running=True
+    )
+    assert shuffle.duration_s == pytest.approx(8 * 500 / 2.5, rel=0.03)
+
+
+def test_few_low_transfers_move_little_and_retracted_ones_nothing(spot: Spot, wan: Wan) -> None:
+    plan = wan.plan(SRC, DST, volume_gb=500, relays="none", vms=1)
+    day_s = time.time() - 86_400
+
+    def rate() -> float:
+        found = library.open(spot.where).plan(SRC, DST, volume_gb=500, relays="none", vms=1)
+        return float(found.throughput_gbps)
+
+    with open_store(spot.where, mode="create") as store:
+        register = TransferRegister(store.database, wan, "root@here")
+        for count in range(2):
+            finished(register, plan, 2.5, day_s + count * 3600)
+            snapshot(store, wan)
+            assert rate() == pytest.approx(plan.throughput_gbps, rel=0.02)
+        third = finished(register, plan, 2.5, day_s + 9000)
+        snapshot(store, wan)
+        assert rate() == pytest.approx(2.5, rel=0.02)
+        selection = Selection(tool="transfer", since_s=day_s + 8000)
+        assert decide(store.database, "retract", selection, who="me", reason="false") == 2
+        snapshot(store, wan)
+        assert rate() == pytest.approx(plan.throughput_gbps, rel=0.02)
+        assert third not in {one.id for one in outcomes_of(store.database, SRC, DST)}
+
+
+def test_false_outcomes_of_a_token_are_disputed_and_retracted(spot: Spot, wan: Wan) -> None:
+    plan, day_s = wan.plan(SRC, DST, volume_gb=500, relays="none", vms=1), time.time() - 86_400
+
+    def ask() -> tuple[float, str]:
+        found = library.open(spot.where).plan(SRC, DST, volume_gb=500, relays="none", vms=1)
+        return found.throughput_gbps, " ".join(found.warnings)
+
+    with open_store(spot.where, mode="create") as store:
+        test = Sample(SRC, DST, "aggregate_mbps", 4700.0, day_s, "iperf3", 64, 10.0)
+        append(store, [test._replace(measured_at_s=day_s + n) for n in range(5)])
+        snapshot(store, wan)
+        honest, said = ask()
+        assert "mallory" not in said
+        register = TransferRegister(
+            store.database, wan, "mallory", is_operator=False, address="10.0.0.9"
+        )
+        for number in range(5):
+            finished(register, plan, 0.5, day_s + 9000 * number)
+        snapshot(store, wan)
+        rate, said = ask()
+        assert rate == honest
+        assert f"5 samples of token mallory contradict the throughput of {SRC} -> {DST}" in said
+        assert len(outcomes_of(store.database, SRC, DST)) == 5
+        decide(store.database, "retract", Selection(token="mallory"), who="me", reason="false")
+        assert outcomes_of(store.database, SRC, DST) == ()
+        assert all(one.is_retracted for one in register.transfers())
+        snapshot(store, wan)
+        assert ask()[0] == honest
+        assert "mallory" not in ask()[1]
 
 
 def test_replan_and_the_register_say_the_same_of_the_rest(wan: Wan, tmp_path: Path) -> None:

@@ -12,12 +12,13 @@ from typing import Any
 from planner.model.errors import InputError
 from planner.model.units import gbps_text, volume_text
 from relayd.cli import text
-from relayd.cli.options import service_address, store_location, wan_of
+from relayd.cli.options import catalogue_of, service_address, store_location, wan_of
 from relayd.cli.output import print_rows, respond
 from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled
 from relayd.client.blocking import RemoteWan
 from relayd.settings import load_settings
+from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.events import this_user
 from relayd.store.opening import Mode
@@ -72,10 +73,14 @@ def progress(options: argparse.Namespace) -> int:
 
 
 def end(options: argparse.Namespace) -> int:
-    """Say how a transfer ended."""
+    """Say how a transfer ended; what it achieved enters a new snapshot."""
     request = request_from(options, TransferEndRequest)
     with opened_register(options, "write") as register:
         found = register.end_transfer(options.id, **request.to_json())
+    settings = load_settings()
+    if found.state == "finished" and not service_address(options, settings):
+        with open_store(store_location(options, settings), mode="write") as store:
+            make_snapshot(store, catalogue_of(options, settings))
     return respond(options, asdict(found), found.reason)
 
 

@@ -13,11 +13,11 @@ from pydantic import Field
 from relayd.http.models import Name, Page, answer, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, position, route
+from relayd.store import Store
 from relayd.transfers.expected import is_storable
 from relayd.transfers.register import (
     NotOwnerError,
     NoTransferError,
-    TooManyTransfersError,
     TransferRegister,
     transfer_rows,
 )
@@ -62,6 +62,7 @@ async def list_transfers(context: RequestContext) -> dict[str, Any]:
         None if name is None else wan.resolve(name, field).region_id
         for name, field in ((query.src, "src"), (query.dst, "dst"))
     )
+
     rows = await context.read(
         lambda store: transfer_rows(
             store.database, query.state, src, dst, before_number=before, limit=query.limit + 1
@@ -145,31 +146,37 @@ async def post_transfer_end(context: RequestContext) -> dict[str, Any]:
     """Say how a transfer ended.
 
     `finished`, `failed` or `cancelled`; may be repeated, by the token that began it or one with
-    the scope `admin`. Plans learn from what finished over one path.
+    the scope `admin`. What finished over one path becomes samples of its
+    links, of which plans learn.
     """
     name = _id(context)
-    return {"transfer": await _written(context, lambda it: it.end(name, context.body))}
+    found = await _written(context, lambda it: it.end(name, context.body))
+    if found.state == "finished":
+        context.service.want_snapshot()
+    return {"transfer": found}
 
 
 async def _written(context: RequestContext, change: Callable[[TransferRegister], T]) -> T:
-    service = context.service
-    who = service.access.holder(context.request) or context.request.remote or ""
-    all_of_them = service.access.may(context.request, "admin")
+    service, address = context.service, context.request.remote or ""
+    who = service.access.holder(context.request) or address
+    may_all = service.access.may(context.request, "admin")
+
+    def written(store: Store) -> T:
+        wan = context.current.wan
+        register = TransferRegister(store.database, wan, who, is_operator=may_all, address=address)
+        return change(register)
+
     try:
-        return await service.store.write(
-            lambda store: change(
-                TransferRegister(store.database, context.current.wan, who, is_operator=all_of_them)
-            )
-        )
+        return await service.store.write(written)
     except NoTransferError as error:
         raise _unknown(str(error.value)) from None
-    except (NotOwnerError, TooManyTransfersError) as error:
+    except NotOwnerError as error:
         told: dict[str, Any] = {
             "field": error.field,
             "problem": error.problem,
             "remedy": error.remedy,
         }
-        if isinstance(error, NotOwnerError):
+        if error.field == "id":
             raise ProblemError(403, "forbidden", str(error), **told) from None
         raise ProblemError(429, "rate-limited", str(error), retry_s=3600, **told) from None
 

@@ -197,9 +197,6 @@ def transfers(section: Section, data: ReportData) -> None:
         volume_gb = test.read_detail().get("volume_gb")
         if isinstance(volume_gb, int | float):
             times[test.src, test.dst, float(volume_gb)].append(test.value)
-    for src, dst, gb, took_s in data.samples.finished_transfers(data.since_s):
-        section.samples += 1
-        times[src, dst, gb].append(took_s)
     records: list[Record] = []
     for (src, dst, volume_gb), seconds in sorted(times.items()):
         with suppress(TooFewError):

@@ -8,6 +8,7 @@ from math import exp
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,7 @@ from tests.properties import examples
 SRC, DST = "aws:us-east-1", "azure:westeurope"
 DAY_S = 86400.0
 CATALOGUE = load_catalogue()
+AWS = ("aws:us-east-1", "aws:us-west-2", "aws:eu-west-1", "aws:ap-southeast-1")
 
 
 def _tests(
@@ -157,6 +159,47 @@ def test_one_token_for_everything_is_estimated_as_ever() -> None:
     own, token = (_network(_reported(tests, source, 1)) for source in (OWN, "token all"))
     assert list(own) == list(token)
     assert own.sites == token.sites
+
+
+def _achieved(values: Sequence[float], begin_s: float = 0.0) -> list[Sample]:
+    tests = _tests(values, begin_s=begin_s)
+    return [one._replace(tool="transfer", connections=None, duration_s=900.0) for one in tests]
+
+
+def test_several_transfers_say_what_the_next_is_to_expect_and_few_do_not() -> None:
+    tests = _tests(_noisy(4000.0, 5, 1), begin_s=12 * 3600.0)
+
+    def gbps(*more: Samples) -> float:
+        return _network(_reported(tests, OWN, 1), *more).link(SRC, DST).aggregate_gbps.expected
+
+    usual = gbps()
+    assert gbps(_reported(_achieved([2000.0] * 2), OWN, 50)) == usual
+    assert gbps(_reported(_achieved(_noisy(2000.0, 12, 1)), OWN, 50)) == pytest.approx(
+        2.0, rel=0.05
+    )
+    assert gbps(_reported(_achieved([3950.0] * 12), OWN, 50)) == usual  # as tested
+    months = -60 * DAY_S
+    assert gbps(_reported(_achieved([2000.0] * 12, months), OWN, 50)) == usual
+    # A token's alone are disputed where the own prober has measured.
+    network = _network(
+        _reported(tests, OWN, 1), _reported(_achieved([2000.0] * 12), "token other", 50)
+    )
+    found = network.link(SRC, DST).aggregate_gbps
+    assert found.expected == usual
+    assert found.origin.figures is not None
+    assert (found.origin.figures.disputed, found.origin.figures.disputed_by) == (
+        12,
+        ("token other",),
+    )
+
+
+def test_what_held_transfers_teaches_nothing_of_other_links() -> None:
+    links = [(src, dst) for src in AWS for dst in ("azure:eastus", "azure:japaneast")]
+    slow = [one._replace(src=src, dst=dst) for src, dst in links for one in _achieved([300.0] * 4)]
+    before, after = _network(), _network(_reported(slow, OWN, 1))
+    assert after.link(*links[0]).aggregate_gbps.expected < 0.4
+    assert after.link(*links[0]).aggregate_gbps.origin.method == "median-of-transfers"
+    assert after.link(SRC, DST).aggregate_gbps == before.link(SRC, DST).aggregate_gbps
 
 
 def test_caps_vm_types_and_classes_are_held_like_links() -> None:

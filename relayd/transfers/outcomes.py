@@ -1,0 +1,65 @@
+"""Finished transfers as samples: listed, disputed, retracted and confirmed like all others.
+
+One is the time that it took. Over the direct path another is what it carried between one VM and
+another, on which estimates rest.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from math import ceil
+from time import time as clock
+
+from planner.exploring.outcome import DIRECT
+from planner.model.achieved import TEST_S
+from planner.model.baseline.modelled_links import least_cap
+from planner.model.units import MBPS_PER_GBPS
+from probes.importers.limits import PhysicalGate
+from probes.samples import MAX_DURATION_S, MIN_TIME_S, TRANSFER, Quarantined, Sample
+from relayd.questions.answering import NetworkView
+from relayd.store.database import Database
+from relayd.store.samples.ingest import Batch, SampleWriter
+from relayd.transfers.tracked import StoredTransfer, outcome_of, tracked
+
+
+def store_outcome(
+    database: Database, row: StoredTransfer, batch: Batch, names: NetworkView
+) -> None:
+    """Store the samples that a finished transfer is, in the caller's transaction.
+
+    The batch tells who reports. What network cards can't have carried is quarantined, as with all
+    samples.
+    """
+    samples, gate = list(_samples(row, names)), PhysicalGate(names.catalogue)
+    if samples:
+        writer, faults = SampleWriter(database, batch), [gate.fault(one) for one in samples]
+        both = list(zip(samples, faults, strict=True))
+        writer.add([one for one, fault in both if not fault])
+        writer.keep_apart(Quarantined(one, fault) for one, fault in both if fault)
+        writer.seal()
+
+
+def _samples(row: StoredTransfer, names: NetworkView) -> Iterator[Sample]:
+    took_s, outcome = (row.ended_s or 0.0) - row.began_s, outcome_of(tracked(row, clock()))
+    if not 0 < took_s <= MAX_DURATION_S or row.began_s < MIN_TIME_S:
+        return
+    detail = {"transfer": row.id, "volume_gb": row.volume_gb, "via": row.via}
+    whole = Sample(row.src, row.dst, "transfer_s", took_s, row.began_s, TRANSFER)
+    yield whole.with_detail(**detail)
+    if outcome is None or outcome.via != DIRECT or took_s < TEST_S:
+        return  # a short one is all beginning
+    plan = json.loads(row.plan) if row.plan else {}
+    asked = plan.get("request")
+    asked = asked if isinstance(asked, Mapping) else {}
+    connections, vms = asked.get("connections"), outcome.vms
+    if vms is None:  # as many as its rate takes
+        sites = names.network_of([row.src, row.dst]).sites
+        vms = ceil(outcome.rate_gbps / least_cap(sites[row.src], sites[row.dst]).expected)
+    rate = whole._replace(
+        metric="aggregate_mbps",
+        value=MBPS_PER_GBPS * outcome.rate_gbps / vms,
+        duration_s=took_s,
+        connections=connections if isinstance(connections, int) and connections > 0 else None,
+    )
+    yield rate.with_detail(**detail, vms=vms)
