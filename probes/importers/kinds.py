@@ -47,7 +47,7 @@ Skyplane's price file, which holds no measurement  -  See catalogues.  \Asrc,des
 mtr's CSV (-C)  -  Run `mtr --json -c 20 HOST`.  \AMtr_Version,
 mtr's text report  -  Run `mtr --json -c 20 HOST`.  (?m)^HOST: .*Loss%
 traceroute's output  -  Run `ping -c 20 HOST`.  (?mi)^(?:traceroute6? to |tracing route to )
-netperf's text  -  Write its figures as CSV.  (?m)^(?:MIGRATED )?TCP (?:STREAM|MAERTS|RR) TEST
+netperf's text  -  Write its figures as CSV.  (?m)^(?:MIGRATED )?(?:TCP|UDP|OMNI) .{0,30}TEST from
 esmond's list of measurements, without values  -  Fetch the base-uri of an event type.
       \A\s*[\[{](?s:.*?)"event-types"\s*:
 a Parquet file  parquet  parquet.read  \APAR1

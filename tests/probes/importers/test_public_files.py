@@ -1,0 +1,86 @@
+"""Files of public repositories, each imported without its format and with the right value."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import networkx
+import pytest
+
+import relayd
+from planner.model.errors import FormatError
+from tests.probes.importers.reading import FIXTURES, outcomes, samples
+
+FILES = FIXTURES / "public"
+_NAMES = {"src": "srcRegion", "dst": "destRegion", "per_flow_mbps": "received_mbps"}
+
+
+def test_every_file_is_named_with_its_source() -> None:
+    named = re.findall(r"^\| (\S+) \| \S+/\S+ \|", (FILES / "SOURCES.md").read_text(), re.MULTILINE)
+    assert sorted(named) == sorted(one.name for one in FILES.iterdir() if one.suffix != ".md")
+    assert len(named) >= 12
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("jc-freebsd12-ping-ip.out", {"rtt_ms": 0.0385, "loss_pct": 0.0, "jitter_ms": 0.0025}),
+        ("jc-freebsd12-ping6-hostname-s.out", {"rtt_ms": 0.0665, "jitter_ms": 0.0155}),
+        ("jc-osx-ping-hostname.out", {"rtt_ms": 37.984, "jitter_ms": 3.198}),
+        ("jc-centos-ping-ip-dup.out", {"rtt_ms": 0.861, "loss_pct": 0.0}),
+        ("pingparsing-ping.txt", {"rtt_ms": 99.731, "jitter_ms": 27.566}),
+        ("pingparsing-ping_win7.txt", {"rtt_ms": 96.0, "loss_pct": 0.0}),
+        ("azure-docs-psping.txt", {"rtt_ms": 2.14, "loss_pct": 0.0}),
+    ],
+)
+def test_round_trips(name: str, values: dict[str, float]) -> None:
+    found = {str(one.metric): one.value for one in samples("", FILES / name)}
+    assert {metric: found[metric] for metric in values} == pytest.approx(values)
+
+
+def test_iperf_2_with_enhanced_reports() -> None:
+    found = samples("", FILES / "perfkit-iperf_results.txt", force=True)
+    rates = {(one.metric, one.connections): one.value for one in found}
+    assert rates["per_flow_mbps", 1] == 1966.0
+    assert rates["aggregate_mbps", 2] == 1970.0
+    assert rates["udp_mbps", 1] == pytest.approx(1.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("perfkit-netperf_results.txt", "netperf's text"),
+        ("jc-freebsd12-traceroute.out", "traceroute's output"),
+    ],
+)
+def test_what_tells_too_little_is_refused_by_name(name: str, what: str) -> None:
+    with pytest.raises(FormatError, match=f"is {what}"):
+        outcomes("", FILES / name)
+
+
+def test_rows_of_a_study_with_columns_of_its_own() -> None:
+    found = samples("", FILES / "wanify-dynamic100_20.json", columns=_NAMES, provider="aws")
+    assert len(found) == 20
+    rates: dict[Any, float] = {(one.src, one.dst): one.value for one in found}
+    assert rates["aws:eu-west-1", "aws:sa-east-1"] == 62.0
+    assert rates["aws:ap-northeast-1", "aws:ap-southeast-2"] == 102.0
+
+
+def test_round_trips_of_a_batch() -> None:
+    found = samples("", FILES / "pscheduler-batch-sample.json")
+    assert [(one.metric, one.value) for one in found if one.metric == "rtt_ms"] == [
+        ("rtt_ms", pytest.approx(12.929)),
+        ("rtt_ms", pytest.approx(14.3)),
+    ]
+    assert found[0].measured_at_s == 1598369714.0  # 2020-08-25T15:35:14Z
+
+
+def test_a_network_of_the_topology_zoo() -> None:
+    file = FILES / "topologyzoo-Getnet.graphml"
+    found = samples("", file, provider="zoo")
+    assert {one.value for one in found} == {45.0}  # 45 Mbps DS-3
+    assert len(found) == 16
+    assert ("zoo:Santa-Clara", "zoo:Washington-DC") in {(one.src, one.dst) for one in found}
+    network = relayd.open(networkx.read_graphml(file)).network
+    assert network.links["Seattle"]["Santa-Clara"].aggregate_gbps.expected == 0.045
