@@ -8,6 +8,7 @@ states a figure gives samples, as a row of a table does.
 from __future__ import annotations
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from io import BytesIO
@@ -34,7 +35,8 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     content = stream.read(MAX_DOCUMENT_BYTES)  # what is longer is cut off, and no graph
     is_xml, source = content.lstrip()[:1] == b"<", BytesIO(content)
     try:
-        graph = nx.read_graphml(source) if is_xml else nx.read_gml(source, label="id")
+        with warnings.catch_warnings(action="ignore"):  # of attributes without a type
+            graph = nx.read_graphml(source) if is_xml else nx.read_gml(source, label="id")
     except Exception as error:  # networkx raises whatever a damaged file makes it run into
         problem = f"is no graph that networkx reads: {str(error)[:200] or type(error).__name__}"
         raise FormatError(options.name, problem, remedy="It may be damaged.") from error
@@ -89,7 +91,7 @@ def _speed_gbps(data: Mapping[str, Any]) -> float | None:
             return float(data["aggregate_gbps"])
         if "LinkSpeedRaw" in data:
             return float(data["LinkSpeedRaw"]) / BITS_PER_MBIT / MBPS_PER_GBPS
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError("the speed of an edge", f"is not a number: {error}") from None
     words = _IN_WORDS.match(str(data.get("LinkLabel") or data.get("label") or ""))
     return float(words[1]) * _GBPS[words[2].upper()] if words else None

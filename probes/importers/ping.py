@@ -78,6 +78,7 @@ _COUNTS = tuple(
         rf"{_HOST} +: (?P<list>(?:[\d.]+|-)(?: (?:[\d.]+|-))*)\s*$",
     )
 )
+_LINES = (*_REPLIES, *_COUNTS)
 _TIMES = re.compile(
     r"(?:rtt|round-trip) min/avg/max(?P<deviation>/(?:mdev|stddev|std-dev))? = "
     r"([\d.,]+)/([\d.,]+)/([\d.,]+)(?:/([\d.,]+))? ms"
@@ -138,8 +139,8 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
             yield Skipped(number, _failure(failed[0]))
             recognised, not_sent = True, not_sent + 1
             continue
-        told = _told(line)
-        header, summary = _HEADER.match(line), _SUMMARY.match(line)
+        tool, told = _told(line)
+        header, summary = (None, None) if told else (_HEADER.match(line), _SUMMARY.match(line))
         is_over = run is None or run.sent is not None or (run.has_summary and not told)
         if header or (is_over and (summary or told)):
             if run:
@@ -151,14 +152,13 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         recognised = True
         run.has_summary |= bool(summary)
         of_header = header and (header[2] or header[1] or header[3])
-        found = told[1].groupdict().get("host") if told else None
-        if summary and run.line == number:
-            found = summary[1]
-        host = one_host(host, of_header or found or "", number, options)
+        found = summary[1] if summary and run.line == number else told.get("host")
+        if name := of_header or found:
+            host = one_host(host, name, number, options)
         if header and _BYTES_OF_DATA.match(line):
             run.tool = "ping iputils"
         elif not header:
-            _take(run, line, told)
+            _take(run, line, tool, told)
     if run:
         yield from outcomes(run, options, not_sent)
     if not recognised:
@@ -169,12 +169,12 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         )
 
 
-def _told(line: str) -> tuple[str, re.Match[str]] | None:
+def _told(line: str) -> tuple[str, dict[str, str | None]]:
     """Return the tool whose reply, counts or list a line is, if it tells, and its parts."""
-    for tool, pattern in (*_REPLIES, *_COUNTS):
+    for tool, pattern in _LINES:
         if found := pattern.match(line):
-            return tool, found
-    return None
+            return tool, found.groupdict()
+    return "", {}
 
 
 def one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
@@ -189,15 +189,15 @@ def one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
     return known or found
 
 
-def _take(run: PingRun, line: str, told: tuple[str, re.Match[str]] | None) -> None:
+def _take(run: PingRun, line: str, tool: str, named: dict[str, str | None]) -> None:
     """Take up a line of a run; skip lines of no use."""
-    named = told[1].groupdict() if told else {}
-    if told and "ms" in named:
-        _take_reply(run, told[0], named)
+    if "ms" in named:
+        _take_reply(run, tool, named)
     elif "list" in named:
-        run.tool, cells = "fping", named["list"].split()
-        run.replies_ms.extend(limits.number(cell) or 0.0 for cell in cells if cell != "-")
-        run.sent, run.received = len(cells), len(run.replies_ms)
+        run.tool, cells = "fping", (named["list"] or "").split()
+        found = [limits.number(cell) for cell in cells if cell != "-"]
+        run.replies_ms.extend(ms for ms in found if ms and not limits.fault("rtt_ms", ms, ""))
+        run.sent, run.received = len(cells), len(found)
     elif named:
         counts = {name: int(cell) for name, cell in named.items() if name != "host" and cell}
         run.received, run.duplicates = counts["received"], counts.get("duplicates", 0)
