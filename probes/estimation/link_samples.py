@@ -25,6 +25,7 @@ from probes.estimation.agreement import (
     ENOUGH,
     LEAST_TOLERANCE,
     Agreement,
+    DisputedSamples,
     SourceSamples,
     agreed,
     figures_with,
@@ -231,6 +232,8 @@ class LinkSamples:
             found = found.where(self._tests_or_transfers(found))
         if self._is_mixed:
             found = self._judged(metric, found, rtts_ms)
+            if metric == "per_flow_mbps":
+                found = self._within_aggregates(found, rtts_ms)
         return self._with_types(found) if metric in _OF_LINKS else found
 
     def are_transfers(self, rows: Rows) -> Bools:
@@ -295,6 +298,31 @@ class LinkSamples:
         of_link, chosen = np.concatenate(numbers)[order], np.concatenate(kept)[order]
         groups = Groups.of(of_link)
         return CountedSamples(places[chosen], rows[chosen], groups, marks[of_link[groups.first]])
+
+    def _within_aggregates(self, flows: CountedSamples, rtts_ms: Floats) -> CountedSamples:
+        """Dispute flows of others that contradict an aggregate which the own prober has measured.
+
+        One of *k* connections carries a *k*-th of what all do at least, and all of that at most.
+        """
+        many, own = self.counted("aggregate_mbps", rtts_ms), own_marks(self.marks)
+        opened = many.rows["connections"][many.groups.first].astype(np.float64)
+        rates = many.groups.medians(steady_values(many.rows, "aggregate_mbps", rtts_ms)).copy()
+        rates[~own[many.marks]], opened[opened == 0] = np.nan, np.inf
+        most, least = np.full((2, *rtts_ms.shape), np.nan)
+        most[many.ends], least[many.ends] = rates, rates / opened
+        middles = flows.groups.medians(steady_values(flows.rows, "per_flow_mbps", rtts_ms))
+        off = 1 + 2 * REPEAT_ERROR
+        refuted = (middles * off < least[flows.ends]) | (middles > off * most[flows.ends])
+        refuted &= ~own[flows.marks]
+        for number in np.flatnonzero(refuted).tolist():
+            places = flows.places[slice(*flows.groups.begins[number : number + 2].tolist())]
+            found = self.from_sources(places, np.zeros(len(places)))
+            disputed = tuple(
+                DisputedSamples(one.source, one.places, len(one.places)) for one in found
+            )
+            src, dst = (int(end[number]) for end in flows.ends)
+            self.agreements["per_flow_mbps", src, dst] = Agreement(places[:0], (), disputed)
+        return flows.where(~flows.groups.spread(refuted))
 
     def _agreed_of(self, metric: Metric, places: Ints, logs: Floats) -> Agreement:
         """Return the samples of one link that count; of each source with the most connections."""

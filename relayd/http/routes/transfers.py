@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -13,7 +14,6 @@ from pydantic import Field
 from relayd.http.models import Name, Page, answer, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, position, route
-from relayd.store import Store
 from relayd.transfers.expected import is_storable
 from relayd.transfers.register import (
     NotOwnerError,
@@ -159,15 +159,10 @@ async def post_transfer_end(context: RequestContext) -> dict[str, Any]:
 async def _written(context: RequestContext, change: Callable[[TransferRegister], T]) -> T:
     service, address = context.service, context.request.remote or ""
     who = service.access.holder(context.request) or address
-    may_all = service.access.may(context.request, "admin")
-
-    def written(store: Store) -> T:
-        wan = context.current.wan
-        register = TransferRegister(store.database, wan, who, is_operator=may_all, address=address)
-        return change(register)
-
+    wan, may_all = context.current.wan, service.access.may(context.request, "admin")
+    register = partial(TransferRegister, names=wan, who=who, is_operator=may_all, address=address)
     try:
-        return await service.store.write(written)
+        return await service.store.write(lambda store: change(register(store.database)))
     except NoTransferError as error:
         raise _unknown(str(error.value)) from None
     except NotOwnerError as error:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.model.link import Link
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.agreement import Agreement, SourceSamples, agreed
@@ -159,6 +160,24 @@ def test_one_token_for_everything_is_estimated_as_ever() -> None:
     own, token = (_network(_reported(tests, source, 1)) for source in (OWN, "token all"))
     assert list(own) == list(token)
     assert own.sites == token.sites
+
+
+def test_a_flow_that_the_aggregate_of_its_link_refutes_is_disputed() -> None:
+    """64 connections carried 4 Gbit/s: one carries a 64th of that at least, and all at most."""
+    many = _reported(_tests(_noisy(4000.0, 5, 1)), OWN, 1)
+    honest = _network(many).link(SRC, DST)
+
+    def after(mbps: float, source: str) -> Link:
+        flows = [one._replace(metric="per_flow_mbps", connections=1) for one in _tests([mbps] * 3)]
+        return _network(many, _reported(flows, source, 50)).link(SRC, DST)
+
+    for false in (1.0, 45.0, 5500.0):
+        found = after(false, "token mallory")
+        assert found.per_flow_mbps == honest.per_flow_mbps
+        assert found.aggregate_gbps == honest.aggregate_gbps
+        assert after(false, OWN).per_flow_mbps.expected == false  # the prober's own stays
+    for possible in (70.0, 300.0, 3900.0):
+        assert after(possible, "token other").per_flow_mbps.expected == pytest.approx(possible)
 
 
 def _achieved(values: Sequence[float], begin_s: float = 0.0) -> list[Sample]:
