@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+
+from planner.model.catalogue import Catalogue, VmType
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 # Google Cloud lets a VM receive as much at most from public addresses (network bandwidth page).
@@ -127,6 +130,57 @@ def _written(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+GRID_VM_TYPES = ("aws:m5.8xlarge", "azure:D32_v5", "gcp:n2-standard-32")
+"""Those that the open grid of 2022 was measured with."""
+LEAST_VCPUS = 4
+GENERATIONS = 3
+_SERIES = {
+    "aws": re.compile(r"aws:[a-z]+(?P<generation>\d+)(?P<kind>[a-z]*)[.-]"),
+    "azure": re.compile(r"azure:[A-Z]+\d+(?P<kind>[a-z]*)_v(?P<generation>\d+)"),
+    "gcp": re.compile(r"gcp:(?P<kind>[a-z]+(?P<generation>\d+)[a-z]*)-"),
+}
+"""How providers name the series of a VM type (their naming conventions, 2026)."""
+
+
+def default_vm_types(catalogue: Catalogue) -> dict[str, str]:
+    """Return the default VM type of each provider, by the rule of ``configs/vm-types.toml``."""
+    return {of.partition(":")[0]: _default(catalogue, of) for of in GRID_VM_TYPES}
+
+
+def _default(catalogue: Catalogue, grid_vm_type: str) -> str:
+    """Return the cheapest type of today that carries as much as that of the grid."""
+    grid = catalogue.vm_types[grid_vm_type]
+    of_provider = {vm: _series(vm) for vm in catalogue.vm_types.values()}
+    x86 = {
+        vm: generation
+        for vm, (generation, is_x86) in of_provider.items()
+        if vm.provider == grid.provider and is_x86
+    }
+    oldest = max(x86.values()) - GENERATIONS + 1
+    return min(
+        (vm.price_usd_per_h, vm.id)
+        for vm, generation in x86.items()
+        if generation >= oldest
+        and vm.vcpus >= LEAST_VCPUS
+        and vm.egress_gbps >= grid.egress_gbps
+        and not vm.burstable
+        and "Gbit/s as " not in vm.source  # a figure of another series
+    )[1]
+
+
+def _series(vm: VmType) -> tuple[int, bool]:
+    """Return a type's generation, 0 where its name has none, and whether it runs x86-64.
+
+    AWS marks ARM by a g after the generation, Azure by a p; Google Cloud has T2A, C4A and N4A.
+    """
+    found = _SERIES[vm.provider].match(vm.id)
+    if not found:
+        return 0, True
+    arm = {"aws": "g" in found["kind"], "azure": "p" in found["kind"]}
+    is_arm = arm.get(vm.provider, found["kind"] in {"t2a", "c4a", "n4a"})
+    return int(found["generation"]), not is_arm
 
 
 TABLES = {"vm-types.csv": vm_types, "vm-prices.csv": vm_prices}

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from planner.model.catalogue import Catalogue
+from relayd.catalogue.loading import load_catalogue
+
+GRID_VM_TYPES = {"aws": "aws:m5.8xlarge", "azure": "azure:D32_v5", "gcp": "gcp:n2-standard-32"}
+"""What the grids of 2022 were measured with."""
 _BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -23,3 +29,11 @@ def shared(name: str) -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+def grid_catalogue() -> Catalogue:
+    """Return the catalogue with the grids' VM types as default ones.
+
+    For figures that rest on the grids where the samples themselves state no type.
+    """
+    return replace(load_catalogue(), default_vm_types=GRID_VM_TYPES)

@@ -77,13 +77,14 @@ def unknown_types(names: Iterable[str], catalogue: Catalogue) -> list[str]:
 def within_cards(
     samples: Samples, fits: Ints, sites: Mapping[str, Site], catalogue: Catalogue
 ) -> Samples:
-    """Return samples whose rates are not above the cards of their ends' VM types.
+    """Return samples whose rates are not above what their ends' VM types carry between regions.
 
     What was measured with VMs of a type that is not known may be more than those of the type that
     is assumed can carry.
     """
     types = (catalogue.vm_types.get(site.vm_type) for site in sites.values())
-    cards = np.array([inf, *(card_gbps(one) if one else inf for one in types)]) * MBPS_PER_GBPS
+    capable = (replace(one, burst_gbps=one.wan_burst_gbps) if one else None for one in types)
+    cards = np.array([inf, *(card_gbps(one) if one else inf for one in capable)]) * MBPS_PER_GBPS
     rows = samples.rows
     most = np.minimum(cards[rows["src"]], cards[rows["dst"]])
     above = np.isin(rows["metric"], RATES) & (fits < SAME) & (fits > OTHER) & (rows["value"] > most)

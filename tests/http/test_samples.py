@@ -120,7 +120,7 @@ def test_what_no_measurement_can_show_changes_nothing_and_is_told(store: Path) -
         assert (told["accepted"], told["rejected"], told["quarantined"]) == (1, 0, 4)
         reasons = [each["reason"] for each in told["quarantine"]]
         for reason, word in zip(
-            reasons, ("m5.8xlarge", "card carries", "light", "future"), strict=True
+            reasons, ("c6in.xlarge", "card carries", "light", "future"), strict=True
         ):
             assert word in reason
         again = service.ask("POST", "/v1/samples", body, bearer).json

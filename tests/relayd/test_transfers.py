@@ -438,7 +438,7 @@ def test_commands_report_list_and_learn(relayd: Relayd, tmp_path: Path) -> None:
     count, (doubt,) = learnt()
     assert count == 0
     assert doubt.startswith("1 outcome does not count, were it of 8 VMs at each end: nightly/1 (")
-    assert "over twice what the network card carries of 'aws:m5.8xlarge' (9.6 Gbit/s)" in doubt
+    assert "over twice what the network card carries of 'aws:c6in.xlarge' (30 Gbit/s)" in doubt
     with register_at(str(where), library.open(where)) as register:
         name = begin(register, id="nightly/2", at_s=time.time() - 200)
         finished = register.end_transfer(name)

@@ -34,15 +34,16 @@ from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.loading import load_catalogue
 from tests.properties import examples
+from tests.shared_data import grid_catalogue
 
 SRC, DST, OTHER, RELAY = "azure:eastus", "aws:sa-east-1", "aws:eu-west-1", "gcp:us-east4"
 REGIONS = (SRC, DST, OTHER, RELAY)
 STANDARD = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
-CATALOGUE = load_catalogue()
+CATALOGUE = grid_catalogue()
 NETWORK = baseline_network(CATALOGUE).with_(restricted_to=REGIONS)
 FAMILIES = {SRC: "standardDv5Family", DST: "L-1216C47A", OTHER: STANDARD, RELAY: "N2_CPUS"}
 VM_VCPUS = 32
-"""Of the type that each provider's regions have by default."""
+"""Of each provider's default type here."""
 
 
 def limited(quotas: Mapping[str, tuple[int, int]]) -> tuple[Network, CataloguePrices, Catalogue]:
@@ -86,10 +87,12 @@ def test_which_types_count_against_a_family(family: str, counted: str, others: s
 
 
 def test_every_default_type_counts_against_a_named_family() -> None:
-    for region, family in FAMILIES.items():
-        vm = CATALOGUE.vm_type(region)
-        assert vm.vcpus == VM_VCPUS
-        assert VcpuQuota(region, family, 1).counts(vm.id)
+    today = {SRC: "StandardDasv7Family", DST: "L-1216C47A", OTHER: STANDARD, RELAY: "CPUS"}
+    for catalogue, vcpus, families in ((CATALOGUE, 32, FAMILIES), (load_catalogue(), 4, today)):
+        for region, family in families.items():
+            vm = catalogue.vm_type(region)
+            assert vm.vcpus == vcpus
+            assert VcpuQuota(region, family, 1).counts(vm.id)
 
 
 def test_types_that_are_named_count_alone() -> None:

@@ -34,13 +34,12 @@ from planner.model.throughput import (
 from probes.analysis.evidence import Coverage
 from probes.estimation import Estimator
 from probes.samples import Sample, Samples
-from relayd.catalogue.loading import load_catalogue
-from tests.shared_data import shared
+from tests.shared_data import grid_catalogue, shared
 from tests.slow_start import bundle_share_of_steady
 
 Pair = tuple[str, str]
 
-CATALOGUE = load_catalogue()
+CATALOGUE = grid_catalogue()
 JANUARY, NOVEMBER = "aggregate_2022-01.csv", "aggregate_2022-11_part.csv"
 JANUARY_S, NOVEMBER_S = 1_642_204_800.0, 1_668_470_400.0
 TIMES_S = {JANUARY: JANUARY_S, NOVEMBER: NOVEMBER_S}

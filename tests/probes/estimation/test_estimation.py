@@ -21,12 +21,12 @@ from planner.single_flow.prediction import FlowTest, predict
 from probes.estimation import Estimator
 from probes.estimation.current_samples import current_samples
 from probes.samples import Metric, Sample, Samples
-from relayd.catalogue.loading import load_catalogue
 from tests.planner.single_flow import survey
 from tests.properties import examples
+from tests.shared_data import grid_catalogue
 from tests.slow_start import bundle_share_of_steady
 
-CATALOGUE = load_catalogue()
+CATALOGUE = grid_catalogue()
 WHEN_S = 1_650_000_000.0
 SRC, DST = "aws:us-east-1", "gcp:asia-east1"
 

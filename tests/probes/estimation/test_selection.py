@@ -31,10 +31,9 @@ from probes.campaign.rounds import schedule
 from probes.campaign.selection import ENOUGH, cap_tasks, choose_links, per_flow_tasks, rtt_tasks
 from probes.estimation import Estimator
 from probes.samples import Sample, Samples
-from relayd.catalogue.loading import load_catalogue
-from tests.shared_data import shared
+from tests.shared_data import grid_catalogue, shared
 
-CATALOGUE = load_catalogue()
+CATALOGUE = grid_catalogue()
 PRICE = Meter(CATALOGUE).price
 WHEN_S = 1_650_000_000.0
 Pair = tuple[str, str]

@@ -86,11 +86,12 @@ def test_quotas_are_imported_planned_with_and_undone(
         VcpuQuota("gcp:us-west1", "N2_CPUS", 64, 40, (), source),
     )
     asked = ["plan", "aws:us-east-1", "aws:eu-west-1", "--volume", "5TB", "--objective", "time"]
+    asked += ["--vm-type", "aws=m5.8xlarge"]
     assert main([*asked, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert plan["vms"]["aws:us-east-1"] == 3
     assert any(f"quota {STANDARD} (L-1216C47A) is 96 vCPUs" in w for w in plan["warnings"])
-    assert main(["plan", "gcp:us-west1", "gcp:us-east4"]) == 3
+    assert main(["plan", "gcp:us-west1", "gcp:us-east4", "--vm-type", "gcp=n2-standard-32"]) == 3
     assert "Ask Google Cloud to raise it to 72 for 1 VM" in capsys.readouterr().err
     # What is in use, which AWS does not say, is a line of one's own; again, nothing changes.
     own = tmp_path / "own.toml"

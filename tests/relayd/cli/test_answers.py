@@ -20,6 +20,7 @@ import relayd as library
 from relayd.questions.matrix_threads import one_matrix_thread
 from tests.relayd.building import imported, table
 from tests.relayd.conftest import Relayd
+from tests.shared_data import GRID_VM_TYPES
 
 DESTINATIONS = ["aws:eu-west-1", "gcp:europe-west1", "azure:japaneast", "gcp:asia-south1"]
 COPIES = ("broadcast", "aws:us-east-1", *DESTINATIONS, "--volume", "500GB")
@@ -111,7 +112,7 @@ def answer(relayd: Relayd, *words: object) -> Any:
         (
             ("shuffle", "list.csv", "--frontier", "--pairs"),
             "3 pairs among 4 regions, 650 GB;all at once, direct;best direct rates;frontier;"
-            "One more VM at azure:westeurope:;Snapshot baseline",
+            "One more VM at aws:us-east-1:;Snapshot baseline",
         ),
         (
             ("place", "reduce", "in.json", "--links", "heterogeneous"),
@@ -253,7 +254,8 @@ def test_rules_bind_relays_of_a_shuffle() -> None:
     volumes = {("azure:eastus", "aws:ap-northeast-1"): 200.0}
 
     def relays(**rules: object) -> set[str]:
-        plan = wan.shuffle(volumes, objective="cost", deadline_s=280.0, **{"vms": 1, **rules})  # type: ignore[arg-type]
+        asked: dict[str, Any] = {"vms": 1, "vm_types": GRID_VM_TYPES, **rules}
+        plan = wan.shuffle(volumes, objective="cost", deadline_s=280.0, **asked)
         return {r for pair in plan.pairs for path in pair.paths for r in path.regions[1:-1]}
 
     assert relays()

@@ -27,10 +27,10 @@ TO_JAPAN = ("plan", "azure:eastus", "aws:ap-northeast-1", "--volume", "1TB", "--
 # Lately: what was measured long ago has faded.
 MEASURED_AT = time.strftime("%Y-%m-%dT%H:00:00Z", time.gmtime(time.time() - 7200))
 GRID = f"""\
-src,dst,rtt_ms,aggregate_gbps,connections,measured_at
-azure:eastus,aws:ap-northeast-1,163,2.0,64,{MEASURED_AT}
-azure:eastus,azure:japaneast,156,15.6,64,{MEASURED_AT}
-azure:japaneast,aws:ap-northeast-1,4,9.6,64,{MEASURED_AT}
+src,dst,rtt_ms,aggregate_gbps,connections,measured_at,src_vm,dst_vm
+azure:eastus,aws:ap-northeast-1,163,2.0,64,{MEASURED_AT},D32_v5,m5.8xlarge
+azure:eastus,azure:japaneast,156,15.6,64,{MEASURED_AT},D32_v5,D32_v5
+azure:japaneast,aws:ap-northeast-1,4,9.6,64,{MEASURED_AT},D32_v5,m5.8xlarge
 """
 
 

@@ -27,6 +27,7 @@ from relayd.sources.wan import Wan
 from tests.ports import free_port
 from tests.relayd.building import modelled
 from tests.relayd.conftest import Outcome, Relayd
+from tests.shared_data import GRID_VM_TYPES
 
 FORMATS_BY_END = {"aws": {"aws-cli"}, "azure": {"azcopy"}, "gcp": {"gcloud"}}
 OF_STORES = set().union(*FORMATS_BY_END.values())
@@ -61,7 +62,7 @@ def relay(wan: Wan) -> Plan:
 
 def split(wan: Wan) -> Plan:
     """The direct path beside two relays, of which one has two VMs and the other one."""
-    asked: dict[str, Any] = {"objective": "cost", "hosts": "tuned"}
+    asked: dict[str, Any] = {"objective": "cost", "hosts": "tuned", "vm_types": GRID_VM_TYPES}
     plan = wan.plan(*ENDS, volume_gb=2000, vms=2, min_throughput_gbps=18, **asked)
     assert plan.verdict == "split"
     assert sorted(plan.vms.values()) == [1, 2, 2, 2]

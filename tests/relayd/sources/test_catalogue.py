@@ -156,7 +156,7 @@ def test_aliases_leave_nothing_out_and_prefer_the_baseline(built_in: Catalogue) 
 
 
 def test_default_vm_types_and_figures_of_the_papers(built_in: Catalogue) -> None:
-    assert built_in.vm_type("aws:us-east-1").id == "aws:m5.8xlarge"
+    assert built_in.vm_type("aws:us-east-1").id == "aws:c6in.xlarge"
     assert built_in.vm_type("azure:eastus").egress_gbps == 16.0
     assert built_in.vm_type("gcp:us-east1", {"gcp": "gcp:n1-standard-1"}).egress_gbps == 2.0
     small = built_in.vm_types["aws:t2.micro"]

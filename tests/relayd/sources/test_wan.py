@@ -17,10 +17,10 @@ from tests.relayd.building import imported
 MEASURED_AT_S = time.time() // 3600 * 3600 - 7200
 MEASURED_AT = datetime.fromtimestamp(MEASURED_AT_S, UTC).isoformat()
 GRID = f"""\
-src,dst,rtt_ms,aggregate_gbps,per_flow_mbps,connections,measured_at
-azure:eastus,aws:ap-northeast-1,163,2.0,250,64,{MEASURED_AT}
-azure:eastus,azure:japaneast,156,15.6,300,64,{MEASURED_AT}
-azure:japaneast,aws:ap-northeast-1,4,9.6,,64,{MEASURED_AT}
+src,dst,rtt_ms,aggregate_gbps,per_flow_mbps,connections,measured_at,src_vm,dst_vm
+azure:eastus,aws:ap-northeast-1,163,2.0,250,64,{MEASURED_AT},D32_v5,m5.8xlarge
+azure:eastus,azure:japaneast,156,15.6,300,64,{MEASURED_AT},D32_v5,D32_v5
+azure:japaneast,aws:ap-northeast-1,4,9.6,,64,{MEASURED_AT},D32_v5,m5.8xlarge
 """
 
 
@@ -90,7 +90,10 @@ def test_vm_types_change_the_caps_and_the_plan() -> None:
     small = wan.plan("aws:us-east-1", "aws:sa-east-1", vms=1, vm_types={"aws": "t2.micro"})
     assert small.throughput_gbps == pytest.approx(0.064)  # what lasts of 0.43
     assert large.throughput_gbps > 10 * small.throughput_gbps
-    assert small.cost_usd.vm < large.cost_usd.vm
+    # Cheaper by the hour, and not by the transfer.
+    hours = [plan.duration_s / 3600 for plan in (small, large)]
+    assert small.cost_usd.vm / hours[0] < large.cost_usd.vm / hours[1]
+    assert small.cost_usd.vm > large.cost_usd.vm
     assert any("up to 0.43 while network credits last" in one for one in small.warnings)
 
 

@@ -1,0 +1,74 @@
+"""The default VM types are what their rule makes of the packaged catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from planner.model.network import Snapshot
+from probes.estimation import Estimator
+from probes.samples import Samples
+from relayd.catalogue.loading import load_catalogue
+from scripts.catalogue_tables import default_vm_types
+from tests.relayd.building import ping, rate
+
+CATALOGUE = load_catalogue((), ())
+
+
+def test_the_catalogue_has_the_types_that_the_rule_chooses() -> None:
+    """One of today for each provider, at a third or less of the price of the grid's."""
+    assert CATALOGUE.default_vm_types == default_vm_types(CATALOGUE)
+    for grid, least_gbps in (
+        ("aws:m5.8xlarge", 5),
+        ("azure:D32_v5", 16),
+        ("gcp:n2-standard-32", 7),
+    ):
+        old = CATALOGUE.vm_types[grid]
+        new = CATALOGUE.vm_types[CATALOGUE.default_vm_types[old.provider]]
+        assert new.egress_gbps >= old.egress_gbps == least_gbps
+        assert new.vcpus >= 4
+        assert new.price_usd_per_h < old.price_usd_per_h / 3
+
+
+def test_a_cheaper_type_goes_before_unless_it_breaks_the_rule() -> None:
+    """Half the price wins; ARM, CPU credits, an old series, fewer vCPUs or a lower rate do not."""
+    chosen = CATALOGUE.vm_types["aws:c6in.xlarge"]
+    cheap = replace(chosen, price_usd_per_h=chosen.price_usd_per_h / 2)
+
+    def default(**changes: object) -> str:
+        vm = replace(cheap, **changes)  # type: ignore[arg-type]
+        types = {**CATALOGUE.vm_types, vm.id: vm}
+        return default_vm_types(replace(CATALOGUE, vm_types=types))["aws"]
+
+    assert default(id="aws:c7i.xlarge") == "aws:c7i.xlarge"
+    for other in ("aws:c7gn.xlarge", "aws:c5n.xlarge"):
+        assert default(id=other) == "aws:c6in.xlarge"
+    rejected = (
+        {"burstable": True},
+        {"vcpus": 2},
+        {"egress_gbps": 4.9},
+        {"source": "16 Gbit/s as Das_v7; list"},
+    )
+    for changes in rejected:
+        assert default(id="aws:c7i.xlarge", **changes) == "aws:c6in.xlarge"
+
+
+SRC, DST = "azure:japaneast", "aws:ap-northeast-1"
+
+
+def test_measurements_keep_the_vm_types_that_they_name() -> None:
+    """What names none counts up to what the default type lastingly receives."""
+    test = rate(SRC, DST, 9500.0, 1.7e9)
+    tests = [ping(SRC, DST, 4.0, 1.7e9), *(test._replace(value=9500.0 + n) for n in range(3))]
+    for types, gbps in ((("D32_v5", "m5.8xlarge"), 9.5), (("", ""), 6.25)):
+        named = [one._replace(src_vm=types[0], dst_vm=types[1]) for one in tests]
+        network = Estimator(Samples.of(named), CATALOGUE).network(Snapshot("t", "", ""))
+        assert network.link(SRC, DST).aggregate_gbps.expected == pytest.approx(gbps, rel=0.01)
+        site = network.sites[DST]
+        assert site.vm_type == f"aws:{types[1] or 'c6in.xlarge'}"
+        assert site.ingress_gbps.expected == pytest.approx(
+            CATALOGUE.vm_types[site.vm_type].ingress_gbps
+        )
+        elsewhere = network.sites["aws:eu-west-1"]  # of which nothing was measured
+        assert elsewhere.vm_type == "aws:c6in.xlarge"
