@@ -93,6 +93,12 @@ TypeRate: TypeAlias = tuple[float, float, str]
 """Price of an hour in USD, rate in Gbit/s, and id of a VM type."""
 
 
+SENDERS_HELD = frozenset({"gcp"})
+"""Providers that cap a flow where it leaves alone. Google Cloud lets one carry 3 Gbit/s out of a
+VPC and limits none that enters (Compute Engine, network bandwidth, 2026-09; one from EC2 carried
+4.7 into an e2-small in February 2022). EC2 caps it in both directions (EC2 user guide)."""
+
+
 @dataclass(frozen=True, slots=True)
 class VmType:
     """A virtual machine type and what the network lets one such machine do.
@@ -102,7 +108,7 @@ class VmType:
     egress_gbps, ingress_gbps : float
         Caps over all destinations together (hose model), as they last.
     flow_gbps : float
-        Cap of a single TCP connection between datacenters.
+        Cap of a single TCP connection to other datacenters, and from them: :attr:`flow_into_gbps`.
     window_mb : float
         Effective TCP receive window in MB (10^6 bytes) of hosts as they come.
     price_usd_per_h : float
@@ -139,6 +145,11 @@ class VmType:
     def provider(self) -> str:
         """The part of the id before the colon."""
         return self.id.partition(":")[0]
+
+    @property
+    def flow_into_gbps(self) -> float:
+        """Cap of a single TCP connection into it; infinity where senders alone are held to one."""
+        return inf if self.provider in SENDERS_HELD else self.flow_gbps
 
     @property
     def wan_burst_gbps(self) -> float:

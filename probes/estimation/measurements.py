@@ -18,7 +18,7 @@ from planner.model.baseline import backbone
 from planner.model.baseline.modelled_links import (
     BY_BACKBONE,
     CAP_ERROR,
-    flow_cap_gbps,
+    flow_caps_gbps,
     origin_of_flow,
     set_flows,
 )
@@ -194,11 +194,6 @@ def measured_flows(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> M
     return MeasuredFlows(counted.ends, measured(counted, samples.marks, bounds, origins))
 
 
-def flow_caps_gbps(sites: Mapping[str, Site], catalogue: Catalogue) -> Floats:
-    """Return the caps of a single flow out of or into sites."""
-    return np.array([flow_cap_gbps(site, catalogue) for site in sites.values()], np.float64)
-
-
 def flows_of_windows(
     sites: Mapping[str, Site],
     rtts_ms: EstimateArray,
@@ -226,8 +221,8 @@ def flows_of_windows(
     egress = bounds_of(site.egress_gbps for site in listed)["expected"]
     ingress = bounds_of(site.ingress_gbps for site in listed)["expected"]
     vm_caps_mbps = MBPS_PER_GBPS * np.minimum(egress[:, None], ingress)
-    flow_caps = MBPS_PER_GBPS * flow_caps_gbps(sites, catalogue)
-    caps_mbps = np.minimum(flow_caps[:, None], flow_caps)
+    flows_out, flows_in = flow_caps_gbps(listed, catalogue)
+    caps_mbps = MBPS_PER_GBPS * np.minimum(flows_out[:, None], flows_in)
     rtt, found = rtts_ms["expected"], no_estimates(*rtts_ms.shape)
     set_flows(found, windows, rtts_ms, caps_mbps)
     capped = found["expected"] > vm_caps_mbps

@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from planner.model.baseline.modelled_links import baseline_site, flow_cap_gbps
+from planner.model.baseline.modelled_links import baseline_site, flow_caps_gbps
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import BOUNDS, AddressKind, Estimate, Method, Origin
 from planner.model.link import Link, Site
@@ -165,7 +165,8 @@ class Provenance:
             return self._of_link(link, "per_flow_mbps", estimate)
         text = "The receiver's window over the round-trip time"
         ends = (self._network.sites[end] for end in (link.src, link.dst))
-        cap_gbps = min(flow_cap_gbps(end, self._catalogue) for end in ends)
+        (out_gbps, _), (_, into_gbps) = flow_caps_gbps(ends, self._catalogue)
+        cap_gbps = min(out_gbps, into_gbps)
         if cap_gbps < inf:
             text += f", at most what one flow may carry there ({cap_gbps:g} Gbit/s)"
         rests_on: tuple[Quantity, ...] = ("window_mb", "rtt_ms")

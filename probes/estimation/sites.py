@@ -23,6 +23,7 @@ from planner.model.baseline.modelled_links import (
     HOSTS_TUNED,
     WINDOW_ERROR,
     WINDOW_SPREAD_OF_TYPE,
+    flow_caps_gbps,
     within,
 )
 from planner.model.catalogue import Catalogue
@@ -31,6 +32,7 @@ from planner.model.link import Site
 from planner.model.link_array import Origins, bounds_of
 from planner.model.throughput import MBIT_PER_MB, STOCK_RANGE_MB, TUNED_WINDOW_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
+from planner.single_flow.flow_tests import CAP_BELOW_MS, SHARE_OF_CAP
 from planner.single_flow.spreads import window_error
 from probes.analysis.falls import FEWEST_TESTS, BurstTest, TokenBucket, burst_of, token_bucket
 from probes.analysis.fleet_caps import MOST_OPEN_CAP
@@ -45,7 +47,7 @@ from probes.estimation.link_samples import (
     own_marks,
     steady_values,
 )
-from probes.estimation.measurements import AggregateTests, flow_caps_gbps
+from probes.estimation.measurements import AggregateTests
 from probes.samples import Rows, Sample, Samples
 
 HELD_BACK = 0.93
@@ -54,9 +56,6 @@ OPEN_ABOVE = 2.0
 """A cap that was not reached may be anything above; its high bound is twice the value."""
 FEWEST_DESTINATIONS = 2
 """With one, it may be the link that has a bucket."""
-# A flow calibrates the window only where the window limits it: far enough, and below the cap.
-CALIBRATION_RTT_MS = 20.0
-CALIBRATION_SHARE_OF_CAP = 0.8
 
 CapMetric: TypeAlias = Literal["egress_cap_mbps", "ingress_cap_mbps"]
 _CAPS: tuple[CapMetric, CapMetric] = ("egress_cap_mbps", "ingress_cap_mbps")
@@ -351,10 +350,10 @@ def most_calibrating_mbps(
     """
     egress = bounds_of(site.egress_gbps for site in sites.values())["expected"]
     ingress = bounds_of(site.ingress_gbps for site in sites.values())["expected"]
-    flow_caps = flow_caps_gbps(sites, catalogue)
-    sends, receives = np.minimum(flow_caps, egress), np.minimum(flow_caps, ingress)
-    most = CALIBRATION_SHARE_OF_CAP * (MBPS_PER_GBPS * np.minimum(sends[:, None], receives))
-    return np.where(rtts_ms >= CALIBRATION_RTT_MS, most, -inf)
+    flows_out, flows_in = flow_caps_gbps(sites.values(), catalogue)
+    sends, receives = np.minimum(flows_out, egress), np.minimum(flows_in, ingress)
+    most = SHARE_OF_CAP * (MBPS_PER_GBPS * np.minimum(sends[:, None], receives))
+    return np.where(rtts_ms >= CAP_BELOW_MS, most, -inf)
 
 
 def with_windows(

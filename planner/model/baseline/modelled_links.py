@@ -85,7 +85,7 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
             "",
             NO_CAP_KNOWN,
             NO_CAP_KNOWN,
-            _stock_window_mb(region),
+            stock_window(region),
             private_network=catalogue.region(region).private_network,
         )
     origin = origin_of_vm_type(vm.id, vm.source)
@@ -95,7 +95,7 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
         # A VM takes in what another one of its type can send; no provider limits less than that.
         receives_gbps = max(vm.ingress_gbps, sends_gbps)
         private_ingress_gbps = within(receives_gbps, CAP_ERROR, origin)
-    window_mb = _stock_window_mb(region)
+    window_mb = stock_window(region)
     if vm.hosts == "tuned":
         window_mb = HOSTS_TUNED
     elif vm.window_mb != window_mb.expected:  # of a type that was measured
@@ -112,7 +112,7 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
     )
 
 
-def _stock_window_mb(region: str) -> Estimate:
+def stock_window(region: str) -> Estimate:
     """Return the receive window of hosts as they come, of a type that no one measured."""
     low, high = STOCK_RANGE_MB
     return Estimate(low, stock_window_mb(region), high, Origin("baseline", "system-default"))
@@ -158,17 +158,22 @@ def least_cap(src: Site, dst: Site, address: AddressKind = "public") -> Estimate
     return min(src.egress(address), dst.ingress(address), key=lambda cap: cap.expected)
 
 
-def flow_cap_gbps(site: Site, catalogue: Catalogue, address: AddressKind = "public") -> float:
-    """Return the cap of a single flow out of or into a site; infinity where no type is known.
+def flow_caps_gbps(
+    sites: Iterable[Site], catalogue: Catalogue, address: AddressKind = "public"
+) -> tuple[Floats, Floats]:
+    """Return the caps of a single flow out of sites, and into them.
 
-    Over private addresses, where those of a VM have a cap of their own, none is documented but
-    that one.
+    Infinite where no type is known. Over private addresses, where those of a VM have a cap of their
+    own, none is documented but that one.
     """
-    vm = catalogue.vm_types.get(site.vm_type)
-    if vm is None:
-        return inf
-    private = site.private_egress_gbps if address == "private" else None
-    return max(vm.flow_gbps, private.expected) if private else vm.flow_gbps
+    caps = []
+    for site in sites:
+        vm = catalogue.vm_types.get(site.vm_type)
+        of_both = (vm.flow_gbps, vm.flow_into_gbps) if vm else (inf, inf)
+        private = site.private_egress_gbps if address == "private" else None
+        caps.append([max(cap, private.expected) if private else cap for cap in of_both])
+    out, into = np.array(caps, np.float64).reshape(-1, 2).T
+    return out, into
 
 
 def baseline_regions(catalogue: Catalogue) -> list[str]:
@@ -209,10 +214,10 @@ def _modelled(
     egress = bounds_of(site.egress(address) for site in sites)[src]
     ingress = bounds_of(site.ingress(address) for site in sites)[dst]
     caps = np.where(egress["expected"] <= ingress["expected"], egress, ingress)
-    flow_caps = np.array([flow_cap_gbps(site, catalogue, address) for site in sites])
+    flows_out, flows_in = flow_caps_gbps(sites, catalogue, address)
     flows, rates, rtts_ms = rows["per_flow_mbps"], rows["aggregate_gbps"], rows["rtt_ms"]
     windows_mb = bounds_of(site.window_mb for site in sites)[dst]
-    set_flows(flows, windows_mb, rtts_ms, least_of_ends(flow_caps, ends) * MBPS_PER_GBPS)
+    set_flows(flows, windows_mb, rtts_ms, np.minimum(flows_out[src], flows_in[dst]) * MBPS_PER_GBPS)
     window_kinds = np.array([KINDS.index(site.window_mb.source) for site in sites])[dst]
     of_flow = [
         [origins.number_of(origin_of_flow("baseline", window, rtt)) for rtt in KINDS]
@@ -242,12 +247,6 @@ def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: 
     flows["low"] = np.minimum(unlimited / (1 + below), caps_mbps * (1 - CAP_ERROR))
     flows["expected"] = np.minimum(unlimited, caps_mbps)
     flows["high"] = np.minimum(unlimited * (1 + above), caps_mbps)
-
-
-def least_of_ends(values: Floats, ends: tuple[Ints, Ints]) -> Floats:
-    """Return the lesser of two sites' values for each link."""
-    found: Floats = np.minimum(values[ends[0]], values[ends[1]])
-    return found
 
 
 def held_to_windows(rates: Records, windows_gbps: Records) -> Bools:
