@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from planner.fields.shared import DEFAULT_MARGIN
 from tests.planner.single_flow.survey import (
     library_of_flows,
     library_of_relays,
@@ -31,6 +32,11 @@ def rows(every: int) -> list[str]:
             chosen, one_into_relay=True
         ),
         "relays, `relayd plan`": plan_of_relays(chosen),
+    }
+    asked = f"margin {DEFAULT_MARGIN:.0%}"
+    found |= {
+        f"relays, library, {asked}": library_of_relays(chosen, margin=DEFAULT_MARGIN),
+        f"relays, `relayd plan`, {asked}": plan_of_relays(chosen, margin=DEFAULT_MARGIN),
     }
     return [
         f"| {' | '.join([name, f'{len(judged.held):,}', *judged.row()])} |"

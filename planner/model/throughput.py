@@ -12,7 +12,7 @@ from math import inf, log2
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -71,22 +71,38 @@ def flow_share_of_steady(window_mb: float, rtt_ms: float, duration_s: float) -> 
     return max(LEAST_SHARE, 1.0 - flow_ramp_up_s(window_mb, rtt_ms) / duration_s)
 
 
-def window_from_flow_mb(throughput_mbps: float, rtt_ms: float, duration_s: float | None) -> float:
-    """Return the window that explains what one flow reached.
+_SHORTEST_S = 1e-3  # of a test that tells anything
+_ITERATIONS = 9
+
+
+def steady_rates(
+    mbps: ArrayLike, rtt_ms: ArrayLike, duration_s: ArrayLike, *, one_flow: bool
+) -> Floats:
+    """Return the steady rates that correspond to cold tests.
 
     Parameters
     ----------
-    throughput_mbps, rtt_ms : float
-    duration_s : float | None
-        Length of the test if it began with slow start; None for a steady value.
+    mbps, rtt_ms, duration_s : array_like
+        Of each test, or one for all. Where the time or the length is not known (not positive, or
+        NaN), the rate stays as it is.
+    one_flow : bool
+        Whether the tests were of one connection each, rather than of many.
     """
-    window_mb = throughput_mbps * rtt_ms / 1000.0 / MBIT_PER_MB
-    if duration_s is None:
-        return window_mb
-    steady = window_mb
-    for _ in range(8):  # a contraction: the share depends on the window's logarithm
-        steady = window_mb / flow_share_of_steady(steady, rtt_ms, duration_s)
-    return steady
+    rates, rtts, lengths = (
+        np.asarray(a, dtype=float) for a in np.broadcast_arrays(mbps, rtt_ms, duration_s)
+    )
+    known = (rtts > 0) & (lengths > 0)
+    lengths = np.maximum(lengths, _SHORTEST_S)
+    rtt_share = np.divide(rtts / 1000.0, lengths, out=np.zeros_like(rates), where=known)
+    if not one_flow:
+        return np.asarray(rates / np.maximum(LEAST_SHARE, 1.0 - RAMP_UP_ROUND_TRIPS * rtt_share))
+    # The window that a flow filled, which its share depends on: a contraction.
+    filled_mb = np.where(known, rates * rtts * 1e-3 / MBIT_PER_MB, 0.0)
+    share = np.ones_like(rates)
+    for _ in range(_ITERATIONS):
+        doublings = np.log2(np.maximum(filled_mb / share, INITIAL_WINDOW_MB) / INITIAL_WINDOW_MB)
+        share = np.maximum(LEAST_SHARE, 1.0 - np.maximum(0.0, doublings - 1.0) * rtt_share)
+    return np.asarray(rates / share)
 
 
 # ---- laws of many connections ------------------------------------------------------------------

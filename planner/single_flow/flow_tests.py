@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from math import inf, isfinite, log
+from math import exp, hypot, inf, isfinite, log, nan
 from statistics import median
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from planner.model.errors import InputError
-from planner.model.throughput import (
-    DEFAULT_WINDOW_MB,
-    LawSpread,
-    window_from_flow_mb,
-    window_limited_mbps,
-)
+from planner.model.baseline.modelled_links import NO_CAP_KNOWN, WINDOW_ERROR, stock_window, within
+from planner.model.errors import DataError, InputError
+from planner.model.estimate import Estimate, Method, Origin, exactly
+from planner.model.link import Link, Site
+from planner.model.link_array import LinkArray
+from planner.model.network import Network
+from planner.model.throughput import MBIT_PER_MB, steady_rates, stock_window_mb, window_limited_mbps
+from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.spreads import (
     DEVIATION_TO_90,
     WITHOUT_CAPS,
@@ -28,12 +29,12 @@ from planner.single_flow.spreads import (
 )
 
 Pair: TypeAlias = tuple[str, str]
+TESTED: Method = "median-of-samples"
+WINDOW: Method = "window-over-rtt"
+CAPS: Method = "vm-caps"
 
-# Nearer tests meet a cap before the window fills (survey of February 2022).
 CAP_BELOW_MS = 20.0
-# One test at such a distance tells a receiver's window within 10 % in 99 % of draws from the same
-# survey; farther ones lose much to slow start, nearer ones to caps.
-BEST_MS = (60.0, 250.0)
+"""Nearer tests meet a cap before the window fills (survey of February 2022)."""
 SHARE_OF_CAP = 0.8
 """A flow above this share of a cap may be limited by it rather than by its window."""
 # A window makes twice the distance half the rate. A host whose rate hardly differs over such
@@ -41,8 +42,6 @@ SHARE_OF_CAP = 0.8
 FLAT_TESTS = 3
 FLAT_RTT_RATIO = 2.0
 FLAT_RATE_RATIO = 1.2
-# Relative error of the window of a host never seen (receive buffers of 2 to 4 MB).
-UNSEEN_ERROR = 0.33
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +81,8 @@ class FlowTest:
             check_positive("duration_s", self.duration_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A receiver's effective window from so many tests, none for Linux's default.
+class Window(NamedTuple):
+    """A receiver's effective window from so many tests, none for that of hosts as they come.
 
     The error is relative, at the 90th percentile; the noise of tests comes on top.
     """
@@ -92,9 +90,6 @@ class Window:
     window_mb: float
     error: float
     tests: int
-
-
-UNSEEN = Window(DEFAULT_WINDOW_MB, UNSEEN_ERROR, 0)
 
 
 class FlowEvidence:
@@ -127,8 +122,13 @@ class FlowEvidence:
                 check_positive(f"rtt_ms of {pair[0]} -> {pair[1]}", rtt_ms)
                 self._rtts_ms[pair] = rtt_ms
         self._steady: dict[Pair, list[float]] = defaultdict(list)
-        for test in self.tests:
-            self._steady[test.src, test.dst].append(self._steady_of(test))
+        rates = [test.throughput_mbps for test in self.tests]
+        apart_ms = [self.rtt_ms(test.src, test.dst) or 0.0 for test in self.tests]
+        lengths_s = [test.duration_s or 0.0 for test in self.tests]
+        steady = steady_rates(rates, apart_ms, lengths_s, one_flow=True).tolist()
+        for test, mbps in zip(self.tests, steady, strict=True):
+            self._steady[test.src, test.dst].append(mbps)
+        self._medians = {pair: median(values) for pair, values in self._steady.items()}
         self._caps = self._fastest(near=True)
         self._windows = self._calibrated()
         self._caps = self._fastest(near=False)
@@ -147,16 +147,11 @@ class FlowEvidence:
 
     def steady_mbps(self, src: str, dst: str) -> tuple[float, float] | None:
         """Return the median steady rate of a pair's own tests, and a later test's error."""
-        found = self._steady.get((src, dst))
-        if not found:
+        if not (rate := self._medians.get((src, dst))):
             return None
-        rate = median(found)
+        found = self._steady[src, dst]
         deviation = DEVIATION_TO_90 * median(abs(value - rate) for value in found) / rate
         return rate, later_test_error(len(found), deviation)
-
-    def spread(self, rtt_ms: float) -> LawSpread:
-        """Return the spread, at a round-trip time, of tests around their windows' predictions."""
-        return self._spreads.of("", rtt_ms)
 
     def _ratios(self) -> Iterator[tuple[str, float, float]]:
         """Yield the tests limited by windows, from which spreads are learned."""
@@ -168,27 +163,100 @@ class FlowEvidence:
                     yield from (("", rtt_ms, log(value / by_window)) for value in values)
 
     def window(self, host: str) -> Window:
-        """Return a receiver's window; Linux's default for a host never seen receiving."""
-        return self._windows.get(host, UNSEEN)
+        """Return a receiver's window; that of hosts as they come if it was never seen receiving."""
+        return self._windows.get(host) or Window(stock_window_mb(host), WINDOW_ERROR, 0)
 
     def cap_mbps(self, src: str, dst: str) -> float:
         """Return the lower cap of sender and receiver; infinity where none was seen."""
         return min(caps.get(host, inf) for caps, host in zip(self._caps, (src, dst), strict=True))
 
-    def _steady_of(self, test: FlowTest) -> float:
-        rtt_ms = self.rtt_ms(test.src, test.dst)
-        if rtt_ms is None or test.duration_s is None:
-            return test.throughput_mbps
-        window_mb = window_from_flow_mb(test.throughput_mbps, rtt_ms, test.duration_s)
-        return window_limited_mbps(window_mb, rtt_ms)
+    def site(self, host: str) -> Site:
+        """Return a host as a network has it, with its window."""
+        mb, error, tests = self.window(host)
+        window_mb = within(mb, error, Origin("inferred", "flows-into-region", tests))
+        if not tests:
+            window_mb = stock_window(host)
+        return Site(host, "", NO_CAP_KNOWN, NO_CAP_KNOWN, window_mb)
+
+    def link(self, src: str, dst: str) -> Link:
+        """Return a link by its own tests, else by the receiver's window and both hosts' caps.
+
+        Raises
+        ------
+        DataError
+            If neither a test nor a round-trip time is known.
+        """
+        rtt_ms, tested = self.rtt_ms(src, dst), self.steady_mbps(src, dst)
+        if tested:
+            flow = within(*tested, Origin("measured", TESTED))
+        elif rtt_ms is None:
+            raise DataError(
+                f"Nothing is known of {src} -> {dst}: no test and no round-trip time. Measure the "
+                "time, which costs nothing (ping)."
+            )
+        else:
+            window_mb, cap = self.site(dst).window_mb, self.cap_mbps(src, dst)
+            below, above = self._spreads.of("", rtt_ms)
+            mbps, method = window_limited_mbps(window_mb.expected, rtt_ms), WINDOW
+            if cap < mbps:
+                mbps, method = cap, CAPS
+            else:
+                below = hypot(below, log(window_mb.expected / window_mb.low))
+                above = hypot(above, log(window_mb.high / window_mb.expected))
+            origin = Origin("inferred", method)
+            flow = Estimate(mbps * exp(-below), mbps, mbps * exp(above), origin)
+        return Link(
+            src,
+            dst,
+            exactly(nan if rtt_ms is None else rtt_ms),
+            flow,
+            flow.scaled(1 / MBPS_PER_GBPS),  # of one connection: nothing else is known
+            limited_by="window",
+        )
+
+    def network(self, src: str, dst: str, relays: Iterable[str]) -> tuple[Network, dict[str, str]]:
+        """Return the paths between two hosts as a network, and why relays are left out of it.
+
+        Raises
+        ------
+        DataError
+            If no path can be predicted; names the missing data.
+        """
+        left_out: dict[str, str] = {}
+        links: list[Link] = []
+        for relay in relays:
+            if relay not in {src, dst}:
+                try:
+                    links += self.link(src, relay), self.link(relay, dst)
+                except DataError as missing:
+                    left_out[relay] = str(missing)
+        try:
+            links.append(self.link(src, dst))
+        except DataError as missing:
+            if not links:
+                faults = dict.fromkeys([str(missing), *left_out.values()])
+                raise DataError(" ".join(faults)) from None
+        hosts = dict.fromkeys(end for link in links for end in (link.src, link.dst))
+        sites = {host: self.site(host) for host in hosts}
+        return Network(sites, LinkArray.of(links, sites)), left_out
+
+    def limit(self, link: Link) -> str:
+        """Say what limits a link."""
+        method = link.per_flow_mbps.origin.method
+        if method == TESTED:
+            return "as tested"
+        if method == CAPS:
+            return "a cap that tests over short distances met"
+        mb, _, tests = self.window(link.dst)
+        where = f"from {tests} tests" if tests else "hosts as they come"
+        return f"window of {mb:.2f} MB ({where}) over {link.rtt_ms.expected:.0f} ms"
 
     def _flat(self, end: int) -> set[str]:
         """Return the senders (0) or receivers (1) that are as fast over any distance: capped."""
         seen: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        for pair, values in self._steady.items():
-            rtt_ms = self.rtt_ms(*pair)
-            if rtt_ms is not None:
-                seen[pair[end]].append((rtt_ms, median(values)))
+        for pair, rate in self._medians.items():
+            if rtt_ms := self.rtt_ms(*pair):
+                seen[pair[end]].append((rtt_ms, rate))
         flat = set()
         for host, tests in seen.items():
             rtts, rates = zip(*tests, strict=True)
@@ -207,10 +275,10 @@ class FlowEvidence:
         held: list[dict[str, float]] = [{}, {}]
         free: list[dict[str, float]] = [{}, {}]
         flat = self._flat(0), self._flat(1)
-        for pair, values in self._steady.items():
-            rtt_ms, rate = self.rtt_ms(*pair), median(values)
-            is_held = rtt_ms is not None and rtt_ms < CAP_BELOW_MS
-            if is_held and rtt_ms is not None and not near:
+        for pair, rate in self._medians.items():
+            rtt_ms = self.rtt_ms(*pair) or inf
+            is_held = rtt_ms < CAP_BELOW_MS
+            if is_held and not near:
                 by_window = window_limited_mbps(self.window(pair[1]).window_mb, rtt_ms)
                 is_held = rate < SHARE_OF_CAP * by_window
             for end, host in enumerate(pair):
@@ -226,22 +294,21 @@ class FlowEvidence:
         found: dict[str, list[tuple[float, float]]] = defaultdict(list)
         least: dict[str, float] = defaultdict(float)
         for (src, dst), values in self._steady.items():
-            rtt_ms = self.rtt_ms(src, dst)
-            if rtt_ms is None:
+            if (rtt_ms := self.rtt_ms(src, dst)) is None:
                 continue
+            most_mbps = SHARE_OF_CAP * self.cap_mbps(src, dst) if rtt_ms >= CAP_BELOW_MS else 0.0
             for rate in values:
-                window_mb = rate * rtt_ms / 8000.0
+                window_mb = rate * rtt_ms / MBIT_PER_MB / MS_PER_S
                 least[dst] = max(least[dst], window_mb)
-                if rtt_ms >= CAP_BELOW_MS and rate <= SHARE_OF_CAP * self.cap_mbps(src, dst):
+                if rate <= most_mbps:
                     found[dst].append((rtt_ms, window_mb))
         windows = {}
         for host, largest in least.items():
-            tests = found[host]
-            if chosen := [one for one in tests if BEST_MS[0] <= one[0] <= BEST_MS[1]] or tests:
-                error = window_error([rtt_ms for rtt_ms, _ in chosen])
-                windows[host] = Window(median(w for _, w in chosen), error, len(chosen))
-            elif largest > DEFAULT_WINDOW_MB:  # it carried that much, so it is no smaller
-                windows[host] = Window(largest, UNSEEN_ERROR, 1)
+            if tests := found[host]:
+                error = window_error([rtt_ms for rtt_ms, _ in tests])
+                windows[host] = Window(median(mb for _, mb in tests), error, len(tests))
+            elif largest > stock_window_mb(host):  # it carried that much, so it is no smaller
+                windows[host] = Window(largest, WINDOW_ERROR, 1)
         return windows
 
 

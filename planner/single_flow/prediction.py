@@ -2,7 +2,8 @@
 
 No relay need ever have run. The receiver's window, ``W / RTT``, and caps limit a flow; a relay that
 ends one connection and opens another makes two flows with shorter round trips, of which the slower
-one counts. The relay's window comes from direct tests into it.
+one counts. The relay's window comes from direct tests into it. Rates, bounds and gains are those
+that :mod:`planner.transfer` finds for one connection of one VM, on a network made of the tests.
 
 **Start-up.** Link *i* alone reaches ``R_i = min(W_i / RTT_i, C_i)`` and loses
 ``L_i(R) = (log2(R RTT_i / 14.6 kB) - 1) RTT_i`` on the way to a rate *R*
@@ -17,25 +18,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from math import exp, hypot
+from math import isnan
 from typing import Literal
 
 import numpy as np
 
-from planner.model.errors import DataError, InputError
-from planner.model.throughput import LEAST_SHARE, MBIT_PER_MB, flow_ramp_up_s, window_limited_mbps
+from planner.model.errors import InputError
+from planner.model.link import Link
+from planner.model.pricing import FlatPrices
+from planner.model.throughput import LEAST_SHARE, MBIT_PER_MB, flow_ramp_up_s
+from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.flow_tests import FlowEvidence, FlowTest, Pair, check_positive
-from planner.solvers.joint import (
-    BOUND_SCORE,
-    Draws,
-    Gain,
-    Risk,
-    between,
-    compared,
-    multiples,
-    spread_of,
-)
+from planner.solvers.joint import Gain, Risk, compared
+from planner.transfer.options import Option
+from planner.transfer.request import TransferRequest
+from planner.transfer.search import TransferSearch
 
 __all__ = ["FlowAnswer", "FlowPrediction", "FlowTest", "predict"]
 
@@ -130,7 +127,8 @@ def predict(
     duration_s : float, optional
         Length of the test or transfer from a cold start; the steady rate if left out.
     margin : float
-        Gain that a relay must have to be preferred; 0.1 is ten percent.
+        Gain that a relay must have to be preferred; 0 asks which is faster at all, 0.1 is ten
+        percent, which plans ask for unless told.
     risk : Risk
         How to weigh the regret of having relayed in vain
         (:data:`planner.solvers.joint.RISK_WEIGHTS`).
@@ -142,39 +140,28 @@ def predict(
     DataError
         If neither the direct path nor any relay's can be predicted; names the missing data.
     """
-    if src == dst:
-        raise InputError("dst", "is the source itself", value=dst)
+    request = TransferRequest(
+        src, dst, objective="time", connections=1, vms=1, margin=margin, risk=risk
+    )
     if duration_s is not None:
         check_positive("duration_s", duration_s)
-    if not 0 <= margin < 100:
-        raise InputError("margin", "must be from 0 to 100", value=margin)
     if rtts_ms and isinstance(tests, FlowEvidence):
         raise InputError("rtts_ms", "belong to the evidence", remedy="Give them when making it.")
     evidence = tests if isinstance(tests, FlowEvidence) else FlowEvidence(tests, rtts_ms)
     among = evidence.hosts if relays is None else tuple(dict.fromkeys(relays))
     if relays is not None and {src, dst} & set(among):
         raise InputError("relays", "name an end of the transfer", value=list(among))
-    left_out: dict[str, str] = {}
-    found = []
-    for relay in among:
-        if relay in {src, dst}:
-            continue
-        try:
-            found.append(_path(evidence, (src, relay, dst), duration_s))
-        except DataError as missing:
-            left_out[relay] = str(missing)
-    found.sort(key=lambda path: -path.throughput_mbps)
-    try:
-        direct = _path(evidence, (src, dst), duration_s)
-    except DataError as missing:
-        if not found:
-            raise DataError(" ".join(dict.fromkeys([str(missing), *left_out.values()]))) from None
-        direct = None
-    gain = _gain(evidence, direct, found[0], margin, risk) if direct and found else None
+    network, left_out = evidence.network(src, dst, among)
+    search = TransferSearch(request, network, FlatPrices(tuple(network.sites)))
+    options = [option for path in search.transfer.paths if (option := search.on_path(path))]
+    paths = [(_predicted(option, evidence, duration_s), option) for option in options]
+    found = sorted((one for one in paths if one[1].relays), key=lambda one: -one[0].throughput_mbps)
+    direct = next((one for one in paths if not one[1].relays), None)
+    gain = _gain(*found[0], *direct) if direct and found else None
     return FlowAnswer(
         "relay" if direct is None or (gain and gain.worth) else "direct",
-        direct,
-        tuple(found),
+        direct and direct[0],
+        tuple(path for path, _ in found),
         gain and gain.expected,
         gain and gain.low,
         left_out,
@@ -183,122 +170,47 @@ def predict(
     )
 
 
-def _gain(
-    evidence: FlowEvidence,
-    direct: FlowPrediction,
-    relayed: FlowPrediction,
-    margin: float,
-    risk: Risk,
-) -> Gain:
-    """Return the gain of a relay: each link has an error of its own, but a host only one window."""
-    dimensions: dict[object, int] = {}
-
-    def drawn(spreads: tuple[float, float], cause: object) -> Draws:
-        return multiples(*spreads, dimensions.setdefault(cause, len(dimensions)))
-
-    def drawn_mbps(path: FlowPrediction) -> Draws:
-        limits = []
-        for pair in pairwise(path.hosts):
-            link = _link(evidence, *pair)
-            mbps = link.steady_mbps * path.throughput_mbps / path.steady_mbps
-            own, of_window = drawn(link.spreads, pair), drawn(link.window_spreads, pair[1])
-            limits.append(mbps * own * of_window)
-        return np.asarray(np.minimum.reduce(limits))
-
-    of_direct = drawn_mbps(direct)
-    ratios = drawn_mbps(relayed) / of_direct
-    return compared(relayed.throughput_mbps / direct.throughput_mbps, ratios, margin, risk)
+def _gain(path: FlowPrediction, option: Option, over: FlowPrediction, other: Option) -> Gain:
+    """Compare two paths as plans do, by means over the duration in place of steady rates."""
+    request, expected = option.figures.request, path.throughput_mbps / over.throughput_mbps
+    steady, _, _ = option.faster(other)
+    ratios = option.rates_gbps / other.rates_gbps * (expected / steady)
+    return compared(expected, np.asarray(ratios), request.margin, request.risk)
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """One link alone: its steady rate, how far off it may be, and what limits it.
-
-    Spreads are standard deviations of its logarithm, below and above: of a test of this link, and
-    of the receiver's window where that limits it, which all flows into the receiver share.
-    """
-
-    name: str
-    steady_mbps: float
-    spreads: tuple[float, float]
-    rtt_ms: float | None
-    limit: str
-    window_spreads: tuple[float, float] = (0.0, 0.0)
-
-    def ramp_up_s(self, rate_mbps: float) -> float:
-        """Return the time lost getting up to a rate; 0 if the round-trip time is not known."""
-        if self.rtt_ms is None:
-            return 0.0
-        return flow_ramp_up_s(rate_mbps * self.rtt_ms / 1000.0 / MBIT_PER_MB, self.rtt_ms)
-
-
-def _path(
-    evidence: FlowEvidence, hosts: tuple[str, ...], duration_s: float | None
-) -> FlowPrediction:
-    links = [_link(evidence, a, b) for a, b in pairwise(hosts)]
-    slowest = min(links, key=lambda link: link.steady_mbps)
-    steady = slowest.steady_mbps
+def _predicted(option: Option, evidence: FlowEvidence, duration_s: float | None) -> FlowPrediction:
+    """Predict a test over one path of a transfer."""
+    figures, (path,) = option.figures, option.allocation.flows
+    links = [figures.network.link(*pair) for pair in figures.pairs_of(path)]
+    slowest = min(links, key=lambda link: link.per_flow_mbps.expected)
+    steady, rtt_ms = option.allocation.rate_gbps * MBPS_PER_GBPS, figures.path_rtt_ms(path)
     mean = steady if duration_s is None else _mean_mbps(links, duration_s)
-    low, high = (bound * mean / steady for bound in _bounds_mbps(links))
-    times = [link.rtt_ms for link in links if link.rtt_ms is not None]
+    low, high = (option.rate_at(bound) * MBPS_PER_GBPS * mean / steady for bound in ("low", "high"))
     return FlowPrediction(
-        hosts,
+        (links[0].src, *(link.dst for link in links)),
         mean,
         low,
         high,
         steady,
-        sum(times) if len(times) == len(links) else None,
-        f"{slowest.name}: {slowest.limit}",
+        None if isnan(rtt_ms) else rtt_ms,
+        f"{slowest.src} -> {slowest.dst}: {evidence.limit(slowest)}",
     )
 
 
-def _bounds_mbps(links: Sequence[_Link]) -> tuple[float, float]:
-    """Return the 90 % range of later tests' rates on a path, from draws of links' errors."""
-    (first, *others) = (
-        (link.steady_mbps, *map(hypot, link.spreads, link.window_spreads)) for link in links
-    )
-    if not others:
-        rate, below, above = first
-        return rate * exp(-BOUND_SCORE * below), rate * exp(BOUND_SCORE * above)
-    drawn = (
-        rate * multiples(below, above, dimension)
-        for dimension, (rate, below, above) in enumerate((first, *others))
-    )
-    return between(np.minimum.reduce(list(drawn)))
-
-
-def _mean_mbps(links: Sequence[_Link], duration_s: float) -> float:
+def _mean_mbps(links: Sequence[Link], duration_s: float) -> float:
     """Return the mean rate of a test from a cold start; see the module's docstring."""
-    most = min(link.steady_mbps for link in links)
+
+    def ramp_up_s(link: Link, mbps: float) -> float:
+        rtt_ms = link.rtt_ms.expected
+        window_mb = mbps * rtt_ms / MS_PER_S / MBIT_PER_MB
+        return 0.0 if isnan(rtt_ms) else flow_ramp_up_s(window_mb, rtt_ms)
+
+    most = min(link.per_flow_mbps.expected for link in links)
     carried = []
     lost_s = 0.0  # until a link's predecessors bring the rate of the slowest
     for link in links:
-        startup_s = max(lost_s, link.ramp_up_s(link.steady_mbps))
-        carried.append(link.steady_mbps * max(LEAST_SHARE, 1.0 - startup_s / duration_s))
-        lost_s = max(lost_s, link.ramp_up_s(most))
+        mbps = link.per_flow_mbps.expected
+        startup_s = max(lost_s, ramp_up_s(link, mbps))
+        carried.append(mbps * max(LEAST_SHARE, 1.0 - startup_s / duration_s))
+        lost_s = max(lost_s, ramp_up_s(link, most))
     return min(carried)
-
-
-def _link(evidence: FlowEvidence, src: str, dst: str) -> _Link:
-    """Return a link from its own tests, else from the receiver's window."""
-    rtt_ms = evidence.rtt_ms(src, dst)
-    name = f"{src} -> {dst}"
-    if tested := evidence.steady_mbps(src, dst):
-        steady, error = tested
-        return _Link(name, steady, (spread_of(1.0, 1 + error),) * 2, rtt_ms, "as tested")
-    if rtt_ms is None:
-        raise DataError(
-            f"Nothing is known of {name}: no test and no round-trip time. Measure the time, which "
-            "costs nothing (ping)."
-        )
-    window = evidence.window(dst)
-    by_window = window_limited_mbps(window.window_mb, rtt_ms)
-    cap = evidence.cap_mbps(src, dst)
-    below, above = evidence.spread(rtt_ms)
-    spreads = below / BOUND_SCORE, above / BOUND_SCORE
-    if cap < by_window:
-        return _Link(name, cap, spreads, rtt_ms, "a cap that tests over short distances met")
-    where = f"from {window.tests} tests" if window.tests else "Linux's default"
-    limit = f"window of {window.window_mb:.2f} MB ({where}) over {rtt_ms:.0f} ms"
-    of_window = (spread_of(1.0, 1 + window.error),) * 2
-    return _Link(name, by_window, spreads, rtt_ms, limit, of_window)

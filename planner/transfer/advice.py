@@ -143,7 +143,7 @@ class Adviser:
         found = []
         now = self.request.connections
         flow_gbps = link.per_flow_mbps.expected / MBPS_PER_GBPS
-        connections = min(ceil(possible / flow_gbps), MOST_CONNECTIONS)
+        connections = ceil(min(possible / flow_gbps, MOST_CONNECTIONS))
         more = self._asked_again({"connections": connections})
         if more and self._is_worth_it(more):
             action = f"Open {connections} connections a VM instead of {now}"

@@ -12,9 +12,9 @@ import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.network import UNSAVED, Network
+from planner.model.throughput import steady_rates
 from probes.analysis.evidence import Floats
 from probes.estimation import Estimator
-from probes.estimation.link_samples import steady_rates
 from probes.samples import Metric, Rows, Sample, Samples
 from relayd.history import SampleHistory
 from relayd.tables.figures import matrix_of, measured_regions

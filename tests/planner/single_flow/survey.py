@@ -17,7 +17,7 @@ from statistics import mean, median
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.units import MBPS_PER_GBPS
-from planner.single_flow.flow_tests import BEST_MS, FlowEvidence
+from planner.single_flow.flow_tests import FlowEvidence
 from planner.single_flow.prediction import FlowTest, predict
 from planner.transfer.decision import decide
 from planner.transfer.request import TransferRequest
@@ -35,6 +35,8 @@ AT_S = 1_644_796_800.0
 VM_TYPES = {"aws": "t3.nano", "gcp": "e2-small"}
 VOLUME_GB = 1000.0  # so much that getting up to speed does not matter
 FOLDS = 20
+# One test at such a distance tells a window best: nearer ones meet caps, farther ones start slowly.
+BEST_MS = (60.0, 250.0)
 
 
 @cache
@@ -95,14 +97,18 @@ class Judged:
     held : list of bool
         Whether the bounds held the test.
     errors : list of float
+    relayed : list of bool
+        Whether a relay was taken.
     right : list of bool
-        Whether relaying or not was right, by what tests of the links show.
+        Whether a relay was taken just where the tests of its links show the gain that was asked
+        for, the margin.
     kept : list of float
         Of the better way's throughput.
     """
 
     held: list[bool] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
+    relayed: list[bool] = field(default_factory=list)
     right: list[bool] = field(default_factory=list)
     kept: list[float] = field(default_factory=list)
 
@@ -111,9 +117,12 @@ class Judged:
         self.held.append(low <= found_mbps <= high)
         self.errors.append(abs(expected / found_mbps - 1))
 
-    def decide(self, *, relayed: bool, direct_mbps: float, relay_mbps: float) -> None:
+    def decide(
+        self, *, relayed: bool, direct_mbps: float, relay_mbps: float, margin: float
+    ) -> None:
         """Add a decision and what both ways give."""
-        self.right.append(relayed == (relay_mbps > direct_mbps))
+        self.relayed.append(relayed)
+        self.right.append(relayed == (relay_mbps > direct_mbps * (1 + margin)))
         most = max(relay_mbps, direct_mbps)
         self.kept.append((relay_mbps if relayed else direct_mbps) / most)
 
@@ -147,8 +156,10 @@ def library_of_flows() -> Judged:
     return judged
 
 
-def library_of_relays(chosen: Iterable[Triple], *, one_into_relay: bool = False) -> Judged:
-    """Predict and decide triples with the library.
+def library_of_relays(
+    chosen: Iterable[Triple], *, one_into_relay: bool = False, margin: float = 0.0
+) -> Judged:
+    """Predict and decide triples with the library, in means over a test.
 
     Parameters
     ----------
@@ -163,7 +174,7 @@ def library_of_relays(chosen: Iterable[Triple], *, one_into_relay: bool = False)
             into.sort(key=lambda test: not BEST_MS[0] <= (test.rtt_ms or 0.0) <= BEST_MS[1])
             known = [test for test in known if test.dst != relay] + into[:1]
         evidence = FlowEvidence(known, round_trips_ms())
-        answer = predict(evidence, src, dst, relays=[relay], duration_s=TEST_S)
+        answer = predict(evidence, src, dst, relays=[relay], duration_s=TEST_S, margin=margin)
         through = predict(everything(), src, dst, relays=[relay], duration_s=TEST_S).relays[0]
         (found,) = answer.relays
         judged.add(
@@ -176,6 +187,7 @@ def library_of_relays(chosen: Iterable[Triple], *, one_into_relay: bool = False)
             relayed=answer.verdict == "relay",
             direct_mbps=tests()[src, dst].throughput_mbps,
             relay_mbps=through.throughput_mbps,
+            margin=margin,
         )
     return judged
 
@@ -219,8 +231,8 @@ def plan_of_flows() -> Judged:
     return judged
 
 
-def plan_of_relays(chosen: Iterable[Triple]) -> Judged:
-    """Decide triples as `relayd plan --connections 1` does, in steady rates."""
+def plan_of_relays(chosen: Iterable[Triple], *, margin: float = 0.0) -> Judged:
+    """Decide triples as `relayd plan --connections 1 --objective time` does, in steady rates."""
     judged = Judged()
     for src, relay, dst in chosen:
         network = network_of(without([(src, relay), (relay, dst)]))
@@ -232,7 +244,7 @@ def plan_of_relays(chosen: Iterable[Triple]) -> Judged:
             connections=1,
             vms=1,
             relays=relay,
-            margin=0.0,
+            margin=margin,
         )
         decision = decide(request, network, CataloguePrices(load_catalogue(), network))
         option = decision.best_relay
@@ -246,6 +258,7 @@ def plan_of_relays(chosen: Iterable[Triple]) -> Judged:
             relayed=bool(decision.chosen.relays),
             direct_mbps=_steady_mbps(src, dst),
             relay_mbps=through,
+            margin=margin,
         )
     return judged
 

@@ -11,9 +11,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from planner.fields.shared import DEFAULT_MARGIN
 from planner.model.errors import DataError, InputError
+from planner.model.pricing import FlatPrices
 from planner.single_flow.flow_tests import FlowEvidence
 from planner.single_flow.prediction import FlowTest, predict
+from planner.solvers.joint import RISK_WEIGHTS, Risk
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
 from tests.planner.single_flow.survey import (
     library_of_flows,
     library_of_relays,
@@ -196,16 +201,62 @@ def test_the_verdict_is_the_faster_way_by_the_margin(
         assert answer.gain_high / answer.gain_low < in_doubt
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from("abrs"), st.sampled_from("abrs"), st.floats(5, 2000))),
+    st.tuples(*[rtts_ms] * 5),
+    st.sampled_from([0.0, 0.1, 0.5]),
+    st.sampled_from(list(RISK_WEIGHTS)),
+)
+@settings(max_examples=examples(50), deadline=None)
+def test_a_plan_of_one_connection_says_the_same(
+    rates: list[tuple[str, str, float]], apart: tuple[float, ...], margin: float, risk: Risk
+) -> None:
+    pairs = [("a", "b"), ("a", "r"), ("r", "b"), ("a", "s"), ("s", "b")]
+    evidence = FlowEvidence(
+        [FlowTest(src, dst, mbps) for src, dst, mbps in rates if src != dst],
+        dict(zip(pairs, apart, strict=True)),
+    )
+    answer = predict(evidence, "a", "b", margin=margin, risk=risk)
+    network, left_out = evidence.network("a", "b", "rs")
+    assert not left_out
+    # So much that getting up to speed does not matter.
+    request = TransferRequest(
+        *("a", "b"),
+        volume_gb=1e8,
+        objective="time",
+        relays="one",
+        margin=margin,
+        risk=risk,
+        connections=1,
+        vms=1,
+    )
+    plan = recommend(request, network, FlatPrices(tuple("abrs")))
+    assert answer.direct is not None
+    assert plan.best_relay is not None
+    for found, shown in ((answer.direct, plan.direct), (answer.relays[0], plan.best_relay)):
+        assert found.throughput_mbps == pytest.approx(1000 * (shown.throughput_gbps or 0.0))
+        assert shown.throughput_gbps_low is not None
+        assert found.throughput_mbps_low == pytest.approx(1000 * shown.throughput_gbps_low)
+    assert answer.verdict == str(plan.verdict)
+    assert answer.gain == pytest.approx(plan.best_relay.gain)
+    assert answer.probability == plan.best_relay.probability
+
+
 @pytest.mark.thorough
-def test_relays_are_judged_well_without_tests_of_their_links() -> None:
+@pytest.mark.parametrize("margin", [0.0, DEFAULT_MARGIN])
+def test_relays_are_judged_well_without_tests_of_their_links(margin: float) -> None:
     """The survey of February 2022, by the library and by plans of one connection."""
-    chosen = triples()
-    for judged in (library_of_relays(chosen[::30]), plan_of_relays(chosen[::150])):
+    chosen = triples()[::50]
+    library, plan = (of(chosen, margin=margin) for of in (library_of_relays, plan_of_relays))
+    # The library knows no VM type, and plans do.
+    same = [one == other for one, other in zip(library.relayed, plan.relayed, strict=True)]
+    assert mean(same) >= 0.98
+    for judged in (library, plan):
         errors = sorted(judged.errors)
         assert median(errors) <= 0.03
         assert errors[int(0.9 * len(errors))] <= 0.10
-        assert mean(judged.right) >= 0.97
-        assert mean(judged.kept) >= 0.998
+        assert mean(judged.right) >= (0.95 if margin else 0.97)
+        assert mean(judged.kept) >= (0.985 if margin else 0.998)
         assert 0.85 <= judged.coverage <= 0.95
 
 

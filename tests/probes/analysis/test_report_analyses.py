@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.throughput import window_from_flow_mb, window_limited_mbps
+from planner.model.throughput import flow_share_of_steady, steady_rates
 from probes.analysis.comparisons import (
     collapses,
     fees_against_performance,
@@ -26,7 +26,6 @@ from probes.analysis.patterns import DAY_S, HALF_HOUR_S, WEEK_S, periodicity
 from probes.analysis.relay_gains import latency_gains
 from probes.analysis.steady_state import Interval
 from probes.analysis.udp import path_capacity, rate_sweep
-from probes.estimation.link_samples import steady_rates
 from relayd.catalogue.loading import load_catalogue
 from tests.slow_start import bundle_share_of_steady
 
@@ -313,10 +312,9 @@ def test_columns_are_corrected_for_slow_start_as_single_figures_are(
     rates, rtts, lengths = (np.array(column) for column in zip(*tests, strict=True))
     found = steady_rates(rates, rtts, lengths, one_flow=one_flow)
     for value, (mbps, rtt_ms, seconds) in zip(found, tests, strict=True):
-        expected = mbps
-        if rtt_ms and seconds and one_flow:
-            window_mb = window_from_flow_mb(mbps, rtt_ms, seconds)
-            expected = window_limited_mbps(window_mb, rtt_ms)
+        share = 1.0
+        if rtt_ms and seconds and one_flow:  # of the window that the steady rate fills
+            share = flow_share_of_steady(value * rtt_ms / 8000, rtt_ms, seconds)
         elif rtt_ms and seconds:
-            expected = mbps / bundle_share_of_steady(rtt_ms, seconds)
-        assert value == pytest.approx(expected)
+            share = bundle_share_of_steady(rtt_ms, seconds)
+        assert value == pytest.approx(mbps / share, rel=1e-3)
