@@ -33,10 +33,10 @@ def rows(every: int) -> list[str]:
         ),
         "relays, `relayd plan`": plan_of_relays(chosen),
     }
-    asked = f"margin {DEFAULT_MARGIN:.0%}"
+    margin = DEFAULT_MARGIN
     found |= {
-        f"relays, library, {asked}": library_of_relays(chosen, margin=DEFAULT_MARGIN),
-        f"relays, `relayd plan`, {asked}": plan_of_relays(chosen, margin=DEFAULT_MARGIN),
+        f"relays, library, margin {margin:.0%}": library_of_relays(chosen, margin=margin),
+        f"relays, `relayd plan`, margin {margin:.0%}": plan_of_relays(chosen, margin=margin),
     }
     return [
         f"| {' | '.join([name, f'{len(judged.held):,}', *judged.row()])} |"

@@ -147,7 +147,7 @@ def recommend(
     if request.explore:
         decision, exploration, why, beware = explored(decision, now_s)
     else:
-        why, beware = wording.reason(decision) + readings.in_words(decision), ()
+        why, beware = wording.reason(decision, catalogue) + readings.in_words(decision), ()
     figures, chosen, relays = decision.figures, decision.chosen, decision.relays
     adviser = Adviser(decision, catalogue)
     low, high = chosen.rate_at("low"), chosen.rate_at("high")

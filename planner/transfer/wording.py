@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from math import inf
 
-from planner.model.catalogue import VmType
+from planner.model.catalogue import Catalogue, VmType
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.link import Link
 from planner.model.rate_cuts import burst_in_words, credits_in_words, in_words
@@ -114,16 +115,23 @@ def _age(days: float) -> str:
 # ---- why this plan -------------------------------------------------------------------------------
 
 
-def reason(decision: Decision) -> str:
-    """Return in plain sentences why this plan and no other."""
+def reason(decision: Decision, catalogue: Catalogue | None = None) -> str:
+    """Return in plain sentences why this plan and no other.
+
+    Parameters
+    ----------
+    catalogue : Catalogue, optional
+        Tells the partitions of regions, whose borders no relay crosses.
+    """
     request = decision.request
+    border = _border(decision, catalogue) if catalogue else ""
     state = decision.search.network.states.get((request.src, request.dst))
     if state is None:
-        return _reason(decision)
+        return border or _reason(decision)
     if decision.direct is None and state.condition == "down":
         through = _through(decision, decision.chosen)
         return f"The direct link {state}. {through} carries the transfer until it is back."
-    return f"The direct link {state}. {_reason(decision)}"
+    return f"The direct link {state}. {border or _reason(decision)}"
 
 
 def _reason(decision: Decision) -> str:
@@ -142,6 +150,30 @@ def _reason(decision: Decision) -> str:
             f"{LEAST_LATENCY_GAIN_MS:g} ms."
         )
     return not_worth(through, gain, terms, request.margin, request.risk)
+
+
+def _border(decision: Decision, catalogue: Catalogue) -> str:
+    """Name the border between partitions that every relay would cross; empty if there is none."""
+    request = decision.request
+    if decision.search.transfer.relays or request.relays == "none" or decision.direct is None:
+        return ""
+    named = request.relays not in {"any", "one"}
+    names = [request.src, *([request.relays] if named else []), request.dst]
+    parts = [catalogue.region(name) for name in names]
+    sides = [
+        f"the {region.partition} partition" if region.is_apart else "the standard partition"
+        for region in parts
+    ]
+    crossed = next((pair for pair in pairwise(sides) if pair[0] != pair[1]), None)
+    if crossed is None and (named or not parts[0].is_apart):
+        return ""
+    a, b = crossed or (sides[0], "the standard partition")
+    who, via = (request.relays, request.relays) if named else ("A relay", "a region outside")
+    return (
+        f"{who} would cross from {a} to {b}, and `access` in the catalogue lets only the ends of "
+        f"a transfer do that. To go by way of {via}, plan each of its two links as a transfer of "
+        "its own, with accounts in both partitions."
+    )
 
 
 def _why_direct(decision: Decision, direct: Option) -> str:

@@ -102,6 +102,8 @@ class Judged:
     right : list of bool
         Whether a relay was taken just where the tests of its links show the gain that was asked
         for, the margin.
+    fastest : list of bool
+        The same where any gain counts, whatever the margin.
     kept : list of float
         Of the better way's throughput.
     """
@@ -110,6 +112,7 @@ class Judged:
     errors: list[float] = field(default_factory=list)
     relayed: list[bool] = field(default_factory=list)
     right: list[bool] = field(default_factory=list)
+    fastest: list[bool] = field(default_factory=list)
     kept: list[float] = field(default_factory=list)
 
     def add(self, found_mbps: float, low: float, expected: float, high: float) -> None:
@@ -123,6 +126,7 @@ class Judged:
         """Add a decision and what both ways give."""
         self.relayed.append(relayed)
         self.right.append(relayed == (relay_mbps > direct_mbps * (1 + margin)))
+        self.fastest.append(relayed == (relay_mbps > direct_mbps))
         most = max(relay_mbps, direct_mbps)
         self.kept.append((relay_mbps if relayed else direct_mbps) / most)
 
@@ -132,9 +136,11 @@ class Judged:
         return mean(self.held)
 
     def row(self) -> list[str]:
-        """Return the figures: decisions right, throughput kept, errors, coverage."""
-        ordered = sorted(self.errors)
-        decided = [f"{mean(self.right):.1%}", f"{mean(self.kept):.2%}"] if self.right else ["", ""]
+        """Return the figures: decisions right, both ways; throughput kept; errors; coverage."""
+        ordered, decided = sorted(self.errors), ["", "", ""]
+        if self.right:
+            shares = mean(self.right), mean(self.fastest)
+            decided = [*(f"{share:.1%}" for share in shares), f"{mean(self.kept):.2%}"]
         p90 = ordered[int(0.9 * len(ordered))]
         return [*decided, f"{median(ordered):.1%}", f"{p90:.1%}", f"{self.coverage:.1%}"]
 

@@ -68,6 +68,41 @@ def test_no_relay_of_a_shuffle_crosses_into_a_partition() -> None:
     assert all(dst in network.links[src] for src, dst in product(commercial[:9], commercial[9:]))
 
 
+CHINA, GOVERNED, STANDARD = (
+    f"the {name} partition" for name in ("aws china", "aws government", "standard")
+)
+
+
+@pytest.mark.parametrize(
+    ("pair", "relays", "crossing"),
+    [
+        ((BEIJING, VIRGINIA), "aws:us-west-2", (CHINA, STANDARD)),
+        ((VIRGINIA, BEIJING), "aws:us-west-2", (STANDARD, CHINA)),
+        ((BEIJING, VIRGINIA), NINGXIA, (CHINA, STANDARD)),
+        ((BEIJING, NINGXIA), "azure:eastus", (CHINA, STANDARD)),
+        ((BEIJING, NINGXIA), "any", (CHINA, STANDARD)),
+        ((GOVERNMENT[0], VIRGINIA), "gcp:us-east4", (GOVERNED, STANDARD)),
+        ((GOVERNMENT[0], BEIJING), "one", (GOVERNED, CHINA)),
+    ],
+)
+def test_the_reason_names_the_border_that_a_relay_would_cross(
+    pair: tuple[str, str], relays: str, crossing: tuple[str, str]
+) -> None:
+    plan = WAN.plan(*pair, volume_gb=100, relays=relays)
+    who = "A relay" if relays in {"any", "one"} else relays
+    assert plan.verdict == "direct"
+    assert plan.reason.startswith(f"{who} would cross from {crossing[0]} to {crossing[1]}, ")
+    assert "`access` in the catalogue" in plan.reason
+    assert "plan each of its two links as a transfer of its own" in plan.reason
+
+
+def test_a_relay_that_crosses_no_border_is_refused_for_what_it_is() -> None:
+    assert "partition" not in WAN.plan(VIRGINIA, "aws:eu-west-1", relays="any").reason
+    # The remedy can be followed: both links are transfers that can be planned.
+    for link in ((BEIJING, "aws:us-west-2"), ("aws:us-west-2", VIRGINIA)):
+        assert WAN.plan(*link, volume_gb=100, relays="none").verdict == "direct"
+
+
 def test_a_relay_in_a_partition_serves_its_own_alone() -> None:
     with pytest.raises(InputError, match=r"relays: is in a partition of its own \(aws china\)"):
         WAN.plan(VIRGINIA, "aws:eu-west-1", relays=BEIJING)
