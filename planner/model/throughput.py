@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import inf, log2
-from typing import NamedTuple, TypeAlias
+from math import inf
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
+Numbers: TypeAlias = Floats | float
 
 # Round trips until a bundle of connections, or a fixed transfer, is up to speed.
 RAMP_UP_ROUND_TRIPS = 8.5
@@ -35,6 +36,7 @@ to 1 GiB by Skyplane, of which half is advertised."""
 MBIT_PER_MB = 8.0
 # 5 s at 400 ms, the longest round trip between datacenters, still shows a third.
 LEAST_SHARE = 0.2
+_ITERATIONS = 9
 
 
 def window_limited_mbps(window_mb: float, rtt_ms: float) -> float:
@@ -52,27 +54,23 @@ def ramp_up_s(rtt_ms: float) -> float:
     return RAMP_UP_ROUND_TRIPS * rtt_ms / 1000.0
 
 
-def flow_ramp_up_s(window_mb: float, rtt_ms: float) -> float:
+def flow_ramp_up_s(window_mb: Numbers, rtt_ms: Numbers) -> Any:
     """Return the time that slow start costs one connection, ``c RTT``, ``c = log2(W / IW) - 1``.
 
     The window doubles each round trip from its initial size (RFC 6928), and what those round trips
     carry together is worth one of full speed.
     """
-    doublings = log2(max(window_mb, INITIAL_WINDOW_MB) / INITIAL_WINDOW_MB)
-    return max(0.0, doublings - 1.0) * rtt_ms / 1000.0
+    doublings = np.log2(np.maximum(window_mb, INITIAL_WINDOW_MB) / INITIAL_WINDOW_MB)
+    return np.maximum(0.0, doublings - 1.0) * rtt_ms / 1000.0
 
 
-def flow_share_of_steady(window_mb: float, rtt_ms: float, duration_s: float) -> float:
+def flow_share_of_steady(window_mb: Numbers, rtt_ms: Numbers, duration_s: Numbers) -> Any:
     """Return the share of ``W / RTT`` that a short test of one connection shows.
 
     ``1 - c RTT / T`` (:func:`flow_ramp_up_s`); not below :data:`LEAST_SHARE`: a test that spent
     nearly all its time in slow start says little, and a tiny share would make much of its noise.
     """
-    return max(LEAST_SHARE, 1.0 - flow_ramp_up_s(window_mb, rtt_ms) / duration_s)
-
-
-_SHORTEST_S = 1e-3  # of a test that tells anything
-_ITERATIONS = 9
+    return np.maximum(LEAST_SHARE, 1.0 - flow_ramp_up_s(window_mb, rtt_ms) / duration_s)
 
 
 def steady_rates(
@@ -88,20 +86,15 @@ def steady_rates(
     one_flow : bool
         Whether the tests were of one connection each, rather than of many.
     """
-    rates, rtts, lengths = (
-        np.asarray(a, dtype=float) for a in np.broadcast_arrays(mbps, rtt_ms, duration_s)
-    )
+    rates, rtts, lengths = map(np.asarray, np.broadcast_arrays(mbps, rtt_ms, duration_s))
     known = (rtts > 0) & (lengths > 0)
-    lengths = np.maximum(lengths, _SHORTEST_S)
-    rtt_share = np.divide(rtts / 1000.0, lengths, out=np.zeros_like(rates), where=known)
+    rtts, lengths = np.where(known, rtts, 0.0), np.where(known, lengths, inf)
     if not one_flow:
-        return np.asarray(rates / np.maximum(LEAST_SHARE, 1.0 - RAMP_UP_ROUND_TRIPS * rtt_share))
-    # The window that a flow filled, which its share depends on: a contraction.
-    filled_mb = np.where(known, rates * rtts * 1e-3 / MBIT_PER_MB, 0.0)
-    share = np.ones_like(rates)
-    for _ in range(_ITERATIONS):
-        doublings = np.log2(np.maximum(filled_mb / share, INITIAL_WINDOW_MB) / INITIAL_WINDOW_MB)
-        share = np.maximum(LEAST_SHARE, 1.0 - np.maximum(0.0, doublings - 1.0) * rtt_share)
+        steady = 1.0 - RAMP_UP_ROUND_TRIPS * rtts / 1000.0 / lengths
+        return np.asarray(rates / np.maximum(LEAST_SHARE, steady))
+    filled_mb, share = rates * rtts / MBIT_PER_MB / 1000.0, np.ones(rates.shape)
+    for _ in range(_ITERATIONS):  # a contraction: the share depends on the window's logarithm
+        share = flow_share_of_steady(filled_mb / share, rtts, lengths)
     return np.asarray(rates / share)
 
 

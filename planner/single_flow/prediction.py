@@ -159,7 +159,7 @@ def predict(
     direct = next((one for one in paths if not one[1].relays), None)
     gain = _gain(*found[0], *direct) if direct and found else None
     return FlowAnswer(
-        "relay" if direct is None or (gain and gain.worth) else "direct",
+        "relay" if direct is None or (gain and gain.worth and gain.expected > 1) else "direct",
         direct and direct[0],
         tuple(path for path, _ in found),
         gain and gain.expected,
@@ -199,18 +199,12 @@ def _predicted(option: Option, evidence: FlowEvidence, duration_s: float | None)
 
 def _mean_mbps(links: Sequence[Link], duration_s: float) -> float:
     """Return the mean rate of a test from a cold start; see the module's docstring."""
-
-    def ramp_up_s(link: Link, mbps: float) -> float:
-        rtt_ms = link.rtt_ms.expected
-        window_mb = mbps * rtt_ms / MS_PER_S / MBIT_PER_MB
-        return 0.0 if isnan(rtt_ms) else flow_ramp_up_s(window_mb, rtt_ms)
-
-    most = min(link.per_flow_mbps.expected for link in links)
-    carried = []
-    lost_s = 0.0  # until a link's predecessors bring the rate of the slowest
-    for link in links:
-        mbps = link.per_flow_mbps.expected
-        startup_s = max(lost_s, ramp_up_s(link, mbps))
-        carried.append(mbps * max(LEAST_SHARE, 1.0 - startup_s / duration_s))
-        lost_s = max(lost_s, ramp_up_s(link, most))
-    return min(carried)
+    alone = np.array([link.per_flow_mbps.expected for link in links])
+    rtts_ms = np.nan_to_num([link.rtt_ms.expected for link in links])
+    lost_s, as_slowest_s = (
+        flow_ramp_up_s(mbps * rtts_ms / MS_PER_S / MBIT_PER_MB, rtts_ms)
+        for mbps in (alone, alone.min())
+    )
+    # A link's predecessors must bring the rate of the slowest first.
+    lost_s[1:] = np.maximum(lost_s[1:], np.maximum.accumulate(as_slowest_s)[:-1])
+    return float((alone * np.maximum(LEAST_SHARE, 1.0 - lost_s / duration_s)).min())
