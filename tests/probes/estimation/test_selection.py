@@ -149,15 +149,13 @@ def test_frugal_plans_are_nearly_as_good_for_a_twentieth_of_the_bytes() -> None:
 
 
 @pytest.mark.thorough
-def test_measuring_frugally_pays_where_speed_is_all_that_counts() -> None:
-    """Relays are then worth their fees wherever they are sure to gain, so knowing matters."""
+def test_measuring_frugally_makes_plans_for_time_cheaper_and_hardly_slower() -> None:
+    """That it makes them faster is refuted: plans on estimates alone are as fast."""
     before = plans_on("nothing", "time")
     after = plans_on("frugally", "time")
-    assert after.total_rate > before.total_rate
-    # An eighth of what ignorance costs in speed, for a thirtieth of the bytes.
-    assert 1 - after.rate < 0.875 * (1 - before.rate)
-    assert after.rate_p10 > before.rate_p10
-    assert after.per_usd >= before.per_usd
+    assert after.per_usd >= before.per_usd + 0.02
+    assert after.per_usd_p10 >= before.per_usd_p10 + 0.1
+    assert after.rate >= before.rate - 0.005
 
 
 def test_hosts_of_regions_without_figures_are_left_out() -> None:
@@ -196,38 +194,61 @@ def test_the_regret_that_measuring_saves_is_foretold_as_the_docs_say() -> None:
 
 
 @pytest.mark.thorough
-def test_links_to_blame_save_more_regret_than_links_by_chance_for_the_same_money() -> None:
+def test_links_to_blame_save_more_regret_than_links_by_chance_for_the_same_money(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On fleets of parts of the grid: one campaign is one draw, and by chance links do as well."""
     page = (Path(__file__).parents[3] / "docs" / "measuring-method.md").read_text()
-    regions, _, tests = grid()
-    everything = network_of(list(tests.values()))
+    regions, rtts, all_tests = grid()
+    chosen, by_money, by_count = [], [], []
+    for number in range(10):
+        fleet = sorted(Random(100 + number).sample(regions, 24))
+        tests = {pair: test for pair, test in all_tests.items() if {*pair} <= {*fleet}}
+        with monkeypatch.context() as patched:
+            patched.setitem(globals(), "grid", lambda of=(fleet, rtts, tests): of)
+            frugal.cache_clear()
+            found = _saved(frugal().network, tests)
+        chosen.append(found[0])
+        by_money.append(found[1])
+        by_count.append(found[2])
+    frugal.cache_clear()
+    over = [own - other for own, other in zip(chosen, by_money, strict=True)]
+    error = stdev(over) / len(over) ** 0.5
+    assert mean(over) > 2 * error
+    shown = (
+        f"saved {mean(chosen):.1f} points in the mean of ten; links drawn by chance saved "
+        f"{mean(by_money):.1f} for as much money, which is {mean(over):.1f} less (standard error "
+        f"{error:.1f}), and as many links by chance {mean(by_count):.1f}"
+    )
+    assert shown in page, shown
+
+
+def _saved(frugally: Network, tests: dict[Pair, Sample]) -> tuple[float, float, float]:
+    """Return the points of regret that a campaign saves, and links by chance of as much money.
+
+    The third is of as many links by chance; both are means of eight draws.
+    """
+    regions, everything = grid()[0], network_of(list(tests.values()))
     truth = RateMatrices.of(everything, regions, 64).expected
     prices = CataloguePrices(CATALOGUE, everything)
+    before = regret_on(RateMatrices.of(network_of([]), regions, 64), truth)
 
     def usd(pair: Pair) -> float:
         gb = everything.link(*pair).rate_gbps(64) * 5.0 / 8
         return gb * prices.egress_usd_per_gb(*pair, gb)
 
     def saved(network: Network) -> float:
-        rates = [RateMatrices.of(known, regions, 64) for known in (network_of([]), network)]
-        return 100 * (regret_on(rates[0], truth) - regret_on(rates[1], truth))
+        return 100 * (before - regret_on(RateMatrices.of(network, regions, 64), truth))
 
-    links = [(link.src, link.dst) for link in frugal().network if link.aggregate_gbps.samples]
-    budget_usd = sum(map(usd, links))
+    links = [(link.src, link.dst) for link in frugally if link.aggregate_gbps.samples]
     by_money, by_count = [], []
     for seed in range(8):
         order = sorted(tests)
         Random(seed).shuffle(order)
-        spent_usd = list(accumulate(map(usd, order)))
-        within = bisect(spent_usd, budget_usd)
+        within = bisect(list(accumulate(map(usd, order))), sum(map(usd, links)))
         by_money.append(saved(network_of([tests[pair] for pair in order[:within]])))
         by_count.append(saved(network_of([tests[pair] for pair in order[: len(links)]])))
-    assert saved(frugal().network) > mean(by_money) + 2 * stdev(by_money)
-    shown = (
-        f"{saved(frugal().network):.1f} points for {budget_usd:.0f} USD; links drawn by chance "
-        f"saved {mean(by_money):.1f} (standard deviation {stdev(by_money):.1f}) for as much, and "
-        f"as many of them {mean(by_count):.1f} ({stdev(by_count):.1f})"
-    )
-    assert shown in page, shown
+    return saved(frugally), mean(by_money), mean(by_count)
 
 
 @pytest.mark.thorough
