@@ -223,10 +223,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
             With the number of an origin in place of evidence.
         origins : sequence of Origin
         """
-        evidence = np.zeros(len(origins), EVIDENCE)
-        for column in ("newest_s", "oldest_s", "prior"):
-            evidence[column] = nan
-        evidence["origin"] = np.arange(len(origins))
+        evidence = _without_samples(len(origins))
         return cls(tuple(names), _laid(names, *ends, rows), evidence, tuple(origins))
 
     def __reduce__(self) -> tuple[type[LinkArray], tuple[Any, ...]]:
@@ -418,6 +415,17 @@ class LinkArray(Mapping[str, "LinkRow"]):
             {**self.patches, **dict(zip(places, records.tolist(), strict=True))},
         )
 
+    def with_rows(self, ends: tuple[Ints, Ints], rows: Records, origins: Origins) -> LinkArray:
+        """Return these links with other records of some.
+
+        Numbers of evidence behind that of these links are those of origins without samples.
+        """
+        cells = self.whole.copy()
+        cells[ends] = rows
+        added = _without_samples(len(origins.all), len(self.origins))
+        evidence = np.concatenate([self.evidence, added])
+        return LinkArray(self.regions, cells, evidence, (*self.origins, *origins.all))
+
     def over(self, other: LinkArray) -> LinkArray:
         """Return these links, and those of another array where there are none of these."""
         regions = tuple(dict.fromkeys((*self.regions, *other.regions)))
@@ -558,6 +566,15 @@ def _records(
         for origin, prior in numbers
     ]
     return np.array(rows, LINK), np.array(evidence, EVIDENCE), tuple(origins.all)
+
+
+def _without_samples(count: int, first: int = 0) -> Records:
+    """Return evidence of as many origins, numbered from the first, that rest on no samples."""
+    evidence = np.zeros(count, EVIDENCE)
+    for column in ("newest_s", "oldest_s", "prior"):
+        evidence[column] = nan
+    evidence["origin"] = np.arange(first, first + count)
+    return evidence
 
 
 def _patched(cells: Records, patches: Mapping[Any, Any]) -> Records:

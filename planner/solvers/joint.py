@@ -12,8 +12,9 @@ All functions take arrays whose last axis is the draws; a single comparison is a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
-from math import exp
+from math import exp, inf, log
 from statistics import NormalDist
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -85,13 +86,21 @@ def quantiles() -> tuple[float, ...]:
 
 
 @cache
-def scores(dimension: int) -> Draws:
-    """Return the normal scores of one dimension's draws."""
-    state, keys = _SEEDS[dimension % len(_SEEDS)], []
-    for _ in range(DRAWS):
-        state = state * _MULTIPLIER % _MODULUS
-        keys.append(state)
-    return np.array(quantiles())[np.argsort(np.argsort(keys))]
+def _scores() -> Draws:
+    """Return the normal scores of the draws, a row for each dimension."""
+    found = []
+    for state in _SEEDS:
+        keys = []
+        for _ in range(DRAWS):
+            state = state * _MULTIPLIER % _MODULUS
+            keys.append(state)
+        found.append(np.array(quantiles())[np.argsort(np.argsort(keys))])
+    return np.array(found)
+
+
+def scores(dimension: int | Sequence[int]) -> Draws:
+    """Return the normal scores of a dimension's draws; of several, a row for each."""
+    return np.asarray(_scores()[np.remainder(dimension, len(_SEEDS))])
 
 
 def spread(expected: NDArray[np.floating], bound: NDArray[np.floating]) -> Draws:
@@ -101,16 +110,18 @@ def spread(expected: NDArray[np.floating], bound: NDArray[np.floating]) -> Draws
     return np.where((expected > 0) & (bound != expected) & ~np.isnan(found), found, 0.0)
 
 
-@lru_cache(maxsize=16384)
 def spread_of(expected: float, bound: float) -> float:
-    """Return :func:`spread` of one factor, kept: many plans have the same."""
-    return float(spread(np.array(expected), np.array(bound)))
+    """Return :func:`spread` of one factor."""
+    ratio = bound / expected if expected > 0 else 1.0
+    if ratio == 1.0 or ratio != ratio:
+        return 0.0
+    return min(abs(log(ratio)) / BOUND_SCORE, MOST_SPREAD) if 0 < ratio < inf else MOST_SPREAD
 
 
 def factors(
     below: NDArray[np.floating],
     above: NDArray[np.floating],
-    dimension: int,
+    dimension: int | Sequence[int],
     odd: NDArray[np.bool_] | bool = False,
 ) -> Draws:
     """Return the draws of factors, as multiples of what is expected, along a new last axis.
@@ -119,7 +130,7 @@ def factors(
     ----------
     below, above : arrays
         Spreads of their logarithms, see :func:`spread`.
-    dimension : int
+    dimension : int, or one for each factor
         Equal for what is shared, different for what is independent.
     odd : array of bool, optional
         Links that were not measured, and may be unlike their class: the least draw of these is at
@@ -128,8 +139,9 @@ def factors(
     of = scores(dimension)
     # Scores times :data:`MOST_SPREAD` are far from what a float can't hold.
     found = np.exp(of * np.where(of > 0, above[..., None], below[..., None]))
-    least = found[..., of.argmin()]
-    found[..., of.argmin()] = np.where(odd & (below > 0), np.minimum(least, ODD_RATE), least)
+    if np.any(odd):
+        least = (of == of.min(axis=-1, keepdims=True)) & np.asarray(odd & (below > 0))[..., None]
+        found[least] = np.minimum(found[least], ODD_RATE)
     return found
 
 

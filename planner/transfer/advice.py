@@ -15,7 +15,8 @@ from typing import Any
 
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Advice, AdviceOutcome
-from planner.model.baseline.modelled_links import least_cap, with_tuned_hosts, with_vm_types
+from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
+from planner.model.baseline.modelled_links import least_cap
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.link_array import KINDS, LinkArray
@@ -325,6 +326,8 @@ class Adviser:
         paths = (None, *optimum.relays)
         pairs = [pair for path in paths for pair in self.figures.pairs_of(path)]
         widest = max(pairs, key=lambda pair: self.figures.deciding(*pair).relative_width)
+        if not self.figures.deciding(*widest).relative_width:  # VMs that no one tried may open it
+            return ()
         count = self.request.connections
         volume_gb = self.network.link(*widest).rate_gbps(count) * PROBE_S / BITS_PER_BYTE
         relays = " and ".join(self.figures.regions[relay] for relay in optimum.relays)

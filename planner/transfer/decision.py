@@ -243,6 +243,8 @@ def _with_fewest_vms(
 
     def may_do(vms: int) -> bool:
         fewer = widest.within(vms)
+        if request.hour_usd == inf and fewer.least_duration_s > worst:
+            return False
         if is_as_good(fewer.direct):
             return True
         return relays_may_do and fewer.choice is not None and is_as_good(fewer.choice.chosen)

@@ -81,6 +81,5 @@ class MeteredFees:
                 replace(path, usd_per_gb=fees.get(path.region, path.usd_per_gb))
                 for path in transfer.paths
             ]
-            direct = paths.pop(0) if transfer.direct else None
-            transfer = replace(transfer, direct=direct, relays=paths)
+            transfer = transfer.over(paths)
         return best

@@ -230,11 +230,9 @@ def _with_connections(
     do; and without these rows, fewer relays matter.
     """
     if any(scarce_connections(transfer, transfer.paths)):
-        direct, *relays = (
-            replace(path, in_connections_gbps=inf, out_connections_gbps=inf) if path else None
-            for path in (transfer.direct, *transfer.relays)
-        )
-        found = search(replace(transfer, direct=direct, relays=[r for r in relays if r]), bound)
+        for path in (paths := [path.copy() for path in transfer.paths]):
+            path.in_connections_gbps = path.out_connections_gbps = inf
+        found = search(transfer.over(paths), bound)
         out_use = in_use = 0.0
         for path in transfer.paths if found else ():
             flow = found.flows.get(path.region, 0.0) if found else 0.0
@@ -277,7 +275,14 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
     usable.sort(key=attrgetter("usd_per_gb"))
     if transfer.most_paths < inf or transfer.least_part:
         usable = _needed_of_few(usable, transfer.most_paths)
-        return [direct, *usable] if direct else usable
+        paths = [direct, *usable] if direct else usable
+        if rate_limit_gbps == inf or transfer.most_paths == inf:
+            return paths
+        # With the greatest others that there may be, each has to reach the rate.
+        most = [path.most_gbps(src.quota, dst.quota) for path in paths]
+        others_gbps = sum(sorted(most, reverse=True)[: int(transfer.most_paths) - 1])
+        least_gbps = rate_limit_gbps * (1 - EQUAL) - others_gbps
+        return [path for path, gbps in zip(paths, most, strict=True) if gbps >= least_gbps]
     for r in usable:
         a = r.in_connections_gbps if src_scarce else 0.0
         b = r.out_connections_gbps if dst_scarce else 0.0

@@ -28,6 +28,7 @@ from planner.solvers.joint import (
     Draws,
     Gain,
     compared,
+    factors,
     least_slow_probabilities,
     multiples,
     probability,
@@ -36,6 +37,7 @@ from planner.solvers.joint import (
 )
 from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.fees import MeteredFees
+from planner.transfer.problem import TransferProblem, transfer_problem
 from planner.transfer.request import TransferRequest
 
 MARGINAL = 1e-6
@@ -122,6 +124,11 @@ class OptionEvaluator:
         self.path_rtt_ms = cache(self._path_rtt_ms)
         ends = (network.sites[end] for end in (request.src, request.dst))
         self._ends_start_s = request.starts_s(*ends)
+
+    @cached_property
+    def whole(self) -> TransferProblem:
+        """The problem with all VMs that there may be, whatever the objective and limits."""
+        return transfer_problem(self.request, self.network, self.prices)
 
     def vms(self, allocation: Allocation) -> dict[str, int]:
         """Return an allocation's VMs by region, from the source to the destination."""
@@ -439,15 +446,17 @@ class Option:
     @cached_property
     def rates_gbps(self) -> Draws:
         """The rate of its VMs and path shares in each draw."""
-        drawn = []
-        for limit in self.limits:
-            own = limit.gbps["expected"] * multiples(*limit.spreads, limit.dimension, limit.odd)
-            shared = limit.window != EXACT
-            drawn.append(own * multiples(*limit.window, DST_WINDOW) if shared else own)
+        limits = self.limits
+        below, above = np.array([limit.spreads for limit in limits]).T
+        odd = np.array([limit.odd for limit in limits])
+        drawn = factors(below, above, [limit.dimension for limit in limits], odd)
+        for row, limit in zip(drawn, limits, strict=True):
+            row *= limit.gbps["expected"]
+            if limit.window != EXACT:
+                row *= multiples(*limit.window, DST_WINDOW)
             if limit.slow_share < 1:
-                slow = least_slow_probabilities() < limit.slow_probability
-                drawn[-1] = np.where(slow, drawn[-1] * limit.slow_share, drawn[-1])
-        return np.asarray(np.minimum.reduce(drawn))
+                row[least_slow_probabilities() < limit.slow_probability] *= limit.slow_share
+        return np.asarray(drawn.min(axis=0))
 
     @property
     def slow_shares(self) -> dict[tuple[str, str], float]:

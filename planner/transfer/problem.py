@@ -36,7 +36,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from math import ceil, inf
 
 from planner.fields.shared import (
@@ -119,6 +118,13 @@ class TransferPath:
         each = connections_gbps
         return cls(None, pair_gbps, pair_gbps, inf, usd_per_gb, 0.0, 1, each, each)
 
+    def copy(self) -> TransferPath:
+        """Return a copy, to be changed; `dataclasses.replace` takes five times as long."""
+        figures = self.usd_per_gb, self.vm_usd_per_h, self.quota
+        connections = self.in_connections_gbps, self.out_connections_gbps
+        rates = self.in_gbps, self.out_gbps, self.vm_gbps
+        return TransferPath(self.region, *rates, *figures, *connections, self.usd_per_h)
+
     def most_gbps(self, src_vms: int, dst_vms: int) -> float:
         """Return its greatest rate with these VMs at the ends and all of the relay."""
         return min(self.in_gbps * src_vms, self.out_gbps * dst_vms, self.vm_gbps * self.quota)
@@ -163,21 +169,24 @@ class TransferProblem:
         """The direct path, if there is one, and those through relays."""
         return [self.direct, *self.relays] if self.direct else [*self.relays]
 
+    def over(self, paths: Sequence[TransferPath]) -> TransferProblem:
+        """Return the same over other paths."""
+        direct = next((path for path in paths if path.region is None), None)
+        return replace(self, direct=direct, relays=[p for p in paths if p.region is not None])
 
-def most_vms(
-    request: TransferRequest | RelayingRequest, site: Site, unasked: int = MOST_VMS
-) -> int:
+
+def most_vms(request: TransferRequest | RelayingRequest, site: Site) -> int:
     """Return the number of VMs that a plan may use at a site: that stated, else all there are.
 
-    Where the request states no number, `unasked` bounds it. Quotas bound all numbers but those that
-    it states for a region.
+    Quotas bound all numbers but those that the request states for a region.
     """
     if site.region in request.vms_in:
         return request.vms_in[site.region]
     vms = request.vms
     if vms is None:
-        vms = site.vms or (MOST_VMS if site.quotas else most_without_quota(request))
-        vms = min(vms, unasked)
+        vms = min(site.vms or MOST_VMS, MOST_VMS)
+        if not site.vms and not site.quotas:
+            vms = most_without_quota(request)
     return site.may_run(vms) if site.quotas else vms
 
 
@@ -196,15 +205,8 @@ def quotas_may_bind(request: TransferRequest, network: Network) -> bool:
     )
 
 
-def transfer_problem(
-    request: TransferRequest, network: Network, prices: Prices, unasked_vms: int = MOST_VMS
-) -> TransferProblem:
+def transfer_problem(request: TransferRequest, network: Network, prices: Prices) -> TransferProblem:
     """Return the transfer that a request is on a network, by expected figures.
-
-    Parameters
-    ----------
-    unasked_vms : int, optional
-        Most VMs at sites for which the request states no number.
 
     Raises
     ------
@@ -226,39 +228,31 @@ def transfer_problem(
         first_gbps = min(sends[at], each_gbps)
         direct = TransferPath(None, first_gbps, receives[index[src]], inf, fee, 0.0, 1, each_gbps)
     relays: list[TransferPath] = []
-    if request.relays != "none":
-        each = [connections * gbps for gbps in map(min, each_out, each_in)]
-        figures = zip(
-            count(),
-            map(min, sends, each),
-            receives,
-            map(min, accepts, forwards, egress_caps, ingress_caps, each),
-            relayed_usd_per_gb(prices, network.sites, src, dst, volume_gb),
-            map(prices.vm_usd_per_h, network.sites),
-            (most_vms(request, site, unasked_vms) for site in network.sites.values()),
-            each,
-        )
-        forbidden = request.forbidden
-        if request.relays not in {"any", "one"}:
-            forbidden = forbidden.union(network.sites.keys() - {request.relays})
-        # What a link would cost may not be known: then it can't be recommended.
-        relays = [
-            TransferPath(k, gbps_in, gbps_out, vm_gbps, fee, usd_per_h, vms, each_gbps)
-            for region, (k, gbps_in, gbps_out, vm_gbps, fee, usd_per_h, vms, each_gbps) in zip(
-                network.sites, figures, strict=True
-            )
-            if gbps_in > 0 and gbps_out > 0 and fee != inf and vms > 0 and region not in forbidden
-        ]
     sites = list(network.sites.values())
-    src_vms, dst_vms = (most_vms(request, network.sites[end], unasked_vms) for end in (src, dst))
+    if request.relays != "none":
+        fees = relayed_usd_per_gb(prices, network.sites, src, dst, volume_gb)
+        for k in _may_relay(request, network):
+            each_gbps = connections * min(each_out[k], each_in[k])
+            in_gbps, out_gbps, vms = min(sends[k], each_gbps), receives[k], 0
+            # What a link would cost may not be known: then it can't be recommended.
+            if in_gbps > 0 and out_gbps > 0 and fees[k] != inf:
+                vms = most_vms(request, sites[k])
+            if vms:
+                usd_per_h = prices.vm_usd_per_h(sites[k].region)
+                vm_gbps = min(accepts[k], forwards[k], egress_caps[k], ingress_caps[k], each_gbps)
+                figures = in_gbps, out_gbps, vm_gbps, fees[k], usd_per_h, vms, each_gbps
+                relays.append(TransferPath(k, *figures))
+    ends = [network.sites[src], network.sites[dst]]
+    caps = egress_caps[index[src]], ingress_caps[index[dst]]
     transfer = TransferProblem(
         volume_gb,
-        End(egress_caps[index[src]], prices.vm_usd_per_h(src), src_vms),
-        End(ingress_caps[index[dst]], prices.vm_usd_per_h(dst), dst_vms),
+        *(
+            End(cap, prices.vm_usd_per_h(end.region), most_vms(request, end))
+            for end, cap in zip(ends, caps, strict=True)
+        ),
         direct,
         relays,
-        request.starts_s(network.sites[src], network.sites[dst])
-        or request.starts_s(*(sites[relay.region or 0] for relay in relays)),
+        request.starts_s(*ends) or request.starts_s(*(sites[r.region or 0] for r in relays)),
         MOST_PATHS,
         LEAST_PART,
     )
@@ -283,6 +277,15 @@ def _with_fees(
         if most_gbps < inf:
             path.quota = min(path.quota, int(most_gbps / path.vm_gbps))
     return replace(transfer, usd_per_h=of_ends)
+
+
+def _may_relay(request: TransferRequest, network: Network) -> list[int]:
+    """Return the positions of the regions that may relay."""
+    only = None if request.relays in {"any", "one"} else request.relays
+    forbidden = request.forbidden
+    return [
+        k for r, k in network.index.items() if r not in forbidden and (only is None or r == only)
+    ]
 
 
 def _by_kind(

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeAlias
 from planner.fields.shared import MOST_VMS
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.units import duration_s
 from planner.solvers.joint import Gain, worth
 from planner.transfer.allocation import (
     EQUAL,
@@ -26,7 +27,7 @@ from planner.transfer.allocation import (
 )
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionEvaluator
-from planner.transfer.problem import MOST_PATHS, TransferPath, TransferProblem, transfer_problem
+from planner.transfer.problem import MOST_PATHS, End, TransferPath, TransferProblem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 
 # The least gain of one more relay: each is one more thing to run and to fail.
@@ -120,9 +121,35 @@ class TransferSearch:
         return TransferSearch(request, self.network, self.prices, self.unasked_vms, like=self)
 
     @cached_property
+    def ends(self) -> TransferProblem:
+        """The problem with the VMs that there may be, without relays."""
+        whole, request = self.figures.whole, self.request
+        src, dst = (
+            End(end.cap_gbps, end.vm_usd_per_h, self._most(region, end.quota))
+            for region, end in ((request.src, whole.src), (request.dst, whole.dst))
+        )
+        return replace(whole, src=src, dst=dst, relays=())
+
+    @property
+    def least_duration_s(self) -> float:
+        """A time that no plan is below: that with all VMs at both ends full."""
+        ends = self.ends.src, self.ends.dst
+        return duration_s(self.ends.volume_gb, min([end.cap_gbps * end.quota for end in ends]))
+
+    @cached_property
     def transfer(self) -> TransferProblem:
         """The problem with the VMs that there may be."""
-        return transfer_problem(self.request, self.network, self.prices, self.unasked_vms)
+        relays, regions = self.figures.whole.relays, self.figures.regions
+        if self.unasked_vms < MOST_VMS:
+            relays = [path.copy() for path in relays]
+            for path in relays:
+                path.quota = self._most(regions[path.region or 0], path.quota)
+        return replace(self.ends, relays=relays)
+
+    def _most(self, region: str, vms: int) -> int:
+        """Return the most VMs at a site, of those that there may be."""
+        is_stated = self.request.vms is not None or region in self.request.vms_in
+        return vms if is_stated else min(vms, self.unasked_vms)
 
     # ---- the choice --------------------------------------------------------------------------
 
@@ -204,11 +231,11 @@ class TransferSearch:
     @cached_property
     def direct(self) -> Option | None:
         """The best plan over the direct path; None if it can't meet the limits."""
-        return self.on_path(self.transfer.direct)
+        return self.on_path(self.ends.direct)
 
     def fastest_direct(self) -> Option | None:
         """Return the fastest option over the direct path, whatever the limits."""
-        found = best_on_path(self.transfer, self.transfer.direct, time_value_usd_per_h=inf)
+        found = best_on_path(self.ends, self.ends.direct, time_value_usd_per_h=inf)
         return self._option(found) if found else None
 
     # ---- single relays -----------------------------------------------------------------------
@@ -294,7 +321,7 @@ class TransferSearch:
         if path.region not in self._relay_options:
             self._relay_options[path.region] = self._best(
                 lambda rate: best_on_path(
-                    self.transfer,
+                    self.ends,
                     path,
                     time_value_usd_per_h=self.request.hour_usd,
                     at_least_gbps=rate,
@@ -367,10 +394,9 @@ class TransferSearch:
                 excess = sum(self.figures.connections(found).values()) - opens
                 if excess <= 0:
                     return found
-                for path in (paths := [replace(path) for path in problem.paths]):
+                for path in (paths := [path.copy() for path in problem.paths]):
                     path.in_connections_gbps *= 1 - excess / opens
-                direct = paths.pop(0) if problem.direct else None
-                problem = replace(problem, direct=direct, relays=paths)
+                problem = problem.over(paths)
                 if (found := solve(problem)) is None:
                     break
         return None

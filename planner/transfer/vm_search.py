@@ -463,15 +463,17 @@ class VmSearch:
         """Leave out for good the relays whose first VM would cost more than the best so far.
 
         With the program's dual values, one VM at an unused relay adds at least its price, or
-        the reduced cost of all that it can carry (reduced-cost fixing).
+        the reduced cost of all that it can carry, or of the least part (reduced-cost fixing).
         """
+        least_share = self.least_part * node.part.least_share
         kept, dropped = [], set[int]()
         for k, (path, (least, _)) in enumerate(zip(self.paths, node.part.relays, strict=True)):
             at = 2 * k + 1
-            flow_usd = node.program.reduced_cost(at) * path.vm_gbps / self.rate_gbps
+            usd = node.program.reduced_cost(at)
             vm_usd = path.vm_usd_per_h * (self.full_rate_h + self.start_h)
-            unused = path.region is not None and least == 0 and solution[at] == 0.0 <= flow_usd
-            if unused and not self._promising(node, bound + min(flow_usd, vm_usd)):
+            vm_usd = max(min(usd * path.vm_gbps / self.rate_gbps, vm_usd), usd * least_share)
+            unused = path.region is not None and least == 0 and solution[at] == 0.0 <= usd
+            if unused and not self._promising(node, bound + vm_usd):
                 dropped |= {at - 1, at}
             else:
                 kept.append(k)
@@ -501,6 +503,8 @@ class VmSearch:
             cost += (fee, fee + each_usd_per_h * hours * rate / path.vm_gbps)
             decided += _vms_usd_per_h(path, low) * hours
             links_gbps = min(path.in_gbps * src[1], path.out_gbps * dst[1])
+            if path.region is None and part.together[0]:  # relays have a part, too
+                links_gbps = min(links_gbps, (1 - self.least_part) * part.most_share * rate)
             carried_gbps = path.vm_gbps if path.region is None else path.vm_gbps * low
             paid = min(carried_gbps, links_gbps)
             further = 0.0 if path.region is None else min(path.vm_gbps * high, links_gbps) - paid

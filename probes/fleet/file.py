@@ -15,7 +15,8 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from planner.model.baseline.modelled_links import CAP_ERROR, with_vm_types, within
+from planner.model.baseline.changed_hosts import with_vm_types
+from planner.model.baseline.modelled_links import CAP_ERROR, within
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Origin

@@ -21,7 +21,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from planner.model.baseline.modelled_links import by_models
+from planner.model.baseline.changed_hosts import by_models
 from planner.model.catalogue import DEFAULT_NETWORK, Catalogue
 from planner.model.estimate import ADDRESS_KINDS, WantedAddresses
 from planner.model.link_array import KINDS, Bools, LinkArray
@@ -65,7 +65,8 @@ def over_addresses(network: Network, catalogue: Catalogue, wanted: WantedAddress
     for number, address in enumerate(ADDRESS_KINDS, 1):
         missing = change & ~swapped & (kinds == number)
         if missing.any():
-            known = known.over(by_models(usual, sites, catalogue, missing, address))
+            modelled = by_models(usual.where(missing), sites, catalogue, missing, address)
+            known = known.over(modelled)
     replaced = usual.where(known.present & change)
     return network.with_(links=known.over(usual), others=replaced.over(others))
 

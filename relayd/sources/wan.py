@@ -13,7 +13,8 @@ from planner.exploring.outcome import Outcome
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
 from planner.model.aliases import Resolution, resolve
-from planner.model.baseline.modelled_links import with_regions, with_tuned_hosts, with_vm_types
+from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
+from planner.model.baseline.modelled_links import with_regions
 from planner.model.catalogue import Catalogue, Hosts, Region
 from planner.model.errors import InputError
 from planner.model.estimate import WantedAddresses

@@ -8,10 +8,8 @@ arithmetic on arrays, a value for each link.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from math import exp, inf, log
-from statistics import median
 
 import numpy as np
 
@@ -27,7 +25,7 @@ from planner.model.estimate import (
     Kind,
     Origin,
 )
-from planner.model.link import LIMITED_BY, LinkFigure, Site
+from planner.model.link import Site
 from planner.model.link_array import (
     KINDS,
     LINK,
@@ -58,7 +56,6 @@ from planner.model.throughput import (
     stock_window_mb,
 )
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S
-from planner.model.verification import Verified
 
 AS_OF = "2022-05-01"
 WINDOW_SPREAD_OF_TYPE = 0.15
@@ -194,21 +191,20 @@ def within(value: float, error: float, origin: Origin) -> Estimate:
 # ---- throughput ----------------------------------------------------------------------------------
 
 
-def _modelled(
+def set_by_models(
+    rows: Records,
     sites: Sequence[Site],
     catalogue: Catalogue,
     ends: tuple[Ints, Ints],
-    rows: Records,
     rtt_kinds: Ints,
     address: AddressKind,
     origins: Origins,
-) -> LinkArray:
-    """Complete links between n sites by what models say of their throughput.
+) -> Bools:
+    """Complete links between n sites by what models say; False where they know no rate.
 
     One flow reaches its receiver's window over the round-trip time. Many reach what the providers'
-    law says, within both caps and their windows. Links of which neither a law nor a cap is known
-    are left out. `rows` of LINK have round-trip times, of kinds that are positions in KINDS, and
-    loss; the rest is written.
+    law says, within both caps and their windows. `rows` of LINK have round-trip times, of kinds
+    that are positions in KINDS, and loss; the rest is written, with numbers of origins.
     """
     src, dst = ends
     egress = bounds_of(site.egress(address) for site in sites)[src]
@@ -219,14 +215,14 @@ def _modelled(
     windows_mb = bounds_of(site.window_mb for site in sites)[dst]
     set_flows(flows, windows_mb, rtts_ms, np.minimum(flows_out[src], flows_in[dst]) * MBPS_PER_GBPS)
     window_kinds = np.array([KINDS.index(site.window_mb.source) for site in sites])[dst]
-    of_flow = [
-        [origins.number_of(origin_of_flow("baseline", window, rtt)) for rtt in KINDS]
-        for window in KINDS
-    ]
-    flows["evidence"] = np.array(of_flow)[window_kinds, rtt_kinds]
+    of_flow = np.zeros((len(KINDS), len(KINDS)), np.int64)
+    for window, rtt in set(zip(window_kinds.tolist(), rtt_kinds.tolist(), strict=True)):
+        origin = origin_of_flow("baseline", KINDS[window], KINDS[rtt])
+        of_flow[window, rtt] = origins.number_of(origin)
+    flows["evidence"] = of_flow[window_kinds, rtt_kinds]
     partitions = [catalogue.region(site.region).partition for site in sites]
     set_rates(rates, sites, partitions, ends, rtts_ms, caps, address, origins)
-    known = np.isfinite(rates["expected"])
+    known: Bools = np.isfinite(rates["expected"])
     windows_gbps = scaled(flows, LAW_CONNECTIONS / MBPS_PER_GBPS)
     held = held_to_windows(rates, windows_gbps)
     rates["evidence"][held] = origins.held_to("windows", rates["evidence"][held])
@@ -234,8 +230,7 @@ def _modelled(
     regions = [site.region for site in sites]
     rows["slow_connections"] = slow_connections_of(regions, ends, rows["limited_by"])
     rows["address"] = ADDRESS_KINDS.index(address) + 1
-    names = [site.region for site in sites]
-    return LinkArray.of_origins(names, (src[known], dst[known]), rows[known], origins.all)
+    return known
 
 
 def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: Floats) -> None:
@@ -341,7 +336,9 @@ def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -
     rtts_ms["evidence"] = origins.number_of(BY_BACKBONE)
     rows["loss_pct"] = np.nan
     kinds = np.full(len(src), KINDS.index("baseline"))
-    return _modelled(sites, catalogue, (src, dst), rows, kinds, "public", origins)
+    known = set_by_models(rows, sites, catalogue, (src, dst), kinds, "public", origins)
+    names = [site.region for site in sites]
+    return LinkArray.of_origins(names, (src[known], dst[known]), rows[known], origins.all)
 
 
 def baseline_network(catalogue: Catalogue, further: Iterable[str] = ()) -> Network:
@@ -380,155 +377,3 @@ def _wanted(sites: Iterable[str], new: Iterable[str]) -> Bools:
     is_new = np.array([name in added for name in names], bool)
     found: Bools = is_new[:, None] | is_new
     return found
-
-
-def by_models(
-    links: LinkArray,
-    sites: Mapping[str, Site],
-    catalogue: Catalogue,
-    chosen: Bools,
-    address: AddressKind,
-    kept: Bools | None = None,
-) -> LinkArray:
-    """Return chosen links over a kind of address, with throughput from models.
-
-    Their round-trip times and loss stay, and the aggregates of those that are `kept`. Those are
-    left out of whose rates nothing is known.
-
-    Parameters
-    ----------
-    links : LinkArray
-    sites : mapping
-        Of all of their regions, in order.
-    catalogue : Catalogue
-    chosen, kept : arrays of bool, shape (n, n)
-    address : AddressKind
-    """
-    src, dst = np.nonzero(chosen & links.present)
-    cells = links.whole[src, dst]
-    kinds = links.kinds(cells, "rtt_ms").astype(np.int64)
-    found = _modelled(
-        list(sites.values()), catalogue, (src, dst), cells.copy(), kinds, address, Origins()
-    )
-    both = found.over(links)
-    of_models = found.table.copy()
-    stays: list[tuple[LinkFigure, Bools]] = [("rtt_ms", found.present)]
-    if kept is not None:
-        stays.append(("aggregate_gbps", found.present & kept))
-        of_models["limited_by"][stays[1][1]] = links.whole["limited_by"][stays[1][1]]
-    for name, at in stays:
-        of_models[name][at] = links.whole[name][at]
-        of_models[name]["evidence"][at] += np.uint32(len(found.evidence))
-    return both.with_cells(of_models)
-
-
-def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, str]) -> Network:
-    """Return a network as it would be with other VM types in some regions.
-
-    Round-trip times stay; throughput of the links concerned comes from models, because what was
-    measured was measured with other VMs.
-
-    Parameters
-    ----------
-    network : Network
-    catalogue : Catalogue
-    chosen : mapping
-        Region or provider to the id of a VM type.
-    """
-    sites, windows_mb = dict(network.sites), _windows_of_types(network.sites.values())
-    for name, site in network.sites.items():
-        wanted = chosen.get(name) or chosen.get(name.partition(":")[0])
-        if wanted and wanted != site.vm_type:
-            typed = baseline_site(name, catalogue, chosen)
-            # Hosts of the type were seen elsewhere: a window is the type's, not the region's.
-            window_mb = windows_mb.get(typed.vm_type, typed.window_mb)
-            sites[name] = replace(
-                typed, window_mb=window_mb, vms=site.vms, private_network=site.private_network
-            )
-    changed = {name for name in sites if sites[name] is not network.sites[name]}
-    if not changed:
-        return network
-    is_changed = np.array([name in changed for name in sites], bool)
-    concerned = is_changed[:, None] | is_changed
-
-    def of_vms(links: LinkArray) -> LinkArray:
-        return _with_models(links, sites, catalogue, concerned)
-
-    return network.with_(
-        sites=sites,
-        links=of_vms(network.usual),
-        others=of_vms(network.others) if network.others else None,
-        verified=_still_shown(network.verified, changed),
-    )
-
-
-def _windows_of_types(sites: Iterable[Site]) -> dict[str, Estimate]:
-    """Return the windows of VM types that flows into some site of each have shown."""
-    found: dict[str, list[Estimate]] = {}
-    for site in sites:
-        if site.vm_type and site.window_mb.source != "baseline":
-            found.setdefault(site.vm_type, []).append(site.window_mb)
-    windows_mb = {}
-    for vm_type, seen in found.items():
-        error, one = 1 + WINDOW_SPREAD_OF_TYPE, min(seen, key=lambda each: each.relative_width)
-        expected = median(each.expected for each in seen)
-        figures = Figures(vm_type=vm_type)
-        origin = one.origin._replace(kind="inferred", method="flows-into-vm-type", figures=figures)
-        low, high = min(one.low, expected / error), max(one.high, expected * error)
-        windows_mb[vm_type] = Estimate(low, expected, high, origin)
-    return windows_mb
-
-
-def with_tuned_hosts(network: Network, catalogue: Catalogue) -> Network:
-    """Return a network as it would be if the receive windows of all hosts were raised.
-
-    Throughput comes from models where windows limit it, or may: what was measured elsewhere stays.
-    """
-    sites = {
-        name: replace(site, window_mb=HOSTS_TUNED)
-        if site.window_mb.expected < HOSTS_TUNED.low
-        else site
-        for name, site in network.sites.items()
-    }
-    raised = np.array([sites[name] is not site for name, site in network.sites.items()], bool)
-
-    def of_hosts(links: LinkArray) -> LinkArray:
-        rates, flows = links.whole["aggregate_gbps"], links.whole["per_flow_mbps"]
-        at_windows = LAW_CONNECTIONS * flows["low"] <= rates["low"] * MBPS_PER_GBPS * (
-            1 + CAP_ERROR
-        )
-        at_windows &= links.kinds(links.whole, "aggregate_gbps") != KINDS.index("measured")
-        at_windows |= links.whole["limited_by"] == LIMITED_BY.index("window")
-        into = np.broadcast_to(raised, at_windows.shape)
-        return _with_models(links, sites, catalogue, into, ~at_windows)
-
-    others = of_hosts(network.others) if network.others else None
-    return network.with_(sites=sites, links=of_hosts(network.usual), others=others)
-
-
-def _with_models(
-    links: LinkArray,
-    sites: Mapping[str, Site],
-    catalogue: Catalogue,
-    concerned: Bools,
-    kept: Bools | None = None,
-) -> LinkArray:
-    """Return links, those concerned with throughput from models but for aggregates kept."""
-    found = links.where(~concerned)
-    for number, address in enumerate(ADDRESS_KINDS, 1):
-        kind = concerned & (links.whole["address"] == number)
-        if kind.any():
-            found = by_models(links, sites, catalogue, kind, address, kept).over(found)
-    return found
-
-
-def _still_shown(verified: Mapping[Pair, Verified], changed: set[str]) -> dict[Pair, Verified]:
-    """Return the verifications in which none of the changed VMs took part."""
-    return {
-        pair: replace(
-            found,
-            paths=tuple(path for path in found.paths if not changed.intersection(path.regions)),
-        )
-        for pair, found in verified.items()
-        if not changed.intersection(pair)
-    }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from planner.model.baseline.modelled_links import baseline_network, with_tuned_hosts, with_vm_types
+from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.errors import DataError
 from planner.model.link import Link
 from planner.model.network import Network

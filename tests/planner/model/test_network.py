@@ -8,7 +8,8 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.baseline.modelled_links import with_regions, with_vm_types
+from planner.model.baseline.changed_hosts import with_vm_types
+from planner.model.baseline.modelled_links import with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.document import document_of, network_of
 from planner.model.estimate import Estimate, Figures, Origin

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.answer import Recommendation
-from planner.model.baseline.modelled_links import baseline_network, with_tuned_hosts, with_vm_types
+from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network

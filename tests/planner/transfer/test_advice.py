@@ -10,7 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from planner.model.baseline.modelled_links import baseline_network, with_tuned_hosts, with_vm_types
+from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.catalogue import Catalogue
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.estimate import Estimate, Origin, exactly

@@ -8,7 +8,7 @@ from statistics import mean, median
 
 import pytest
 
-from planner.model.baseline.modelled_links import with_tuned_hosts, with_vm_types
+from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
 from planner.model.estimate import BOUNDS
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import flow_share_of_steady, law_of, stock_window_mb

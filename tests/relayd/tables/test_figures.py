@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.baseline.modelled_links import with_regions, with_vm_types
+from planner.model.baseline.changed_hosts import with_vm_types
+from planner.model.baseline.modelled_links import with_regions
 from planner.model.calibration import calibrated
 from planner.model.errors import DataError
 from planner.model.estimate import BOUNDS, Estimate, Method, Origin, Prior
