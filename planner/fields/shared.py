@@ -272,7 +272,7 @@ class VmRequest(PricedRequest):
         """Return the time until VMs run at all of some sites: 0 if they are all of a fleet."""
         return 0.0 if all(site.vms for site in sites) else self.start_s
 
-    @property
+    @cached_property
     def hour_usd(self) -> float:
         """Value of an hour under the objective: infinity for time, 0 for cost."""
         worth: float = getattr(self, "time_value_usd_per_h", 0.0)

@@ -121,7 +121,9 @@ def _stages(transfer: TransferProblem, path: TransferPath) -> list[Stage]:
 
 def greatest_rate_gbps(transfer: TransferProblem, path: TransferPath | None) -> float:
     """Return the rate of one path with every VM that the quotas allow; 0 without a path."""
-    return min([gbps * quota for gbps, quota, _ in _stages(transfer, path)]) if path else 0.0
+    src, dst = transfer.src, transfer.dst
+    most = path.most_gbps(src.quota, dst.quota) if path else 0.0
+    return min(most, src.cap_gbps * src.quota, dst.cap_gbps * dst.quota)
 
 
 def best_on_path(

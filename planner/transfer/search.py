@@ -191,7 +191,7 @@ class TransferSearch:
                 splits = (self._best_anywhere([relay]) for relay in transfer.relays)
                 options += [option for option in splits if option]
         elif transfer.relays:
-            ranked = map(self.on_path, self._ranked(DEFAULT_CANDIDATES))
+            ranked = map(self.on_path, self._best_ranked)
             first = next(filter(None, ranked), None) or next(iter(self.single_relays), None)
             options += [one for one in (first, self._best_anywhere(transfer.relays)) if one]
         best = None
@@ -219,7 +219,9 @@ class TransferSearch:
         that ends, it carries less than planned; all connections on one path carry what they did
         when it was measured.
         """
-        if best is None or not best.rests_on_a_reading or self.request.objective == "latency":
+        if len(options) < 2 or best is None or self.request.objective == "latency":
+            return best
+        if not best.rests_on_a_reading:
             return best
         alone = [one for one in options if len(one.allocation.flows) == 1]
         rival = min(alone, key=lambda one: one.value_usd, default=best)
@@ -246,7 +248,7 @@ class TransferSearch:
         relays = self.transfer.relays
         if self.request.objective != "latency":
             # Where the fastest don't meet the limits, cheaper ones may.
-            return self._options(self._ranked(DEFAULT_CANDIDATES)) or sorted(
+            return self._options(self._best_ranked) or sorted(
                 self._options(relays), key=lambda one: one.value_usd
             )
         relays = sorted(relays, key=lambda r: (self.figures.path_rtt_ms(r.region), r.region))
@@ -284,6 +286,10 @@ class TransferSearch:
     def _relay_rates_gbps(self) -> list[float]:
         """The rate of each relay of the problem with all its VMs."""
         return [greatest_rate_gbps(self.transfer, relay) for relay in self.transfer.relays]
+
+    @cached_property
+    def _best_ranked(self) -> list[TransferPath]:
+        return self._ranked(DEFAULT_CANDIDATES)
 
     def _ranked(self, most: int) -> list[TransferPath]:
         """Return the best of the relays that carry what limits demand, best first.
