@@ -30,8 +30,8 @@ from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionEvaluato
 from planner.transfer.problem import MOST_PATHS, End, TransferPath, TransferProblem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 
-# The least gain of one more relay: each is one more thing to run and to fail.
-SPLIT_GAIN = 0.01
+# The least gain of more paths: each is one more thing to run and to fail.
+SPLIT_GAIN = 0.02
 # The least gain of each path beyond the first few.
 PATH_GAIN = 0.05
 # Plans whose values differ by less are as good.
@@ -200,7 +200,7 @@ class TransferSearch:
                 best = option
                 continue
             least = EQUAL  # the gain that it needs
-            if len(option.relays) > len(best.relays) > 0:
+            if len(option.allocation.flows) > len(best.allocation.flows):
                 least = SPLIT_GAIN
             elif option.is_one_relay and best.is_one_relay and not by_value:
                 least = AS_FAST
@@ -208,6 +208,7 @@ class TransferSearch:
             cost_usd, saves = best.allocation.cost_usd, False
             if option.value_usd <= best.value_usd * (1 + SAME):
                 saves = option.allocation.cost_usd < cost_usd * (1 - SPLIT_GAIN)
+                saves = saves and option.rate_at("low") >= best.rate_at("low") * (1 - AS_FAST)
             if saves or option.value_usd < best.value_usd * (1 - least):
                 best = option
         return self._robust(best, options)
@@ -223,7 +224,8 @@ class TransferSearch:
             return best
         if not best.rests_on_a_reading:
             return best
-        alone = [one for one in options if len(one.allocation.flows) == 1]
+        both = (*options, *self.single_relays)
+        alone = [one for one in both if len(one.allocation.flows) == 1]
         rival = min(alone, key=lambda one: one.value_usd, default=best)
         if rival is best or worth(rival.values() / best.values(), SPLIT_GAIN, self.request.risk):
             return best

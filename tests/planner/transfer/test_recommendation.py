@@ -406,6 +406,28 @@ def test_latency_needs_a_relative_and_an_absolute_gain() -> None:
     assert plan(20.0, 50.0).verdict == "direct"
 
 
+@pytest.mark.parametrize(("cap_gbps", "verdict"), [(10.1, "direct"), (12.0, "split")])
+def test_a_split_is_taken_where_it_gains_more_than_a_path_to_run(
+    cap_gbps: float, verdict: str
+) -> None:
+    gbps, caps = np.full((3, 3), 10.0), [cap_gbps] * 3
+    network = Network.from_matrices(FREE_REGIONS, gbps, egress_gbps=caps, ingress_gbps=caps)
+    request = TransferRequest("x:a", "x:b", volume_gb=5000, objective="time", vms=1, margin=0)
+    assert recommend(request, network, FREE).verdict == verdict
+
+
+@pytest.mark.parametrize(("low_gbps", "verdict"), [(1.0, "relay"), (6.0, "split")])
+def test_of_plans_as_fast_a_cheaper_one_is_taken_unless_its_low_bound_is_worse(
+    low_gbps: float, verdict: str
+) -> None:
+    network = three_regions(Estimate(low_gbps, 6.0, 6.0), exactly(12.0))
+    sites = {name: replace(s, egress_gbps=exactly(12.0)) for name, s in network.sites.items()}
+    network = network.with_(sites=sites)
+    request = TransferRequest("x:a", "x:b", volume_gb=5000, objective="time", vms=1)
+    plan = recommend(request, network, FlatPrices(FREE_REGIONS, 0.1))
+    assert (plan.verdict, plan.throughput_gbps) == (verdict, near(12.0))
+
+
 @pytest.mark.parametrize("objective", ["latency", "value"])
 @pytest.mark.parametrize("candidates", [1, 6, 20])
 def test_a_relay_within_the_budget_is_found_behind_dearer_and_better_ones(
