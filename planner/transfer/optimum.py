@@ -275,14 +275,7 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
     usable.sort(key=attrgetter("usd_per_gb"))
     if transfer.most_paths < inf or transfer.least_part:
         usable = _needed_of_few(usable, transfer.most_paths)
-        paths = [direct, *usable] if direct else usable
-        if rate_limit_gbps == inf or transfer.most_paths == inf:
-            return paths
-        # With the greatest others that there may be, each has to reach the rate.
-        most = [path.most_gbps(src.quota, dst.quota) for path in paths]
-        others_gbps = sum(sorted(most, reverse=True)[: int(transfer.most_paths) - 1])
-        least_gbps = rate_limit_gbps * (1 - EQUAL) - others_gbps
-        return [path for path, gbps in zip(paths, most, strict=True) if gbps >= least_gbps]
+        return [direct, *usable] if direct else usable
     for r in usable:
         a = r.in_connections_gbps if src_scarce else 0.0
         b = r.out_connections_gbps if dst_scarce else 0.0

@@ -240,22 +240,17 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
             if vms:
                 usd_per_h = prices.vm_usd_per_h(sites[k].region)
                 vm_gbps = min(accepts[k], forwards[k], egress_caps[k], ingress_caps[k], each_gbps)
-                figures = in_gbps, out_gbps, vm_gbps, fees[k], usd_per_h, vms, each_gbps
-                relays.append(TransferPath(k, *figures))
+                of_path = in_gbps, out_gbps, vm_gbps, fees[k], usd_per_h, vms, each_gbps
+                relays.append(TransferPath(k, *of_path))
     ends = [network.sites[src], network.sites[dst]]
-    caps = egress_caps[index[src]], ingress_caps[index[dst]]
-    transfer = TransferProblem(
-        volume_gb,
-        *(
-            End(cap, prices.vm_usd_per_h(end.region), most_vms(request, end))
-            for end, cap in zip(ends, caps, strict=True)
-        ),
-        direct,
-        relays,
-        request.starts_s(*ends) or request.starts_s(*(sites[r.region or 0] for r in relays)),
-        MOST_PATHS,
-        LEAST_PART,
+    source, destination = (
+        End(cap, prices.vm_usd_per_h(end.region), most_vms(request, end))
+        for end, cap in zip(ends, (egress_caps[index[src]], ingress_caps[at]), strict=True)
     )
+    vm_start_s = request.starts_s(*ends)
+    vm_start_s = vm_start_s or request.starts_s(*(sites[relay.region or 0] for relay in relays))
+    figures = volume_gb, source, destination, direct, relays, vm_start_s
+    transfer = TransferProblem(*figures, MOST_PATHS, LEAST_PART)
     if network.has_private_links:
         transfer = _by_kind(transfer, request, network)
     return _with_fees(transfer, request, network, prices) if has_fees(prices) else transfer

@@ -224,8 +224,7 @@ class TransferSearch:
             return best
         if not best.rests_on_a_reading:
             return best
-        both = (*options, *self.single_relays)
-        alone = [one for one in both if len(one.allocation.flows) == 1]
+        alone = [one for one in options if len(one.allocation.flows) == 1]
         rival = min(alone, key=lambda one: one.value_usd, default=best)
         if rival is best or worth(rival.values() / best.values(), SPLIT_GAIN, self.request.risk):
             return best

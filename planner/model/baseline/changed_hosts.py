@@ -55,20 +55,19 @@ def by_models(
     """
     for number, kind in enumerate(ADDRESS_KINDS, 1):
         of_kind = links.present if address else links.whole["address"] == number
-        src, dst = np.nonzero(chosen & of_kind) if address in {None, kind} else ((), ())
+        src, dst = ends = np.nonzero(chosen & of_kind & (address in {None, kind}))
         if not len(src):
             continue
-        before, origins = links.whole[src, dst], Origins()
+        before, origins = links.whole[ends], Origins()
         rows, kinds = before.copy(), links.kinds(before, "rtt_ms").astype(np.int64)
-        ends, of_sites = (src, dst), list(sites.values())
-        known = set_by_models(rows, of_sites, catalogue, ends, kinds, kind, origins)
+        known = set_by_models(rows, [*sites.values()], catalogue, (src, dst), kinds, kind, origins)
         rows[~known] = 0
         for name in ("per_flow_mbps", "aggregate_gbps"):
             rows[name]["evidence"] += np.uint32(len(links.evidence))
         if kept is not None:
             for name in ("aggregate_gbps", "limited_by"):
                 rows[name][kept[ends]] = before[name][kept[ends]]
-        links = links.with_rows(ends, rows, origins)
+        links = links.with_rows((src, dst), rows, origins)
     return links
 
 
