@@ -7,7 +7,7 @@ the value of time; or where the direct path cannot meet the request's limits at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from math import inf
@@ -188,12 +188,14 @@ class TransferSearch:
         if by_value:
             options += self._options(transfer.relays)
             if request.may_split:
-                splits = (self._best_anywhere([relay]) for relay in transfer.relays)
+                splits = (self._best_anywhere([relay], options[:1]) for relay in transfer.relays)
                 options += [option for option in splits if option]
         elif transfer.relays:
             ranked = map(self.on_path, self._best_ranked)
             first = next(filter(None, ranked), None) or next(iter(self.single_relays), None)
-            options += [one for one in (first, self._best_anywhere(transfer.relays)) if one]
+            options += [first] if first else []
+            split = self._best_anywhere(transfer.relays, options)
+            options += [split] if split else []
         best = None
         for option in options:  # simpler plans come first, and of single relays the preferred one
             if best is None:
@@ -337,16 +339,26 @@ class TransferSearch:
             )
         return self._relay_options[path.region]
 
-    def _best_anywhere(self, relays: Iterable[TransferPath]) -> Option | None:
+    def _best_anywhere(
+        self, relays: Iterable[TransferPath], alone: Sequence[Option]
+    ) -> Option | None:
         """Return the best plan over the direct path and some relays.
 
         More than :data:`~planner.transfer.problem.MOST_PATHS` only where each brings
-        :data:`PATH_GAIN`, or where fewer do not meet the limits.
+        :data:`PATH_GAIN`, or where fewer do not meet the limits. None where no number of paths
+        brings :data:`SPLIT_GAIN` over one alone.
         """
         transfer = replace(self.transfer, relays=list(relays))
         free = self._best_split(replace(transfer, most_paths=inf, least_part=0.0))
         if free is None or is_simple(transfer, free.allocation):
             return free
+        rival, least = min(alone, key=lambda one: one.value_usd, default=None), 1 - SPLIT_GAIN
+        if (
+            rival
+            and free.value_usd >= rival.value_usd * least
+            and free.allocation.cost_usd >= rival.allocation.cost_usd * least
+        ):
+            return None
         best = None
         for most in range(MOST_PATHS, max(MOST_PATHS, len(free.allocation.flows)) + 1):
             more = self._best_split(replace(transfer, most_paths=most))
