@@ -40,8 +40,8 @@ def instance(seed: int, count: int, sites: int, fill: float) -> tuple[Network, S
     found: list[TimedTransfer] = []
     while len(found) < count:
         src, dst = random.choice(names, 2, replace=False).tolist()
-        rate = network.rates(64).out_of(src)[network.index[dst]]
-        if not rate:
+        link = network.links[src].get(dst)
+        if not (rate := link.rate_gbps(64) if link else 0.0):
             continue
         start = STEP_S * int(random.uniform(0, 0.8 * DAY_S) / STEP_S)
         window = STEP_S * int(random.uniform(1800, 6 * 3600) / STEP_S)

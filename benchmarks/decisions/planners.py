@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from planner.model.errors import InputError
 from planner.model.estimate import BOUNDS
+from planner.model.link_array import rates_gbps
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.transfer.all_pairs import (
@@ -100,10 +101,7 @@ class DecisionTask:
     def factors(self) -> tuple[RateBounds, RateBounds, RateBounds]:
         """Rates of links without caps, shape (n, n), and egress and ingress caps, length n."""
         network, connections = self.network, self.transfers[0].connections
-        links = [
-            np.array([network.rates(connections, bound).out_of(src) for src in network.sites])
-            for bound in BOUNDS
-        ]
+        links = [rates_gbps(network.links.whole, connections, bound) for bound in BOUNDS]
         egress, ingress = zip(
             *(map(np.array, network.caps(bound)) for bound in BOUNDS), strict=True
         )

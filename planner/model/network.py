@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache, cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 WhyNewer: TypeAlias = Literal["none", "begun", "failed"]
 
 
-MOST_RATES_KEPT = 60
 MOST_HELD_KEPT = 2000
 
 Links: TypeAlias = Mapping[str, Mapping[str, Link]]
@@ -253,12 +252,6 @@ class Network:
         return {region: position for position, region in enumerate(self.sites)}
 
     @cached_property
-    def rates(self) -> Callable[..., Rates]:
-        """From a number of connections, and a bound, to what one VM pair reaches on every link."""
-        # A service may be asked for any number.
-        return lru_cache(MOST_RATES_KEPT)(partial(Rates, self.links, self.index))
-
-    @cached_property
     def held_out_of(self) -> Callable[..., HeldRates]:
         """From a region, and a number of connections, to what VMs are held to on links out of it.
 
@@ -295,12 +288,12 @@ class Network:
             np.where(held | (cells["address"] == 0), rates, inf).tolist()
             for held in held_ends(cells["limited_by"], *caps)
         )
-        return HeldRates(*both)
+        return HeldRates((connections * rates_gbps(cells, 1)).tolist(), *both)
 
     def held_pairs(self, src: str, dst: str, src_vms: int, dst_vms: int) -> int:
         """Return the number of VM pairs, among so many VMs, that a link gives its rate to."""
         at = self.index[dst]
-        sends, receives = self.held_out_of(src)
+        _, sends, receives = self.held_out_of(src)
         pairs = [vms for vms, held in ((src_vms, sends[at]), (dst_vms, receives[at])) if held < inf]
         return min(pairs)
 
@@ -493,35 +486,12 @@ def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
 
 
 class HeldRates(NamedTuple):
-    """Gbit/s that one VM is held to at either end of links; infinite where it is not."""
+    """Gbit/s of one VM pair on links, in the network's order.
 
-    sends: list[float]
-    receives: list[float]
-
-
-class Rates:
-    """Rates of one VM pair with a fixed number of connections, as rows and columns.
-
-    A plan needs one row (out of its source) and one column (into its destination): both are
-    made on first use and kept, so that many plans on one network share them.
-
-    Attributes
-    ----------
-    out_of, into : callable
-        Gbit/s towards (from) every site, in the network's order, from (to) a region; 0 where there
-        is no link.
+    What its connections carry, 0 where there is no link; and what one VM is held to that sends, and
+    one that receives, infinite where it is not.
     """
 
-    def __init__(
-        self,
-        links: LinkArray,
-        index: Mapping[str, int],
-        connections: int,
-        bound: Bound = "expected",
-    ) -> None:
-        def rates(cells: Records) -> list[float]:
-            found: list[float] = rates_gbps(cells, connections, bound).tolist()
-            return found
-
-        self.out_of = cache(lambda src: rates(links.row(index[src])))
-        self.into = cache(lambda dst: rates(links.column(index[dst])))
+    flows: list[float]
+    sends: list[float]
+    receives: list[float]

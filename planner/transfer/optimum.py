@@ -17,7 +17,6 @@ from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
 from planner.transfer.allocation import (
     EQUAL,
-    ROUNDING,
     Allocation,
     allocate,
     best_on_path,
@@ -215,33 +214,10 @@ def _searched(transfer: TransferProblem, search: Search) -> Allocation | None:
 
     What it finds then is the optimum if it keeps to the limit, as it mostly does.
     """
-    found = _with_connections(_of_any_paths(transfer), search, None)
+    found = search(_of_any_paths(transfer), None)
     if found is None or is_simple(transfer, found):
         return found
-    return _with_connections(transfer, search, found)
-
-
-def _with_connections(
-    transfer: TransferProblem, search: Search, bound: Allocation | None
-) -> Allocation | None:
-    """Return the result of a search that is tried first as if connections were free.
-
-    What it finds then is the optimum if its VMs have the connections for it, as they nearly always
-    do; and without these rows, fewer relays matter.
-    """
-    if any(scarce_connections(transfer, transfer.paths)):
-        for path in (paths := [path.copy() for path in transfer.paths]):
-            path.in_connections_gbps = path.out_connections_gbps = inf
-        found = search(transfer.over(paths), bound)
-        out_use = in_use = 0.0
-        for path in transfer.paths if found else ():
-            flow = found.flows.get(path.region, 0.0) if found else 0.0
-            out_use += flow / path.in_connections_gbps
-            in_use += flow / path.out_connections_gbps
-        most = 1 + ROUNDING
-        if found is None or (out_use <= found.src_vms * most and in_use <= found.dst_vms * most):
-            return found
-    return search(transfer, bound)
+    return search(transfer, found)
 
 
 # ---- bounds --------------------------------------------------------------------------------------

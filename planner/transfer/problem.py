@@ -217,13 +217,10 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
     for field, region in (("src", src), ("dst", dst)):
         network.check_region(region, field)
     egress_caps, ingress_caps = network.caps()
-    index, rates, connections = network.index, network.rates(1), request.connections
-    sends, accepts = network.held_out_of(src, connections)
-    forwards, receives = network.held_into(dst, connections)
-    each_out, each_in = rates.out_of(src), rates.into(dst)
-    direct = None
-    at = index[dst]
-    if (each_gbps := connections * each_out[at]) > 0:
+    index, at, direct = network.index, network.index[dst], None
+    flows_out, sends, accepts = network.held_out_of(src, request.connections)
+    flows_in, forwards, receives = network.held_into(dst, request.connections)
+    if (each_gbps := flows_out[at]) > 0:
         fee = prices.egress_usd_per_gb(src, dst, volume_gb)
         first_gbps = min(sends[at], each_gbps)
         direct = TransferPath(None, first_gbps, receives[index[src]], inf, fee, 0.0, 1, each_gbps)
@@ -232,7 +229,7 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
     if request.relays != "none":
         fees = relayed_usd_per_gb(prices, network.sites, src, dst, volume_gb)
         for k in _may_relay(request, network):
-            each_gbps = connections * min(each_out[k], each_in[k])
+            each_gbps = min(flows_out[k], flows_in[k])
             in_gbps, out_gbps, vms = min(sends[k], each_gbps), receives[k], 0
             # What a link would cost may not be known: then it can't be recommended.
             if in_gbps > 0 and out_gbps > 0 and fees[k] != inf:

@@ -19,7 +19,7 @@ from planner.model.calibration import calibrated
 from planner.model.errors import DataError
 from planner.model.estimate import BOUNDS, Estimate, Method, Origin, Prior
 from planner.model.link import FADING, LINK_FIGURES, Link
-from planner.model.link_array import KINDS
+from planner.model.link_array import KINDS, rates_gbps
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from planner.model.rate_cuts import with_first_rates
@@ -108,8 +108,8 @@ def test_figures_of_arrays_are_those_of_links(
         assert (dst in view.links[src]) == ((src, dst) in links)
         for bound in BOUNDS:
             rate = link.rate_gbps(connections, bound) if link else 0.0
-            assert view.rates(connections, bound).out_of(src)[j] == rate
-            assert view.rates(connections, bound).into(dst)[i] == rate
+            assert rates_gbps(view.links.row(i), connections, bound)[j] == rate
+            assert rates_gbps(view.links.column(j), connections, bound)[i] == rate
     assert measured_regions(view) == {
         end
         for pair, link in links.items()
