@@ -440,16 +440,9 @@ class LinkArray(Mapping[str, "LinkRow"]):
             regions, cells, np.concatenate([self.evidence, evidence]), self.origins + other.origins
         )
 
-    def where(self, chosen: Bools, other: LinkArray | None = None) -> LinkArray:
-        """Return these links where they are chosen, and elsewhere none, or those of another array.
-
-        Parameters
-        ----------
-        chosen : array of bool, shape (n, n)
-        other : LinkArray, optional
-            Of the same regions; its evidence must be that of this one.
-        """
-        cells = np.zeros(self.table.shape, LINK) if other is None else other.whole.copy()
+    def where(self, chosen: Bools) -> LinkArray:
+        """Return these links where they are chosen, (n, n), and elsewhere none."""
+        cells = np.zeros(self.table.shape, LINK)
         cells[chosen] = self.whole[chosen]
         return self.with_cells(cells)
 
