@@ -204,7 +204,8 @@ def _take(run: PingRun, line: str, tool: str, named: dict[str, str | None]) -> N
         run.sent = counts.get("sent", run.received + counts.get("lost", 0))
         run.counts_errors = "lost" in counts
         if mean := _MEAN.match(line):  # of fping, on the same line
-            run.tool, run.summary_ms = "fping", (None, limits.number(mean["ms"]))
+            mean_ms = limits.number(mean["ms"] or mean["third"])
+            run.tool, run.summary_ms = "fping", (None, mean_ms)
     elif times := _TIMES.match(line):
         run.summary_ms = tuple(_figure(cell or "") for cell in times.groups()[1:])
         of_ping = run.tool.startswith("ping")

@@ -56,6 +56,8 @@ def test_several_hosts_are_refused_and_nothing_is_told() -> None:
     two = b"10.0.0.1 : xmt/rcv/%loss = 5/5/0%, min/avg/max = 1/2/3\n"
     with pytest.raises(FormatError, match="pings of several hosts"):
         outcomes("", two + two.replace(b"0.1", b"0.2"))
+    mixed = b"Probing 10.0.0.1:1/tcp - \n  4 successful, 0 failed. a = 1ms, b = 2ms, c = 3ms\n"
+    assert [one.value for one in samples("", mixed)] == [0.0, 3.0]
     with pytest.raises(FormatError, match="holds no output of ping"):
         outcomes("ping", b"PsPing v2.10 - PsPing\n")
 
