@@ -82,9 +82,7 @@ def recommend_broadcast(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
-        fees=problem.fee_lines(
-            chosen.links_gbit, chosen.vms, chosen.duration_s - chosen.vm_start_s
-        ),
+        fees=problem.fee_lines(chosen.links_gbit, chosen.vms, chosen.duration_s),
         verdict=answer.verdict(),
         reason=answer.reason(),
         throughput_gbps=rate,

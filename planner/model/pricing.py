@@ -230,10 +230,9 @@ def link_gbps(prices: Prices, src: str, dst: str) -> float:
     return (joined and catalogue.egress_price(src, dst).gbps) or inf
 
 
-def links_gbps(prices: Prices, regions: Sequence[str]) -> Floats | None:
-    """Return :func:`link_gbps` of each link between n regions, (n, n); None without any."""
-    if not _catalogue_of(prices).has_interconnects:
-        return None
+def links_gbps(prices: Prices, regions: Sequence[str]) -> Floats:
+    """Return :func:`link_gbps` of each link between n regions, (n, n); (1, 1) without any."""
+    regions = regions if _catalogue_of(prices).has_interconnects else regions[:1]
     return np.array([[link_gbps(prices, src, dst) for dst in regions] for src in regions])
 
 

@@ -44,6 +44,7 @@ KINDS = ("connections out", "egress cap", "ingress cap")
 """Of the rows that a site has one of each."""
 PATH = "path"
 ONE: Floats = np.ones((1, 1))
+UNLIMITED: Floats = np.full((1, 1), np.inf)
 
 
 class Row(NamedTuple):
@@ -80,7 +81,7 @@ class SiteResources:
         is not in doubt, and its probability; see :mod:`planner.transfer.readings`.
     received_gbps : array, shape (n, n), optional
         ``Q``, infinite where the link holds no receiver; as `rate_gbps` unless stated.
-    link_gbps : array, shape (n, n), optional
+    link_gbps : array, shape (n, n), or 1
         What each link carries in all, of which each VM that sends has its part.
     """
 
@@ -96,7 +97,7 @@ class SiteResources:
     slow_gbps: Floats | None = None
     slow_probability: Floats | None = None
     received_gbps: Floats | None = None
-    link_gbps: Floats | None = None
+    link_gbps: Floats = field(default_factory=lambda: UNLIMITED)
 
     @property
     def count(self) -> int:
@@ -116,14 +117,10 @@ class SiteResources:
     @cached_property
     def _sent_gbps(self) -> Floats:
         """``P``, at most each VM's part of what the link carries in all."""
-        if self.link_gbps is None:
-            return self.rate_gbps
         return np.minimum(self.rate_gbps, self.link_gbps / np.maximum(self.vms, 1.0)[:, None])
 
     def links_s(self, links_gbit: Floats) -> float:
         """Return the time that volumes need for what links carry in all."""
-        if self.link_gbps is None:
-            return 0.0
         return float((links_gbit / self.link_gbps).max(initial=0.0))
 
     @cached_property
@@ -139,7 +136,7 @@ class SiteResources:
     def paths_s(self, vms: Floats) -> Floats:
         """Return the time that paths alone need for a Gbit between so many VMs, shape (n, n)."""
         paths = np.maximum(self._pair_s_per_gbit / vms[:, None], self.received_s_per_gbit / vms)
-        return paths if self.link_gbps is None else np.maximum(paths, 1 / self.link_gbps)
+        return np.maximum(paths, 1 / self.link_gbps)
 
     @cached_property
     def connections_s_per_gbit(self) -> Floats:

@@ -321,9 +321,7 @@ class _Reduce:
             snapshot=self.network.snapshot,
             request=request.described(),
             reason=self._reason(options, bottlenecks),
-            fees=self.problem.fee_lines(
-                transfers, used, self.resources.time_s(transfers) + self._ramp_s(chosen.fractions)
-            ),
+            fees=self.problem.fee_lines(transfers, used, made.duration_s),
             links=request.links,
             fractions=made.fractions,
             promised_s=made.promised_s,

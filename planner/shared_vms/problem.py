@@ -16,7 +16,7 @@ from planner.model.link import LIMITED_BY, Link
 from planner.model.link_array import held_ends
 from planner.model.network import Network
 from planner.model.pricing import Prices, hours_usd, links_gbps
-from planner.model.shared_resources import Floats, SiteResources
+from planner.model.shared_resources import UNLIMITED, Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS, S_PER_H
 from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, row_place
 from planner.shared_vms.drawn_times import DrawnTimes
@@ -96,10 +96,9 @@ class SharedFigures:
         running = (float(usd_per_h.sum()) + fees_usd_per_h) * np.asarray(duration_s)
         return np.asarray((started + running) / S_PER_H)
 
-    def fee_lines(self, links_gbit: Floats, vms: Floats, time_s: float) -> tuple[FeeLine, ...]:
-        """Return what fees besides egress charge of the cost of that."""
-        hours = (time_s + self.start_s(vms)) / S_PER_H
-        return self.fees.lines(links_gbit, np.where(vms > 0, hours, 0.0))
+    def fee_lines(self, links_gbit: Floats, vms: Floats, duration_s: float) -> tuple[FeeLine, ...]:
+        """Return what fees besides egress charge of the cost, for a duration with the start."""
+        return self.fees.lines(links_gbit, np.where(vms > 0, duration_s / S_PER_H, 0.0))
 
     def cost(self, links_gbit: Floats, vms: Floats, duration_s: float) -> Cost:
         """Return the cost of volumes on links, and of VMs that run so long once started."""
@@ -224,7 +223,7 @@ def resources_at_bounds(
     may_relay: np.ndarray,
     connections: int,
     pair_connections: int | np.ndarray = PAIR_CONNECTIONS,
-    link_gbps: Floats | None = None,
+    link_gbps: Floats = UNLIMITED,
 ) -> dict[Bound, SiteResources]:
     """Return the resources that n sites share, at each bound.
 
@@ -239,7 +238,7 @@ def resources_at_bounds(
         Of a VM, in all.
     pair_connections : int, or array of length n
         Of a VM to one other, at most: of all, or by its site.
-    link_gbps : array, shape (n, n), optional
+    link_gbps : array, shape (n, n), or 1
         What links carry in all.
     """
     n = len(regions)

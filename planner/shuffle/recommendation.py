@@ -69,9 +69,7 @@ def recommend_shuffle(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
-        fees=search.problem.fee_lines(
-            chosen.links_gbit, chosen.vms, chosen.duration_s - chosen.vm_start_s
-        ),
+        fees=search.problem.fee_lines(chosen.links_gbit, chosen.vms, chosen.duration_s),
         verdict="relayed" if chosen.relays else "direct",
         reason=_reason(search, decision),
         duration_s=chosen.duration_s,
