@@ -187,14 +187,14 @@ def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: flo
     # Time alone moves no mean, so only the path that was used is ranked again.
     ranks = [_rank(path, number, beliefs[number].mean) for number, path in enumerate(paths)]
     for one in ordered:
-        beliefs = _at(beliefs, one.ended_s, model)
+        beliefs = {n: belief.at(one.ended_s, model.drift_a_day) for n, belief in beliefs.items()}
         _, predicted, best = min(ranks)
         total += predicted
         if one.path != best:
             spent += max(0.0, paths[one.path].value(one.log_gbps) - predicted)
         beliefs[one.path] = beliefs[one.path].after(one, model.noise)
         ranks[one.path] = _rank(paths[one.path], one.path, beliefs[one.path].mean)
-    beliefs = _at(beliefs, now_s, model)
+    beliefs = {n: belief.at(now_s, model.drift_a_day) for n, belief in beliefs.items()}
     fails, predicted, best = min(ranks)
     meets = not fails
     allowed = share * (total + predicted)
@@ -203,25 +203,17 @@ def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: flo
         if meets and not path.meets_limits(beliefs[number].mean):
             continue
         excess = path.value(beliefs[number].mean) - predicted
-        worth = HORIZON * _learnt(path, beliefs[number], predicted, model) - excess
-        if number != best and worth > most and spent + excess <= allowed:
-            tried, most = number, worth
+        # What an outcome of the path is expected to save on the cost of those to come.
+        moved = beliefs[number].variance / sqrt(beliefs[number].variance + model.noise**2)
+        values = (path.value(beliefs[number].mean + score * moved) for score in SCORES)
+        learnt = sum(max(0.0, predicted - value) for value in values) / len(SCORES) * HORIZON
+        if number != best and learnt - excess > most and spent + excess <= allowed:
+            tried, most = number, learnt - excess
     return PathChoice(
         tried, best, tuple(beliefs[n] for n in range(len(paths))), model, spent, allowed, meets
     )
 
 
-def _at(beliefs: Mapping[int, Belief], now_s: float, model: DriftModel) -> dict[int, Belief]:
-    return {number: belief.at(now_s, model.drift_a_day) for number, belief in beliefs.items()}
-
-
 def _rank(path: Path, number: int, mean: float) -> tuple[bool, float, int]:
     """Return the sort key of a path: whether it fails its limits, cost, number; least is best."""
     return not path.meets_limits(mean), path.value(mean), number
-
-
-def _learnt(path: Path, belief: Belief, predicted: float, model: DriftModel) -> float:
-    """Return the expected saving on the best path's cost from one outcome of a path."""
-    moved = belief.variance / sqrt(belief.variance + model.noise**2)
-    values = (path.value(belief.mean + score * moved) for score in SCORES)
-    return sum(max(0.0, predicted - value) for value in values) / len(SCORES)

@@ -9,9 +9,9 @@ with it:
   votes.
 - Samples that contradict are *disputed*: they are kept, counted and named, and change nothing,
   whatever their number and their time stamps.
-- A new level counts once a second source claims the same one, or once the reference finds it. It
-  does not against the own prober's newer measurements, nor against as many other sources that have
-  measured since and still see the old level.
+- A new level counts once a second source claims the same, or several campaigns of the own prober
+  find it. It does not against the own prober's newer measurements, nor against as many other
+  sources that have measured since and still see the old level.
 
 A link that only one source has reported is estimated from all that it sent.
 """
@@ -29,6 +29,8 @@ from probes.samples import OWN
 
 ENOUGH = 3
 """Samples whose median one odd test does not move."""
+CAMPAIGN_S = 600.0
+"""Samples that are less apart are of one campaign, or of one dip."""
 CLAIM = 3
 """Newest samples of a source that agree with each other: two sources' are six in a row, as many as
 a change of level takes (:mod:`probes.analysis.level_shift`)."""
@@ -184,14 +186,22 @@ def _confirmed(
         for one in found:
             seen = one.logs[one.at_s >= since[-1]]
             if one.source not in behind and len(seen):
-                near = np.count_nonzero(np.abs(seen - claim.level) <= tolerance)
-                (behind if 2 * near > len(seen) else against).add(one.source)
+                near = np.abs(seen - claim.level) <= tolerance
+                if 2 * np.count_nonzero(near) <= len(seen):
+                    against.add(one.source)
+                elif one.source != OWN or _confirms(one.at_s[one.at_s >= since[-1]][near]):
+                    behind.add(one.source)
         refuted = OWN in against or (OWN not in behind and len(against) >= len(behind))
         if len(behind) < 2 or refuted:
             continue
         if best is None or (OWN in behind, len(behind)) > (OWN in best.sources, len(best.sources)):
             best = _NewLevel(claim.level, since[0], frozenset(behind))
     return best
+
+
+def _confirms(at_s: Floats) -> bool:
+    """Return whether samples of the own prober confirm a level: several, of campaigns apart."""
+    return 1 + int(np.count_nonzero(np.diff(at_s) > CAMPAIGN_S)) >= ENOUGH
 
 
 def _after_shift(shift: _NewLevel, found: Sequence[SourceSamples], tolerance: float) -> Agreement:
@@ -204,10 +214,9 @@ def _after_shift(shift: _NewLevel, found: Sequence[SourceSamples], tolerance: fl
         near[one.source] = since.where(fits)
         if one.source != OWN and not fits.all():
             disputed.append(DisputedSamples(one.source, since.places[~fits], len(one.places)))
-    own = len(near[OWN].places) if OWN in near else 0
-    sources = {OWN} if own >= ENOUGH else shift.sources
+    own = OWN in near and _confirms(near[OWN].at_s)
     names = () if own else tuple(sorted(shift.sources))
-    places = _by_time([near[source] for source in sources])
+    places = _by_time([near[source] for source in ({OWN} if own else shift.sources)])
     return Agreement(places, names, tuple(disputed), is_shift=not own)
 
 

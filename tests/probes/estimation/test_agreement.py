@@ -122,7 +122,12 @@ def test_the_own_prober_settles_what_others_claim() -> None:
     before, later = _tests(_noisy(5000.0, 40, 1)), 41 * 3600.0
     a = _of(_tests(_noisy(1000.0, 5, 2), begin_s=later), "token a", 50)
     b = _of(_tests(_noisy(1000.0, 5, 3), begin_s=later), "token b", 60)
-    found_it = _of([*before, *_tests([990.0], begin_s=later + 9 * 3600.0)])
+    # One dip of its own, or three tests of one campaign, confirm nothing.
+    for again in (_tests([990.0]), _tests([990.0, 985.0, 995.0], every_s=60.0)):
+        own = [*before, *(one._replace(measured_at_s=one[4] + later + 9 * 3600.0) for one in again)]
+        assert _agreed(_of(own), a).samples == own
+        assert _agreed(_of(own), a, b).found.is_shift  # as both say, not confirmed
+    found_it = _of([*before, *_tests([990.0, 985.0, 995.0], begin_s=later + 9 * 3600.0)])
     confirmed = _agreed(found_it, a)
     assert not confirmed.found.is_shift
     assert confirmed.found.reported_by == ()
