@@ -13,7 +13,7 @@ Addresses: TypeAlias = Literal["public", "private", "both"]
 AddressKind: TypeAlias = Literal["public", "private"]
 Bound: TypeAlias = Literal["low", "expected", "high"]
 CutCause: TypeAlias = Literal["time", "volume", "undecided", "burst"]
-HeldTo: TypeAlias = Literal["vm-caps", "aggregate", "windows"]
+HeldTo: TypeAlias = Literal["vm-caps", "flow-cap", "aggregate", "windows"]
 Kind: TypeAlias = Literal["measured", "inferred", "baseline"]
 Method: TypeAlias = Literal[
     "unknown",  # saved before methods were recorded
@@ -118,6 +118,8 @@ class Figures(NamedTuple):
         How many samples of this quantity contradict it, and do not count, and whose those are.
     rate_cut : RateCut | None
         Where the rate falls during a transfer: the estimate is of what lasts.
+    vms : int | None
+        The most VMs at each end that carried it each, all at once; None where no more than one did.
     """
 
     connections: int | None = None
@@ -135,6 +137,7 @@ class Figures(NamedTuple):
     disputed: int | None = None
     disputed_by: tuple[str, ...] | None = None
     rate_cut: RateCut | None = None
+    vms: int | None = None
 
 
 class Origin(NamedTuple):
@@ -170,8 +173,7 @@ class Origin(NamedTuple):
             return "" if "{" in template else template
         if self.method == "median-of-samples" and self.figures.connections is None:
             return ""  # of round trips, which have none
-        held = HELD_TO_WINDOWS if self.figures.held_to == "windows" else ""
-        return template.format(of=self.figures) + held
+        return template.format(of=self.figures) + _HELD_TO.get(self.figures.held_to, "")
 
     @property
     def rate_cut(self) -> RateCut | None:
@@ -181,6 +183,10 @@ class Origin(NamedTuple):
 
 UNKNOWN = Origin("baseline")
 HELD_TO_WINDOWS = "; held to the windows of 64 connections"
+_HELD_TO: dict[HeldTo | None, str] = {
+    "windows": HELD_TO_WINDOWS,
+    "flow-cap": "; held to the cap of one flow",
+}
 _BASIS: dict[Method, str] = {
     "unknown": "{of.note}",
     "stated": "",

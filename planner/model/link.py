@@ -100,6 +100,12 @@ class Link:
         return (figures and figures.connections) or LAW_CONNECTIONS
 
     @property
+    def tried_vms(self) -> int:
+        """The most VMs at each end that carried the aggregate each, all at once."""
+        figures = self.aggregate_gbps.origin.figures
+        return (figures and figures.vms) or 1
+
+    @property
     def slow_gbps(self) -> float:
         """The rate of each connection if connections are slow."""
         return self.aggregate_gbps.expected / self.measured_connections

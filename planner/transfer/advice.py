@@ -35,7 +35,7 @@ from planner.model.units import (
 from planner.transfer import wording
 from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.decision import Decision, chosen_option, slack
-from planner.transfer.options import Option
+from planner.transfer.options import FLOW_LIMITS, Option
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.readings import link_to_ramp, ramp
 from planner.transfer.search import TransferSearch
@@ -133,7 +133,7 @@ class Adviser:
         src, dst = self.request.src, self.request.dst
         link = self.network.link(src, dst)
         rate, what = self.figures.binding(src, dst)
-        if what != "connections":
+        if what not in FLOW_LIMITS:
             return []
         possible = min(
             inf if link.limited_by == "window" else link.aggregate_gbps.expected,
@@ -254,7 +254,7 @@ class Adviser:
         link = network.link(request.src, request.dst)
         rate, what = self.figures.binding(request.src, request.dst)
         most_gbps = request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
-        if what in {"path", "connections"}:  # no VM is faster
+        if what in {"path", *FLOW_LIMITS}:  # no VM is faster
             most_gbps = rate
         ends = [
             self._end_types(catalogue, request.src, link.address, sends=True),

@@ -41,6 +41,8 @@ from planner.transfer.problem import TransferProblem, transfer_problem
 from planner.transfer.request import TransferRequest
 
 MARGINAL = 1e-6
+FLOW_LIMITS = ("connections", "flow cap")
+"""Limits of connections: windows over round-trip times, or what a provider lets a flow carry."""
 SAME_RATE = 0.95
 """A plan that carries this share of its rate under the other reading holds under both."""
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).
@@ -67,8 +69,8 @@ class LinkFigures(NamedTuple):
     `own` are the spreads of the former; where the link enters the destination, whose window may
     hold it back, those of the link itself, and `window` those that all such links share.
     `slow_probability` is that its connections are slow, and each then carries `slow_gbps`. Each
-    further VM pair brings at least a share `further` of what the first carries. What was not
-    measured may be `odd`, see :func:`planner.solvers.joint.factors`.
+    VM pair beyond the `tried` ones brings at least a share `further` of what the first carries.
+    What was not measured may be `odd`, see :func:`planner.solvers.joint.factors`.
     """
 
     rates: Mapping[Bound, tuple[float, float]]
@@ -78,13 +80,14 @@ class LinkFigures(NamedTuple):
     slow_gbps: float
     further: float
     odd: bool = False
+    tried: int = 1
 
     def of_several(self, pairs: float) -> tuple[Mapping[Bound, float], Spreads]:
-        """Return the rates of VM pairs that no one has tried at once, and the spreads of `own`."""
+        """Return the rates of VM pairs at once, and the spreads of `own`."""
         gbps = {bound: self.rates[bound][0] * pairs for bound in BOUNDS}
-        if pairs <= 1:
+        if pairs <= self.tried:
             return gbps, self.own
-        further = spread_of(1.0, (1 + (pairs - 1) * self.further) / pairs)
+        further = spread_of(1.0, (self.tried + (pairs - self.tried) * self.further) / pairs)
         least = hypot(self.own[0], self.window[0])
         gbps["low"] *= exp(BOUND_SCORE * (least - hypot(least, further)))
         return gbps, (hypot(self.own[0], further), self.own[1])
@@ -187,12 +190,15 @@ class OptionEvaluator:
             (self.network.sites[dst].ingress(link.address).expected, "ingress cap"),
         )
         # An aggregate that the caps made is a matter of caps: tests reach somewhat less than these.
-        causes = {"vm": min(caps)[1], "window": "connections"}
+        figures = link.per_flow_mbps.origin.figures
+        by_cap = figures is not None and figures.held_to == "flow-cap"
+        flows = "flow cap" if by_cap else "connections"
+        causes = {"vm": min(caps)[1], "window": flows}
         cause = causes.get(link.limited_by, "path")
         return min(
             *caps,
             (link.most_gbps(self.request.connections) * (1 + MARGINAL), cause),
-            (flows_gbps * (1 + 2 * MARGINAL), "connections"),
+            (flows_gbps * (1 + 2 * MARGINAL), flows),
         )
 
     def full_interconnect(self, path: int | None, gbps: float) -> tuple[str, float] | None:
@@ -236,8 +242,8 @@ class OptionEvaluator:
             own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
         slow = link.slow_connections if count > 1 else 0.0
         further = FURTHER_VM[link.limited_by]
-        odd = link.aggregate_gbps.source != "measured"
-        return LinkFigures(rates, own, window, slow, link.slow_gbps, further, odd)
+        odd, tried = link.aggregate_gbps.source != "measured", link.tried_vms
+        return LinkFigures(rates, own, window, slow, link.slow_gbps, further, odd, tried)
 
     def connections(self, allocation: Allocation) -> dict[int | None, int]:
         """Return the fewest whole connections by path: a relay opens as many as it accepts."""

@@ -145,6 +145,7 @@ def _listed(links: Sequence[str], preposition: str) -> str:
 
 def _needs_more_than_one_vm(link: Link, path: PathShare, vms: dict[str, int]) -> bool:
     """Return whether a plan needs more VMs because one VM pair is too slow over a link."""
-    if link.limited_by not in {"path", "unknown"} or min(vms[link.src], vms[link.dst]) < 2:
+    tried = min(vms[link.src], vms[link.dst]) <= link.tried_vms
+    if tried or link.limited_by not in {"path", "unknown"}:
         return False
     return path.throughput_gbps * SAME_RATE > link.aggregate_gbps.expected

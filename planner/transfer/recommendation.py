@@ -26,7 +26,7 @@ from planner.transfer.decision import (
 )
 from planner.transfer.exploring import explored
 from planner.transfer.optimum import cost_time_frontier, rate_duals
-from planner.transfer.options import MARGINAL, Option, OptionEvaluator
+from planner.transfer.options import FLOW_LIMITS, MARGINAL, Option, OptionEvaluator
 from planner.transfer.plan import (
     DirectOption,
     Exploration,
@@ -50,11 +50,12 @@ def bottleneck_of_path(figures: OptionEvaluator, relay: int | None, flow_gbps: f
         (figures.binding(*link), *link) for link in figures.pairs_of(relay)
     )
     gbps = gbps_text(rate)
+    flows = f"{figures.request.connections} connections {src} -> {dst} ({gbps} Gbit/s a VM pair"
     return {
         "egress cap": f"egress cap of {src} ({gbps} Gbit/s a VM)",
         "ingress cap": f"ingress cap of {dst} ({gbps} Gbit/s a VM)",
-        "connections": f"{figures.request.connections} connections {src} -> {dst} "
-        f"({gbps} Gbit/s a VM pair)",
+        "connections": f"{flows})",
+        "flow cap": f"{flows}, at the cap of each flow)",
         "path": f"path {src} -> {dst} ({gbps} Gbit/s a VM pair)",
     }[what]
 
@@ -67,7 +68,7 @@ def bottlenecks_of(decision: Decision) -> tuple[Bottleneck, ...]:
         rate, what = figures.binding(src, dst)
         if full := figures.full_interconnect(None, allocation.rate_gbps):
             return (Bottleneck("interconnect", *full, "Gbit/s in all"),)
-        if what == "connections":
+        if what in FLOW_LIMITS:
             flow = figures.network.link(src, dst).per_flow_mbps.expected / MBPS_PER_GBPS
             return (Bottleneck(what, f"{src} -> {dst}", flow, "Gbit/s per connection"),)
         region = {"egress cap": src, "ingress cap": dst}.get(what, f"{src} -> {dst}")

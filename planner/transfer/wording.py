@@ -277,6 +277,7 @@ def _limit_of_direct(decision: Decision) -> str:
         "egress cap": f"{src} VMs send at most {gbps} each to anywhere.",
         "ingress cap": f"{dst} VMs receive at most {gbps} each from anywhere.",
         "connections": f"{together} {gbps} between one VM pair (window / RTT each).",
+        "flow cap": f"{together} {gbps} between one VM pair: more, providers let no flow carry.",
         "path": f"One VM pair reaches {gbps} on the direct path.",
     }[what]
 

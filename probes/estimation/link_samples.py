@@ -42,7 +42,7 @@ from probes.samples import ADDRESSES, METRICS, TRANSFER, Metric, Rows
 
 _OF_LINKS = ("per_flow_mbps", "aggregate_mbps")
 ALL_LOST_PCT = 100.0
-_WINDOW = re.compile(r'"window_mb": ?(\d{1,6}(?:\.\d{1,9})?)[,}]')
+_STATED = r'"%s": ?(\d{1,6}(?:\.\d{1,9})?)[,}]'
 MEMORY_S = 30 * 86400.0
 """Older samples of a link no longer count once there are newer ones."""
 RTT_NOISE = 0.02
@@ -163,7 +163,11 @@ class LinkSamples:
     @cached_property
     def stated_windows_mb(self) -> Floats:
         """The receive window that each detail states; NaN where it states none."""
-        found = map(_WINDOW.search, self.samples.details)
+        return self.stated("window_mb")
+
+    def stated(self, name: str) -> Floats:
+        """Return the figure of a name that each detail states; NaN where it states none."""
+        found = map(re.compile(_STATED % name).search, self.samples.details)
         return np.array([float(one[1]) if one else np.nan for one in found])
 
     def known_metrics(self) -> list[Metric]:

@@ -24,7 +24,7 @@ from planner.model.baseline.modelled_links import (
 )
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Figures, Origin, RateCut
-from planner.model.link import Site
+from planner.model.link import AT_LIMIT, Site
 from planner.model.link_array import KINDS, Origins, Records, bounds_of
 from planner.model.throughput import LAW_CONNECTIONS, UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
@@ -224,7 +224,7 @@ def flows_of_windows(
     flows_out, flows_in = flow_caps_gbps(listed, catalogue)
     caps_mbps = MBPS_PER_GBPS * np.minimum(flows_out[:, None], flows_in)
     rtt, found = rtts_ms["expected"], no_estimates(*rtts_ms.shape)
-    set_flows(found, windows, rtts_ms, caps_mbps)
+    at_cap = set_flows(found, windows, rtts_ms, caps_mbps)
     capped = found["expected"] > vm_caps_mbps
     promised = np.where(teaches, np.minimum(found["expected"], vm_caps_mbps), np.nan)
     spreads = _spreads(listed, rtt, promised, flows, origins)
@@ -239,6 +239,7 @@ def flows_of_windows(
     of_capped["expected"] = cap
     found[capped] = of_capped
     found["origin"] = _origins_of_flows(listed, rtts_ms, origins)
+    found["origin"][at_cap] = origins.held_to("flow-cap", found["origin"][at_cap])
     found["origin"][capped] = origins.held_to("vm-caps", found["origin"][capped])
     return found
 
@@ -333,13 +334,21 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
     values = steady_values(counted.rows, "aggregate_mbps", rtts_ms) / MBPS_PER_GBPS
     connections = first["connections"].astype(np.int64)
     ends = counted.ends
-    opened, number = np.unique(connections, return_inverse=True)
-    figures = [Figures(connections=count) if count else None for count in opened.tolist()]
+    bounds = groups.bounds(values, _noises(samples, counted))
+    together = np.nan_to_num(samples.stated("vms"), nan=1.0)[counted.rows["detail"]]
+    kept_rate = values >= AT_LIMIT * groups.spread(bounds[1])
+    vms = groups.reduced(np.maximum, np.where(kept_rate, together, 1.0)).astype(np.int64)
+    known, number = np.unique(np.stack((connections, vms), axis=1), axis=0, return_inverse=True)
+    figures = [
+        Figures(connections=count or None, vms=tried if tried > 1 else None)
+        if count or tried > 1
+        else None
+        for count, tried in known.tolist()
+    ]
     for (src, dst), cut in cuts.items():  # those have figures of their own
         link = np.flatnonzero((ends[0] == src) & (ends[1] == dst))[0]
         figures.append((figures[number[link]] or Figures())._replace(rate_cut=cut))
         number[link] = len(figures) - 1
-    bounds = groups.bounds(values, _noises(samples, counted))
     alone = measured(counted, samples.marks, bounds, origins, number, figures)
     short = ~first["warmed_up"] & (first["duration_s"] > 0) & (first["duration_s"] <= SHORT_S)
     # Two runs that agreed began a new level: a test that remains of them is no odd one.

@@ -56,7 +56,8 @@ OTHERS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("src", "src_region", "source"), ("src", 1.0)),
     **dict.fromkeys(("dst", "dst_region", "dest", "destination"), ("dst", 1.0)),
     **{name: (name, 1.0) for name in ("src_zone", "dst_zone", "src_vm", "dst_vm")},
-    **{name: (name, 1.0) for name in ("connections", "at_once", "warmed_up", "tool", "address")},
+    **{name: (name, 1.0) for name in ("connections", "at_once", "vms", "warmed_up", "tool")},
+    "address": ("address", 1.0),
     "window_mb": ("window_mb", 1.0),
     **{f"volume_{unit}": ("volume", factor) for unit, factor in _VOLUME_GB.items()},
     **{f"duration_{unit}": ("duration", factor) for unit, factor in _DURATION_S.items()},
@@ -67,6 +68,7 @@ BAD_TIME = "measured_at is neither ISO 8601 nor seconds since 1970"
 NO_TIME = "measured_at is empty and --measured-at was not stated"
 BAD_CONNECTIONS = "connections is not a count"
 BAD_AT_ONCE = "at_once is not a count"
+BAD_VMS = "vms is not a count"
 INCOMPLETE = "fewer or more tests at once than at_once says"
 BAD_DURATION = "duration is not a duration"
 BAD_VOLUME = "volume is not a volume"
@@ -252,6 +254,7 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     "measured_at": (time_s, BAD_TIME),
     "connections": (lambda cell, _: limits.connections(cell), BAD_CONNECTIONS),
     "at_once": (lambda cell, _: limits.connections(cell), BAD_AT_ONCE),
+    "vms": (lambda cell, _: limits.connections(cell), BAD_VMS),
     "duration": (limits.duration_s, BAD_DURATION),
     "volume": (_volume_gb, BAD_VOLUME),
     "window_mb": (_volume_gb, BAD_WINDOW),
@@ -358,16 +361,18 @@ def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
         region, vm = (src, setting["src_vm"]) if outward else (dst, setting["dst_vm"])
         at_s, tool = setting["measured_at"], setting["tool"]
         return Sample(region, region, metric, value, at_s, tool, src_vm=vm or "")
-    about_rates = metric in _ABOUT_RATES
+    about_rates, vms = metric in _ABOUT_RATES, setting["vms"] or 1
     connections = 1 if metric == "per_flow_mbps" else setting["connections"]
     detail = {"volume_gb": setting["volume"]} if metric == "transfer_s" else {}
     if about_rates and setting["window_mb"]:
         detail = {"window_mb": setting["window_mb"]}
+    if about_rates and vms > 1:
+        detail["vms"] = vms
     return Sample(
         src,
         dst,
         metric,
-        value,
+        value / vms if about_rates else value,  # of one VM pair
         setting["measured_at"],
         setting["tool"],
         connections if about_rates else None,

@@ -213,13 +213,15 @@ def set_by_models(
     flows_out, flows_in = flow_caps_gbps(sites, catalogue, address)
     flows, rates, rtts_ms = rows["per_flow_mbps"], rows["aggregate_gbps"], rows["rtt_ms"]
     windows_mb = bounds_of(site.window_mb for site in sites)[dst]
-    set_flows(flows, windows_mb, rtts_ms, np.minimum(flows_out[src], flows_in[dst]) * MBPS_PER_GBPS)
+    caps_mbps = np.minimum(flows_out[src], flows_in[dst]) * MBPS_PER_GBPS
+    at_cap = set_flows(flows, windows_mb, rtts_ms, caps_mbps)
     window_kinds = np.array([KINDS.index(site.window_mb.source) for site in sites])[dst]
     of_flow = np.zeros((len(KINDS), len(KINDS)), np.int64)
     for window, rtt in set(zip(window_kinds.tolist(), rtt_kinds.tolist(), strict=True)):
         origin = origin_of_flow("baseline", KINDS[window], KINDS[rtt])
         of_flow[window, rtt] = origins.number_of(origin)
     flows["evidence"] = of_flow[window_kinds, rtt_kinds]
+    flows["evidence"][at_cap] = origins.held_to("flow-cap", flows["evidence"][at_cap])
     partitions = [catalogue.region(site.region).partition for site in sites]
     set_rates(rates, sites, partitions, ends, rtts_ms, caps, address, origins)
     known: Bools = np.isfinite(rates["expected"])
@@ -233,8 +235,11 @@ def set_by_models(
     return known
 
 
-def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: Floats) -> None:
-    """Set the steady throughput of one flow, ``min(W / RTT, cap)``; errors add in squares."""
+def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: Floats) -> Bools:
+    """Set the steady throughput of one flow, ``min(W / RTT, cap)``; errors add in squares.
+
+    Marks the flows that their cap holds.
+    """
     window, rtt = windows_mb["expected"], rtts_ms["expected"]
     unlimited = MBIT_PER_MB * window * MS_PER_S / rtt
     below = np.hypot(window / windows_mb["low"] - 1, rtts_ms["high"] / rtt - 1)
@@ -242,6 +247,8 @@ def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: 
     flows["low"] = np.minimum(unlimited / (1 + below), caps_mbps * (1 - CAP_ERROR))
     flows["expected"] = np.minimum(unlimited, caps_mbps)
     flows["high"] = np.minimum(unlimited * (1 + above), caps_mbps)
+    at_cap: Bools = unlimited > caps_mbps
+    return at_cap
 
 
 def held_to_windows(rates: Records, windows_gbps: Records) -> Bools:

@@ -269,3 +269,30 @@ def test_a_limit_is_named_by_its_cause(limited_by: LimitedBy) -> None:
     expected = ("egress cap", A) if limited_by == "vm" else ("path", f"{A} -> {B}")
     assert (limit.constraint, limit.region) == expected
     assert limit.gain_per_unit == near(4.8, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("src", "hosts", "constraint", "each_gbps"),
+    [
+        ("azure:eastus", "tuned", "flow cap", 5.0),  # EC2 caps a flow in both directions
+        ("gcp:us-east4", "tuned", "flow cap", 3.0),
+        ("azure:westeurope", "as they come", "connections", None),
+    ],
+)
+def test_what_holds_one_connection_is_named(
+    src: str, hosts: str, constraint: str, each_gbps: float | None
+) -> None:
+    dst = "aws:us-east-1"
+    network = baseline_network(CATALOGUE).with_(restricted_to=(src, dst))
+    if hosts == "tuned":
+        network = with_tuned_hosts(network, CATALOGUE)
+    request = TransferRequest(src, dst, volume_gb=5000, connections=1, vms=1, hosts=hosts)  # type: ignore[arg-type]
+    plan = recommend(request, network, CataloguePrices(CATALOGUE, network), catalogue=CATALOGUE)
+    (found,) = plan.bottlenecks
+    assert (found.constraint, found.unit) == (constraint, "Gbit/s per connection")
+    if each_gbps:
+        assert found.gain_per_unit == plan.throughput_gbps == pytest.approx(each_gbps)
+        assert "at the cap of each flow" in plan.paths[0].bottleneck
+        actions = [advice.action for advice in plan.advice]
+        assert any(re.match("Open [23] connections", action) for action in actions)
+        assert not any("window" in action for action in actions)
