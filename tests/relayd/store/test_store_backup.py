@@ -134,21 +134,16 @@ def test_a_backup_removes_what_killed_ones_left_and_nothing_of_running_ones(tmp_
     _fill(spot)
     folder = tmp_path / "backups"
     folder.mkdir()
-    with (
-        open_store(spot.where, mode="read") as store,
-        program(_KILLED_BACKUP, folder / "killed") as first,
-        program(_KILLED_BACKUP, folder / "running") as second,
-    ):
-        said(first, "begun")
-        first.kill()
-        first.wait()
-        said(second, "begun")  # that removes what the first one left
-        assert len(list(folder.iterdir())) == 1
-        backup(store, folder / "whole")
-        assert len(list(folder.iterdir())) == 2
-    backup_after_all = folder / "last"
+    with program(_KILLED_BACKUP, folder / "killed") as killed:
+        said(killed, "begun")
+    assert len(list(folder.iterdir())) == 1
     with open_store(spot.where, mode="read") as store:
-        backup(store, backup_after_all)
+        with program(_KILLED_BACKUP, folder / "running") as running:
+            said(running, "begun")
+            assert len(list(folder.iterdir())) == 1
+            backup(store, folder / "whole")
+            assert len(list(folder.iterdir())) == 2
+        backup(store, folder / "last")
     assert {path.name for path in folder.iterdir()} == {"whole", "last"}
 
 
