@@ -116,7 +116,9 @@ class BroadcastDecision:
 
     def _values(self, candidate: BroadcastCandidate) -> Floats:
         """Return a candidate's value in each draw."""
-        busy_s = self._drawn.times_s(candidate.links_gbit, candidate.vms) + candidate.ramp_s
+        of = candidate.links_gbit, candidate.vms
+        longer = self.problem.rounding(*of, candidate.transfer_s)
+        busy_s = self._drawn.times_s(*of) * longer + candidate.ramp_s
         vms_usd = self.problem.vm_usd(candidate.vms, busy_s).tolist()
         costs = [Cost.of(candidate.cost.egress, usd) for usd in vms_usd]
         times_s = (busy_s + candidate.vm_start_s).tolist()

@@ -87,7 +87,7 @@ class Trees:
         """Return the position of a tree, adding it if it is new."""
         key, problem = frozenset(arcs), self.problem
         if key not in self._position:
-            loads = problem.resources.loads(problem.links_gbit([arcs], np.ones(1)))
+            loads = problem.resources.loads(problem.links_gbit(problem.streams([arcs], np.ones(1))))
             entered = np.zeros(len(problem.regions))
             entered[[head for _, head in arcs]] = 1.0
             usd = problem.volume_gbit * weight_of(problem.usd_per_gbit, arcs)
@@ -214,17 +214,13 @@ class PackingProgram:
 
         Parameters
         ----------
-        gap : float
         most_rounds : int
             With few, the packing is good but its bound may be loose; with none, it uses only the
             trees found so far.
         enough : float
             Stop when the bound, in USD, exceeds this.
 
-        Returns
-        -------
-        Packing
-            Its objective is infinite if none meets the deadline.
+        Its objective is infinite if none meets the deadline.
         """
         problem, enough = self.problem, enough / self.unit
         ends = problem.root, problem.terminals

@@ -19,6 +19,7 @@ from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import PAIR_CONNECTIONS
+from planner.shared_vms.connections import Streams
 from planner.shared_vms.problem import SharedFigures, participants, shared_figures
 from planner.solvers.steiner import Arcs, closure
 
@@ -60,12 +61,16 @@ class BroadcastProblem(SharedFigures):
         found[[self.root, *self.terminals]] = False
         return found
 
-    def links_gbit(self, trees: Sequence[Arcs], shares: Floats) -> Floats:
-        """Return the volume on every link, shape (n, n), of trees that carry shares."""
+    def streams(self, trees: Sequence[Arcs], shares: Floats) -> Streams:
+        """Return the volume on each link of each of some trees that carry shares."""
+        tail, head = np.array([arc for arcs in trees for arc in arcs], dtype=np.int64).T
+        gbit = np.repeat(shares * self.volume_gbit, [len(arcs) for arcs in trees])
+        return Streams(tail, head, head, gbit)
+
+    def links_gbit(self, streams: Streams) -> Floats:
+        """Return the volume on every link, shape (n, n)."""
         links = np.zeros_like(self.rtt_ms)
-        for arcs, share in zip(trees, shares.tolist(), strict=True):
-            for arc in arcs:
-                links[arc] += share * self.volume_gbit
+        np.add.at(links, (streams.src, streams.dst), streams.amount)
         return links
 
     def ramps_s(self, arcs: Arcs) -> dict[int, float]:

@@ -33,12 +33,8 @@ from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, limited_texts
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE, duration_text, gbps_text
-from planner.model.vm_limits import (
-    bottlenecks_of_rows,
-    connections_by_region,
-    vms_by_region,
-    widenings,
-)
+from planner.model.vm_limits import bottlenecks_of_rows, vms_by_region, widenings
+from planner.shared_vms.connections import connections_by_region
 from planner.shared_vms.explanation import (
     BINDING,
     OpenedConnections,
@@ -148,11 +144,14 @@ class _BroadcastAnswer:
         self.decision, self.network, self.prices = decision, network, prices
         self.request, self.problem = decision.request, decision.problem
         self.chosen = decision.chosen
+        streams = self.problem.streams(
+            self.chosen.trees, self.chosen.shares / self.chosen.transfer_s
+        )
         self.opened = OpenedConnections(
             network,
             self.problem.resources,
             self.problem.regions,
-            self.chosen.links_gbit / self.chosen.transfer_s,
+            streams,
             self.chosen.vms,
             self.request.connections,
         )
@@ -171,7 +170,7 @@ class _BroadcastAnswer:
     def trees(self) -> tuple[TreePlan, ...]:
         problem, chosen, regions = self.problem, self.chosen, self.problem.regions
         usd_per_gb = problem.fees.usd_per_gbit(chosen.links_gbit) * BITS_PER_BYTE
-        found = []
+        found, counts = [], iter(self.opened.counts)
         for arcs, share in zip(chosen.trees, chosen.shares.tolist(), strict=True):
             rate = problem.volume_gbit / chosen.transfer_s * share
             links = tuple(
@@ -179,7 +178,7 @@ class _BroadcastAnswer:
                     regions[tail],
                     regions[head],
                     rate,
-                    self.opened.count(rate, (tail, head)),
+                    next(counts),
                     float(usd_per_gb[tail, head]),
                     self.network.link(regions[tail], regions[head]).address,
                 )

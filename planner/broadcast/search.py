@@ -115,10 +115,21 @@ class BroadcastCandidate:
 def candidate_of(
     request: BroadcastRequest, problem: BroadcastProblem, packing: Packing, in_s: float = 0.0
 ) -> BroadcastCandidate:
-    """Return a packing with the fewest VMs that meet a time, or else its own least time."""
-    links = problem.links_gbit(packing.trees, packing.shares)
+    """Return a packing with the fewest VMs that meet a time, or else its own least time.
+
+    Of fewer trees where VMs can't open a connection for each link of each.
+    """
+    streams = problem.streams(packing.trees, packing.shares)
+    links = problem.links_gbit(streams)
     vms = problem.fewest_vms(links, max(in_s, problem.resources.time_s(links)))
     time_s = problem.resources.time_with_s(links, np.maximum(vms, 1.0))
+    whole_s = streams.whole_s(problem.resources, request.connections, vms, time_s)
+    if whole_s == inf and len(packing.trees) > 1:
+        order = np.argsort(-packing.shares, kind="stable")[:-1]
+        shares = packing.shares[order] / packing.shares[order].sum()
+        fewer = Packing(tuple(packing.trees[at] for at in order.tolist()), shares)
+        return candidate_of(request, problem, fewer, in_s)
+    time_s = whole_s if whole_s < inf else time_s  # else connections take turns
     ramps = [problem.ramps_s(arcs) for arcs in packing.trees]
     longest = {t: max(of[t] for of in ramps) for t in problem.terminals}
     busy_s, start_s = time_s + max(longest.values()), problem.start_s(vms)

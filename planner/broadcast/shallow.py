@@ -137,20 +137,15 @@ def lightest_within(
                 continue  # those are no heavier
             labels[subset, v].append((weight, depth, arcs))
             if subset == everything and v == root:
-                return _soonest(_among(delays, arcs), root, terminals)
+                of_tree = np.full_like(delays, inf)
+                used = tuple(np.array(arcs).T)
+                of_tree[used] = delays[used]
+                return _soonest(of_tree, root, terminals)
             for u, arc_weight, delay in into[v]:
                 longer = weight + arc_weight, depth + delay
                 if longer[0] + to_weight[u] < below and longer[1] + to_delay[u] <= most_delay:
                     heappush(waiting, (*longer, u, (*arcs, (u, v))))
     return None
-
-
-def _among(delays: Floats, arcs: Arcs) -> Floats:
-    """Return the delays of some arcs alone."""
-    tails, heads = np.array(arcs).T
-    found = np.full_like(delays, inf)
-    found[tails, heads] = delays[tails, heads]
-    return found
 
 
 def _soonest(delays: Floats, root: int, terminals: tuple[int, ...]) -> Arcs:

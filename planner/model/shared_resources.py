@@ -9,9 +9,10 @@ VM that sends and one that receives, and caps ``E_u``, ``I_v`` of one VM::
     egress cap        sum_v X_uv / E_u <= n_u           ingress cap   sum_u X_uv / I_v <= n_v
     path              X_uv / P_uv <= n_u,               X_uv / Q_uv <= n_v
 
-Accepting connections costs nothing. Q is the measured rate of one VM pair where its path ends
-there; what the sender's cap or its connections make holds no receiver
-(:func:`planner.model.link_array.held_ends`).
+Accepting connections costs nothing, but a relay that splits TCP opens as many as it accepts: on
+both links of a path through one, f is the slower link's (:meth:`SiteResources.as_opened`). Q is the
+measured rate of one VM pair where its path ends there; what the sender's cap or its connections
+make holds no receiver (:func:`planner.model.link_array.held_ends`).
 
 Where a VM may send more over private addresses than over public ones, E is the higher cap, and a
 flow over public addresses counts ``E / E_public`` times: shares of the cap of each flow's own kind
@@ -143,6 +144,23 @@ class SiteResources:
         """VM-seconds of connections that a Gbit takes, shape (n, n); 0 where there is no link."""
         return np.where(self.rate_gbps > 0, _inverse(self.connections_gbps), 0.0)
 
+    def opened_s_per_gbit(self, src: Integers, hop: Integers, dst: Integers) -> Floats:
+        """VM-seconds of connections that a Gbit takes on paths; direct ones hop to their end."""
+        needs = self.connections_s_per_gbit
+        return np.maximum(needs[src, hop], np.where(hop != dst, needs[hop, dst], 0.0))
+
+    def as_opened(self, paths_gbit: Floats) -> SiteResources:
+        """Return the same with each link's connections as slow as the paths over it make them."""
+        if not (self.rows < self.count).any():
+            return self  # connections bind nowhere
+        paths, opened = np.nonzero(paths_gbit), np.zeros_like(self.rate_gbps)
+        tail, head, of = links_of_paths(*paths)
+        load = paths_gbit[paths] * self.opened_s_per_gbit(*paths)
+        np.add.at(opened, (tail, head), load[of])
+        links, gbps = links_of(paths_gbit), self.connections_gbps.copy()
+        np.divide(links, opened, out=gbps, where=opened > 0)
+        return replace(self, connections_gbps=gbps)
+
     @cached_property
     def cap_s_per_gbit(self) -> tuple[Floats, Floats]:
         """VM-seconds of egress and ingress caps that a Gbit takes, shape (n, n); 0 without caps."""
@@ -176,6 +194,7 @@ class SiteResources:
         received = (self.receivers_gbps * self.ingress_weights).sum(axis=0)
         slowest = np.where(self.rate_gbps > 0, self.connections_gbps, np.inf)
         slowest = slowest.min(1, initial=np.inf)
+        slowest = np.minimum(slowest, slowest[self.may_relay].min(initial=np.inf))
         out = (sent > 0) & (slowest <= sent) & (slowest < self.egress_gbps)
         into = (received >= self.ingress_gbps) & np.isfinite(self.ingress_gbps)
         used = np.concatenate([out, sent >= self.egress_gbps, into])
@@ -297,6 +316,13 @@ class SiteResources:
         )
         return [(row, need) for row, need in needs if row < len(self.rows)]
 
+    def connection_prices(self, row_prices: Floats) -> Floats:
+        """Return the price of a VM-second of each site's connections, length n."""
+        prices = np.zeros(self.count)
+        of = np.nonzero(self.rows[: len(row_prices)] < self.count)[0]
+        prices[self.rows[of]] = row_prices[of]
+        return prices
+
     def link_prices(self, row_prices: Floats) -> Floats:
         """Return the price of a Gbit on every link at prices per VM-second, shape (n, n).
 
@@ -324,6 +350,23 @@ class SiteResources:
             caps_in = np.nan_to_num(into / self.ingress_gbps, posinf=0.0)
         return np.array([shares.sum(axis=1), caps_out, caps_in])
 
+    def loads_of_paths(
+        self, src: Integers, hop: Integers, dst: Integers, gbit: Floats
+    ) -> tuple[Integers, Integers, Floats]:
+        """Return each link's path, and the rows that it loads, and how much, shape (5, links).
+
+        A row past the last one never binds.
+        """
+        n, (tail, head, of) = self.count, links_of_paths(src, hop, dst)
+        share = (gbit * self.opened_s_per_gbit(src, hop, dst))[of]
+        gbit = gbit[of]
+        sent = gbit * self.s_per_gbit[tail, head]
+        received = gbit * self.received_s_per_gbit[tail, head]
+        out, into = (gbit * cap[tail, head] for cap in self.cap_s_per_gbit)
+        code = len(KINDS) * n + tail * n + head
+        codes = np.array([tail, n + tail, 2 * n + head, code, code + n * n])
+        return of, self.position[codes], np.array([share, out, into, sent, received])
+
     def loads(self, links_gbit: Floats) -> Floats:
         """Return the VM-seconds that volumes on links, shape (n, n), need of every row."""
         of_sites = self.rows[: len(self.rows) - len(self.paths[0])]
@@ -333,6 +376,10 @@ class SiteResources:
     def time_s(self, links_gbit: Floats) -> float:
         """Return the least time in which volumes on links can be moved, under all rows."""
         return self.time_with_s(links_gbit, self.vms)
+
+    def paths_time_s(self, paths_gbit: Floats) -> float:
+        """Return the least time of volumes by source, first hop and destination."""
+        return self.as_opened(paths_gbit).time_s(links_of(paths_gbit))
 
     def time_with_s(self, links_gbit: Floats, vms: Floats) -> float:
         """Return the least time with other numbers of VMs, at least one a site."""
@@ -401,6 +448,15 @@ class SiteResources:
 
 def _inverse(rate_gbps: Floats) -> Floats:
     return np.divide(1.0, rate_gbps, out=np.zeros_like(rate_gbps), where=rate_gbps > 0)
+
+
+def links_of_paths(
+    src: Integers, hop: Integers, dst: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Return tail, head and path of the links of paths: first all first ones."""
+    (relayed,) = np.nonzero(hop != dst)
+    tail, head = np.append(src, hop[relayed]), np.append(hop, dst[relayed])
+    return tail, head, np.append(np.arange(len(src)), relayed)
 
 
 def links_of(paths_gbit: Floats) -> Floats:

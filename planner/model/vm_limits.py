@@ -109,25 +109,6 @@ def row_place(row: Row, regions: Sequence[str]) -> str:
     return regions[row.site]
 
 
-def connections_by_region(
-    resources: SiteResources,
-    regions: Sequence[str],
-    links_gbps: Floats,
-    vms: Floats,
-    connections: int,
-) -> dict[str, int]:
-    """Return the connections that a VM of each region opens, of those that send or receive.
-
-    As many as carry the rate of each link, one at least, spread over the VMs that send; what they
-    are accepted by opens none. `links_gbps` has shape (n, n), and `resources` rest on so many
-    `connections` of a VM.
-    """
-    flows = links_gbps * resources.connections_s_per_gbit * connections
-    most = np.ceil(flows * (1 - SAME_COUNT)).sum(axis=1)
-    needed = np.ceil(most / np.maximum(vms, 1.0) * (1 - SAME_COUNT))
-    return vms_by_region(regions, needed)
-
-
 def links_that_take_turns(needed: Mapping[str, int], connections: int) -> tuple[str, ...]:
     """Return a warning if a VM needs more connections than it may open.
 

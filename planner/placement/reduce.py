@@ -28,9 +28,10 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, duration_text, start_texts, too_short_texts
-from planner.model.vm_limits import connections_by_region, vms_by_region
+from planner.model.vm_limits import vms_by_region
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
+from planner.shared_vms.connections import connections_by_region
 from planner.shared_vms.explanation import BINDING, fullest_rows, one_more_vm, vm_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import shuffle_problem
@@ -309,13 +310,11 @@ class _Reduce:
         )
         vms = vms_by_region(self.regions, used)
         more = self._one_more_vm(made, worth_s)
-        needed = connections_by_region(
-            self.resources,
-            self.regions,
+        rates, most = (
             transfers / max(self.resources.time_s(transfers), NOTHING),
-            used,
             request.connections,
         )
+        needed = connections_by_region(self.resources, self.regions, rates, used, most)
         plan = ReducePlacement(
             plan_id="",
             snapshot=self.network.snapshot,

@@ -29,9 +29,10 @@ from planner.model.pricing import Prices, hours_usd
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, connections_by_region
+from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind
 from planner.placement.plan import MachineLoad, TaskPlacement
 from planner.placement.request import TasksRequest
+from planner.shared_vms.connections import connections_by_region
 from planner.shared_vms.fees import LinkFees
 from planner.solvers.linear_solver import new_solver, solver_library
 
@@ -260,13 +261,9 @@ class _Tasks:
         problem, resources = self.problem, self.problem.resources
         loads = resources.loads(links)
         ids = [machine.id for machine in self.request.machines]
-        connections = connections_by_region(
-            resources,
-            ids,
-            links / max(problem.time_s(where), NOTHING_S),
-            np.ones(len(ids)),
-            self.request.connections,
-        )
+        rates, vms = links / max(problem.time_s(where), NOTHING_S), np.ones(len(ids))
+        most = self.request.connections
+        connections = connections_by_region(resources, ids, rates, vms, most)
         # A path is a limit of both its VMs.
         paths = len(loads) - len(resources.paths[0]) + np.arange(len(resources.paths[0]))
         sites_of = np.zeros((len(loads), len(ids)), dtype=bool)
@@ -346,15 +343,10 @@ def best_assignment(
 
     Parameters
     ----------
-    problem : TaskProblem
     start : array of int, length k, optional
         An assignment to improve.
-    time_limit_s : float
 
-    Returns
-    -------
-    tuple
-        The start if nothing better is found; None with an infinite bound if there is none at all.
+    The start if nothing better is found; None with an infinite bound if there is none at all.
     """
     start_s = inf if start is None else problem.time_s(start)
     pairs = [(int(a), int(b)) for a, b in zip(*np.nonzero(problem.traffic_gbit), strict=True)]

@@ -14,11 +14,12 @@ from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, fee_lines, hours_usd, metered_usd_per_gb
 from planner.model.shared_resources import PATH, Floats
 from planner.model.units import BITS_PER_BYTE, S_PER_H
-from planner.model.vm_limits import connections_by_region, vms_by_region
+from planner.model.vm_limits import vms_by_region
 from planner.schedule.plan import Busy, PathRate, Period, StoredVolume, TariffUse
 from planner.schedule.problem import NOTHING_STORED, ROUNDING, Route, ScheduleProblem
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.tariffs import MONTH_S, tariff_use, within
+from planner.shared_vms.connections import connections_by_region
 
 SAME_RATE = 1e-9
 BUSIEST_SHOWN = 5

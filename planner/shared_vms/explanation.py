@@ -19,14 +19,14 @@ from planner.model.baseline.modelled_links import least_cap
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, left_out_text, limited_texts
-from planner.model.shared_resources import Floats, SiteResources
+from planner.model.shared_resources import Floats, SiteResources, links_of_paths
 from planner.model.vm_limits import (
-    SAME_COUNT,
     bottlenecks_of_rows,
-    connections_by_region,
     links_that_take_turns,
+    vms_by_region,
     widenings,
 )
+from planner.shared_vms.connections import Streams
 from planner.shared_vms.problem import UNTESTED_CAPS, SharedFigures, participants
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.problem import most_vms
@@ -147,17 +147,14 @@ class OpenedConnections:
     Attributes
     ----------
     by_region : dict of str to int
-        Number that a VM of each region needs.
-    each_gbps : array, shape (n, n)
-        Assumed rate of each connection of a link; 0 where nothing is sent.
+        Number that a VM of each region opens.
+    counts : list of int
+        Number that each stream opens.
 
     Parameters
     ----------
-    resources : SiteResources
-    regions : sequence of str, length n
-    links_gbps : array, shape (n, n)
-        Rates on links.
-    vms : array, length n
+    streams : Streams
+        With rates.
     connections : int
         Of a VM, at most.
     """
@@ -167,47 +164,34 @@ class OpenedConnections:
         network: Network,
         resources: SiteResources,
         regions: Sequence[str],
-        links_gbps: Floats,
+        streams: Streams,
         vms: Floats,
         connections: int,
     ) -> None:
-        self._network, self._regions, self._links_gbps = network, regions, links_gbps
-        self._connections, used = connections, links_gbps > 0
-        self._used = list(zip(*(axis.tolist() for axis in np.nonzero(used)), strict=True))
-        self.each_gbps = np.where(used, resources.connections_gbps / connections, 0.0)
-        slow_gbps, self._slow = self.each_gbps.copy(), set[tuple[int, int]]()
-        for link in self._used:
-            known = network.link(regions[link[0]], regions[link[1]])
-            if connections > 1 and known.slow_connections:
-                slow_gbps[link] = min(slow_gbps[link], known.slow_gbps)
-                self._slow.add(link)
-
-        def needed(each_gbps: Floats) -> dict[str, int]:
-            opened = replace(resources, connections_gbps=connections * each_gbps)
-            return connections_by_region(opened, regions, links_gbps, vms, connections)
-
-        self.by_region = needed(slow_gbps)
-        if max(self.by_region.values(), default=0) <= connections:
-            self.each_gbps = slow_gbps
-            self._slow.clear()  # the plan holds if they are slow
-        else:
-            self.by_region = needed(self.each_gbps)
-
-    def count(self, rate_gbps: float, *links: tuple[int, int]) -> int:
-        """Return the connections that a rate needs on each of some links."""
-        slowest = min(float(self.each_gbps[link]) for link in links)
-        return max(1, int(np.ceil(rate_gbps / slowest * (1 - SAME_COUNT))))
+        self._network, self._regions, self._streams = network, regions, streams
+        self._connections, self._slow = connections, resources.slow_gbps
+        counts, at_sites = streams.opened(resources, connections)
+        if self._slow is not None:
+            least = np.minimum(resources.connections_gbps, self._slow)
+            if_slow = streams.opened(replace(resources, connections_gbps=least), connections)
+            if (if_slow[1] <= connections * vms).all():
+                (counts, at_sites), self._slow = if_slow, None  # the plan holds if they are slow
+        self.counts = counts.astype(int).tolist()
+        self.by_region = vms_by_region(regions, np.ceil(at_sites / np.maximum(vms, 1.0)))
 
     def warnings(self, vms: Mapping[str, int]) -> tuple[str, ...]:
         """Return the plan's assumptions about links that no test has confirmed."""
+        tail, head, of = links_of_paths(*self._streams[:3])
+        rates, counts = np.zeros((2, len(self._regions), len(self._regions)))
+        np.add.at(rates, (tail, head), self._streams.amount[of])
+        np.add.at(counts, (tail, head), np.array(self.counts)[of])
         links = []
-        for src, dst in self._used if self._connections > 1 else ():
-            several = min(vms[self._regions[src]], vms[self._regions[dst]]) > 1
-            if not several and (src, dst) not in self._slow:
-                continue  # nothing is assumed
-            rate = float(self._links_gbps[src, dst])
+        for src, dst in np.argwhere(rates > 0).tolist() if self._connections > 1 else ():
             names = self._regions[src], self._regions[dst]
-            links.append(PathShare(names, rate, 1.0, self.count(rate, (src, dst))))
+            in_doubt = self._slow is not None and self._slow[src, dst] < np.inf
+            if min(vms[name] for name in names) > 1 or in_doubt:  # else nothing is assumed
+                rate, count = float(rates[src, dst]), int(counts[src, dst])
+                links.append(PathShare(names, rate, 1.0, count))
         return tuple(warnings(links, dict(vms), self._network))
 
 

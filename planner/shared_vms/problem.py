@@ -83,6 +83,15 @@ class SharedFigures:
         at = {name: replace(getattr(self, name), vms=counts) for name in RESOURCES}
         return replace(self, **at)
 
+    def as_opened(self, paths_gbit: Floats) -> Self:
+        """Return the same with the connections that paths take, by source, first hop and end."""
+        return replace(self, **{at: getattr(self, at).as_opened(paths_gbit) for at in RESOURCES})
+
+    def rounding(self, links_gbit: Floats, vms: Floats, transfer_s: float) -> float:
+        """Return how much longer volumes take than rates in fractions of connections need."""
+        exact_s = self.resources.time_with_s(links_gbit, np.maximum(vms, 1.0))
+        return max(1.0, transfer_s / exact_s) if exact_s else 1.0
+
     def fewest_vms(self, links_gbit: Floats, time_s: float) -> Floats:
         """Return the whole VMs of each site that move volumes on links in a time."""
         needed = self.resources.vms_for(links_gbit, time_s)
@@ -122,6 +131,7 @@ class SharedFigures:
         Where many links meet at VMs whose caps no one measured, these may hold them.
         """
         fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, self.low, self.high)
+        slow_s *= self.rounding(links_gbit, vms, duration_s - lead_s)
         if self.untested_at(links_gbit):
             slow_s = max(slow_s, UNTESTED_CAPS * (duration_s - lead_s))
         return min(fast_s + lead_s, duration_s), max(slow_s + lead_s, duration_s)

@@ -10,9 +10,10 @@ import numpy as np
 from planner.model.answer import Cost, OneMoreVm, identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.shared_resources import Floats, SiteResources, links_of
+from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import SAME_COUNT, vms_by_region
+from planner.shared_vms.connections import Streams
 from planner.shared_vms.explanation import (
     BINDING,
     OpenedConnections,
@@ -56,7 +57,7 @@ def recommend_shuffle(
     search, chosen = decision.search, decision.chosen
     builder = _ShufflePlanBuilder(search)
     gain = decision.gain if chosen.relays else None
-    low_s, high_s = search.problem.range_s(
+    low_s, high_s = chosen.figures.range_s(
         chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.lead_s
     )
     equal = builder.equal_share()
@@ -132,7 +133,7 @@ def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:
     """Explain the choice of this plan in plain sentences."""
     request, direct, chosen = search.request, search.direct, decision.chosen
     problem = search.problem
-    kind, region = problem.fullest_row(chosen.links_gbit, problem.resources.vms)
+    kind, region = chosen.figures.fullest_row(chosen.links_gbit, problem.resources.vms)
     limit = f"The bottleneck is {kind} at {region}."
     relayed, gain = decision.relayed, decision.gain
     if direct is None:
@@ -175,7 +176,7 @@ class _ShufflePlanBuilder:
             network,
             self.resources,
             self.problem.regions,
-            links_of(chosen.paths_gbit * shares[:, None, :]),
+            Streams.of(chosen.paths_gbit * shares[:, None, :]),
             chosen.vms,
             self.request.connections,
         )
@@ -202,7 +203,7 @@ class _ShufflePlanBuilder:
     def pairs(
         self, chosen: ShuffleCandidate, opened: OpenedConnections, network: Network
     ) -> tuple[PairPlan, ...]:
-        regions, each_gbps = self.problem.regions, opened.each_gbps
+        regions = self.problem.regions
         i, k, j = np.nonzero(chosen.paths_gbit)
         relayed = k != j
         share = chosen.paths_gbit[i, k, j] / self.volumes[i, j]
@@ -210,12 +211,11 @@ class _ShufflePlanBuilder:
         order = np.lexsort((rank[k], -share, relayed, j, i))
         i, k, j, relayed, share = i[order], k[order], j[order], relayed[order], share[order]
         rate = chosen.rate_gbps[i, j] * share
-        slowest = np.minimum(each_gbps[i, k], np.where(relayed, each_gbps[k, j], np.inf))
-        connections = np.maximum(1, np.ceil(rate / slowest * (1 - SAME_COUNT)))
+        connections = np.array(opened.counts)[order]
         fees = self.problem.fees.usd_per_gbit(chosen.links_gbit)
         usd_per_gb = (fees[i, k] + np.where(relayed, fees[k, j], 0.0)) * BITS_PER_BYTE
         paths: dict[tuple[int, int], list[ShufflePath]] = {}
-        columns = (i, k, j, relayed, rate, share, connections.astype(int), usd_per_gb)
+        columns = (i, k, j, relayed, rate, share, connections, usd_per_gb)
         for a, via, b, is_relayed, *figures in zip(*(c.tolist() for c in columns), strict=True):
             hops = (
                 (regions[a], regions[via], regions[b]) if is_relayed else (regions[a], regions[b])
@@ -247,7 +247,7 @@ class _ShufflePlanBuilder:
         """Return the least saving of one more VM at each of the tightest sites."""
 
         def saved_with(more: SiteResources) -> tuple[float, float]:
-            time_s = more.time_s(chosen.links_gbit)
+            time_s = more.paths_time_s(chosen.paths_gbit)
             if chosen.relays:
                 columns = self.search.columns.with_resources(more)
                 time_s = min(time_s, least_time(columns, MORE_VMS_GAP).objective)

@@ -23,6 +23,7 @@ from planner.model.network import Network
 from planner.model.shared_resources import Floats, links_of
 from planner.model.throughput import ramp_up_s
 from planner.model.vm_limits import SAME_TIME, too_late
+from planner.shared_vms.connections import Streams
 from planner.shared_vms.explanation import BINDING
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import ShuffleProblem
@@ -43,6 +44,8 @@ from planner.solvers.max_min_fill import direct_paths, fill
 TIME_GAP = 0.4 * GAP
 FEES_GAP = 5e-3
 FRONTIER_POINTS = 8
+FEWER, TINY = (0.1, 0.2, 0.4, 0.6, 1.0), 1e-300
+"""Parts of a pair's largest path that may not be worth whole connections of their own."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class ShuffleCandidate:
         Of each pair.
     vms : array, length n
         The fewest that keep the time.
+    figures : ShuffleProblem
+        With the connections that its paths take.
     """
 
     paths_gbit: Floats
@@ -71,6 +76,7 @@ class ShuffleCandidate:
     finish_s: Floats
     vms: Floats
     cost: Cost
+    figures: ShuffleProblem
 
     @property
     def lead_s(self) -> float:
@@ -124,30 +130,61 @@ class ShuffleSearch:
 
     def __init__(self, request: ShuffleRequest, problem: ShuffleProblem, network: Network) -> None:
         self.request, self.problem = request, problem
-        self._drawn = problem.drawn_times(network, request.connections)
+        self._network = network
         self.resources = problem.resources
         self.volumes = problem.demands_gbit
         self.moved = self.volumes > 0
         self.columns = PathColumns(self.resources, self.volumes, problem.usd_per_gbit)
+        self.direct: ShuffleCandidate | None = None
         all_direct = bool((self.resources.rate_gbps[self.moved] > 0).all())
-        self.direct = self.candidate(direct_paths(self.volumes)) if all_direct else None
+        if all_direct:
+            self.direct = self.candidate(direct_paths(self.volumes))
         self.routed: Routing | None = None
         """The fastest routing, once it is computed."""
 
     def candidate(self, paths_gbit: Floats) -> ShuffleCandidate:
-        """Return the candidate of a routing, with the fewest VMs that keep its time."""
-        problem, links = self.problem, links_of(paths_gbit)
-        time_s = self.resources.time_s(links)
+        """Return the candidate of a routing with whole connections, and its fewest VMs."""
+        paths_gbit = self._with_whole_connections(paths_gbit)
+        problem, links = self.problem.as_opened(paths_gbit), links_of(paths_gbit)
+        time_s = problem.resources.time_s(links)
+        streams, opened = Streams.of(paths_gbit), (problem.resources, self.request.connections)
+        for_each = np.ceil(streams.opened(*opened, 0.0)[1] / self.request.connections)
         vms = np.maximum(problem.fewest_vms(links, time_s), problem.ends)
-        fewest = replace(self.resources, vms=np.maximum(vms, 1.0))
+        vms = np.maximum(vms, np.minimum(for_each, problem.resources.vms))
+        whole_s = streams.whole_s(*opened, vms, time_s)
+        time_s = whole_s if whole_s < inf else time_s  # else connections take turns
+        fewest = replace(problem.resources, vms=np.maximum(vms, 1.0))
         speed = fill(fewest, paths_gbit, time_s)
+        faster = speed[streams.src, streams.dst] / time_s
+        full = streams.opened(*opened, faster)[1] > self.request.connections * vms
+        held = full[streams.src] | (full[streams.hop] & (streams.hop != streams.dst))
+        speed[streams.src[held], streams.dst[held]] = 1.0
         rate = self.volumes / time_s * speed
         finish = np.divide(time_s, speed, out=np.zeros_like(speed), where=speed > 0)
         ramps = self._ramps_s(paths_gbit)
         ramp_s, start_s = float(ramps.max()), problem.start_s(vms)
         finish = np.where(self.moved, finish + (start_s + ramps), 0.0)
         cost = problem.cost(links, vms, time_s + ramp_s)
-        return ShuffleCandidate(paths_gbit, links, time_s, start_s, ramp_s, rate, finish, vms, cost)
+        return ShuffleCandidate(
+            paths_gbit, links, time_s, start_s, ramp_s, rate, finish, vms, cost, problem
+        )
+
+    def _with_whole_connections(self, paths_gbit: Floats) -> Floats:
+        """Return paths, or the larger ones alone where whole connections make that faster."""
+
+        def whole_s(paths: Floats, least_s: float = 0.0) -> float:
+            at, least_s = self.resources, least_s or self.resources.paths_time_s(paths)
+            return Streams.of(paths).whole_s(at, self.request.connections, at.vms, least_s)
+
+        exact_s = self.resources.paths_time_s(paths_gbit)
+        if whole_s(paths_gbit, exact_s) == exact_s:
+            return paths_gbit
+        options = [paths_gbit, *([self.direct.paths_gbit] if self.direct else [])]
+        for least in FEWER:
+            kept = np.where(paths_gbit >= least * paths_gbit.max(axis=1)[:, None], paths_gbit, 0.0)
+            whole = np.maximum(kept.sum(axis=1), TINY)[:, None]
+            options.append(kept * (self.volumes[:, None] / whole))
+        return min(options[::-1], key=whole_s)
 
     def _ramps_s(self, paths_gbit: Floats) -> Floats:
         """Return the time that each pair's longest path takes to get up to speed."""
@@ -194,10 +231,7 @@ class ShuffleSearch:
     def _at_metered_fees(self, route: Callable[[PathColumns], Floats]) -> ShuffleCandidate:
         """Return the cheapest candidate of some rounds, each at the fees of the one before.
 
-        Parameters
-        ----------
-        route : callable
-            Returns paths, shape (n, n, n), at the fees of its columns.
+        `route` returns paths, shape (n, n, n), at the fees of its columns.
         """
         columns, found = self.columns, []
         for _ in range(ROUNDS):
@@ -311,7 +345,9 @@ class ShuffleSearch:
 
     def _values(self, candidate: ShuffleCandidate) -> Floats:
         """Return a candidate's duration, or its cost, in each draw."""
-        times_s = self._drawn.times_s(candidate.links_gbit, candidate.vms) + candidate.ramp_up_s
+        figures, of = candidate.figures, (candidate.links_gbit, candidate.vms)
+        times_s = figures.drawn_times(self._network, self.request.connections).times_s(*of)
+        times_s = times_s * figures.rounding(*of, candidate.transfer_s) + candidate.ramp_up_s
         if self.request.objective == "time":
             return times_s + candidate.vm_start_s
         return candidate.cost.egress + self.problem.vm_usd(candidate.vms, times_s)
@@ -320,5 +356,5 @@ class ShuffleSearch:
         deadline_s = self.request.deadline_s
         if deadline_s is None or candidate.duration_s <= deadline_s * (1 + SAME_TIME):
             return
-        limit = self.problem.fullest_row(candidate.links_gbit, self.problem.resources.vms)
+        limit = candidate.figures.fullest_row(candidate.links_gbit, self.problem.resources.vms)
         raise too_late(deadline_s, candidate.duration_s, candidate.vm_start_s, *limit)

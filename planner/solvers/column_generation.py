@@ -20,14 +20,13 @@ prices jump about, columns are also sought at prices smoothed towards the best (
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from planner.model.shared_resources import Floats, Integers, SiteResources, links_of
 from planner.solvers.linear_solver import new_solver
-from planner.solvers.max_min_fill import loads_of_links
 
 GAP = 1e-3
 MOST_ROUNDS = 300
@@ -99,7 +98,7 @@ class PathColumns:
         """Return the columns and rows so far on other VMs at the same sites."""
         taken = copy(self)
         taken.given = given
-        taken.resources = given.with_path_rows(self._path_rows)
+        taken.resources = replace(given, path_rows=self.resources.path_rows)
         taken._seen = set(self._seen)
         return taken
 
@@ -110,19 +109,15 @@ class PathColumns:
         taken._seen = set(self._seen)
         return taken
 
-    @property
-    def _path_rows(self) -> Integers:
-        rows = self.resources.path_rows
-        assert rows is not None
-        return rows
-
     def add_rows(self, links_gbit: Floats, time_s: float) -> None:
         """Add the rows of paths that volumes on links need longer than a time for."""
         resources = self.resources
         codes = resources.path_rows_above(links_gbit, time_s)
         fresh = codes[resources.position[codes] == len(resources.rows)]
         if len(fresh):
-            self.resources = resources.with_path_rows(np.concatenate([self._path_rows, fresh]))
+            known = resources.path_rows
+            assert known is not None
+            self.resources = resources.with_path_rows(np.concatenate([known, fresh]))
 
     def prices_of_given(self, row_prices: Floats) -> Floats:
         """Return prices of the first rows so far as prices of all rows.
@@ -136,13 +131,17 @@ class PathColumns:
         prices[position[known]] = row_prices[known]
         return prices
 
-    def cheapest_paths(self, prices: Floats) -> tuple[float, Integers]:
+    def cheapest_paths(
+        self, prices: Floats, opened: Floats | None = None
+    ) -> tuple[float, Integers]:
         """Return the least price of all volumes, and each pair's first hop for it.
 
         Parameters
         ----------
         prices : array, shape (n, n)
             Of links; infinite where there is none.
+        opened : array, length n, optional
+            Prices of VM-seconds of connections, which a relay opens as many of as it accepts.
         """
         n = self.given.count
         blocked = prices.copy()
@@ -152,6 +151,11 @@ class PathColumns:
         best = blocked
         if len(relays):
             through = blocked[:, None, relays] + blocked.T[None, :, relays]
+            if opened is not None and opened.any():
+                needs = self.given.connections_s_per_gbit
+                more = needs.T[None, :, relays] - needs[:, None, relays]
+                through += opened[:, None, None] * np.maximum(more, 0.0)
+                through += opened[relays] * np.maximum(-more, 0.0)
             position = through.argmin(axis=2)
             relayed = np.take_along_axis(through, position[:, :, None], axis=2)[:, :, 0]
             better = relayed < blocked * (1 - PREFER_DIRECT)
@@ -161,12 +165,7 @@ class PathColumns:
         return float((self.demands_gbit[pairs] * best[pairs]).sum()), hops
 
     def add(self, hops: Integers) -> bool:
-        """Add the pattern of every source by its pairs' first hops; return whether any is new.
-
-        Parameters
-        ----------
-        hops : array, shape (n, n)
-        """
+        """Add the pattern of every source by its pairs' first hops; return whether any is new."""
         fresh = []
         for source in self.senders.tolist():
             wanted: bytes = hops[source][self.demands_gbit[source] > 0].tobytes()
@@ -179,12 +178,6 @@ class PathColumns:
             self.first_hops = np.concatenate([self.first_hops, hops[fresh]])
         return bool(fresh)
 
-    def add_cheapest(self, prices: Floats) -> Floats:
-        """Add every source's cheapest pattern at prices of links; return what links then carry."""
-        _, hops = self.cheapest_paths(prices)
-        self.add(hops)
-        return links_of(self.routed(hops))
-
     def routed(self, hops: Integers) -> Floats:
         """Return volumes by source, first hop and destination, of first hops of all pairs."""
         return self._paths(self.senders, hops[self.senders], np.ones(len(self.senders)))
@@ -193,17 +186,16 @@ class PathColumns:
         """Return the loads of columns from a number on, shape (columns, rows), and their fees."""
         sources, hops = self.sources[since:], self.first_hops[since:]
         count, rows = len(sources), len(self.resources.rows)
-        column, head = np.nonzero(self.demands_gbit[sources])
-        tail, hop = sources[column], hops[column, head]
-        gbit, relayed = self.demands_gbit[tail, head], hop != head
-        column, gbit = np.append(column, column[relayed]), np.append(gbit, gbit[relayed])
-        tail, head = np.append(tail, hop[relayed]), np.append(hop, head[relayed])
-        row, load = loads_of_links(self.resources, tail, head, gbit)
+        column, dst = np.nonzero(self.demands_gbit[sources])
+        src, hop = sources[column], hops[column, dst]
+        gbit, relayed = self.demands_gbit[src, dst], hop != dst
+        usd = gbit * self.usd_per_gbit[src, hop]
+        usd += np.where(relayed, gbit * self.usd_per_gbit[hop, dst], 0.0)
+        of, row, load = self.resources.loads_of_paths(src, hop, dst, gbit)
+        fees = np.asarray(np.bincount(column, usd, count), dtype=float)
+        column = column[of]
         cell = column * (rows + 1) + row  # the last of each column: rows that never bind
         loads = np.bincount(cell.ravel(), load.ravel(), count * (rows + 1))
-        fees = np.asarray(
-            np.bincount(column, gbit * self.usd_per_gbit[tail, head], count), dtype=float
-        )
         return np.asarray(loads.reshape(count, rows + 1)[:, :rows], dtype=float), fees
 
     def paths(self, weights: Floats) -> Floats:
@@ -283,11 +275,11 @@ class _Program:
             for row in np.nonzero(load)[0].tolist():
                 self.rows[row].SetCoefficient(weight, float(load[row]))
 
-    def value(self, links_gbit: Floats) -> tuple[float, float]:
-        """Return the objective of volumes on links under all rows, and their lateness."""
-        time = self.columns.resources.time_s(links_gbit) / self.unit_s
+    def value(self, paths_gbit: Floats) -> tuple[float, float]:
+        """Return the objective of volumes on paths under all rows, and their lateness."""
+        time = self.columns.resources.paths_time_s(paths_gbit) / self.unit_s
         late = max(0.0, time - self.deadline)
-        fees = float((links_gbit * self.columns.usd_per_gbit).sum())
+        fees = float((links_of(paths_gbit) * self.columns.usd_per_gbit).sum())
         return self.per_usd * fees + self.penalty * late, late
 
     def bound(self, prices: Floats) -> tuple[float, Floats, Integers]:
@@ -296,21 +288,22 @@ class _Program:
         if (total := float(prices @ vms)) > self.penalty or not self.per_usd:
             prices = prices * (self.penalty / total)
         links = columns.resources.link_prices(prices / self.unit_s)
-        price, hops = columns.cheapest_paths(links + columns.usd_per_gbit * self.per_usd)
+        opened = columns.resources.connection_prices(prices / self.unit_s)
+        price, hops = columns.cheapest_paths(links + columns.usd_per_gbit * self.per_usd, opened)
         return price - self.deadline * float(prices @ vms), prices, hops
 
     def solve(self, gap: float) -> Routing:
         """Return a routing within a gap of the optimum, adding columns and rows."""
         columns = self.columns
         paths = columns.paths(np.ones(len(columns.sources)))
-        best, bound = self.value(links_of(paths))[0], -np.inf
+        best, bound = self.value(paths)[0], -np.inf
         center = best_prices = np.zeros(0)
         for _ in range(MOST_ROUNDS):
             self.grow()
             if self.solver.Solve() != self.solver.OPTIMAL:
                 break
             found = columns.paths(np.array([of.solution_value() for of in self.weights]))
-            value, late = self.value(links_of(found))
+            value, late = self.value(found)
             if value < best:
                 best, paths = value, found
             prices = np.maximum(0.0, [-row.dual_value() for row in self.rows])
@@ -344,7 +337,7 @@ def least_time(columns: PathColumns, gap: float = GAP) -> Routing:
     """
     if not len(columns.sources):
         _add_first_columns(columns)
-    unit_s = columns.resources.time_s(links_of(columns.paths(np.ones(len(columns.sources)))))
+    unit_s = columns.resources.paths_time_s(columns.paths(np.ones(len(columns.sources))))
     program = _Program(
         columns, by_fees=False, penalty=1.0, deadline_s=0.0, unit_s=unit_s, unit=unit_s
     )
@@ -357,7 +350,9 @@ def _add_first_columns(columns: PathColumns) -> None:
     prices = np.full(len(vms), 1.0) / vms.sum()
     links = np.zeros_like(columns.demands_gbit)
     for done in range(1, FIRST_ROUNDS + 1):
-        links += columns.add_cheapest(columns.resources.link_prices(prices))
+        _, hops = columns.cheapest_paths(columns.resources.link_prices(prices))
+        columns.add(hops)
+        links += links_of(columns.routed(hops))
         time_s = columns.resources.time_s(links / done)
         columns.add_rows(links / done, NEARLY_FULL * time_s)
         vms = columns.resources.row_vms
@@ -384,10 +379,10 @@ def least_fees(columns: PathColumns, deadline_s: float, fast: Routing, gap: floa
     cheapest_usd, hops = columns.cheapest_paths(prices)
     free = np.zeros(len(columns.given.rows))
     cheapest = columns.routed(hops)
-    if resources.time_s(links_of(cheapest)) <= deadline_s:
+    if resources.paths_time_s(cheapest) <= deadline_s:
         return Routing(cheapest, cheapest_usd, cheapest_usd, free)
     columns.add(hops)
-    fast_s = resources.time_s(fast_links)
+    fast_s = resources.paths_time_s(fast.paths_gbit)
     spare_s, saved_usd = deadline_s - fast_s, fast_usd - cheapest_usd
     if spare_s <= 0 or saved_usd <= gap * cheapest_usd:
         return Routing(fast.paths_gbit, fast_usd, cheapest_usd, free)
@@ -400,7 +395,7 @@ def least_fees(columns: PathColumns, deadline_s: float, fast: Routing, gap: floa
         unit_s=deadline_s,
         unit=max(cheapest_usd, saved_usd),
     ).solve(gap)
-    late_s = resources.time_s(links_of(late.paths_gbit))
+    late_s = resources.paths_time_s(late.paths_gbit)
     share = min(1.0, max(0.0, (late_s - deadline_s) / max(late_s - fast_s, 1e-300)))
     paths = (1 - share) * late.paths_gbit + share * fast.paths_gbit
     usd = float((links_of(paths) * fees).sum())
@@ -443,8 +438,7 @@ def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: 
         np.fill_diagonal(onward, 0.0)
         cheapest = np.where(kept, first[:, :, None] + onward, np.inf).argmin(axis=1)
         simple[i, cheapest[i, j], j] += (volumes - simple.sum(axis=1))[i, j]
-        links = links_of(simple)
-        fees = float((links * columns.usd_per_gbit).sum())
-        if resources.time_s(links) <= time_s and fees <= usd:
+        fees = float((links_of(simple) * columns.usd_per_gbit).sum())
+        if resources.paths_time_s(simple) <= time_s and fees <= usd:
             return simple
     return paths

@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from planner.model.shared_resources import KINDS, Floats, Integers, SiteResources, links_of
+from planner.model.shared_resources import Floats, SiteResources, links_of
 
 FULL, TINY = 1e-9, 1e-15
 # Transfers that end within this share of the least time direct end together: steps are few, and
@@ -28,10 +28,7 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
     time_s : float
         In which all pairs can be moved together.
 
-    Returns
-    -------
-    array, shape (n, n)
-        At least 1 where there is volume, else 0.
+    The factors, shape (n, n), are at least 1 where there is volume, else 0.
     """
     source, destination = np.nonzero(paths_gbit.sum(axis=1))
     used = np.sign(links_of(paths_gbit))
@@ -78,23 +75,6 @@ def filled(
     return levels, room
 
 
-def loads_of_links(
-    resources: SiteResources, tail: np.ndarray, head: np.ndarray, gbit: Floats
-) -> tuple[Integers, Floats]:
-    """Return the rows that volumes on links load, and by how much, shape (5, links).
-
-    A row past the last one never binds.
-    """
-    n, position = resources.count, resources.position
-    share = gbit * resources.connections_s_per_gbit[tail, head]
-    sent = gbit * resources.s_per_gbit[tail, head]
-    received = gbit * resources.received_s_per_gbit[tail, head]
-    out, into = (gbit * cap[tail, head] for cap in resources.cap_s_per_gbit)
-    code = len(KINDS) * n + tail * n + head
-    codes = np.array([tail, n + tail, 2 * n + head, code, code + n * n])
-    return position[codes], np.array([share, out, into, sent, received])
-
-
 def pair_loads(
     resources: SiteResources, paths_gbit: Floats, source: np.ndarray, destination: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, Floats]:
@@ -106,11 +86,8 @@ def pair_loads(
     number = np.zeros((n, n), dtype=np.int64)
     number[source, destination] = np.arange(len(source))
     i, k, j = np.nonzero(paths_gbit)
-    gbit, pair, relayed = paths_gbit[i, k, j], number[i, j], k != j
-    pair = np.append(pair, pair[relayed])
-    tail, head = np.append(i, k[relayed]), np.append(k, j[relayed])
-    row, load = loads_of_links(resources, tail, head, np.append(gbit, gbit[relayed]))
-    used = (row < rows) & (load > 0)
+    of, row, load = resources.loads_of_paths(i, k, j, paths_gbit[i, k, j])
+    pair, used = number[i, j][of], (row < rows) & (load > 0)
     cells, where = np.unique((pair * rows + row)[used], return_inverse=True)
     return *divmod(cells, rows), np.bincount(where, load[used], len(cells))
 
@@ -123,10 +100,7 @@ def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floa
     fairness). As a transfer ends, the rest share again. This is kind to doing without a plan: real
     connections share less evenly.
 
-    Returns
-    -------
-    array, shape (n, n)
-        Seconds; 0 where there is no volume, infinite where there is no direct link.
+    Seconds, shape (n, n); 0 where there is no volume, infinite where there is no direct link.
     """
     left = demands_gbit.copy()
     finish = np.where((left > 0) & (resources.rate_gbps <= 0), np.inf, 0.0)

@@ -11,7 +11,7 @@ from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats, SiteResources
 
-CONNECTIONS = 16
+CONNECTIONS = 64
 
 
 @dataclass(frozen=True)
@@ -85,13 +85,15 @@ class World:
     def loads(self, path: tuple[int, ...]) -> dict[int, float]:
         """Return the VM-seconds of a Gbit on a path, by row.
 
-        Rows are connections out of each site, its caps, and paths at both of their ends.
+        Rows are connections out of each site, its caps, and paths at both of their ends. A relay
+        opens as many connections as it accepts.
         """
         n, (sent, received) = len(self.rate), self.held
         found: dict[int, float] = {}
+        slowest = min(self.flows[link] for link in pairwise(path))
         for u, v in pairwise(path):
             for row, load in (
-                (u, 1 / self.flows[u, v]),
+                (u, 1 / slowest),
                 (n + u, 1 / self.egress[u]),
                 (2 * n + v, 1 / self.ingress[v]),
                 (3 * n + u * n + v, 1 / sent[u, v]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -27,7 +28,7 @@ from tests.planner.broadcast.broadcasts import (
 from tests.planner.grid import january_grid
 from tests.planner.solvers.test_steiner import every_tree
 from tests.planner.transfer.strategies import patient
-from tests.planner.worlds import even
+from tests.planner.worlds import CONNECTIONS, even
 from tests.properties import examples
 
 WITHIN = 0.01
@@ -89,6 +90,12 @@ def check(plan: BroadcastPlan, given: Instance) -> None:
     assert plan.bound_usd <= plan.cost_usd.total * (1 + 1e-6)
 
 
+def kept_by_rounding(plan: BroadcastPlan) -> float:
+    """Return the part of rates in whole connections: each link of a tree loses less than one."""
+    legs = Counter(leg.src for tree in plan.trees for leg in tree.legs)
+    return 1 - max(count / (CONNECTIONS * plan.vms[src]) for src, count in legs.items())
+
+
 def value(plan: BroadcastPlan | BroadcastOption, objective: BroadcastObjective) -> float:
     if objective == "time":
         return plan.duration_s
@@ -107,7 +114,7 @@ def test_least_time_is_that_of_all_trees_together(seed: int) -> None:
     check(plan, drawn)
     ramp_s = plan.duration_s - VOLUME_GBIT / plan.throughput_gbps
     assert least_s <= (plan.duration_s - ramp_s) * (1 + 1e-6)
-    assert plan.duration_s <= (least_s + ramp_s) * (1 + WITHIN)
+    assert plan.duration_s <= (least_s / kept_by_rounding(plan) + ramp_s) * (1 + WITHIN)
     assert plan.bound_s <= (least_s + ramp_s) * (1 + 1e-6)
 
 
@@ -152,8 +159,8 @@ def test_getting_up_to_speed_is_weighed_against_the_rate(seed: int) -> None:
     )
     assert plan.bound_s <= least_s * (1 + 1e-6)
     assert plan.duration_s / (1 + plan.gap) <= least_s * (1 + 1e-6)
-    assert plan.duration_s <= least_s * (1 + WITHIN)
-    assert plan.gap <= WITHIN
+    assert plan.duration_s <= least_s / kept_by_rounding(plan) * (1 + WITHIN)
+    assert plan.gap <= (1 + WITHIN) / kept_by_rounding(plan) - 1
 
 
 def ramp_s(

@@ -36,6 +36,15 @@ def scheduled(of: World, *transfers: TimedTransfer, **more: Any) -> SchedulePlan
     return recommend_schedule(request, of.network(), of.prices())
 
 
+def _loads(of: World, path: tuple[int, ...]) -> dict[int, float]:
+    """Return the loads of a path whose relays open as many connections as each link needs."""
+    found: dict[int, float] = {}
+    for link in pairwise(path):
+        for row, load in of.loads(link).items():
+            found[row] = found.get(row, 0.0) + load
+    return found
+
+
 def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransfer]:
     """Return transfers that ask for about a share of what their own windows could carry."""
     random = np.random.default_rng(1000 + seed)
@@ -46,7 +55,7 @@ def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransf
             continue
         start = float(random.uniform(0, 3000))
         window = float(random.uniform(60, 2000))
-        fastest = max(1 / max(of.loads(path).values()) for path in of.paths(src, dst))
+        fastest = max(1 / max(_loads(of, path).values()) for path in of.paths(src, dst))
         volume = fill * random.uniform(0.05, 1.0) * fastest * window / 8
         ends = of.names[src], of.names[dst]
         priority = int(random.integers(0, 3))
@@ -369,7 +378,7 @@ def assert_kept(of: World, plan: SchedulePlan) -> None:
         assert (path.regions[0], path.regions[-1]) == (transfer.src, transfer.dst) or (
             {*path.regions} & plan.request["disk_gb"].keys() and {*path.regions} & ends
         )
-        loads = {row: load * path.throughput_gbps for row, load in of.loads(at).items()}
+        loads = {row: load * path.throughput_gbps for row, load in _loads(of, at).items()}
         events.append((period.start_s, period.end_s, loads))
     times = np.unique([time for event in events for time in event[:2]])
     used = np.zeros((max(0, len(times) - 1), len(of.limits)))

@@ -262,10 +262,12 @@ def shuffles(draw: st.DrawFn) -> tuple[World, Floats]:
 def test_filling_leaves_nobody_who_could_go_faster_alone(given: tuple[World, Floats]) -> None:
     resources, demands = given[0].resources(), given[1]
     routing = least_time(PathColumns(resources, demands, np.zeros_like(demands)))
-    time_s = resources.time_s(links_of(routing.paths_gbit))
+    time_s = resources.paths_time_s(routing.paths_gbit)
     speed = fill(resources, routing.paths_gbit, time_s)
     assert (speed[demands > 0] >= 1).all()
-    used = resources.loads(links_of(routing.paths_gbit * speed[:, None, :] / time_s))
+    sent = routing.paths_gbit * speed[:, None, :] / time_s
+    resources = resources.as_opened(sent)
+    used = resources.loads(links_of(sent))
     assert (used <= resources.row_vms * (1 + 1e-6)).all()
     full = used >= resources.row_vms * (1 - 1e-6)
     for i, j in zip(*np.nonzero(demands), strict=True):
