@@ -28,7 +28,6 @@ from planner.solvers.joint import (
     Draws,
     Gain,
     compared,
-    factors,
     least_slow_probabilities,
     multiples,
     probability,
@@ -453,9 +452,10 @@ class Option:
     def rates_gbps(self) -> Draws:
         """The rate of its VMs and path shares in each draw."""
         limits = self.limits
-        below, above = np.array([limit.spreads for limit in limits]).T
-        odd = np.array([limit.odd for limit in limits])
-        drawn = factors(below, above, [limit.dimension for limit in limits], odd)
+        # Most relays share limits, so most of these are kept already.
+        drawn = np.array(
+            [multiples(*limit.spreads, limit.dimension, limit.odd) for limit in limits]
+        )
         for row, limit in zip(drawn, limits, strict=True):
             row *= limit.gbps["expected"]
             if limit.window != EXACT:
