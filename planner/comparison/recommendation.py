@@ -24,6 +24,7 @@ from planner.model.pricing import Prices, hourly_usd, links_gbps, provider_of
 from planner.model.shared_resources import Floats, Row
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_text, usd_text
+from planner.shared_vms.connections import Streams
 from planner.shared_vms.drawn_times import DrawnTimes, drawn_links
 from planner.shared_vms.fees import LinkFees
 from planner.shared_vms.problem import resources_at_bounds
@@ -130,6 +131,8 @@ def evaluated(
     at = resources_at_bounds(*sites, link_gbps=links_gbps(prices, regions))
     expected, low, high = at["expected"], at["low"], at["high"]
     time_s = expected.time_s(gbit)
+    whole_s = Streams.of(gbit).whole_s(expected, request.connections, vms, time_s)
+    time_s = whole_s if whole_s < inf else time_s  # else connections take turns
     fast_s, slow_s = expected.bounds_s(gbit, vms, low, high)
     rtts_ms, drawn_rtts_ms = star.rtts_ms()
     lead_s = star.vm_start_s + ramp_up_s(float(rtts_ms.max()))

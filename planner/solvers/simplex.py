@@ -13,6 +13,8 @@ from operator import mul
 
 TOLERANCE = 1e-9
 MAX_PIVOTS = 500
+CYCLING_FROM = 100
+"""Pivots after which variables are taken by their index, which can't cycle (Bland, 1977)."""
 # Costs are counted in units of the least that matters, so that the tolerance means the same for
 # a megabyte and for an exabyte; but not finer than rounding errors of the greatest allow.
 COST_RANGE = 1e-3
@@ -166,20 +168,25 @@ class BoxedSimplex:
             right - sum(map(mul, row, outside))
             for row, right in zip(self._rows, self._rhs, strict=True)
         ]
-        for _ in range(MAX_PIVOTS):
+        for pivots in range(MAX_PIVOTS):
+            by_index = pivots >= CYCLING_FROM
             leaving, worst, target = -1, TOLERANCE, 0.0
             for i, (j, value) in enumerate(zip(basis, values, strict=True)):
+                if by_index and 0 <= leaving and basis[leaving] < j:
+                    continue
                 scale = 1.0 + abs(value)
                 if (below := (lower[j] - value) / scale) > worst:
                     leaving, worst, target = i, below, lower[j]
                 elif (above := (value - upper[j]) / scale) > worst:
                     leaving, worst, target = i, above, upper[j]
+                if by_index:
+                    worst = TOLERANCE
             if leaving < 0:
                 solution = outside.copy()
                 for j, value in zip(basis, values, strict=True):
                     solution[j] = value
                 return solution
-            entering = self._entering(leaving, values[leaving] < target)
+            entering = self._entering(leaving, values[leaving] < target, by_index)
             if entering < 0:
                 return None
             # Moving the entering variable by a step brings the leaving one to its bound.
@@ -192,8 +199,11 @@ class BoxedSimplex:
             self._pivot(leaving, entering, target)
         raise ArithmeticError(f"no optimum after {MAX_PIVOTS} pivots")
 
-    def _entering(self, leaving: int, must_rise: bool) -> int:
-        """Pick the variable whose reduced cost reaches zero first, or -1."""
+    def _entering(self, leaving: int, must_rise: bool, by_index: bool) -> int:
+        """Pick the variable whose reduced cost reaches zero first, or -1.
+
+        Of several the one with the largest entry, which rounds least, or the first.
+        """
         best, best_ratio, best_size = -1, 0.0, 0.0
         lower, upper, cost = self.lower, self.upper, self._cost
         leaves = self._basis[leaving]
@@ -208,7 +218,7 @@ class BoxedSimplex:
                 if (
                     best < 0
                     or ratio < best_ratio - TOLERANCE
-                    or (ratio <= best_ratio + TOLERANCE and size > best_size)
+                    or (ratio <= best_ratio + TOLERANCE and size > best_size and not by_index)
                 ):
                     best, best_ratio, best_size = j, ratio, size
         return best

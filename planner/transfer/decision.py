@@ -313,7 +313,8 @@ def most_vms_warnings(decision: Decision) -> list[str]:
         if option and option.value_usd < chosen.value_usd * (1 - EQUAL):
             saved_s = chosen.duration_s - option.duration_s
             dearer_usd = option.allocation.cost_usd - chosen.allocation.cost_usd
-            text += f": one more there saves {duration_text(saved_s)} for {dearer_usd:+.2f} USD"
+            dearer = "the same cost" if abs(dearer_usd) < 0.005 else f"{dearer_usd:+.2f} USD"
+            text += f": one more there saves {duration_text(saved_s)} for {dearer}"
     return [f"{text}. Raise `vms`, or state what your vCPU quotas allow."]
 
 

@@ -309,7 +309,7 @@ def confidence(decision: Decision, low_gbps: float, high_gbps: float, now_s: flo
     if counts["baseline"]:
         text += "; baseline figures come from models, not from measuring these VMs"
     if counts["baseline"] or counts["inferred"]:
-        text += f"; of links that were not measured, one in {DRAWS} has {ODD_RATE:.0%} or less"
+        text += f"; of links that were not measured, one in {DRAWS} carries {ODD_RATE:.0%} or less"
     if verified and now_s is not None:
         text += f"; {verified.text(now_s)}"
     return text + "."

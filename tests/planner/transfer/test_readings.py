@@ -238,7 +238,7 @@ def test_one_draw_in_64_of_a_link_that_was_not_measured_is_a_tenth() -> None:
             PRICES,
         )
         assert plan.throughput_gbps_low == pytest.approx(2.0 * 0.98)
-        assert ("one in 64 has 10% or less" in plan.confidence) == (origin is not MEASURED)
+        assert ("one in 64 carries 10% or less" in plan.confidence) == (origin is not MEASURED)
         assert plan.throughput_gbps_least is not None
         return plan.throughput_gbps_least
 
