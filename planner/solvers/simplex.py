@@ -172,7 +172,7 @@ class BoxedSimplex:
             by_index = pivots >= CYCLING_FROM
             leaving, worst, target = -1, TOLERANCE, 0.0
             for i, (j, value) in enumerate(zip(basis, values, strict=True)):
-                if by_index and 0 <= leaving and basis[leaving] < j:
+                if by_index and leaving >= 0 and basis[leaving] < j:
                     continue
                 scale = 1.0 + abs(value)
                 if (below := (lower[j] - value) / scale) > worst:
