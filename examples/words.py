@@ -34,6 +34,6 @@ def buckets(fractions: Mapping[str, float], count: int = BUCKETS) -> list[str]:
 
 
 def durations(placement: ReducePlacement) -> str:
-    """Return how long the shuffle takes, and with equal fractions."""
+    """Durations of the shuffle, as planned and with equal fractions."""
     equal = next(option for option in placement.options if option.name == "equal")
     return f"shuffle: {placement.duration_s:.0f} s; evenly: {equal.duration_s:.0f} s"

@@ -129,7 +129,7 @@ def case(view: str, demands: str, sites: int, seed: int, provider: str = "") -> 
 
 
 def one_flow_each_s(request: ShuffleRequest, part: Network) -> float:
-    """Return when the slowest transfer ends at the rate of one flow, caps apart."""
+    """End of the slowest transfer at the rate of one flow, caps apart."""
     return max(
         duration_s(gb, part.links[src][dst].rate_gbps(1))
         for (src, dst), gb in request.demands_gb.items()

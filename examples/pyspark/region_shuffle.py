@@ -33,7 +33,7 @@ class Outcome:
 def partition_function(
     region_of_bucket: Sequence[str], regions: Sequence[str]
 ) -> Callable[[str], int]:
-    """Return what gives a key its partition: the place of its bucket's region in the list."""
+    """Return a function from keys to partitions: places of their buckets' regions in the list."""
     partition_of_bucket = [regions.index(region) for region in region_of_bucket]
     count = len(partition_of_bucket)
 
@@ -78,7 +78,7 @@ def count_words(data: Mapping[str, Sequence[str]], wan: relayd.Wan) -> Outcome:
 
 
 def report(outcome: Outcome) -> str:
-    """Return what was decided, for people."""
+    """Say what was decided."""
     lines = []
     for region, share in outcome.placement.fractions.items():
         words = ", ".join(sorted(outcome.words_of_region[region])) or "none"

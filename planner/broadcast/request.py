@@ -70,7 +70,7 @@ class BroadcastRequest(RelayingRequest):
     relays: Annotated[
         Forwarding,
         OneOf(
-            {"any": "any region forwards copies", "ends": "destinations alone", "none": "nobody"}
+            {"any": "any region forwards copies", "ends": "destinations alone", "none": "no region"}
         ),
     ] = field(
         "Who forwards copies; `avoid` and `allow` say which regions may.",

@@ -191,7 +191,7 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
 
 
 def _zone_code(region: Region) -> str:
-    """Return what AWS's ids of a region's zones begin with, such as ``apse1``; empty elsewhere."""
+    """Return the prefix of AWS's ids of a region's zones, such as ``apse1``; empty elsewhere."""
     way = re.sub("-?(north|south|east|west|central|gov)", lambda word: word[1][0], region.name)
     return way.replace("-", "") if region.provider == "aws" else ""
 

@@ -250,7 +250,7 @@ class Fee:
                         yield src, dst
 
     def times(self, src: Region, dst: Region) -> int:
-        """Return how often it counts a GB on a link."""
+        """Count how often a GB on a link is metered."""
         if self.at:
             sent, received = self.direction != "in", self.direction != "out"
             return (sent and self.is_at(src)) + (received and self.is_at(dst))

@@ -187,7 +187,7 @@ def has_fees(prices: Prices) -> bool:
 def fee_lines(
     prices: Prices, links_gb: Mapping[Pair, float], hours: Mapping[str, float]
 ) -> tuple[FeeLine, ...]:
-    """Return what each fee besides egress charges; only a catalogue has some.
+    """List the fees besides egress; only a catalogue has some.
 
     Parameters
     ----------
@@ -219,12 +219,12 @@ def hourly_usd(prices: Prices, regions: Iterable[str]) -> float:
 
 
 def hours_usd(lines: Iterable[FeeLine]) -> float:
-    """Return what fees by the hour come to."""
+    """Add up the fees by the hour."""
     return sum(line.usd for line in lines if line.unit == HOUR)
 
 
 def link_gbps(prices: Prices, src: str, dst: str) -> float:
-    """Return what a link carries in all: of an interconnect its capacity, else infinity."""
+    """Capacity of a link: an interconnect's own, else infinity."""
     catalogue = _catalogue_of(prices)
     joined = src != dst and catalogue.has_interconnects
     return (joined and catalogue.egress_price(src, dst).gbps) or inf

@@ -128,7 +128,7 @@ class LinkTariffs:
 
 
 def _changes_s(tariff: Tariff, from_s: float, to_s: float) -> list[float]:
-    """Return when a tariff begins or ends between two times, or enough to show too many."""
+    """List the times at which a tariff begins or ends between two times, up to one too many."""
     every_s, first, many = tariff.every_s or 0.0, 0, 0
     if every_s:
         first = max(0, int((from_s - tariff.start_s) / every_s))

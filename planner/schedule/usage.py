@@ -125,7 +125,7 @@ class Usage:
         return Cost(egress_usd, vm_usd, egress_usd + vm_usd + storage_usd)
 
     def fee_lines(self) -> tuple[FeeLine, ...]:
-        """Return what each fee besides egress charges, by the hour while a region has VMs."""
+        """List the fees besides egress, by the hour while a region has VMs."""
         hours = (np.array(self._lengths_s) / S_PER_H) @ (self.site_vms() > 0)
         hours_at = dict(zip(self._problem.regions, hours.tolist(), strict=True))
         return fee_lines(self._prices, self._outside_gb, hours_at)

@@ -134,7 +134,7 @@ class LinkFees:
         return float((links_gbit * self.usd_per_gbit(links_gbit)).sum())
 
     def lines(self, links_gbit: Floats, hours: Floats) -> tuple[FeeLine, ...]:
-        """Return what each fee besides egress charges, with the hours that VMs of sites run."""
+        """List the fees besides egress, with the hours that VMs of sites run."""
         links_gb, hours_at = dict[Pair, float](), dict[str, float]()
         if not has_fees(self._prices):
             return ()

@@ -88,7 +88,7 @@ class SharedFigures:
         return replace(self, **{at: getattr(self, at).as_opened(paths_gbit) for at in RESOURCES})
 
     def rounding(self, links_gbit: Floats, vms: Floats, transfer_s: float) -> float:
-        """Return how much longer volumes take than rates in fractions of connections need."""
+        """Factor by which volumes take longer than rates in fractions of connections need."""
         exact_s = self.resources.time_with_s(links_gbit, np.maximum(vms, 1.0))
         return max(1.0, transfer_s / exact_s) if exact_s else 1.0
 
@@ -106,7 +106,7 @@ class SharedFigures:
         return np.asarray((started + running) / S_PER_H)
 
     def fee_lines(self, links_gbit: Floats, vms: Floats, duration_s: float) -> tuple[FeeLine, ...]:
-        """Return what fees besides egress charge of the cost, for a duration with the start."""
+        """List the fees besides egress, for a duration with the start."""
         return self.fees.lines(links_gbit, np.where(vms > 0, duration_s / S_PER_H, 0.0))
 
     def cost(self, links_gbit: Floats, vms: Floats, duration_s: float) -> Cost:

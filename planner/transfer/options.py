@@ -141,13 +141,13 @@ class OptionEvaluator:
         return counts
 
     def usd_per_h(self, allocation: Allocation) -> float:
-        """Return what an allocation's VMs cost by the hour, with the fees by the hour."""
+        """Cost of an allocation's VMs and of fees in an hour, in USD."""
         vms, usd_per_h = self.vms(allocation), self.prices.vm_usd_per_h
         of_vms = sum([count * usd_per_h(region) for region, count in vms.items()])
         return of_vms + hourly_usd(self.prices, vms)
 
     def fee_lines(self, allocation: Allocation) -> tuple[FeeLine, ...]:
-        """Return what each fee besides egress charges."""
+        """List the fees besides egress."""
         links_gb = self.fees.links_gb(allocation)
         hours = allocation.vm_usd / (self.usd_per_h(allocation) or 1.0)
         return fee_lines(self.prices, links_gb, dict.fromkeys(self.vms(allocation), hours))

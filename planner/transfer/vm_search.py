@@ -630,7 +630,7 @@ class VmSearch:
 
 
 def _vms_usd_per_h(relay: TransferPath, vms: int) -> float:
-    """Return what VMs of a relay cost by the hour, with the fees of using it."""
+    """Cost of a relay's VMs and of fees for using it in an hour, in USD."""
     return vms * relay.vm_usd_per_h + relay.usd_per_h if vms else 0.0
 
 

@@ -60,7 +60,7 @@ class Access:
         self._by_digest = {token.digest: token for token in tokens}
 
     def used(self) -> dict[int, float]:
-        """Return when tokens were used last, by their numbers, where that is not kept yet."""
+        """Last uses of tokens that are not stored yet, by their numbers."""
         return dict(self._used_at_s)
 
     def forget_used(self, kept: Mapping[int, float]) -> None:

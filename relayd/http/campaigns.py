@@ -158,7 +158,7 @@ class CampaignSupervisor:
         self.running: int | None = None
 
     def refusal(self) -> str:
-        """Return why there are no campaigns on request here; empty where there are."""
+        """Return the reason for having no campaigns on request here; empty where there are."""
         if self._fleet is None:
             return (
                 "This service has no fleet: its operator names a fleet file by "

@@ -116,7 +116,7 @@ class ServiceSettings:
         return list(_problems(self))
 
     def tokens_problem(self, tokens: Collection[Token]) -> InputError | None:
-        """Return why the service must not start with the tokens that its store ever had."""
+        """Find what forbids a start with the tokens that the store ever had."""
         if tokens or not self.is_public:
             return None
         return InputError(

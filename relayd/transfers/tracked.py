@@ -379,7 +379,7 @@ def _reason(of: TrackedTransfer) -> str:
         )
     if of.state in ("failed", "cancelled"):
         why = of.problem.rstrip(".") or (
-            "nobody has reported it for a day" if of.ended_s is None else "no reason was given"
+            "no program has reported it for a day" if of.ended_s is None else "no reason was given"
         )
         return f"It {'failed' if of.state == 'failed' else 'was cancelled'}: {why}."
     if of.state == "finished":

@@ -123,7 +123,7 @@ class Watcher:
         return False
 
     async def _until_lease_runs_out(self, lease: Lease) -> None:
-        """Return when the lease can't be renewed in time, or another process has it."""
+        """Wait until the lease can't be renewed in time, or another process has it."""
         while lease.is_held:
             await asyncio.sleep(CHECK_EVERY_S)
         self._role = "standby"

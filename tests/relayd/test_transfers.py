@@ -159,7 +159,7 @@ def test_without_reports_it_is_silent_and_at_last_failed(tmp_path: Path, wan: Wa
         assert states[601].rate_gbps is None
         assert states[601].forecast_end_s is None
         assert "at least every 10 min 00 s" in states[601].reason
-        assert "nobody has reported it for a day" in states[86_401].reason
+        assert "no program has reported it for a day" in states[86_401].reason
 
 
 @settings(max_examples=examples(40), deadline=None)

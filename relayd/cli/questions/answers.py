@@ -138,7 +138,7 @@ def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:
 
 
 def reduce_text(placement: ReducePlacement, _: argparse.Namespace) -> str:
-    """Return where to reduce, for people."""
+    """Say where to reduce."""
     regions, choices = len(placement.fractions), placement.options
     names = dict.fromkeys(region for option in choices for region in option.fractions)
     rows = [(name, *(f"{one.fractions.get(name, 0.0):.1%}" for one in choices)) for name in names]
@@ -164,7 +164,7 @@ def reduce_text(placement: ReducePlacement, _: argparse.Namespace) -> str:
 
 
 def tasks_text(placement: TaskPlacement, _: argparse.Namespace) -> str:
-    """Return where to run tasks, for people."""
+    """Say where to run tasks."""
 
     def volume(gb: float, none: str = "-") -> str:
         return volume_text(gb) if gb else none

@@ -314,7 +314,7 @@ def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) 
 def _undecidable(
     database: Database, sample: Sample | None, decision: str | None, *, accepting: bool
 ) -> tuple[str, str] | None:
-    """Return why a sample can't be decided about, and what to do; None if it can."""
+    """Find a reason against a decision about a sample, and a remedy; None if there is none."""
     if sample is None:
         return "is not in quarantine", "List them again."
     if decision == "accept":
