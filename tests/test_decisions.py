@@ -203,7 +203,7 @@ def test_what_can_not_be_compared_is_refused(
         ("first.csv", option, "relayd:plan:x"): "is not MODULE:FUNCTION",
         ("first.csv", "--connections", "16"): "fewer than the 64",
         ("no.csv",): "No such file",
-        ("truth.json",): "neither a file of Skyplane's profiler nor CSV",
+        ("truth.json",): "line 1 lacks the column src, dst",
     }
     for words, message in cases.items():
         assert main(words) == 2, words

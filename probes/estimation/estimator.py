@@ -32,7 +32,7 @@ from probes.estimation.measurements import (
     windows_gbps,
 )
 from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
-from probes.estimation.vm_types import plain_name, unknown_types, vm_type_of, votes_of
+from probes.estimation.vm_types import plain_name, unknown_types, usual_types, vm_type_of, votes_of
 from probes.samples import OWN, Metric, NameTable, Samples
 
 _OTHER = "{what}, which is not the VM type in use there, and do not count"
@@ -132,6 +132,7 @@ class Estimator:
             kept = kept._replace(samples=kept.samples.with_names(names))
             current = kept.updated(current)
         self.current, self._votes = current, votes_of(current.samples)
+        self._usual_types = usual_types(self._votes, catalogue)
         rows = current.samples.rows
         self._is_mixed = len(np.unique(rows["source"])) > 1
         self.newest_s = float(rows["measured_at_s"].max(initial=0.0))
@@ -321,4 +322,4 @@ class Estimator:
         if region in self._chosen or region.partition(":")[0] in self._chosen:
             return self._chosen
         voted = vm_type_of(region, self._votes, self.catalogue)
-        return {region: voted} if voted else self._chosen
+        return {region: voted} if voted else {**self._usual_types, **self._chosen}

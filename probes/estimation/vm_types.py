@@ -115,6 +115,24 @@ def vm_type_of(region: str, votes: Votes, catalogue: Catalogue) -> str | None:
     return max(picks, key=lambda name: (picks.count(name), name), default=None)
 
 
+def usual_types(votes: Votes, catalogue: Catalogue) -> dict[str, str]:
+    """Return the VM type that most measured regions of a provider have, by provider.
+
+    What runs in several regions is what its owner would start in another one. A type of a single
+    region says nothing of others.
+    """
+    named: dict[str, Counter[str]] = {}
+    for region in votes:
+        if vm_type := vm_type_of(region, votes, catalogue):
+            named.setdefault(region.partition(":")[0], Counter())[vm_type] += 1
+    most = {provider: types.most_common(1)[0] for provider, types in named.items()}
+    return {
+        provider: vm_type
+        for provider, (vm_type, regions) in most.items()
+        if regions > max(1, named[provider].total() // 2)
+    }
+
+
 def plain_name(vm_name: str) -> str:
     """Return the name that catalogues give a VM type, without a provider or Azure's prefix."""
     return vm_name.rpartition(":")[2].removeprefix("Standard_")

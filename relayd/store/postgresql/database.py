@@ -141,11 +141,12 @@ class PostgresqlDatabase(Database):
         # Outside of a transaction on a connection of its own, so that other statements can come
         # between rows, also through a pool that gives each transaction another session.
         with ExitStack() as held:
-            connection = self._writing
+            connection, own = self._writing, None
             if connection is None:
-                connection = held.enter_context(self._connect())
-                held.enter_context(connection.transaction())
+                connection = own = held.enter_context(self._connect())
             held.enter_context(self._translated(connection))
+            if own is not None:
+                held.enter_context(own.transaction())
             cursor = held.enter_context(
                 psycopg.ServerCursor(connection, f"stream_{next(self._streams)}")
             )

@@ -72,3 +72,21 @@ def test_measurements_keep_the_vm_types_that_they_name() -> None:
         )
         elsewhere = network.sites["aws:eu-west-1"]  # of which nothing was measured
         assert elsewhere.vm_type == "aws:c6in.xlarge"
+
+
+def test_other_regions_have_the_type_that_most_measured_ones_name() -> None:
+    """One region says nothing of others; several are what their owner runs."""
+    measured = ("aws:us-east-1", "aws:ap-northeast-1", "aws:sa-east-1")
+    for types, elsewhere in (
+        (("m5.8xlarge", "m5.8xlarge", "t3.micro"), "m5.8xlarge"),
+        (("m5.8xlarge", "", ""), "c6in.xlarge"),
+        (("m5.8xlarge", "t3.micro", "c5n.large"), "c6in.xlarge"),
+    ):
+        tests = [
+            rate(SRC, dst, 4000.0 + n, 1.7e9)._replace(src_vm="D32_v5", dst_vm=vm_type)
+            for dst, vm_type in zip(measured, types, strict=True)
+            for n in range(3)
+        ]
+        sites = Estimator(Samples.of(tests), CATALOGUE).network(Snapshot("t", "", "")).sites
+        assert sites["aws:eu-west-1"].vm_type == f"aws:{elsewhere}"
+        assert sites["azure:westus"].vm_type == "azure:D4as_v7"

@@ -85,7 +85,7 @@ def test_json_is_the_contract(relayd: Relayd, measured: Path) -> None:
     assert plan["snapshot"]["as_of"] == MEASURED_AT
     (path,) = plan["paths"]
     assert path["regions"] == ["azure:eastus", "azure:japaneast", "aws:ap-northeast-1"]
-    assert "right under both readings" in plan["reason"]
+    assert "carries 9.60 Gbit/s where direct carries 2.01" in plan["reason"]
     cost = plan["cost_usd"]
     assert cost == {**cost, "total": pytest.approx(cost["egress"] + cost["vm"])}
     assert plan["direct"]["feasible"] is True
