@@ -241,8 +241,9 @@ class OptionEvaluator:
             own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
         slow = link.slow_connections if count > 1 else 0.0
         further = FURTHER_VM[link.limited_by]
-        odd, tried = link.aggregate_gbps.source != "measured", link.tried_vms
-        return LinkFigures(rates, own, window, slow, link.slow_gbps, further, odd, tried)
+        # Classes are of what many connections carry; one has its window, and its own spread.
+        odd = count > 1 and link.aggregate_gbps.source != "measured"
+        return LinkFigures(rates, own, window, slow, link.slow_gbps, further, odd, link.tried_vms)
 
     def connections(self, allocation: Allocation) -> dict[int | None, int]:
         """Return the fewest whole connections by path: a relay opens as many as it accepts."""
