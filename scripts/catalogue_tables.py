@@ -141,7 +141,7 @@ _SERIES = {
     "azure": re.compile(r"azure:[A-Z]+\d+(?P<kind>[a-z]*)_v(?P<generation>\d+)"),
     "gcp": re.compile(r"gcp:(?P<kind>[a-z]+(?P<generation>\d+)[a-z]*)-"),
 }
-"""How providers name the series of a VM type (their naming conventions, 2026)."""
+"""Providers' names of the series of a VM type (their naming conventions, 2026)."""
 
 
 def default_vm_types(catalogue: Catalogue) -> dict[str, str]:

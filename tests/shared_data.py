@@ -12,7 +12,7 @@ from planner.model.catalogue import Catalogue
 from relayd.catalogue.loading import load_catalogue
 
 GRID_VM_TYPES = {"aws": "aws:m5.8xlarge", "azure": "azure:D32_v5", "gcp": "gcp:n2-standard-32"}
-"""What the grids of 2022 were measured with."""
+"""VM types of the grids of 2022."""
 _BESIDE_THE_REPOSITORY = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

@@ -130,9 +130,7 @@ def evaluated(
     sites = network, regions, star.links, vms, no_relays, request.connections
     at = resources_at_bounds(*sites, link_gbps=links_gbps(prices, regions))
     expected, low, high = at["expected"], at["low"], at["high"]
-    time_s = expected.time_s(gbit)
-    whole_s = Streams.of(gbit).whole_s(expected, request.connections, vms, time_s)
-    time_s = whole_s if whole_s < inf else time_s  # else connections take turns
+    time_s = Streams.of(gbit).time_s(expected, request.connections, vms, expected.time_s(gbit))
     fast_s, slow_s = expected.bounds_s(gbit, vms, low, high)
     rtts_ms, drawn_rtts_ms = star.rtts_ms()
     lead_s = star.vm_start_s + ramp_up_s(float(rtts_ms.max()))

@@ -7,18 +7,17 @@ from math import inf
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.model.answer import FeeLine
 from planner.model.catalogue import Catalogue, Tier
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
+from planner.model.throughput import Floats
 
 HOUR = "hour"
 """The unit of fees for as long as VMs run."""
 NO_CATALOGUE = Catalogue({}, {}, {}, {}, ())
 Pair: TypeAlias = tuple[str, str]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class Prices(Protocol):

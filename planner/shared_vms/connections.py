@@ -50,13 +50,22 @@ class Streams(NamedTuple):
         def fits(speed: float) -> bool:
             return bool((self.opened(resources, connections, speed)[1] <= allowed).all())
 
-        if fits(1 / least_s) or not fits(0.0):
-            return least_s if fits(1 / least_s) else inf
+        if fits(1 / least_s):
+            return least_s
+        if not fits(0.0):
+            return inf
         low, high = 0.0, 1 / least_s
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             low, high = (middle, high) if fits(middle) else (low, middle)
         return 1 / low if low else inf
+
+    def time_s(
+        self, resources: SiteResources, connections: int, vms: Floats, least_s: float
+    ) -> float:
+        """Return :meth:`whole_s`, or the least time where connections then take turns."""
+        found = self.whole_s(resources, connections, vms, least_s)
+        return found if found < inf else least_s
 
 
 def connections_by_region(

@@ -151,8 +151,7 @@ class ShuffleSearch:
         for_each = np.ceil(streams.opened(*opened, 0.0)[1] / self.request.connections)
         vms = np.maximum(problem.fewest_vms(links, time_s), problem.ends)
         vms = np.maximum(vms, np.minimum(for_each, problem.resources.vms))
-        whole_s = streams.whole_s(*opened, vms, time_s)
-        time_s = whole_s if whole_s < inf else time_s  # else connections take turns
+        time_s = streams.time_s(*opened, vms, time_s)
         fewest = replace(problem.resources, vms=np.maximum(vms, 1.0))
         speed = fill(fewest, paths_gbit, time_s)
         faster = speed[streams.src, streams.dst] / time_s

@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes: one table of all kinds that are recognised.
+"""Kinds of files, told by their first bytes: one table of all that are recognised.
 
 A kind names tool and variation, so that a refusal says what was seen. Kinds that nothing reads
 stand in it with what to do instead.

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from planner.model.baseline.backbone import distance_km
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.units import MBPS_PER_GBPS
-from probes.samples import MAX_CONNECTIONS, MAX_DURATION_S, METRICS, Metric, Sample, Samples
+from probes.samples import (
+    MAX_CONNECTIONS,
+    MAX_DURATION_S,
+    METRICS,
+    Metric,
+    Quarantined,
+    Sample,
+    Samples,
+)
 
 MAX_RATE_MBPS = 1e8
 """100 Tbit/s: some hundred times the fastest network card of a VM (3.2 Tbit/s, 2024)."""
@@ -130,6 +138,11 @@ class PhysicalGate:
         # Each miss searches the whole table of VM types.
         self._gbps_of_card = lru_cache(MOST_KEPT)(self._card_of)
         self._limits = lru_cache(MOST_KEPT)(self._limits_of)
+
+    def judged(self, sample: Sample) -> Sample | Quarantined:
+        """Return a sample that can be a measurement, or else put it in quarantine."""
+        reason = self.fault(sample)
+        return sample if reason is None else Quarantined(sample, reason)
 
     def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
         """Explain why a sample can't be a measurement; None if it can.

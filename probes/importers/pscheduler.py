@@ -29,7 +29,7 @@ _ABOUT = {
     "at": ("start-time", "run start-time", "pscheduler start_time", "schedule start", "@timestamp"),
     "tool": ("tool name", "pscheduler tool"),
 }
-"""What objects around a result say of its test, and the paths of keys where they do."""
+"""Facts of a result's test in objects around it, with the paths of keys that lead to them."""
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:

@@ -111,12 +111,12 @@ class ClientConnection(RequestHandler):
         self._connections.used(self)
         super().data_received(data)
         waiter = self._waiter  # there is another one for each request
-        if waiter is not None and not waiter.done() and waiter is not self._begun:
+        if waiter is not None and self.is_idle and waiter is not self._begun:
             self._begun = waiter
             self._loop.call_later(self._connections.headers_timeout_s, self._give_up, waiter)
 
     def _give_up(self, waiter: asyncio.Future[None]) -> None:
-        if waiter is self._waiter and not waiter.done():
+        if waiter is self._waiter and self.is_idle:
             self.force_close()
 
     def handle_error(

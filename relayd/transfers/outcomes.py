@@ -16,7 +16,7 @@ from planner.model.achieved import TEST_S
 from planner.model.baseline.modelled_links import least_cap
 from planner.model.units import MBPS_PER_GBPS
 from probes.importers.limits import PhysicalGate
-from probes.samples import MAX_DURATION_S, MIN_TIME_S, TRANSFER, Quarantined, Sample
+from probes.samples import MAX_DURATION_S, MIN_TIME_S, TRANSFER, Sample
 from relayd.questions.answering import NetworkView
 from relayd.store.database import Database
 from relayd.store.samples.ingest import Batch, SampleWriter
@@ -31,12 +31,10 @@ def store_outcome(
     The batch tells who reports. What network cards can't have carried is quarantined, as with all
     samples.
     """
-    samples, gate = list(_samples(row, names)), PhysicalGate(names.catalogue)
-    if samples:
-        writer, faults = SampleWriter(database, batch), [gate.fault(one) for one in samples]
-        both = list(zip(samples, faults, strict=True))
-        writer.add([one for one, fault in both if not fault])
-        writer.keep_apart(Quarantined(one, fault) for one, fault in both if fault)
+    gate = PhysicalGate(names.catalogue)
+    if samples := [gate.judged(one) for one in _samples(row, names)]:
+        writer = SampleWriter(database, batch)
+        writer.take(samples)
         writer.seal()
 
 

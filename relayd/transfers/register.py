@@ -156,8 +156,10 @@ class TransferRegister:
     ) -> None:
         self._database, self._names, self._who = database, names, who
         self._is_operator = is_operator
-        is_token = who != address if address else "@" not in who
-        self._batch = Batch("transfer", "live", reporter=who * is_token, address=address)
+        # Without a token a service names the address, and the store itself user@machine.
+        has_token = who != address if address else "@" not in who
+        reporter = who if has_token else ""
+        self._batch = Batch("transfer", "live", reporter=reporter, address=address)
 
     def begin_transfer(self, src: str, dst: str, **fields: Any) -> TrackedTransfer:
         """Report the start of a transfer; see :class:`.TransferStartRequest`."""

@@ -54,7 +54,7 @@ class World:
 
     @property
     def held(self) -> tuple[Floats, Floats]:
-        """What links hold a VM that sends, and one that receives, to: not to the other's cap.
+        """Rates that links hold a sending and a receiving VM to: not to the other's cap.
 
         Figures are exact, so a rate below the caps, however little, is its path's.
         """

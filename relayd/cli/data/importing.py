@@ -16,7 +16,7 @@ from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.importers import FORMATS, HEAD_BYTES, ImportOptions, addressed, identified, read
 from probes.importers.limits import PhysicalGate
-from probes.samples import Quarantined, Sample
+from probes.samples import Sample
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.text import Progress, filled
@@ -166,9 +166,7 @@ def _import(
             rows = read(file.format, stream, chosen)
         gate = PhysicalGate(catalogue)
         judged = (
-            Quarantined(row, reason)
-            if not options.trust and isinstance(row, Sample) and (reason := gate.fault(row))
-            else row
+            gate.judged(row) if isinstance(row, Sample) and not options.trust else row
             for row in rows
         )
         progress = Progress()

@@ -48,9 +48,9 @@ def _show_token(first: FirstToken, url: str) -> None:
 
     Elsewhere standard error is a journal or a log, which others read.
     """
+    taken = "commands and clients of this user on this machine take it from there."
     if not first.is_new:
-        told = f"the admin token in {first.path} is valid here, too; commands and clients of this"
-        told += " user on this machine take it from there."
+        told = f"the admin token in {first.path} is valid here, too; {taken}"
     elif sys.stderr.isatty():
         kept = f"kept in {first.path}" if first.path else "kept nowhere: copy it now"
         told = (
@@ -62,7 +62,7 @@ def _show_token(first: FirstToken, url: str) -> None:
     elif first.path:
         told = (
             f"requests need a token. One that may do all is in {first.path}, which only this user "
-            "can read; commands and clients of this user on this machine take it from there."
+            f"can read; {taken}"
         )
     else:
         told = "requests need a token. Make one: `relayd token create NAME --scope admin`."

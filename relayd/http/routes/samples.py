@@ -251,11 +251,11 @@ class SampleRows:
                 self.rejected += 1
                 _list(self.rejections, self._row, str(error))
                 continue
-            reason = self._gate.fault(sample)
-            self.samples.append(sample if reason is None else Quarantined(sample, reason))
-            if reason is not None:
+            judged = self._gate.judged(sample)
+            self.samples.append(judged)
+            if isinstance(judged, Quarantined):
                 self.apart += 1
-                _list(self.quarantine, self._row, reason)
+                _list(self.quarantine, self._row, judged.reason)
 
     def _sample(self, content: Any) -> Sample:
         if isinstance(content, bytes):

@@ -62,7 +62,6 @@ async def list_transfers(context: RequestContext) -> dict[str, Any]:
         None if name is None else wan.resolve(name, field).region_id
         for name, field in ((query.src, "src"), (query.dst, "dst"))
     )
-
     rows = await context.read(
         lambda store: transfer_rows(
             store.database, query.state, src, dst, before_number=before, limit=query.limit + 1

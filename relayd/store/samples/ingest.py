@@ -155,6 +155,11 @@ class SampleWriter:
             for table, columns in _NAMES.items()
         }
 
+    def take(self, rows: Sequence[Sample | Quarantined | Skipped]) -> None:
+        """Add the samples among some rows, and put those in quarantine that can't be any."""
+        self.add([row for row in rows if isinstance(row, Sample)])
+        self.keep_apart(row for row in rows if isinstance(row, Quarantined))
+
     def add(self, given: Sequence[Sample] | Samples) -> int:
         """Add samples; return how many of them were new.
 
@@ -396,8 +401,7 @@ def ingest(
         writer = SampleWriter(database, batch, limits)
         remaining = iter(rows)
         while group := list(islice(remaining, _CHUNK)):
-            writer.add([row for row in group if isinstance(row, Sample)])
-            writer.keep_apart(row for row in group if isinstance(row, Quarantined))
+            writer.take(group)
             for row in group:
                 if isinstance(row, Skipped):
                     _count(skipped, row)

@@ -92,8 +92,8 @@ def check(plan: BroadcastPlan, given: Instance) -> None:
 
 def kept_by_rounding(plan: BroadcastPlan) -> float:
     """Return the part of rates in whole connections: each link of a tree loses less than one."""
-    legs = Counter(leg.src for tree in plan.trees for leg in tree.legs)
-    return 1 - max(count / (CONNECTIONS * plan.vms[src]) for src, count in legs.items())
+    links = Counter(link.src for tree in plan.trees for link in tree.legs)
+    return 1 - max(count / (CONNECTIONS * plan.vms[src]) for src, count in links.items())
 
 
 def value(plan: BroadcastPlan | BroadcastOption, objective: BroadcastObjective) -> float:

@@ -1,4 +1,4 @@
-"""What VMs of shuffles and broadcasts open: whole connections, never more than they may."""
+"""VMs of shuffles and broadcasts open whole connections, never more than they may."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def test_broadcasts_open_whole_connections_within_the_limit(seed: int, connectio
         vms_in=of.vms_in if seed % 2 else {},
     )
     plan = recommend_broadcast(request, network, of.prices())
-    legs = [leg for tree in plan.trees for leg in tree.legs]
-    flows = (((leg.src, leg.dst), leg.throughput_gbps, leg.connections) for leg in legs)
+    links = [link for tree in plan.trees for link in tree.legs]
+    flows = (((link.src, link.dst), link.throughput_gbps, link.connections) for link in links)
     check(network, plan.vms, connections, flows)
 
 

@@ -32,7 +32,7 @@ VM_PRICES = st.sampled_from([0.0, 0.1, 1.5]) | st.floats(0.0, 8.0).map(lambda us
 HOURLY = st.sampled_from([0.0, 0.0, 0.0, 0.05, 7.5])
 """Fees of what is used, whatever the VMs: none, of gateways, of interconnects."""
 CAPACITIES = st.sampled_from([inf, inf, inf, 0.5, 1.0, 2.5])
-"""What the direct link carries in all, over what one VM pair reaches."""
+"""Capacities of the direct link, as multiples of what one VM pair reaches."""
 QUOTAS = st.integers(1, 4)
 # What a VM's connections carry over what its pair reaches.
 PLENTY = st.sampled_from([inf, inf, 1.0, 1.0, 1.2, 2.0, 5.0])

@@ -1,4 +1,4 @@
-"""What a file is, told by its first bytes alone."""
+"""Kinds of files, told by their first bytes alone."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ SRC, DST = "azure:japaneast", "aws:ap-northeast-1"
 
 
 def test_measurements_keep_the_vm_types_that_they_name() -> None:
-    """What names none counts up to what the default type lastingly receives."""
+    """Samples that name none count up to what the default type lastingly receives."""
     test = rate(SRC, DST, 9500.0, 1.7e9)
     tests = [ping(SRC, DST, 4.0, 1.7e9), *(test._replace(value=9500.0 + n) for n in range(3))]
     for types, gbps in ((("D32_v5", "m5.8xlarge"), 9.5), (("", ""), 6.25)):
