@@ -118,6 +118,10 @@ class _Schemas:
             [(*key, adapter) for key, adapter in wanted.items()], ref_template=_REFS
         )
         self.definitions: dict[str, Any] = rest.get("$defs", {})
+        for schema in self.definitions.values():
+            if "request" in schema.get("properties", {}):
+                # Generated clients join both titles: "Plan" and "Request" would be a body's name.
+                schema["properties"]["request"]["title"] = "Question"
         for question in QUESTIONS:
             self.definitions |= request_schemas(question)
         self.definitions["PlanQuery"] = query_schema(QUESTIONS[0])
