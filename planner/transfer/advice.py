@@ -156,16 +156,17 @@ class Adviser:
         if self.catalogue is None or self.request.hosts == "tuned":
             return []
         src, dst = self.request.src, self.request.dst
-        ends = self.network.with_(restricted_to=(src, dst))
+        between = self.network.with_(restricted_to=(src, dst))
         change = {"hosts": "tuned"}
-        faster = self._asked_again(change, with_tuned_hosts(ends, self.catalogue))
+        faster = self._asked_again(change, with_tuned_hosts(between, self.catalogue))
         if not faster or not self._is_worth_it(faster):
             return []
         allocation, rtt_ms = faster.allocation, self.network.link(src, dst).rtt_ms.expected
         pairs = min(allocation.src_vms, allocation.dst_vms)
         flow_gbps = allocation.rate_gbps / pairs / self.request.connections
         window_mb = flow_gbps * rtt_ms / MBIT_PER_MB  # Gbit/s are Mbit/ms
-        action = f"Raise the TCP receive window at {dst} to {window_mb:.1f} MB (net.ipv4.tcp_rmem)"
+        ends = f"net.ipv4.tcp_wmem at {src}, tcp_rmem at {dst}"
+        action = f"Raise TCP windows to {window_mb:.1f} MB ({ends})"
         return [self._advice(action, change, faster)]
 
     def _more_vms(self) -> list[Advice]:

@@ -21,6 +21,7 @@ from planner.model.baseline.modelled_links import (
     flow_caps_gbps,
     origin_of_flow,
     set_flows,
+    windows_of,
 )
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Figures, Origin, RateCut
@@ -217,14 +218,14 @@ def flows_of_windows(
     origins : Origins
     """
     listed = list(sites.values())
-    windows = bounds_of(site.window_mb for site in listed)
     egress = bounds_of(site.egress_gbps for site in listed)["expected"]
     ingress = bounds_of(site.ingress_gbps for site in listed)["expected"]
     vm_caps_mbps = MBPS_PER_GBPS * np.minimum(egress[:, None], ingress)
     flows_out, flows_in = flow_caps_gbps(listed, catalogue)
     caps_mbps = MBPS_PER_GBPS * np.minimum(flows_out[:, None], flows_in)
     rtt, found = rtts_ms["expected"], no_estimates(*rtts_ms.shape)
-    at_cap = set_flows(found, windows, rtts_ms, caps_mbps)
+    src, dst = np.indices(rtt.shape).reshape(2, *rtt.shape)
+    at_cap = set_flows(found, windows_of(listed, (src, dst)), rtts_ms, caps_mbps)
     capped = found["expected"] > vm_caps_mbps
     promised = np.where(teaches, np.minimum(found["expected"], vm_caps_mbps), np.nan)
     spreads = _spreads(listed, rtt, promised, flows, origins)

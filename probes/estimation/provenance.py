@@ -163,7 +163,7 @@ class Provenance:
         origin = estimate.origin
         if origin.method != "window-over-rtt":
             return self._of_link(link, "per_flow_mbps", estimate)
-        text = "The receiver's window over the round-trip time"
+        text = "The receiver's window, or what its sender keeps in flight, over the round-trip time"
         ends = (self._network.sites[end] for end in (link.src, link.dst))
         (out_gbps, _), (_, into_gbps) = flow_caps_gbps(ends, self._catalogue)
         cap_gbps = min(out_gbps, into_gbps)

@@ -48,6 +48,7 @@ from planner.model.throughput import (
     LAW_VM_EGRESS_GBPS,
     MBIT_PER_MB,
     PRIVATE_LAW_VM_EGRESS_GBPS,
+    STOCK_IN_FLIGHT_MB,
     STOCK_RANGE_MB,
     TUNED_WINDOW_MB,
     UNKNOWN_SPREAD,
@@ -202,7 +203,7 @@ def set_by_models(
 ) -> Bools:
     """Complete links between n sites by what models say; False where they know no rate.
 
-    One flow reaches its receiver's window over the round-trip time. Many reach what the providers'
+    One flow reaches its window over the round-trip time. Many reach what the providers'
     law says, within both caps and their windows. `rows` of LINK have round-trip times, of kinds
     that are positions in KINDS, and loss; the rest is written, with numbers of origins.
     """
@@ -212,7 +213,7 @@ def set_by_models(
     caps = np.where(egress["expected"] <= ingress["expected"], egress, ingress)
     flows_out, flows_in = flow_caps_gbps(sites, catalogue, address)
     flows, rates, rtts_ms = rows["per_flow_mbps"], rows["aggregate_gbps"], rows["rtt_ms"]
-    windows_mb = bounds_of(site.window_mb for site in sites)[dst]
+    windows_mb = windows_of(sites, ends)
     caps_mbps = np.minimum(flows_out[src], flows_in[dst]) * MBPS_PER_GBPS
     at_cap = set_flows(flows, windows_mb, rtts_ms, caps_mbps)
     window_kinds = np.array([KINDS.index(site.window_mb.source) for site in sites])[dst]
@@ -233,6 +234,21 @@ def set_by_models(
     rows["slow_connections"] = slow_connections_of(regions, ends, rows["limited_by"])
     rows["address"] = ADDRESS_KINDS.index(address) + 1
     return known
+
+
+def windows_of(sites: Sequence[Site], ends: tuple[Ints, Ints]) -> Records:
+    """Return the windows of connections between some of n sites, in MB.
+
+    A receiver's; of hosts as they come at both ends, no more than the sender keeps in flight.
+    """
+    src, dst = ends
+    received = [site.window_mb for site in sites]
+    sent = [STOCK_IN_FLIGHT_MB.get(site.region.partition(":")[0], inf) for site in sites]
+    stock = np.array([one.origin.method == "system-default" for one in received], bool)
+    found: Records = bounds_of(received)[dst]
+    less = np.minimum(found["expected"], np.array(sent)[src])
+    found["expected"] = np.where(stock[src] & stock[dst], less, found["expected"])
+    return found
 
 
 def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: Floats) -> Bools:

@@ -79,7 +79,7 @@ def test_more_connections_carry_what_is_promised(
     assert carried_gbps(count) == near(most_gbps)
     assert carried_gbps(count - 1) < most_gbps * (1 + 1e-9)
     # What raised windows bring is not known of hosts whose flows are stated.
-    assert found(plan, r"Raise the TCP receive window") is None
+    assert found(plan, r"Raise TCP windows") is None
 
 
 @patient

@@ -66,7 +66,7 @@ def test_advice_on_windows_promises_what_flow_caps_allow(wan: Wan) -> None:
     ends = "aws:us-east-1", "aws:us-east-2"
     asked: dict[str, Any] = {"volume_gb": 1000, "vms": 1, "connections": 1, "vm_types": FAST}
     plan = wan.plan(*ends, **asked)
-    (advice,) = [one for one in plan.advice if "TCP receive window" in one.action]
+    (advice,) = [one for one in plan.advice if "TCP windows" in one.action]
     rtt_ms = wan.network_of(ends).link(*ends).rtt_ms.expected
     assert f"to {5.0 * rtt_ms / 8:.1f} MB" in advice.action
     assert advice.change == {"hosts": "tuned", "relays": "none"}
@@ -76,7 +76,7 @@ def test_advice_on_windows_promises_what_flow_caps_allow(wan: Wan) -> None:
     assert again.throughput_gbps == pytest.approx(advice.outcome.throughput_gbps)
     assert again.duration_s == pytest.approx(advice.outcome.duration_s)
     assert again.cost_usd == advice.outcome.cost_usd
-    assert not any("TCP receive window" in one.action for one in again.advice)
+    assert not any("TCP windows" in one.action for one in again.advice)
 
 
 def test_google_holds_a_flow_that_it_sends_and_none_that_it_receives(wan: Wan) -> None:
