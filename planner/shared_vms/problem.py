@@ -29,6 +29,9 @@ SURE_TOGETHER, UNTESTED_CAPS = 3, 1.6
 
 One flow to each of 3 other regions was as fast as alone; with 5 and 6, flows had 0.70 and 0.64 of
 their rates (WANify data set, t2.medium, medians of 600 runs)."""
+QUEUE_MS: Mapping[Bound, float] = {"low": 39.0, "expected": 20.0, "high": 10.0}
+"""What queues there add to the round-trip times of single flows: of ten flows beyond 250 ms, which
+end last, five at a VM, the 90th percentile, the median and the 10th (the same data)."""
 UNTESTED: frozenset[Method] = frozenset(
     ("vm-type", "vm-type-unknown", "cap-probe-lower-bound", "link-above-cap")
 )
@@ -195,11 +198,13 @@ def shared_figures(
     others = np.maximum(0, (np.zeros(n) if links_out is None else links_out) - 1)
     each = np.clip(request.connections - others, 1, PAIR_CONNECTIONS)
     in_all = links_gbps(prices, regions)
-    at = resources_at_bounds(
-        network, regions, links, vms, may_relay, request.connections, each, in_all
-    )
     sites = [network.sites[region] for region in regions]
     caps = [site.egress_gbps for site in sites], [site.ingress_gbps for site in sites]
+    untested = np.array([[cap.origin.method in UNTESTED for cap in of_ends] for of_ends in caps])
+    queues = untested[0] & (others >= SURE_TOGETHER) & (each == 1)
+    at = resources_at_bounds(
+        network, regions, links, vms, may_relay, request.connections, each, in_all, queues
+    )
     return SharedFigures(
         regions,
         at["expected"],
@@ -209,7 +214,7 @@ def shared_figures(
         rtt,
         np.array([prices.vm_usd_per_h(region) for region in regions]),
         np.array([request.starts_s(network.sites[region]) for region in regions]),
-        np.array([[cap.origin.method in UNTESTED for cap in of_sites] for of_sites in caps]),
+        untested,
     )
 
 
@@ -234,6 +239,7 @@ def resources_at_bounds(
     connections: int,
     pair_connections: int | np.ndarray = PAIR_CONNECTIONS,
     link_gbps: Floats = UNLIMITED,
+    queues: np.ndarray | bool = False,
 ) -> dict[Bound, SiteResources]:
     """Return the resources that n sites share, at each bound.
 
@@ -250,17 +256,22 @@ def resources_at_bounds(
         Of a VM to one other, at most: of all, or by its site.
     link_gbps : array, shape (n, n), or 1
         What links carry in all.
+    queues : array of bool, length n, optional
+        Whether single flows out of a VM of each site wait for each other, see :data:`QUEUE_MS`.
     """
     n = len(regions)
     src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
     found: dict[Bound, SiteResources] = {}
     slow, each = _slow_connections(links, n, connections), np.zeros(n) + pair_connections
+    rtts_ms = np.array([link.rtt_ms.expected for link in links.values()])
+    wait = np.broadcast_to(queues, n)[src]
     limits = np.array([LIMITED_BY.index(link.limited_by) for link in links.values()])
     egress, ingress, *weights = caps_by_kind(network, regions)
     caps = egress[:, None] / weights[0], ingress / weights[1]
     held = held_ends(limits, *(np.broadcast_to(cap, (n, n))[src, dst] for cap in caps))
     for bound in BOUNDS:
         flow_mbps = np.array([getattr(link.per_flow_mbps, bound) for link in links.values()])
+        flow_mbps *= np.where(wait, rtts_ms / (rtts_ms + QUEUE_MS[bound]), 1.0)
         counts = np.minimum(connections, each)[src]
         opened = zip(links.values(), counts.tolist(), strict=True)
         most = np.array([link.most_gbps(int(count), bound) for link, count in opened])
