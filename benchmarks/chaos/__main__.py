@@ -1,4 +1,7 @@
-"""Run all of it, or some: ``python -m benchmarks.chaos [WHAT...] [--kills N] [--tries N]``."""
+"""Run all of it, or some: ``python -m benchmarks.chaos [WHAT...] [--kills N] [--tries N]``.
+
+``soak`` runs two replicas behind pgbouncer and a proxy for ``--minutes`` (60 by default).
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from pathlib import Path
 from statistics import median
 from typing import get_args
 
-from benchmarks.chaos import builds, kills, takeovers
+from benchmarks.chaos import builds, kills, proxied, takeovers
 from tests.postgresql import running_server
 
-MOST_TAKEOVER_S = 15.0
+MOST_TAKEOVER_S = MOST_HEALING_S = 15.0
+MOST_GROWTH = 0.03
 ON_STORES: Mapping[str, Callable[[str, Path, int], kills.Killed]] = {
     "service": kills.kill_services,
     "import": kills.kill_imports,
@@ -25,11 +29,12 @@ TAKEOVERS: tuple[takeovers.Kind, ...] = get_args(takeovers.Kind)
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run it and print the results; 1 if anything was wrong."""
-    everything = (*KILLS, "database", *TAKEOVERS)
+    everything = (*KILLS, "database", *TAKEOVERS, "soak")
     parser = argparse.ArgumentParser(prog="python -m benchmarks.chaos", description=__doc__)
     parser.add_argument("what", nargs="*", help=f"of {', '.join(everything)}")
     parser.add_argument("--kills", type=int, default=100, help="of each kind")
     parser.add_argument("--tries", type=int, default=10, help="of each way to take over")
+    parser.add_argument("--minutes", type=float, default=60.0, help="of the soak")
     options = parser.parse_args(words)
     if unknown := set(options.what) - set(everything):
         parser.error(f"there is no {', '.join(sorted(unknown))}")
@@ -37,6 +42,8 @@ def main(words: Sequence[str] | None = None) -> int:
     for name in options.what or everything:
         if name in TAKEOVERS:
             said, found = takeover_text(takeovers.take_over(name, options.tries))
+        elif name == "soak":
+            said, found = soaked_text(proxied.soak(options.minutes))
         else:
             said, found = killed_text(killed(name, options.kills))
         print(
@@ -77,6 +84,28 @@ def takeover_text(seen: takeovers.TakenOver) -> tuple[str, list[str]]:
     return text, [
         *seen.wrong,
         *(f"taken over after {s:.1f} s" for s in took if s > MOST_TAKEOVER_S),
+    ]
+
+
+def soaked_text(seen: proxied.Soaked) -> tuple[str, list[str]]:
+    """Return a summary with a line for each kind of fault and replica, and the errors."""
+    lines = [
+        f"{seen.plans} plans, {seen.further} further answers, {seen.samples.acknowledged} samples "
+        f"acknowledged, {seen.samples.unavailable} times a clear 503"
+    ]
+    for kind, took in sorted(seen.heals_s.items()):
+        lines.append(
+            f"  {len(took)} times {kind}: healed after {median(took):.1f} s, "
+            f"at most {max(took):.1f} s"
+        )
+    for memory, grown in zip(seen.memory_mb, seen.grown, strict=True):
+        every = [sum(processes.values()) for _, processes in memory][:: max(1, len(memory) // 6)]
+        lines.append(f"  memory {', '.join(f'{mb:.0f}' for mb in every)} MB: {grown:+.1%}")
+    late = [s for took in seen.heals_s.values() for s in took if s > MOST_HEALING_S]
+    return "\n".join(lines), [
+        *seen.wrong,
+        *(f"healed after {s:.1f} s" for s in late),
+        *(f"memory grew by {grown:.1%}" for grown in seen.grown if grown > MOST_GROWTH),
     ]
 
 

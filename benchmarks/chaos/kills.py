@@ -21,7 +21,7 @@ from http.client import HTTPException
 from pathlib import Path
 
 from relayd.store import open_store
-from tests.http.running import ROOT, Served
+from tests.http.running import ROOT, Answer, Served
 from tests.postgresql import PostgresqlServer
 from tests.stopping import everyone
 
@@ -66,10 +66,12 @@ class Senders:
     first : int
     pause_s : float
         Of each sender, after what was taken.
+    is_killed : bool
+        Whether the service is, so that requests may break off.
     """
 
-    def __init__(self, first: int, pause_s: float = 0.0) -> None:
-        self._pause_s = pause_s
+    def __init__(self, first: int, pause_s: float = 0.0, *, is_killed: bool = True) -> None:
+        self._pause_s, self._is_killed = pause_s, is_killed
         self.service: Served | None = None
         self.acknowledged: set[float] = set()
         self.unavailable = 0
@@ -101,24 +103,33 @@ class Senders:
                 answer = service.ask(
                     "POST", "/v1/samples", body, {"Content-Type": "application/x-ndjson"}
                 )
-            except (OSError, HTTPException):
+            except (OSError, HTTPException) as error:
                 first += BATCH  # broken off by the kill: it may be stored or not
+                if not self._is_killed:
+                    self.wrong.append(f"no answer: {error!r}")
                 continue
             first += BATCH
             if answer.status == 200:
                 self.acknowledged |= set(values)
                 self._stop.wait(self._pause_s)
-            elif answer.status == 503:
+            elif is_clear(answer):
                 self.unavailable += 1
-                time.sleep(0.02)
+                time.sleep(max(0.02, self._pause_s))
             else:
                 self.wrong.append(f"{answer.status} {answer.content[:200]!r}")
 
 
+def is_clear(answer: Answer) -> bool:
+    """Tell whether an answer is a 503 that says why, and when to ask again."""
+    if answer.status != 503 or "Retry-After" not in answer.headers:
+        return False
+    return answer.json["kind"] in ("store", "unavailable")
+
+
 @contextmanager
-def senders(first: int, pause_s: float = 0.0) -> Iterator[Senders]:
+def senders(first: int, pause_s: float = 0.0, *, is_killed: bool = True) -> Iterator[Senders]:
     """Run senders for a while."""
-    found = Senders(first, pause_s)
+    found = Senders(first, pause_s, is_killed=is_killed)
     try:
         yield found
     finally:

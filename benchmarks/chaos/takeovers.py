@@ -89,7 +89,7 @@ def take_over(kind: Kind, tries: int) -> TakenOver:
         if kind == "cut-off":
             assert server
             proxies = [stack.enter_context(Proxy(server.port)) for _ in range(2)]
-            addresses = [_through(server, where, proxy.port) for proxy in proxies]
+            addresses = [through(server, where, proxy.port) for proxy in proxies]
         services = []
         for number, address in enumerate(addresses):
             words = ("--fleet", str(folder / f"fleet-{number}.toml"))
@@ -197,7 +197,7 @@ def _role_of(service: Served) -> str:
     return str(watch["role"]) if watch else "stopped"
 
 
-def _through(server: PostgresqlServer, where: str, port: int) -> str:
+def through(server: PostgresqlServer, where: str, port: int) -> str:
     """Return the address of a store by which a proxy reaches it."""
     database = where.partition("@/")[2].partition("?")[0]
     return server.url(database, over="tcp").replace(f":{server.port}/", f":{port}/")

@@ -43,11 +43,19 @@ class Proxy:
         self._words: bytes | None = None
         self._forward = False
         self._open: list[socket.socket] = [self._listening]
+        self._clients: set[socket.socket] = set()
         self._threads = [threading.Thread(target=self._accept)]
 
     def cut_at(self, words: bytes, *, forward: bool) -> None:
         """Break the next connection on which a client says this, heard by the server or not."""
         self._words, self._forward = words, forward
+
+    def cut(self, how: int = socket.SHUT_RDWR) -> None:
+        """Break all connections now; by ``SHUT_WR``, only the way back to the clients."""
+        for client in [*self._clients]:
+            with suppress(OSError):
+                client.shutdown(how)
+                self.cuts += 1
 
     def hang(self) -> None:
         """Take connections and what comes over them, and pass nothing on."""
@@ -80,6 +88,7 @@ class Proxy:
                     client.close()
                     continue
                 self._open += [client, server]
+                self._clients.add(client)
                 for pair in ((client, server), (server, client)):
                     thread = threading.Thread(target=self._pump, args=(*pair, pair[0] is client))
                     self._threads.append(thread)
@@ -101,3 +110,5 @@ class Proxy:
             return
         with suppress(OSError):
             sink.shutdown(socket.SHUT_WR)
+        if from_client:
+            self._clients.discard(source)
