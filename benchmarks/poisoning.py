@@ -20,6 +20,7 @@ from benchmarks.table import show
 from planner.model.catalogue import Catalogue
 from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from planner.model.network import Network, Snapshot
+from planner.transfer.plan import Plan
 from probes.estimation import Estimator
 from probes.samples import OWN, Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
@@ -171,6 +172,122 @@ def on_caps_and_round_trips(found: World, rng: random.Random) -> list[Reported]:
 ATTACKS = (spread, on_twenty_links, newest, one_level_ahead, on_caps_and_round_trips)
 
 
+# ---- what nobody trusted has measured ------------------------------------------------------------
+
+LoneAttack: TypeAlias = "Callable[[Series, dict[Series, float]], float | None]"
+
+
+def in_wrong_units(key: Series, levels: dict[Series, float]) -> float | None:
+    """Throughput in Gbit/s where Mbit/s are meant."""
+    return None if key[2] == "rtt_ms" or key[2] in CAPS else levels[key] / 1000
+
+
+def of_900_ms(key: Series, _: dict[Series, float]) -> float | None:
+    """Round trips of 900 ms."""
+    return 900.0 if key[2] == "rtt_ms" else None
+
+
+def twice_the_card(key: Series, levels: dict[Series, float]) -> float | None:
+    """Throughput of twice what the sender's network card carries."""
+    if key[2] != "aggregate_mbps":
+        return None
+    return 2 * levels[key[0], key[0], "egress_cap_mbps"]
+
+
+def capped_at_20_mbps(key: Series, _: dict[Series, float]) -> float | None:
+    """Caps of VMs of 20 Mbit/s."""
+    return 20.0 if key[2] in CAPS else None
+
+
+def of_the_opposite_direction(key: Series, levels: dict[Series, float]) -> float | None:
+    """Figures of the opposite direction."""
+    return None if key[2] in CAPS else levels.get((key[1], key[0], key[2]))
+
+
+def at_half(key: Series, levels: dict[Series, float]) -> float | None:
+    """Half of each rate and cap, twice each round trip."""
+    return levels[key] * (2.0 if key[2] == "rtt_ms" else 0.5)
+
+
+def lossy(key: Series, _: dict[Series, float]) -> float | None:
+    """Half of all packets are lost."""
+    return 50.0 if key[2] == "rtt_ms" else None
+
+
+LONE_ATTACKS: tuple[LoneAttack, ...] = (
+    in_wrong_units,
+    of_900_ms,
+    twice_the_card,
+    capped_at_20_mbps,
+    of_the_opposite_direction,
+    at_half,
+    lossy,
+)
+
+
+class LoneOutcome(NamedTuple):
+    """Effect of one token on what nobody else has measured.
+
+    Attributes
+    ----------
+    plans, moved : int
+        And those whose rate, cost, duration or paths moved, by over :data:`MOST_MOVED`.
+    silent : int
+        Of these, the plans that do not name the token.
+    """
+
+    plans: int
+    moved: int
+    silent: int
+
+
+def attacked_alone(
+    seed: int,
+    catalogue: Catalogue,
+    pairs: int = LINKS,
+    attacks: Sequence[LoneAttack] = LONE_ATTACKS,
+) -> dict[str, LoneOutcome]:
+    """Compare plans of some of the links, of which the own prober and honest tokens measured half.
+
+    One token alone reports the other half, and the caps of every second region.
+    """
+    found = world(seed, catalogue)
+    known = {*found.links[: LINKS // 2], *((region, region) for region in REGIONS[::2])}
+    honest = [row for row in found.honest if row.sample[:2] in known]
+    links = found.links[:: LINKS // pairs]
+    before = _plans(network_of(honest, catalogue)[1], catalogue, links)
+    outcomes = {}
+    for attack in attacks:
+        false = [
+            _reported(key, value, NOW_S - 3600.0 * n, LIAR, len(found.honest) + n)
+            for key in found.levels
+            if key[:2] not in known and (value := attack(key, found.levels)) is not None
+            for n in range(6)
+        ]
+        if attack is lossy:
+            false = [row._replace(sample=row.sample._replace(metric="loss_pct")) for row in false]
+        after = _plans(network_of([*honest, *false], catalogue)[1], catalogue, links)
+        moved = [new for old, new in zip(before, after, strict=True) if _differ(old, new)]
+        silent = sum(not any(LIAR in warning for warning in plan.warnings) for plan in moved)
+        outcomes[attack.__name__] = LoneOutcome(len(after), len(moved), silent)
+    return outcomes
+
+
+def _plans(network: Network, catalogue: Catalogue, links: Sequence[tuple[str, str]]) -> list[Plan]:
+    wan = Wan(MemorySource(catalogue, network))
+    return [wan.plan(src, dst, volume_gb=500, vms=1) for src, dst in links]
+
+
+def _differ(old: Plan, new: Plan) -> bool:
+    figures = (
+        (one.throughput_gbps, one.duration_s, one.cost_usd.total, one.direct.throughput_gbps)
+        for one in (old, new)
+    )
+    return [path.regions for path in old.paths] != [path.regions for path in new.paths] or any(
+        abs(after / before - 1) > MOST_MOVED for before, after in zip(*figures, strict=True)
+    )
+
+
 def network_of(rows: Sequence[Reported], catalogue: Catalogue) -> tuple[Estimator, Network]:
     """Estimate a network from samples."""
     samples = Samples.of(row.sample for row in rows)
@@ -290,6 +407,16 @@ def main() -> None:
         "One token lies",
         ("a tenth is false", "plans", "verdicts changed", "most that a figure moved"),
         rows,
+    )
+    alone: dict[str, LoneOutcome] = {}
+    for seed in range(seeds):
+        for name, one in attacked_alone(seed, catalogue).items():
+            sums = zip(alone.get(name, (0, 0, 0)), one, strict=True)
+            alone[name] = LoneOutcome(*map(sum, sums))
+    show(
+        "One token lies about what nobody else has measured",
+        ("false", "plans", "moved over 15 %", "of these without a word"),
+        [(name, *map(str, one)) for name, one in alone.items()],
     )
     claimed, named = (
         sum(counts) for counts in zip(*(flagged(s, catalogue) for s in range(seeds)), strict=True)

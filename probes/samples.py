@@ -122,6 +122,8 @@ TRANSFER = "transfer"
 
 OWN = ""
 """The source of this store's own prober and of batches that its operator vouches for: trusted."""
+FILES = "files"
+"""The source of other files that whoever may write the store has imported."""
 
 
 ROW = np.dtype(

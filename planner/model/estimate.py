@@ -110,8 +110,8 @@ class Figures(NamedTuple):
         The catalogue's source of the figure; why a link is down; or, where the method is unknown,
         the sentence that was saved.
     reported_by : tuple of str | None
-        Whose samples these are, where several sources have reported to a store and the own
-        prober's samples are not among them.
+        Whose samples these are, or those of links that it was inferred from, where neither the
+        own prober's are among them nor all are of imported files.
     unconfirmed : bool | None
         Whether they are a new level that contradicts earlier measurements of others.
     disputed, disputed_by : int | None, tuple of str | None

@@ -13,13 +13,14 @@ with it:
   find it. It does not against the own prober's newer measurements, nor against as many other
   sources that have measured since and still see the old level.
 
-A link that only one source has reported is estimated from all that it sent.
+A link that only one source has reported is estimated from all that it sent, and named. What is
+far off what models say of such a link (:meth:`.LinkSamples.limits`) waits for a second source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -238,6 +239,12 @@ def figures_with(figures: Figures | None, mark: Figures | None) -> Figures | Non
         return figures or mark
     told = {name: value for name, value in mark._asdict().items() if value is not None}
     return figures._replace(**told)
+
+
+def still_told(figures: Figures | None, **more: Any) -> Figures | None:
+    """Return other figures that rest on what the same sources reported."""
+    by = figures.reported_by if figures else None
+    return Figures(reported_by=by, **more) if by or more else None
 
 
 def is_own(mark: Figures | None) -> bool:

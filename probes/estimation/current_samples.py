@@ -18,7 +18,7 @@ import numpy as np
 from planner.model.estimate import AddressKind
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.samples import ADDRESSES, METRICS, OWN, Metric, NameTable, Rows, Sample, Samples
+from probes.samples import ADDRESSES, FILES, METRICS, OWN, Metric, NameTable, Rows, Sample, Samples
 
 MOST_SAMPLES = 64
 """Of a link, metric and source: their median is known well."""
@@ -132,6 +132,13 @@ class CurrentSamples(NamedTuple):
         }
         shifts = [shift for shift in self.shifts if shift[:3] not in again]
         return CurrentSamples(both[stays][order], first_id, shifts + newer.shifts)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether several sources have reported anything, or one that nobody vouches for."""
+        names = list(self.samples.names)
+        sources = {names[number] for number in np.unique(self.samples.rows["source"]).tolist()}
+        return len(sources) > 1 or not sources <= {OWN, FILES}
 
     def reporters(self) -> dict[tuple[int, int], set[str]]:
         """Return the sources that reported each link, by the numbers of its ends."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
 from planner.model.link_array import Origins
-from probes.estimation.agreement import figures_with, is_own
+from probes.estimation.agreement import figures_with, is_own, trusted
 from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.estimation.link_samples import CountedSamples
+from probes.estimation.link_samples import CountedSamples, LinkSamples
 from probes.samples import ADDRESSES, Rows, distinct
 
 ESTIMATE = np.dtype(
@@ -154,6 +154,10 @@ def of_many(
 ) -> Origin:
     """Return the origin of an estimate inferred from several links."""
     newest_s, oldest_s = np.fmax.reduce(behind["newest_s"]), np.fmin.reduce(behind["oldest_s"])
+    told = [origins.all[number].figures for number in np.unique(behind["origin"]).tolist()]
+    by = {name for one in told if one for name in one.reported_by or ()}
+    if by and not any(map(is_own, told)):
+        figures = figures_with(figures, Figures(reported_by=tuple(sorted(by))))
     return Origin(
         "inferred",
         method,
@@ -166,8 +170,13 @@ def of_many(
     )
 
 
-def of_rows(rows: Rows, kind: Kind, method: Method, figures: Figures | None = None) -> Origin:
-    """Return the origin of an estimate made from samples of any links."""
+def of_rows(
+    rows: Rows, kind: Kind, method: Method, samples: LinkSamples, figures: Figures | None = None
+) -> Origin:
+    """Return the origin of an estimate made from some of the samples, of any links."""
+    by = trusted(*(samples.sources[number] for number in np.unique(rows["source"]).tolist()))
+    if by and samples.is_mixed:
+        figures = figures_with(figures, Figures(reported_by=by))
     pairs = len(np.unique(rows[["src", "dst"]]))
     at_s = rows["measured_at_s"]
     address = _joined({_ADDRESSES[place] for place in np.unique(rows["address"]).tolist()})

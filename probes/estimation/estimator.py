@@ -133,9 +133,7 @@ class Estimator:
             current = kept.updated(current)
         self.current, self._votes = current, votes_of(current.samples)
         self._usual_types = usual_types(self._votes, catalogue)
-        rows = current.samples.rows
-        self._is_mixed = len(np.unique(rows["source"])) > 1
-        self.newest_s = float(rows["measured_at_s"].max(initial=0.0))
+        self.newest_s = float(current.samples.rows["measured_at_s"].max(initial=0.0))
         self._over_public, self._over_private = current.over("public"), current.over("private")
         self._of_kind: dict[AddressKind, LinkSamples] = {}
 
@@ -178,7 +176,7 @@ class Estimator:
     def _samples(
         self, sites: Mapping[str, Site], current: CurrentSamples, address: AddressKind
     ) -> LinkSamples:
-        samples = LinkSamples(current, sites, self.catalogue, is_mixed=self._is_mixed)
+        samples = LinkSamples(current, sites, self.catalogue)
         self._of_kind[address] = samples
         return samples
 
@@ -234,7 +232,7 @@ class Estimator:
             origins,
         )
         # Last: laws and limits of links follow from short tests.
-        return with_lasting(with_buckets(sites, tests.fallen), lasting, catalogue), links
+        return with_lasting(with_buckets(sites, samples, tests.fallen), lasting, catalogue), links
 
     def disputes(self) -> list[Dispute]:
         """Return samples that contradict others and do not count, and unconfirmed new levels."""
@@ -280,7 +278,7 @@ class Estimator:
         """Return samples that do not count because one source alone says that they are private."""
         claimed = self._over_private.where(self._are_claims)
         sites = {name: baseline_site(name, self.catalogue) for name in self._regions}
-        samples, found = LinkSamples(claimed, sites, self.catalogue, is_mixed=True), []
+        samples, found = LinkSamples(claimed, sites, self.catalogue), []
         for metric in samples.known_metrics():
             recent = samples.recent(metric)
             for link, src, dst in zip(recent.groups, *recent.ends, strict=True):
@@ -304,8 +302,6 @@ class Estimator:
         """
         rows = self._over_private.samples.rows
         claims = np.zeros(len(rows), np.bool_)
-        if not self._is_mixed:
-            return claims
         over_public = self._over_public.reporters()
         for (src, dst), by in self._over_private.reporters().items():
             if len(by) != 1 or OWN in by or not over_public.get((src, dst), by) - by:

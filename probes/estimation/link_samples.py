@@ -9,9 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.model.baseline.modelled_links import baseline_links
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Figures
 from planner.model.link import Site
+from planner.model.link_array import LinkArray
 from planner.model.throughput import UNKNOWN_NOISE, law_of, steady_rates
 from planner.single_flow.spreads import REPEAT_ERROR
 from probes.estimation.agreement import (
@@ -29,6 +31,7 @@ from probes.estimation.agreement import (
 )
 from probes.estimation.current_samples import CurrentSamples, evaluated
 from probes.estimation.groups import Bools, Floats, Groups, Ints
+from probes.estimation.limits import limits
 from probes.estimation.vm_types import (
     OTHER,
     THROUGHPUT,
@@ -38,7 +41,7 @@ from probes.estimation.vm_types import (
     unknown_types,
     within_cards,
 )
-from probes.samples import ADDRESSES, METRICS, TRANSFER, Metric, Rows
+from probes.samples import ADDRESSES, FILES, METRICS, OWN, TRANSFER, Metric, Rows
 
 _OF_LINKS = ("per_flow_mbps", "aggregate_mbps")
 ALL_LOST_PCT = 100.0
@@ -129,13 +132,13 @@ class LinkSamples:
         that the catalogue knows does not count. One with VMs of a type that is not known counts
         where a link has no others.
     catalogue : Catalogue
-    is_mixed : bool
-        Whether several sources have reported anything.
 
     Attributes
     ----------
     names : list of str
     samples : Samples
+    sources : list of str
+        Names of reporters, by their numbers.
     marks : list of Figures or None
         The first is None: of the own prober, or of the only source that there is.
     agreements : dict
@@ -144,21 +147,17 @@ class LinkSamples:
     """
 
     def __init__(
-        self,
-        current: CurrentSamples,
-        sites: Mapping[str, Site],
-        catalogue: Catalogue,
-        *,
-        is_mixed: bool,
+        self, current: CurrentSamples, sites: Mapping[str, Site], catalogue: Catalogue
     ) -> None:
         self._fits = fit_of_types(current.samples, sites, catalogue)
         self.samples = within_cards(current.samples, self._fits, sites, catalogue)
         self.names, self._catalogue = list(sites), catalogue
         self.marks: list[Figures | None] = [None]
         self.agreements: dict[tuple[Metric, int, int], Agreement] = {}
-        self._first_id, self._is_mixed = current.first_id, is_mixed
-        self._sources = list(self.samples.names)
+        self._first_id, self.is_mixed = current.first_id, current.is_mixed
+        self.sources = list(self.samples.names)
         self._counted: dict[Metric, CountedSamples] = {}
+        self._typed = list(sites.values())
 
     @cached_property
     def stated_windows_mb(self) -> Floats:
@@ -195,7 +194,7 @@ class LinkSamples:
         """Return places of a link's samples: those of its reference, taken with its VM types."""
         places = recent.places[link]
         reference = reference_of(self.from_sources(places, np.zeros(len(places)))).source
-        taken = self.samples.rows["source"][places] == self._sources.index(reference)
+        taken = self.samples.rows["source"][places] == self.sources.index(reference)
         found: Ints = places[taken & (self._fits[places] > OTHER)]
         return found
 
@@ -227,7 +226,7 @@ class LinkSamples:
             found = found.where(self._fits[found.places] >= UNSTATED)
         if metric == "aggregate_mbps":
             found = found.where(self._tests_or_transfers(found))
-        if self._is_mixed:
+        if self.is_mixed:
             found = self._judged(metric, found, rtts_ms)
             if metric == "per_flow_mbps":
                 found = self._within_aggregates(found, rtts_ms)
@@ -273,19 +272,20 @@ class LinkSamples:
         places, rows, groups, _ = found
         source = rows["source"]
         used, place = np.unique(source[groups.first], return_inverse=True)
-        alone = [self._mark(Agreement(places[:0], trusted(self._sources[one]))) for one in used]
+        alone = [self._mark(Agreement(places[:0], trusted(self.sources[one]))) for one in used]
         marks = np.array(alone, np.int64)[place]
-        several = groups.differ(source)
+        steady = steady_values(rows, metric, rtts_ms)
+        within = self._within_limits(metric, found, steady)
+        several = groups.differ(source) | ~groups.reduced(np.logical_and, within)
         if not several.any():
             return found._replace(marks=marks)
-        steady = steady_values(rows, metric, rtts_ms)
         logs = np.log1p(steady) if metric == "loss_pct" else np.log(np.maximum(steady, LEAST_VALUE))
         kept = [np.flatnonzero(~groups.spread(several))]
         numbers = [groups.numbers()[kept[0]]]
         for number in np.flatnonzero(several).tolist():
             link = slice(*groups.begins[number : number + 2].tolist())
             with evaluated(self.samples, places[link.start]):
-                judged = self._agreed_of(metric, places[link], logs[link])
+                judged = self._agreed_of(metric, places[link], logs[link], within[link])
             src, dst = (int(number_of(rows[end][link.start])) for end in ("src", "dst"))
             self.agreements[metric, src, dst] = judged
             marks[number] = self._mark(judged)
@@ -295,6 +295,34 @@ class LinkSamples:
         of_link, chosen = np.concatenate(numbers)[order], np.concatenate(kept)[order]
         groups = Groups.of(of_link)
         return CountedSamples(places[chosen], rows[chosen], groups, marks[of_link[groups.first]])
+
+    @cached_property
+    def _modelled(self) -> LinkArray:
+        """The links that have samples, by models alone."""
+        address = ADDRESSES[max(1, self.samples.rows["address"].max(initial=0))]
+        found = baseline_links(self._typed, self._catalogue, self.pairs(), address)
+        return found.among(self.names)
+
+    def _within_limits(self, metric: Metric, found: CountedSamples, steady: Floats) -> Bools:
+        """Mark all samples but those of one source alone that models hardly allow: they wait."""
+        bounds, numbers = limits(metric, self._typed, self._modelled), found.groups.numbers()
+        if bounds is None or not len(numbers):
+            return np.ones(len(numbers), np.bool_)
+        parts = Groups.of(numbers, found.rows["source"])
+        rows, links = found.rows[parts.first], numbers[parts.first]
+        ends = number_of(rows["src"]), number_of(rows["dst"])
+        middles = np.log(np.maximum(parts.medians(steady), LEAST_VALUE))
+        least, most = (bound[ends] for bound in bounds)
+        # A few connections fill no link, and transfers may be slow for any reason.
+        if metric == "aggregate_mbps" and (flows := limits("per_flow_mbps", (), self._modelled)):
+            least = np.minimum(least, flows[0][ends] + np.log(np.maximum(rows["connections"], 1)))
+        far = (middles < least) | (middles > most)
+        vouched = [self.sources.index(one) for one in (OWN, FILES) if one in self.sources]
+        far &= ~np.isin(rows["source"], vouched) & ~self.are_transfers(rows)
+        for part in np.flatnonzero(far).tolist():
+            same = np.abs(middles[links == links[part]] - middles[part]) <= LEAST_TOLERANCE
+            far[part] = np.count_nonzero(same) == 1
+        return ~parts.spread(far)
 
     def _within_aggregates(self, flows: CountedSamples, rtts_ms: Floats) -> CountedSamples:
         """Dispute flows of others that contradict an aggregate which the own prober has measured.
@@ -321,8 +349,15 @@ class LinkSamples:
             self.agreements["per_flow_mbps", src, dst] = Agreement(places[:0], (), disputed)
         return flows.where(~flows.groups.spread(refuted))
 
-    def _agreed_of(self, metric: Metric, places: Ints, logs: Floats) -> Agreement:
+    def _agreed_of(self, metric: Metric, places: Ints, logs: Floats, within: Bools) -> Agreement:
         """Return the samples of one link that count; of each source with the most connections."""
+        if not within.all():
+            waiting = self.from_sources(places[~within], logs[~within])
+            disputed = [DisputedSamples(one.source, one.places, len(one.places)) for one in waiting]
+            left, some = Agreement(places[:0]), within[within]
+            if len(some):
+                left = self._agreed_of(metric, places[within], logs[within], some)
+            return left._replace(disputed=(*left.disputed, *disputed))
         found = self.from_sources(places, logs)
         if metric != "aggregate_mbps":
             return agreed(found, _NOISES.get(metric, UNKNOWN_NOISE))
@@ -344,7 +379,7 @@ class LinkSamples:
         rows = self.samples.rows[places]
         return [
             SourceSamples(
-                self._sources[rows["source"][one.start]],
+                self.sources[rows["source"][one.start]],
                 int(self._first_id[places[one.start]]),
                 places[one],
                 rows["measured_at_s"][one],

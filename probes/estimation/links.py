@@ -13,12 +13,13 @@ from dataclasses import replace
 import numpy as np
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
-from planner.model.estimate import ADDRESS_KINDS, AddressKind, Figures
+from planner.model.estimate import ADDRESS_KINDS, AddressKind
 from planner.model.link import LIMITED_BY, Site
 from planner.model.link_array import KINDS, LinkArray, Origins, limits_of, slow_connections_of
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
+from probes.estimation.agreement import still_told
 from probes.estimation.estimates import EstimateArray, are_known, are_of, with_bounds
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.laws import least_caps
@@ -150,11 +151,12 @@ def _infer_flows(
     )
     for connections in np.unique(count[more]).tolist():
         some = more & (count == connections)
-        figures = Figures(connections=connections)
         shared["origin"][some] = origins.changed(
             many["origin"][some],
-            lambda one, figures=figures: one._replace(  # type: ignore[misc]
-                kind="inferred", method="share-of-aggregate", figures=figures
+            lambda one, count=connections: one._replace(  # type: ignore[misc]
+                kind="inferred",
+                method="share-of-aggregate",
+                figures=still_told(one.figures, connections=count),
             ),
         )
     found[more] = shared[more]
@@ -173,7 +175,9 @@ def _of_one_flow(flow: EstimateArray, origins: Origins) -> EstimateArray:
         flow["high"] * DEFAULT_CONNECTIONS / MBPS_PER_GBPS,
         origins.changed(
             flow["origin"],
-            lambda one: one._replace(kind="inferred", method="one-connection", figures=None),
+            lambda one: one._replace(
+                kind="inferred", method="one-connection", figures=still_told(one.figures)
+            ),
         ),
     )
 

@@ -32,6 +32,7 @@ from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
 from probes.analysis.falls import fall_of, rate_cut, shows_lasting
 from probes.analysis.ramp import fit_ramp, ramp_steps, saturates
+from probes.estimation.agreement import still_told
 from probes.estimation.current_samples import PRIVATE, evaluated
 from probes.estimation.estimates import (
     EstimateArray,
@@ -89,7 +90,9 @@ def _opposite(own: EstimateArray, origins: Origins) -> EstimateArray:
         np.maximum(own["high"], expected * error),
         origins.changed(
             own["origin"],
-            lambda one: one._replace(kind="inferred", method="opposite-direction", figures=None),
+            lambda one: one._replace(
+                kind="inferred", method="opposite-direction", figures=still_told(one.figures)
+            ),
         ),
     )
 

@@ -36,7 +36,7 @@ from planner.single_flow.flow_tests import CAP_BELOW_MS, SHARE_OF_CAP
 from planner.single_flow.spreads import window_error
 from probes.analysis.falls import FEWEST_TESTS, BurstTest, TokenBucket, burst_of, token_bucket
 from probes.analysis.fleet_caps import MOST_OPEN_CAP
-from probes.estimation.agreement import figures_with
+from probes.estimation.agreement import figures_with, is_own, still_told
 from probes.estimation.current_samples import evaluated
 from probes.estimation.estimates import are_own, estimate_at, no_surer_than, of_rows
 from probes.estimation.groups import Floats, Groups, Ints, median_bounds
@@ -110,9 +110,8 @@ def with_caps(
             if (link := sure[number]) >= 0 and tests.alone["expected"][link] > cap.expected:
                 alone = estimate_at(tests.alone, link, origins)
                 src, dst = (names[ends[link]] for ends in tests.pairs)
-                origin = alone.origin._replace(
-                    method="link-above-cap", figures=Figures(between=(src, dst))
-                )
+                figures = still_told(alone.origin.figures, between=(src, dst))
+                origin = alone.origin._replace(method="link-above-cap", figures=figures)
                 cap = _raised(alone, origin, method)
             if (link := most[number]) >= 0 and tests.alone["expected"][link] > cap.high:
                 cap = replace(cap, high=tests.alone["expected"][link].item())
@@ -218,24 +217,27 @@ def _caps_of(
         held, reached = rows[link][held_back[link]], rows[link][~held_back[link]]
         if len(held):
             gbps = float(held["value"].max()) / MBPS_PER_GBPS
-            origin = of_rows(held, "inferred", "cap-probe-lower-bound", figures)
+            origin = of_rows(held, "inferred", "cap-probe-lower-bound", samples, figures)
             bounds = gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE
             at_least[name] = Estimate(*bounds, origin)
         if len(reached):
-            caps[name] = _cap(reached, "measured", "cap-probe", figures)
+            caps[name] = _cap(reached, "measured", "cap-probe", samples, figures)
             of_type[sites[name].vm_type].append((bool(own[mark]), reached))
     for vm_type, found in of_type.items():
         if vm_type:
             own_ones = [reached for is_own, reached in found if is_own]
             together = np.concatenate(own_ones or [reached for _, reached in found])
-            cap = _cap(together, "inferred", "caps-of-vm-type", Figures(vm_type=vm_type))
+            of_vms = Figures(vm_type=vm_type)
+            cap = _cap(together, "inferred", "caps-of-vm-type", samples, of_vms)
             caps[vm_type] = no_surer_than(cap, CAP_NOISE)
     return caps, at_least
 
 
-def _cap(rows: Rows, kind: Kind, method: Method, figures: Figures | None) -> Estimate:
+def _cap(
+    rows: Rows, kind: Kind, method: Method, samples: LinkSamples, figures: Figures | None
+) -> Estimate:
     gbps = rows["value"] / MBPS_PER_GBPS
-    return Estimate(*median_bounds(gbps, CAP_NOISE), of_rows(rows, kind, method, figures))
+    return Estimate(*median_bounds(gbps, CAP_NOISE), of_rows(rows, kind, method, samples, figures))
 
 
 def _peers_could_gbps(
@@ -265,12 +267,15 @@ def _peers_could_gbps(
 # ---- token buckets -------------------------------------------------------------------------------
 
 
-def with_buckets(sites: Mapping[str, Site], fallen: Samples) -> dict[str, Site]:
+def with_buckets(
+    sites: Mapping[str, Site], samples: LinkSamples, fallen: Samples
+) -> dict[str, Site]:
     """Return sites with the caps that last, where VMs have buckets that pauses fill.
 
     Parameters
     ----------
     sites : mapping
+    samples : LinkSamples
     fallen : Samples
         Tests whose rate fell, of links whose rate falls.
     """
@@ -287,12 +292,16 @@ def with_buckets(sites: Mapping[str, Site], fallen: Samples) -> dict[str, Site]:
             continue
         lasts_gbps = bucket.sustained_mbps / MBPS_PER_GBPS
         if bucket.refilling == "bucket" and lasts_gbps < site.egress_gbps.expected:
-            cap = _bucket_cap(bucket, bursts, fallen.rows[places])
-            found[region] = replace(site, egress_gbps=cap)
+            cap = _bucket_cap(bucket, bursts, fallen.rows[places], samples)
+            known = site.egress_gbps
+            if is_own(cap.origin.figures) or known.source != "measured":
+                found[region] = replace(site, egress_gbps=cap)
     return found
 
 
-def _bucket_cap(bucket: TokenBucket, bursts: Sequence[BurstTest], rows: Rows) -> Estimate:
+def _bucket_cap(
+    bucket: TokenBucket, bursts: Sequence[BurstTest], rows: Rows, samples: LinkSamples
+) -> Estimate:
     peak_gbps, lasts_gbps = bucket.peak_mbps / MBPS_PER_GBPS, bucket.sustained_mbps / MBPS_PER_GBPS
     refill_mbps = bucket.refill_mbps
     cut = RateCut(
@@ -304,7 +313,7 @@ def _bucket_cap(bucket: TokenBucket, bursts: Sequence[BurstTest], rows: Rows) ->
         None if refill_mbps is None else refill_mbps / MBPS_PER_GBPS,
     )
     after_gbps = np.array([burst.sustained_mbps for burst in bursts]) / MBPS_PER_GBPS
-    origin = of_rows(rows, "measured", "token-bucket", Figures(rate_cut=cut))
+    origin = of_rows(rows, "measured", "token-bucket", samples, Figures(rate_cut=cut))
     return Estimate(*median_bounds(after_gbps, CAP_NOISE), origin)
 
 
@@ -392,7 +401,8 @@ def with_windows(
     for vm_type, number in types.items():
         if vm_type and number in of_types:
             used = of_types[number]
-            origin = of_rows(rows[used], "inferred", "flows-into-vm-type", Figures(vm_type=vm_type))
+            of_vms = Figures(vm_type=vm_type)
+            origin = of_rows(rows[used], "inferred", "flows-into-vm-type", samples, of_vms)
             bounds = median_bounds(windows[used], WINDOW_SPREAD_OF_TYPE)
             by_type[vm_type] = no_surer_than(Estimate(*bounds, origin), WINDOW_SPREAD_OF_TYPE)
     calibrated = {}
@@ -403,7 +413,7 @@ def with_windows(
             # Tests spread about it by their own noise, too.
             error = 1 + window_error(distances[used].tolist())
             expected = median(windows[used].tolist())
-            origin = of_rows(rows[used], "measured", "flows-into-region")
+            origin = of_rows(rows[used], "measured", "flows-into-region", samples)
             window_mb = Estimate(expected / error, expected, expected * error, origin)
         calibrated[name] = replace(site, window_mb=window_mb)
     return calibrated
@@ -421,6 +431,9 @@ def _windows_of_tests(
     vm_types = {site.vm_type: site.window_mb for site in sites.values() if site.vm_type}
     counted = [samples.counted(metric) for metric in ("per_flow_mbps", "aggregate_mbps")]
     rows = np.concatenate([one.rows for one in counted])
+    own = np.concatenate(
+        [one.groups.spread(own_marks(samples.marks)[one.marks]) for one in counted]
+    )
     is_raised = samples.stated_windows_mb[rows["detail"]] > STOCK_RANGE_MB[1]
     of_tests, of_links = types[number_of(rows["dst"])], types[tests.pairs[1]]
     carried_mb = tests.alone["expected"] * rtts_ms[tests.pairs] / MBIT_PER_MB  # Gbit/s are Mbit/ms
@@ -431,7 +444,9 @@ def _windows_of_tests(
         into = of_tests == vm_type
         if not into.any():
             continue
-        origin = of_rows(rows[into], "inferred", "windows-of-tests", Figures(vm_type=vm_type))
+        into &= own | ~(own & into).any()
+        of_vms = Figures(vm_type=vm_type)
+        origin = of_rows(rows[into], "inferred", "windows-of-tests", samples, of_vms)
         if 2 * np.count_nonzero(is_raised[into]) >= np.count_nonzero(into):
             found[vm_type] = replace(HOSTS_TUNED, origin=origin)
             continue

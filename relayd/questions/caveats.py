@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -12,10 +13,10 @@ from planner.fields.shared import PricedRequest
 from planner.model.answer import Recommendation
 from planner.model.catalogue import DEFAULT_NETWORK, Catalogue, EgressPrice, Region
 from planner.model.errors import DataError
-from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, WantedAddresses
+from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Origin, WantedAddresses
 from planner.model.link import Link
 from planner.model.network import Network
-from probes.samples import Metric
+from probes.samples import FILES, Metric
 from relayd.times import seconds_of, utc_date, utc_text
 
 MOST_NAMED = 3
@@ -63,6 +64,7 @@ def dated(
         *partition_notes(catalogue, asked),
         *(address_notes(network, catalogue, asked) if addresses == "auto" else ()),
         *dispute_notes(network, answer, asked),
+        *_alone_said(network, answer, asked),
         *unknown_type_notes(network, asked),
         *public_price_notes(network, answer, asked),
     )
@@ -127,7 +129,7 @@ def _old_links(network: Network, pairs: Iterable[Pair], now_s: float) -> tuple[s
     old = [link for link in links if link and link.aggregate_gbps.outlived(now_s)]
     if not old:
         return ()
-    names = _named([f"{link.src} -> {link.dst}" for link in old], "links")
+    names = _links(old)
     oldest_s = min(link.aggregate_gbps.measured_at_s or now_s for link in old)
     verb, what = ("was", "its figure fades") if len(old) == 1 else ("were", "their figures fade")
     return (
@@ -303,7 +305,7 @@ def address_notes(network: Network, catalogue: Catalogue, pairs: Iterable[Pair])
     return tuple(notes)
 
 
-def _links(links: list[Link]) -> str:
+def _links(links: Iterable[Link]) -> str:
     return _named([f"{link.src} -> {link.dst}" for link in links], "links")
 
 
@@ -344,10 +346,53 @@ def dispute_notes(network: Network, answer: object, asked: Iterable[Pair]) -> tu
         Whose ``paths``, where it has some, count with the links that were asked about.
     asked : iterable of (str, str)
     """
+    pairs = _links_of(answer, asked)
+    return tuple(figure.sentence for figure in disputed_figures(network, pairs))
+
+
+def _links_of(answer: object, asked: Iterable[Pair]) -> dict[Pair, None]:
     pairs = dict.fromkeys(asked)
     for path in getattr(answer, "paths", ()):
         pairs.update(dict.fromkeys(pairwise(getattr(path, "regions", ()))))
-    return tuple(figure.sentence for figure in disputed_figures(network, pairs))
+    return pairs
+
+
+def _alone_said(network: Network, answer: object, asked: Iterable[Pair]) -> Iterator[str]:
+    """Yield a sentence for each source whose word alone an answer rests on.
+
+    Relays that were passed over count where VMs' caps leave them something to gain.
+    """
+    links, said = network.usual, defaultdict[tuple[str, ...], dict[str, None]](dict)
+    by_origin = [_alone(origin) for origin in links.origins]
+    by_region = {
+        name: {_alone(one.origin) for one in (site.egress_gbps, site.ingress_gbps, site.window_mb)}
+        for name, site in network.sites.items()
+    }
+    if not any(by_origin) and not any(map(any, by_region.values())):
+        return
+    pairs, index = _links_of(answer, asked), links.index
+    if getattr(answer, "request", {}).get("relays", "none") != "none":
+        for src, dst in list(pairs):
+            link = links.get(src, {}).get(dst)
+            if link and link.limited_by != "vm":
+                pairs.update((pair, None) for r in links for pair in ((src, r), (r, dst)))
+    for src, dst in pairs:
+        if src in index and dst in index and links.present[ends := (index[src], index[dst])]:
+            cells = links.patches.get(ends) or links.table[ends].item()
+            by = {by_origin[links.evidence["origin"][cell[-1]]] for cell in cells[:3]}
+            for one in filter(None, by | by_region[src] | by_region[dst]):
+                said[one][f"{src} -> {dst}"] = None
+    for names, rest in said.items():
+        yield (
+            f"Figures of {_named(list(rest), 'links')} rest on the word of {_joined(names)} alone, "
+            "which nothing confirms: `relayd probe` measures them."
+        )
+
+
+def _alone(origin: Origin) -> tuple[str, ...]:
+    """Return whose word alone an estimate rests on; of several it may be inferred, not measured."""
+    by = (origin.figures and origin.figures.reported_by) or ()
+    return by if by != (FILES,) and (len(by) == 1 or origin.kind != "measured") else ()
 
 
 def unknown_type_notes(network: Network, pairs: Iterable[Pair]) -> tuple[str, ...]:

@@ -135,8 +135,7 @@ def _used(
     if current.before:
         at = utc_text(current.since_s)[:16].replace("T", " ")
         leave_out(f"from before the level changed on {at} UTC", current.before)
-    is_mixed = len(np.unique(current.samples.rows["source"])) > 1
-    of_link = LinkSamples(current, sites, catalogue, is_mixed=is_mixed)
+    of_link = LinkSamples(current, sites, catalogue)
     recent = len(of_link.recent(series.metric).places)
     leave_out(
         "more than 30 days older than the newest, or beyond 64",
@@ -150,7 +149,7 @@ def _used(
             leave_out(f"contradict what others measured: reported by {source}", len(disputed))
             recent -= len(disputed)
     why = _WHY_NOT.get(series.metric, _OTHER_TYPES)
-    if is_mixed:
+    if of_link.is_mixed:
         why += ", or reported by others than whose samples the figure rests on"
     leave_out(why, recent - len(counted.rows))
     fitting = counted.places[counted.rows["value"] <= series.most]

@@ -344,7 +344,9 @@ def within_caps(
 # ---- networks ------------------------------------------------------------------------------------
 
 
-def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -> LinkArray:
+def baseline_links(
+    sites: Sequence[Site], catalogue: Catalogue, wanted: Bools, address: AddressKind = "public"
+) -> LinkArray:
     """Return the wanted links, (n, n), from models alone, but for regions without coordinates."""
     regions = [catalogue.region(site.region) for site in sites]
     placed = np.array([region.is_placed for region in regions], bool)
@@ -359,7 +361,7 @@ def baseline_links(sites: Sequence[Site], catalogue: Catalogue, wanted: Bools) -
     rtts_ms["evidence"] = origins.number_of(BY_BACKBONE)
     rows["loss_pct"] = np.nan
     kinds = np.full(len(src), KINDS.index("baseline"))
-    known = set_by_models(rows, sites, catalogue, (src, dst), kinds, "public", origins)
+    known = set_by_models(rows, sites, catalogue, (src, dst), kinds, address, origins)
     names = [site.region for site in sites]
     return LinkArray.of_origins(names, (src[known], dst[known]), rows[known], origins.all)
 

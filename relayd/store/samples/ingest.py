@@ -16,15 +16,13 @@ from numpy.typing import NDArray
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
-from probes.samples import ADDRESSES, METRICS, OWN, Quarantined, Sample, Samples, Skipped
+from probes.samples import ADDRESSES, FILES, METRICS, OWN, Quarantined, Sample, Samples, Skipped
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.opening import Store
 from relayd.store.samples.reading import SETUP, StoredSamples
 from relayd.version import __version__
 
-FILES = "files"
-"""The source of all files that were imported without ``--trust``."""
 _CHUNK = 20_000
 _FIRST_ROWS = 5
 _MOST_REASONS = 100

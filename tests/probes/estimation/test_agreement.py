@@ -12,17 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner.model.link import Link
+from planner.model.link import LINK_FIGURES, Link
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.agreement import Agreement, SourceSamples, agreed
-from probes.samples import OWN, Sample, Samples
+from probes.samples import FILES, OWN, Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.properties import examples
 
 SRC, DST = "aws:us-east-1", "azure:westeurope"
 DAY_S = 86400.0
 CATALOGUE = load_catalogue()
+FIGURE_OF = {
+    "aggregate_mbps": "aggregate_gbps",
+    "rtt_ms": "rtt_ms",
+    "per_flow_mbps": "per_flow_mbps",
+}
 AWS = ("aws:us-east-1", "aws:us-west-2", "aws:eu-west-1", "aws:ap-southeast-1")
 
 
@@ -160,11 +165,66 @@ def _reported(samples: Sequence[Sample], source: str, first_id: int) -> Samples:
     return found
 
 
-def test_one_token_for_everything_is_estimated_as_ever() -> None:
+def test_one_token_for_everything_is_estimated_as_ever_and_named() -> None:
     tests = _tests(_noisy(4000.0, 20, 1))
-    own, token = (_network(_reported(tests, source, 1)) for source in (OWN, "token all"))
-    assert list(own) == list(token)
-    assert own.sites == token.sites
+    own, files, token = (
+        _network(_reported(tests, source, 1)) for source in (OWN, FILES, "token all")
+    )
+    assert list(own) == list(files)
+    assert own.sites == files.sites == token.sites
+    for one, other in zip(own, token, strict=True):
+        for name in LINK_FIGURES:
+            a, b = getattr(one, name), getattr(other, name)
+            assert (a.low, a.expected, a.high) == (b.low, b.expected, b.high)
+            of_token = b.origin.figures and b.origin.figures.reported_by
+            rests = b.samples or b.origin.method in ("shifted-law", "share-of-aggregate")
+            assert of_token == (("token all",) if rests else None), b
+
+
+@pytest.mark.parametrize(
+    ("metric", "model", "factor", "waits"),
+    [
+        ("aggregate_mbps", 5000.0, 0.001, True),  # of other units
+        ("aggregate_mbps", 5000.0, 0.5, False),
+        ("aggregate_mbps", 5000.0, 0.1, True),
+        ("rtt_ms", 113.8, 8.0, True),
+        ("rtt_ms", 113.8, 1.3, False),
+        ("per_flow_mbps", 284.0, 0.001, True),
+        ("per_flow_mbps", 284.0, 0.5, False),
+        ("egress_cap_mbps", 5000.0, 0.004, True),
+        ("egress_cap_mbps", 5000.0, 1.4, False),
+    ],
+)
+def test_what_models_hardly_allow_waits_for_a_second_source(
+    metric: Metric, model: float, factor: float, waits: bool
+) -> None:
+    cap = metric == "egress_cap_mbps"
+    tests = [
+        one._replace(
+            metric=metric, connections=64 if metric == "aggregate_mbps" else 1,
+            dst=SRC if cap else DST,
+        )
+        for one in _tests([model * factor] * 4)
+    ]  # fmt: skip
+
+    def found(*sources: str) -> tuple[float, tuple[str, ...]]:
+        parts = [_reported(tests, source, 10 * n) for n, source in enumerate(sources)]
+        network = _network(*parts)
+        link, site = network.link(SRC, DST), network.sites[SRC]
+        figure = site.egress_gbps if cap else getattr(link, FIGURE_OF[metric])
+        told = figure.origin.figures
+        scale = 1000.0 if cap or metric == "aggregate_mbps" else 1.0
+        return scale * figure.expected, (told and told.reported_by) or ()
+
+    told = pytest.approx(model * factor, rel=0.15)
+    assert found()[0] == pytest.approx(model, rel=0.3)
+    if waits:
+        assert found("token m")[0] == found()[0]
+    else:
+        assert found("token m")[0] == told
+        assert found("token m")[1] == ("token m",)
+    assert found("token m", "token n")[0] == told
+    assert found(FILES)[0] == found(OWN)[0] == told
 
 
 def test_a_flow_that_the_aggregate_of_its_link_refutes_is_disputed() -> None:
@@ -181,7 +241,7 @@ def test_a_flow_that_the_aggregate_of_its_link_refutes_is_disputed() -> None:
         assert found.per_flow_mbps == honest.per_flow_mbps
         assert found.aggregate_gbps == honest.aggregate_gbps
         assert after(false, OWN).per_flow_mbps.expected == false  # the prober's own stays
-    for possible in (70.0, 300.0, 3900.0):
+    for possible in (70.0, 300.0, 900.0):  # 3900.0 waits: models expect 280
         assert after(possible, "token other").per_flow_mbps.expected == pytest.approx(possible)
 
 

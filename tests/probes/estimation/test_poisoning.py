@@ -7,6 +7,7 @@ import pytest
 from benchmarks.poisoning import (
     MOST_MOVED,
     attacked,
+    attacked_alone,
     flagged,
     followed_after,
     one_level_ahead,
@@ -22,6 +23,14 @@ def test_a_tenth_of_all_samples_changes_no_verdict() -> None:
     for outcome in attacked(3, CATALOGUE, 6, (spread, one_level_ahead)).values():
         assert outcome.verdicts == 0
         assert outcome.moved < MOST_MOVED
+
+
+def test_what_one_token_alone_has_measured_moves_no_plan_without_a_word() -> None:
+    outcomes = attacked_alone(2, CATALOGUE, 25)
+    assert {name: one.silent for name, one in outcomes.items() if one.silent} == {}
+    for name in ("in_wrong_units", "of_900_ms", "capped_at_20_mbps", "lossy"):
+        assert outcomes[name].moved == 0
+    assert outcomes["at_half"].moved > 5  # named, and so not held back
 
 
 def test_two_tokens_together_are_flagged_in_one_snapshot() -> None:

@@ -24,7 +24,7 @@ def test_disputed_samples_are_named_and_retracted_after_consent(
     own = [rate(SRC, DST, 4900.0 + n, now_s - n * 86400) for n in range(1, 9)]
     db = str(stored(tmp_path / "relayd.db", own))
     false = [sample._replace(value=50.0, measured_at_s=now_s) for sample in own]
-    false += [sample._replace(dst="aws:us-west-2", value=300.0) for sample in own]
+    false += [sample._replace(dst="aws:us-west-2", value=3000.0) for sample in own]
     with open_store(db, mode="write") as store:
         ingest(store, Batch("service", "live", reporter="mallory", address="192.0.2.7"), false)
 

@@ -48,7 +48,7 @@ def test_retracting_restores_estimates_to_the_byte(store: Store) -> None:
     append(store, _tests(4900.0, 14), "campaign 1")
     honest = _snapshot(store)
     # On a link that nobody else has measured, where its samples do count.
-    false = [*_tests(50.0, 20), *_tests(900.0, 20, OTHER)]
+    false = [*_tests(50.0, 20), *_tests(3500.0, 20, OTHER)]
     ingest(store, MALLORY, false)
     attacked = _snapshot(store)
     assert attacked != honest
