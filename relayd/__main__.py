@@ -20,7 +20,7 @@ def run(arguments: list[str]) -> int:
     """Run one command and return its exit code.
 
     0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, 5 finished in part,
-    1 our own fault.
+    1 internal error.
     """
     with safe_output():
         return _run(arguments)
@@ -67,24 +67,6 @@ def _print_error(error: RelaydError, options: argparse.Namespace | None, as_json
     elif sys.stderr.isatty():
         text = "\n".join(filled(line, stream=sys.stderr) for line in text.split("\n"))
     print(text, file=sys.stderr)
-
-
-def worded(
-    error: RelaydError, request: type[Specified] | None, renamed: Mapping[str, str] = {}
-) -> str:
-    """Return an error's text, with options in place of the names of a request's fields.
-
-    An error begins with the field's name; a remedy has other fields' names between backticks.
-
-    Parameters
-    ----------
-    error : RelaydError
-    request : type or None
-        The specified class whose fields the command's options are.
-    renamed : mapping
-        Name of a field to what its option is called by a command.
-    """
-    return str(_document(error, request, renamed)["detail"])
 
 
 def _document(

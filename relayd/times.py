@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, datetime, timedelta
+
+
+def until(written: str) -> str:
+    """Return a time of day here (``17:30``) as the seconds until then; other words as they are."""
+    if not (clock := re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", written.strip())):
+        return written
+    now = datetime.now(UTC).astimezone()
+    then = now.replace(hour=int(clock[1]), minute=int(clock[2]), second=0, microsecond=0)
+    return f"{(then - now) / timedelta(seconds=1) % 86400:.0f}s"
 
 
 def utc_text(at_s: float) -> str:

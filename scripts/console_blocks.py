@@ -3,8 +3,9 @@
 With names of pages (``docs/emit.md``), of those alone.
 
 A fenced block marked ``console`` holds commands after ``$ `` and what they print. Commands run
-in a temporary folder; ``../shared/data`` there is the folder of shared measurements, and blocks
-that need it are left alone where there is none. ``tests/test_docs.py`` holds the docs to this.
+in a temporary folder with ``examples``; ``../shared/data`` there is the folder of shared
+measurements, and blocks that need it are left alone where there is none. ``tests/test_docs.py``
+holds the docs to this.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Block(NamedTuple):
     @property
     def needs_shared_data(self) -> bool:
         """Return whether a command reads the shared measurements or a store made of them."""
-        return SHARED in self.text or "grid.db" in self.text
+        return SHARED in self.text or ("grid.db" in self.text and self.page != PAGES[0])
 
     @property
     def commands(self) -> list[str]:
@@ -63,6 +64,7 @@ class Shell:
     def __init__(self, folder: Path, shared_data: Path | None, cache: Path | None = None) -> None:
         self._folder = folder / "work"
         self._folder.mkdir()
+        (self._folder / "examples").symlink_to(ROOT / "examples")
         if shared_data:
             (folder / "shared").mkdir()
             (folder / "shared" / "data").symlink_to(shared_data)

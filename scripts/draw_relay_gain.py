@@ -1,6 +1,6 @@
 """Draws docs/relay-gain.svg: ``python -m scripts.draw_relay_gain grid.db``.
 
-Takes the store that the README's import commands make.
+Takes the store that the import commands of docs/model.md make.
 """
 
 from __future__ import annotations

@@ -52,6 +52,7 @@ def test_relayd() -> None:
 
 def test_planner() -> None:
     assert set(planner.__all__) == {
+        "BroadcastRequest",
         "Catalogue",
         "CataloguePrices",
         "DataError",
@@ -60,13 +61,24 @@ def test_planner() -> None:
         "InfeasibleError",
         "InputError",
         "Link",
+        "Machine",
         "Network",
         "Plan",
+        "ReduceRequest",
         "RelaydError",
+        "ScheduleRequest",
+        "ShuffleRequest",
         "Site",
         "Snapshot",
+        "TasksRequest",
+        "TimedTransfer",
         "TransferRequest",
         "recommend",
+        "recommend_broadcast",
+        "recommend_reduce",
+        "recommend_schedule",
+        "recommend_shuffle",
+        "recommend_tasks",
     }
     assert all(hasattr(planner, name) for name in planner.__all__)
 

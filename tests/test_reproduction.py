@@ -84,9 +84,9 @@ def test_every_difference_on_the_grid_has_a_cause() -> None:
         assert any(cause in one and provider in one for one in told), claim
 
 
-def test_the_readme_counts_the_points_that_agree() -> None:
+def test_the_page_on_the_model_counts_the_points_that_agree() -> None:
     text = PAGE.read_text()
     lines = [line for name in POINTS for line in table(text, name)]
     agree = sum(" | yes | " in line for line in lines)
-    readme = (ROOT / "README.md").read_text()
-    assert f"{agree} of {len(lines)} points agree" in readme
+    model = (ROOT / "docs" / "model.md").read_text()
+    assert f"{agree} of {len(lines)} points agree" in model

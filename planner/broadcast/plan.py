@@ -7,8 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Advice, Bottleneck, Cost, Recommendation
 from planner.model.estimate import AddressKind
-from planner.model.notebook import Table
-from planner.model.units import gbps_text
 from planner.transfer.plan import MeasureFirst
 
 BroadcastVerdict: TypeAlias = Literal["direct", "tree", "trees"]
@@ -170,17 +168,3 @@ class BroadcastPlan(Recommendation):
             f"{len(self.destinations)} destinations, {self.volume_gb:g} GB, "
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
-
-    def _table(self) -> Table:
-        return ("Tree", "Share", "From", "To", "Gbit/s", "Connections"), [
-            (
-                str(number),
-                f"{tree.share:.1%}",
-                link.src,
-                link.dst,
-                gbps_text(link.throughput_gbps),
-                str(link.connections),
-            )
-            for number, tree in enumerate(self.trees, 1)
-            for link in tree.legs
-        ]

@@ -32,7 +32,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, limited_texts
 from planner.model.shared_resources import Floats
-from planner.model.units import BITS_PER_BYTE, duration_text, gbps_text
+from planner.model.units import BITS_PER_BYTE, duration_text, more_usd_text, rate_text
 from planner.model.vm_limits import bottlenecks_of_rows, vms_by_region, widenings
 from planner.shared_vms.connections import connections_by_region
 from planner.shared_vms.explanation import (
@@ -246,8 +246,8 @@ class _BroadcastAnswer:
         return (
             f"{who} This is {gain.expected:.2f}x better in {terms} than sending each copy direct "
             f"({gain.low:.2f}x to {gain.high:.2f}x): "
-            f"{star.duration_s / chosen.duration_s:.2f}x as fast, for "
-            f"{chosen.cost.total - star.cost.total:+.2f} USD. {limit}"
+            f"{star.duration_s / chosen.duration_s:.2f}x as fast, "
+            f"{more_usd_text(chosen.cost.total - star.cost.total)}. {limit}"
         )
 
     def _who(self, candidate: BroadcastCandidate) -> str:
@@ -303,7 +303,7 @@ class _BroadcastAnswer:
         return [
             Advice(
                 f"Open up to {needed} connections a VM instead of {most}",
-                f"{gbps_text(problem.volume_gbit / time_s)} Gbit/s to each destination, "
+                f"{rate_text(problem.volume_gbit / time_s)} to each destination, "
                 f"{duration_text(saved_s)} sooner",
                 0.0,
             )

@@ -7,8 +7,6 @@ from typing import Any
 
 from planner.model.answer import Cost, Recommendation
 from planner.model.estimate import Kind
-from planner.model.notebook import Table
-from planner.model.units import duration_text, gbps_text, usd_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +92,3 @@ class Ranking(Recommendation):
         """Describe the comparison in one line."""
         best = self.candidates[0]
         return f"<Ranking {self.plan_id}: {best.region} is the best of {self.compared}>"
-
-    def _table(self) -> Table:
-        return ("", "Region", "VM type", "Takes", "Gbit/s", "$", "RTT, ms", "Best"), [
-            (
-                str(one.rank),
-                one.region,
-                one.vm_type,
-                duration_text(one.duration_s),
-                gbps_text(one.throughput_gbps),
-                usd_text(one.cost_usd.total),
-                f"{one.rtt_ms:.0f}",
-                "" if one.probability is None else f"{one.probability:.0%}",
-            )
-            for one in self.candidates
-        ]

@@ -107,7 +107,7 @@ def demands_gb(
         found[src, dst] = volume_gb
     moved = Demands((pair, gb) for pair, gb in found.items() if gb > 0 and pair[0] != pair[1])
     if len(moved) < least:
-        raise InputError(field, "have nothing to move from one region to another")
+        raise InputError(field, "move nothing from one region to another")
     return moved
 
 

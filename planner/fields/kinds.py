@@ -8,7 +8,9 @@ which :mod:`planner.fields.specified` names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from math import inf
 from types import NoneType
@@ -530,8 +532,21 @@ def fault_of(error: ValidationError, where: str = "", remedy: str | None = None)
     if isinstance(ours, InputError):
         return ours.within(" ".join(parts))
     problem = _PROBLEMS.get(fault["type"], f"must{fault['msg'].partition(' should')[2]}")
+    if fault["type"] == "literal_error":
+        remedy = _meant(fault["input"], fault["ctx"]["expected"]) or remedy
     problem = problem.format_map(fault.get("ctx", {})).replace(f"{LEAST_FIGURE} or more", "above 0")
     return InputError(" ".join(parts).strip(), problem, value=fault["input"], remedy=remedy)
+
+
+_SAID_FOR = {"cost": "cheap|price|money", "time": "fast|quick|soon|speed", "latency": "rtt|ping"}
+
+
+def _meant(word: object, expected: str) -> str:
+    """Return a remedy that names the choice which a word is close to in letters or in meaning."""
+    known = re.findall("'(.*?)'", expected)
+    near = [one for one in known if re.match(_SAID_FOR.get(one, one), str(word).lower())]
+    near += get_close_matches(str(word).lower()[:MOST_NAME], known, 1)
+    return f"Did you mean {near[0]}?" if near else ""
 
 
 def assignments(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re  # what most names are found without
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -19,13 +20,14 @@ from unicodedata import combining, normalize
 from planner.model.catalogue import CONTINENTS, Catalogue, Region
 from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegionError
 
-_OTHERS_SHOWN = 4
+_OTHERS_SHOWN = 2
 _ZONE = r"(?P<region>.*\d)-?[a-f]|(?P<code>.*)-az\d|(?P<azure>.*[a-z])-(?P<number>[123])"
 _USAGE = "datatransfer|aws-|boxusage|natgateway|timedstorage|requests|ec2"
 _NEAR_SHOWN = 5
 
 
-class Resolution(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Resolution:
     """The region that a name stands for.
 
     Attributes
@@ -33,10 +35,16 @@ class Resolution(NamedTuple):
     region_id : str
     note : str
         One sentence that says what was chosen among what; ``""`` where there was no choice.
+    name : str
+        As a person wrote it.
+    others : tuple of str
+        The other regions that it fits, in the order of preference.
     """
 
     region_id: str
     note: str = ""
+    name: str = ""
+    others: tuple[str, ...] = ()
 
 
 class RegionSet(NamedTuple):
@@ -61,6 +69,7 @@ def resolve(
     field: str = "region",
     known: Collection[str] = (),
     prefer_provider: str | None = None,
+    preferred: Callable[[], Collection[str]] = tuple,
 ) -> Resolution:
     """Find the one region that a name stands for, as a person wrote it.
 
@@ -73,13 +82,15 @@ def resolve(
     prefer_provider : str, optional
         Chosen first where the name fits regions of several providers: usually that of the
         transfer's other end, because traffic inside one cloud is cheaper.
+    preferred : callable
+        Returns ids that go before even that, such as those of the fleet and measured ones.
 
     Raises
     ------
     UnknownRegionError
         If nothing has this name; carries near matches.
     AmbiguousRegionError
-        If a bare name or a city fits several regions and `prefer_provider` does not settle it.
+        If a bare name or a city fits several regions, and neither preference settles it.
     """
     text = name.strip()
     if text in catalogue.regions or text in known:
@@ -89,18 +100,15 @@ def resolve(
         raise UnknownRegionError(field, name, _near(text, catalogue, known))
     if len(matches) == 1:
         return Resolution(matches[0])
-    preferred = [m for m in matches if m.partition(":")[0] == prefer_provider]
-    if not ordered and len(preferred) != 1:
-        raise AmbiguousRegionError(field, name, preferred or matches)
-    chosen = (preferred or matches)[0]
-    others = [m for m in matches if m != chosen]
-    shown = ", ".join(others[:_OTHERS_SHOWN]) + (", ..." if others[_OTHERS_SHOWN:] else "")
-    rank = (
-        f"of {len(matches)}"
-        if chosen == matches[0]
-        else f"of {prefer_provider} among {len(matches)}"
-    )
-    return Resolution(chosen, f"{text}: took {chosen}, the first {rank} ({shown})")
+    first = preferred()
+    nearest = [m for m in matches if m in first] or matches
+    nearest = [m for m in nearest if m.partition(":")[0] == prefer_provider] or nearest
+    if not ordered and len(nearest) != 1:
+        raise AmbiguousRegionError(field, name, nearest)
+    others = tuple(m for m in matches if m != nearest[0])
+    more = f" and {len(others) - _OTHERS_SHOWN} more" if others[_OTHERS_SHOWN:] else ""
+    shown = f"{', '.join(others[:_OTHERS_SHOWN])}{more}"
+    return Resolution(nearest[0], f"{text} is taken for {nearest[0]}, not {shown}.", text, others)
 
 
 def resolve_many(

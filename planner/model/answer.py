@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeVar
 
 import orjson
 
+from planner.model.aliases import Resolution
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
-from planner.model.notebook import Table, html_table
 
 ID_DIGITS = 12
 
@@ -39,12 +39,8 @@ class Answer:
         return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
 
     def _repr_html_(self) -> str:
-        """Return a table of what was decided, and the reason, for notebooks."""
-        table = html_table(repr(self)[1:-1], *self._table())
-        return f"{table}<p>{escape(self.reason, quote=False)}</p>"
-
-    def _table(self) -> Table:
-        raise NotImplementedError
+        """Return what ``print`` shows, for notebooks."""
+        return f"<pre>{escape(str(self), quote=False)}</pre>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +76,8 @@ class Recommendation(Answer):
         What it rests on that is too old to rely on, and what renews it.
     warnings : tuple of str
         What a reader should know besides the answer; those of `outdated` come first.
+    resolutions : tuple of Resolution
+        Which regions were taken for names that fit several, and the others.
     """
 
     plan_id: str
@@ -87,6 +85,7 @@ class Recommendation(Answer):
     fees: tuple[FeeLine, ...] = field(default=(), kw_only=True)
     outdated: tuple[str, ...] = field(default=(), kw_only=True)
     warnings: tuple[str, ...] = field(default=(), kw_only=True)
+    resolutions: tuple[Resolution, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

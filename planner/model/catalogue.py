@@ -365,16 +365,16 @@ class Catalogue:
         return vm_type
 
     def vm_usd_per_h(self, region_id: str, type_id: str) -> float:
-        """Return the price of a VM for an hour in a region; 0 where the type is not known."""
+        """Return the price of a VM for an hour in a region; 0 where none is known."""
         vm_type = self.vm_types.get(type_id)
-        if vm_type is None:
-            return 0.0
         usd_per_h = self.vm_prices.get(type_id, {}).get(region_id)
         if usd_per_h is None:
-            usd_per_h = vm_type.price_usd_per_h * self.vm_price_ratios.get(region_id, 1.0)
+            ratio = self.vm_price_ratios.get(region_id, 1.0)
+            usd_per_h = vm_type.price_usd_per_h * ratio if vm_type else 0.0
         if not self.discounts:
             return usd_per_h
-        subjects = (f"{type_id} in {region_id}", type_id, region_id, vm_type.provider)
+        provider = region_id.partition(":")[0]
+        subjects = (f"{type_id} in {region_id}", type_id, region_id, provider)
         return usd_per_h * (1 - self._discount("vm", subjects))
 
     def near_vm_types(self, provider: str, type_id: str) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, STATED, AddressKind, Bound, exactly
-from planner.model.link import LINK_FIGURES, Link, Site
+from planner.model.link import LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
 from planner.model.link_array import (
     FIGURE,
     LINK,
@@ -387,7 +387,8 @@ class Network:
         """Build a network from a directed graph.
 
         Edges carry ``aggregate_gbps`` and optionally ``rtt_ms`` and ``per_flow_mbps``; nodes
-        optionally ``egress_gbps`` and ``ingress_gbps``. Figures are taken as exact.
+        optionally ``egress_gbps`` and ``ingress_gbps``. Figures are taken as exact, unless bounds
+        and a source come with them as :meth:`to_networkx` names them.
 
         Raises
         ------
@@ -411,7 +412,7 @@ class Network:
             [data.get(name) for _, data in graph.nodes(data=True)]
             for name in ("egress_gbps", "ingress_gbps")
         )
-        return cls.from_matrices(
+        exact = cls.from_matrices(
             list(map(str, graph.nodes)),
             aggregate,
             rtt_ms=rtt,
@@ -419,6 +420,15 @@ class Network:
             egress_gbps=egress,
             ingress_gbps=ingress,
         )
+        if not any("limited_by" in data for _, _, data in graph.edges(data=True)):
+            return exact
+        sites = {str(node): _said(exact.sites[str(node)], d) for node, d in graph.nodes(data=True)}
+        links = (
+            _said(link, data)
+            for u, v, data in graph.edges(data=True)
+            if (link := exact.usual.link(str(u), str(v)))
+        )
+        return exact.with_(sites=sites, links=LinkArray.of(links, sites))
 
     def to_networkx(self) -> nx.DiGraph:
         """Return a directed graph; each estimate becomes ``name``, ``name_low``, ``name_high``."""
@@ -426,23 +436,38 @@ class Network:
 
         graph = nx.DiGraph(snapshot=self.snapshot.id, as_of=self.snapshot.as_of)
         for site in self.sites.values():
-            graph.add_node(
-                site.region,
-                vm_type=site.vm_type,
-                egress_gbps=site.egress_gbps.expected,
-                ingress_gbps=site.ingress_gbps.expected,
-                window_mb=site.window_mb.expected,
-            )
+            graph.add_node(site.region, **_attributes(site))
         for link in self:
-            figures: dict[str, float | str] = {}
-            for name in LINK_FIGURES:
-                estimate = getattr(link, name)
-                figures[name], figures[f"{name}_source"] = estimate.expected, estimate.source
-                figures[f"{name}_low"], figures[f"{name}_high"] = estimate.low, estimate.high
-            if link.loss_pct is not None:
-                figures["loss_pct"] = link.loss_pct
-            graph.add_edge(link.src, link.dst, **figures, limited_by=link.limited_by)
+            graph.add_edge(link.src, link.dst, **_attributes(link))
         return graph
+
+
+_FIGURES = (*SITE_FIGURES, *PRIVATE_CAPS, *LINK_FIGURES)
+_OF_SITES, _OF_LINKS = ("vm_type", "vms", "private_network"), ("loss_pct", "limited_by", "address")
+_FACTS = (*_OF_SITES, *_OF_LINKS, "slow_connections")
+T = TypeVar("T", Site, Link)
+
+
+def _attributes(of: Site | Link) -> dict[str, Any]:
+    """Return the figures and facts of a site or link that are known, as attributes of a graph."""
+    found = {n: v for n in _FACTS if (v := getattr(of, n, None)) is not None}
+    for name in _FIGURES:
+        if one := getattr(of, name, None):
+            found |= {name: one.expected, f"{name}_source": one.source}
+            found |= {f"{name}_low": one.low, f"{name}_high": one.high}
+    return found
+
+
+def _said(of: T, attributes: Mapping[str, Any]) -> T:
+    """Return a site or link of exact figures with what attributes of a graph say besides."""
+    found = {n: attributes[n] for n in _FACTS if n in attributes and hasattr(of, n)}
+    for name in _FIGURES:
+        if f"{name}_low" in attributes and hasattr(of, name):
+            value, kind = attributes[name], attributes.get(f"{name}_source", "measured")
+            low, high = attributes[f"{name}_low"], attributes.get(f"{name}_high", value)
+            stated = exactly(value, STATED._replace(kind=kind))
+            found[name] = replace(stated, low=min(low, value), high=max(high, value))
+    return replace(of, **found)
 
 
 def _of_sites(links: Links, sites: Mapping[str, Site]) -> LinkArray:

@@ -1,15 +1,11 @@
-"""HTML tables for notebooks: what ``_repr_html_`` of plans, networks and matrices is made of."""
+"""HTML tables for notebooks: what ``_repr_html_`` of links, networks and matrices is made of."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
-from typing import TypeAlias
 
 MOST_SHOWN = 10
-
-Table: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
-"""A header and rows."""
 
 
 def shortened(count: int) -> list[int | None]:

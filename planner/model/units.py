@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from math import ceil
 
 from planner.model.errors import InputError
 
@@ -21,7 +22,8 @@ BITS_PER_MBIT = 1e6
 BYTES_PER_GB = 1e9
 GB_PER_GIB = 1.073741824
 
-_QUANTITY = r"(?i)\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*([a-z/%$]*)\s*"
+_DIGITS = r"\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d[\d_]*\.?\d*|\.\d+"  # 2,000.5 or 2_000.5
+_QUANTITY = rf"(?i)\s*([+-]?(?:{_DIGITS})(?:e[+-]?\d+)?)\s*([a-z/%$]*)\s*"
 
 _VOLUME_GB = {
     "b": 1e-9,
@@ -83,7 +85,7 @@ def parse_volume_gb(text: str, field: str = "volume") -> float:
     found = _parts(text)
     if found and (bits := re.fullmatch(_BITS, found[1])):
         number, prefix = found[0], (bits[1] or bits[2]).upper().replace("I", "i")
-        in_bytes = f"{float(number.replace('_', '')) / BITS_PER_BYTE:g}{prefix}B"
+        in_bytes = f"{float(number) / BITS_PER_BYTE:g}{prefix}B"
         raise InputError(
             field,
             "is in bits",
@@ -131,6 +133,26 @@ def gbps_text(rate_gbps: float) -> str:
     return f"{rate_gbps:.2f}" if rate_gbps >= 1 else f"{rate_gbps:.3g}"
 
 
+def rate_text(*rates_gbps: float) -> str:
+    """Return a rate, or the ends of a range, with a fitting unit."""
+    unit, scale = ("Gbit/s", 1.0) if max(rates_gbps) >= 0.1 else ("Mbit/s", MBPS_PER_GBPS)
+    return f"{' to '.join(gbps_text(rate * scale) for rate in rates_gbps)} {unit}"
+
+
+def chance_text(probability: float) -> str:
+    """Return a probability in percent, never rounded to none or to all."""
+    if not 0.01 <= probability <= 0.99:
+        return "under 1 %" if probability < 0.5 else "over 99 %"
+    return f"{probability * 100:.0f} %"
+
+
+def more_usd_text(usd: float) -> str:
+    """Return what one way costs more than another, as a clause."""
+    if abs(usd) < 0.005:
+        return "at the same cost"
+    return f"and costs ${usd_text(usd)} more" if usd > 0 else f"and saves ${usd_text(-usd)}"
+
+
 def duration_text(seconds: float) -> str:
     """Return a duration as people say it: ``48 s``, ``13 min 24 s``, ``2 h 05 min``."""
     if not math.isfinite(seconds):
@@ -152,6 +174,13 @@ def too_short_texts(deadline_s: float, needed_s: float) -> tuple[str, str]:
     """Return a deadline and what is needed for one sentence: in seconds where words hide which."""
     texts = duration_text(deadline_s), duration_text(needed_s)
     return texts if texts[0] != texts[1] else (f"{deadline_s:g} s", f"{needed_s:g} s")
+
+
+def enough_text(needed_s: float) -> str:
+    """Return a duration to allow, rounded up to what words can say, in words and in seconds."""
+    step_s = 1 if needed_s < S_PER_H else 60 if needed_s < 2 * S_PER_DAY else 8640
+    enough_s = ceil(needed_s / step_s) * step_s
+    return f"{duration_text(enough_s)} ({enough_s} s)"
 
 
 def start_texts(vm_start_s: float) -> tuple[str, str]:
@@ -180,7 +209,7 @@ def usd_text(amount: float) -> str:
 def _parts(text: str) -> tuple[str, str] | None:
     """Return the number and the unit of a quantity; None if it is none."""
     match = re.fullmatch(_QUANTITY, text)
-    return (match[1], match[2]) if match else None
+    return (re.sub("[,_]", "", match[1]), match[2]) if match else None
 
 
 def _parse(text: str, field: str, units: dict[str, float], examples: str) -> float:
@@ -195,7 +224,7 @@ def _parse(text: str, field: str, units: dict[str, float], examples: str) -> flo
         known = ", ".join(name for name in units if name)
         problem = "has no unit" if not unit else f"has an unknown unit {written!r}"
         raise InputError(field, problem, value=text, remedy=f"Write {examples}; units are {known}.")
-    value = float(number.replace("_", "")) * units[unit]
+    value = float(number) * units[unit]
     if not math.isfinite(value):
         raise InputError(field, "is not a finite quantity", value=text)
     return value

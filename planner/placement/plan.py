@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, Recommendation
-from planner.model.notebook import Table
 from planner.placement.request import Links
 
 
@@ -81,12 +80,6 @@ class ReducePlacement(Recommendation):
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
 
-    def _table(self) -> Table:
-        return ("Region", "Reduces", "VMs"), [
-            (region, f"{self.fractions.get(region, 0.0):.1%}", str(count))
-            for region, count in self.vms.items()
-        ]
-
 
 @dataclass(frozen=True, slots=True)
 class MachineLoad:
@@ -155,17 +148,3 @@ class TaskPlacement(Recommendation):
             f"<TaskPlacement {self.plan_id}: {len(self.assignment)} tasks, "
             f"{self.duration_s:.1f} s, bound {self.bound_s:.1f} s>"
         )
-
-    def _table(self) -> Table:
-        return ("VM", "Region", "Tasks", "CPUs", "Sends, GB", "Receives, GB", "Busy, s"), [
-            (
-                vm.id,
-                vm.region,
-                ", ".join(vm.tasks),
-                f"{vm.cpus_used:g} of {vm.cpus:g}",
-                f"{vm.sent_gb:.4g}",
-                f"{vm.received_gb:.4g}",
-                f"{vm.busy_s:.1f}",
-            )
-            for vm in self.vms
-        ]

@@ -27,8 +27,8 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
-from planner.model.units import BITS_PER_BYTE, duration_text, start_texts, too_short_texts
-from planner.model.vm_limits import vms_by_region
+from planner.model.units import BITS_PER_BYTE, duration_text, more_usd_text
+from planner.model.vm_limits import too_late, vms_by_region
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
 from planner.shared_vms.connections import connections_by_region
@@ -270,12 +270,7 @@ class _Reduce:
         if fast.time_s > most_s * (1 + ROOM):
             everywhere = self.may.astype(float)
             needed_s = fast.time_s + self._lead_s(everywhere)
-            deadline, needed = too_short_texts(request.deadline_s or inf, needed_s)
-            starting, running = start_texts(self._start_s(everywhere))
-            raise InfeasibleError(
-                f"the deadline of {deadline} is below the {needed} that these VMs need{starting}",
-                f"Allow at least {np.ceil(needed_s):.0f} s, or raise `vms`{running}.",
-            )
+            raise too_late(request.deadline_s or inf, needed_s, self._start_s(everywhere))
         if request.objective == "cost":
             limit = None if most_s == inf else max(most_s, fast.time_s)
             cheap = self._solve(links, least="fees", most_s=limit)
@@ -354,8 +349,8 @@ class _Reduce:
         made = options[0]
         equal = next(option for option in options if option.name == "equal")
         text = (
-            f"Ends {equal.duration_s / made.duration_s:.2f}x as fast as equal fractions, for "
-            f"{made.cost_usd.total - equal.cost_usd.total:+.2f} USD."
+            f"Ends {equal.duration_s / made.duration_s:.2f}x as fast as equal fractions, "
+            f"{more_usd_text(made.cost_usd.total - equal.cost_usd.total)}."
             if made.duration_s
             else "Nothing has to be moved."
         )

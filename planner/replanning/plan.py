@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Bounded, Cost, Recommendation
-from planner.model.notebook import Table
 
 ReplanVerdict: TypeAlias = Literal["keep", "change"]
 PlanKind: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
@@ -100,17 +99,3 @@ class Replan(Recommendation):
         """Describe the answer in one line."""
         gain = f", {self.gain.expected:.2f}x (at least {self.gain.low:.2f}x)" if self.gain else ""
         return f"<Replan of {self.plan_id}: {self.verdict}{gain}>"
-
-    def _table(self) -> Table:
-        options = [("keep", self.keep), ("change", self.change)]
-        return ("From now on", "s", "at best", "at worst", "USD"), [
-            (
-                name,
-                f"{option.duration_s:.0f}",
-                f"{option.duration_s_low:.0f}",
-                f"{option.duration_s_high:.0f}",
-                f"{option.cost_usd.total:.2f}",
-            )
-            for name, option in options
-            if option
-        ]

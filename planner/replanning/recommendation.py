@@ -27,7 +27,7 @@ from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices, fee_lines
 from planner.model.quotas.sites import with_running
-from planner.model.units import S_PER_H, duration_text, gbps_text
+from planner.model.units import S_PER_H, duration_text, gbps_text, rate_text
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.plan import ChangeCost, Continuation, Replan, ReplanVerdict
 from planner.replanning.progress import (
@@ -331,14 +331,14 @@ class _Replanner:
         if not low * SURPRISE <= observed <= high / SURPRISE:
             src, dst = max(self.old.links_gb, key=self._need_s)
             self.warnings.append(
-                f"the observed rate is {gbps_text(observed)} Gbit/s and the planned one {planned}; "
+                f"the observed rate is {rate_text(observed)} and the planned one {planned}; "
                 f"the rest is expected at what it achieves. Measure {src} -> {dst} to tell links "
                 "from hosts"
             )
         now = 8 * self.progress.remaining_gb / max(self.keep.times_s[0], 1e-12)
         if self.progress.kind != "shuffle" and observed * SURPRISE > now:
             self.warnings.append(
-                f"today's estimates allow the plan at most {gbps_text(now)} Gbit/s, but it has "
+                f"today's estimates allow the plan at most {rate_text(now)}, but it has "
                 f"moved data at {gbps_text(observed)}; if it still does, keep it and measure again"
             )
 

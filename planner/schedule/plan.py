@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Cost, Recommendation
 from planner.model.estimate import AddressKind
-from planner.model.notebook import Table
 
 ScheduleVerdict: TypeAlias = Literal["admitted", "refused", "best effort"]
 AdmissionObjective: TypeAlias = Literal["value", "number"]
@@ -290,17 +289,3 @@ class SchedulePlan(Recommendation):
             f"{self.best_effort} best effort, {self.volume_gb:.0f} GB, "
             f"{self.cost_usd.total:.2f} USD>"
         )
-
-    def _table(self) -> Table:
-        return ("Transfer", "From", "To", "GB", "Verdict", "Ends at, s", "Deadline, s"), [
-            (
-                transfer.id,
-                transfer.src,
-                transfer.dst,
-                f"{transfer.volume_gb:g}",
-                transfer.verdict,
-                "" if transfer.end_s is None else f"{transfer.end_s:.0f}",
-                "" if transfer.deadline_s is None else f"{transfer.deadline_s:.0f}",
-            )
-            for transfer in self.transfers
-        ]

@@ -324,7 +324,7 @@ class ScheduleRequest(RelayingRequest):
 
     def _check(self) -> None:
         if self.existing is None and not self.transfers:
-            raise InputError("transfers", "have nothing to move")
+            raise InputError("transfers", "are missing")
         if self.disk_gb and self.relays == "none":
             raise InputError(
                 "disk_gb", "is for relays, of which there are none", remedy="Leave out `relays`."

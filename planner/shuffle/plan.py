@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, PathShare, Recommendation
-from planner.model.notebook import Table
-from planner.model.units import gbps_text
 from planner.transfer.plan import MeasureFirst
 
 ShuffleVerdict: TypeAlias = Literal["direct", "relayed"]
@@ -116,19 +114,3 @@ class ShufflePlan(Recommendation):
             f"<ShufflePlan {self.plan_id}: {self.verdict}, {len(self.pairs)} pairs, "
             f"{self.volume_gb:.0f} GB, {self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
-
-    def _table(self) -> Table:
-        return ("From", "To", "GB", "Gbit/s", "Ends after, s", "Paths"), [
-            (
-                pair.src,
-                pair.dst,
-                f"{pair.volume_gb:g}",
-                gbps_text(pair.throughput_gbps),
-                f"{pair.duration_s:.0f}",
-                ", ".join(
-                    f"{path.share:.0%} via {path.regions[1]}" if len(path.regions) > 2 else "direct"
-                    for path in pair.paths
-                ),
-            )
-            for pair in self.pairs
-        ]

@@ -11,7 +11,7 @@ from planner.model.answer import Cost, OneMoreVm, identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
-from planner.model.units import BITS_PER_BYTE
+from planner.model.units import BITS_PER_BYTE, more_usd_text
 from planner.model.vm_limits import SAME_COUNT, vms_by_region
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.explanation import (
@@ -151,7 +151,7 @@ def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:
         within = f" ({gain.low:.2f}x to {gain.high:.2f}x)" if gain else ""
         return (
             f"Relaying a part ends {direct.duration_s / chosen.duration_s:.2f}x sooner{within} "
-            f"than the best direct rates, for {-saved:+.2f} USD. {limit}"
+            f"than the best direct rates, {more_usd_text(-saved)}. {limit}"
         )
     if relayed is None or request.objective == "cost":
         return f"Direct is cheapest within the limits. {limit}"

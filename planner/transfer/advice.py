@@ -31,6 +31,7 @@ from planner.model.units import (
     duration_s,
     duration_text,
     gbps_text,
+    rate_text,
 )
 from planner.transfer import wording
 from planner.transfer.allocation import greatest_rate_gbps
@@ -104,7 +105,7 @@ class Adviser:
             when = "as soon"
         return Advice(
             f"{action}, direct",
-            f"{gbps_text(allocation.rate_gbps)} Gbit/s, {when}",
+            f"{rate_text(allocation.rate_gbps)}, {when}",
             allocation.cost_usd - chosen.allocation.cost_usd,
             {**change, "relays": "none"},
             AdviceOutcome(allocation.rate_gbps, option.duration_s, option.cost),
@@ -300,7 +301,7 @@ class Adviser:
         return [
             Advice(
                 f"Recreate the VM at {src}",
-                f"it reaches {gbps_text(max(measured))} Gbit/s at best, where a "
+                f"it reaches {rate_text(max(measured))} at best, where a "
                 f"{site.vm_type} reaches {gbps_text(cap)}",
                 0.0,
             )

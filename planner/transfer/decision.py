@@ -19,7 +19,13 @@ from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_texts, without_quotas
-from planner.model.units import duration_text, start_texts, too_short_texts
+from planner.model.units import (
+    duration_text,
+    enough_text,
+    more_usd_text,
+    start_texts,
+    too_short_texts,
+)
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.problem import most_vms, most_without_quota, quotas_may_bind
@@ -199,15 +205,16 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
             f"Ask for at most {lower:.3f} Gbit/s{or_vms(floor_gbps / most)}.",
         )
     if request.deadline_s is not None and fastest.duration_s > request.deadline_s * (1 + EQUAL):
-        soonest_s = ceil(fastest.duration_s * (1 + EQUAL))
+        soonest_s = fastest.duration_s * (1 + EQUAL)
         left_s = request.deadline_s - fastest.lead_s
         share = (fastest.duration_s - fastest.lead_s) / left_s if left_s > 0 else inf
+        vms_too = or_vms(share) if left_s > 0 else ""
         starting, running = start_texts(fastest.vm_start_s)
         deadline, takes = too_short_texts(request.deadline_s, fastest.duration_s)
         return InfeasibleError(
             f"the deadline of {deadline} is before the {takes} that the transfer takes at the "
             f"{most:.3f} Gbit/s that {reach}{starting}",
-            f"Allow at least {soonest_s} s{or_vms(share) if left_s > 0 else ''}{running}.",
+            f"Allow at least {enough_text(soonest_s)}{vms_too}{running}.",
         )
     cheapest = search.asking(objective="cost", budget_usd=None).optimum
     if cheapest is not None and request.budget_usd is not None:
@@ -312,9 +319,8 @@ def most_vms_warnings(decision: Decision) -> list[str]:
         option = more.on_path(paths[path])
         if option and option.value_usd < chosen.value_usd * (1 - EQUAL):
             saved_s = chosen.duration_s - option.duration_s
-            dearer_usd = option.allocation.cost_usd - chosen.allocation.cost_usd
-            dearer = "the same cost" if abs(dearer_usd) < 0.005 else f"{dearer_usd:+.2f} USD"
-            text += f": one more there saves {duration_text(saved_s)} for {dearer}"
+            dearer = more_usd_text(option.allocation.cost_usd - chosen.allocation.cost_usd)
+            text += f": one more there is {duration_text(saved_s)} sooner {dearer}"
     return [f"{text}. Raise `vms`, or state what your vCPU quotas allow."]
 
 

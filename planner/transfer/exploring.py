@@ -13,7 +13,7 @@ from planner.model.achieved import SCORE_90
 from planner.model.answer import Bounded
 from planner.model.calibration import with_links_at
 from planner.model.errors import InfeasibleError
-from planner.model.units import S_PER_H, duration_s, gbps_text
+from planner.model.units import S_PER_H, duration_s, gbps_text, rate_text
 from planner.transfer.decision import Decision, decide
 from planner.transfer.options import Option
 from planner.transfer.plan import Exploration, KnownRate
@@ -137,7 +137,7 @@ def _reason(learnt: Exploration, share: float) -> str:
 def _missed(said: str, taken: Path, learnt: Exploration) -> str:
     gbps = next(rate.gbps for rate in learnt.rates if rate.via == learnt.via)
     return (
-        f"By {said}, no path meets the limits: they demand {gbps_text(taken.least_gbps)} Gbit/s "
+        f"By {said}, no path meets the limits: they demand {rate_text(taken.least_gbps)} "
         f"of {_named(learnt.via)}, which has {gbps_text(gbps)}."
     )
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Advice, Bottleneck, Cost, PathShare, Recommendation
-from planner.model.notebook import Table
-from planner.model.units import gbps_text
 
 Verdict: TypeAlias = Literal["direct", "relay", "split"]
 
@@ -236,16 +234,3 @@ class Plan(Recommendation):
             f"<Plan {self.plan_id}: {self.verdict}, {self.throughput_gbps:.2f} Gbit/s, "
             f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
         )
-
-    def _table(self) -> Table:
-        return ("Path", "Gbit/s", "Share", "Connections", "RTT, ms", "Egress, USD/GB"), [
-            (
-                " -> ".join(path.regions),
-                gbps_text(path.throughput_gbps),
-                f"{path.share:.1%}",
-                str(path.connections),
-                f"{path.rtt_ms:.0f}",
-                f"{path.egress_usd_per_gb:.4g}",
-            )
-            for path in self.paths
-        ]

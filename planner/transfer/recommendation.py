@@ -12,7 +12,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
 from planner.model.rate_cuts import with_first_rates, with_lasting_caps
-from planner.model.units import MBPS_PER_GBPS, gbps_text
+from planner.model.units import MBPS_PER_GBPS, gbps_text, rate_text
 from planner.transfer import readings, wording
 from planner.transfer.advice import Adviser
 from planner.transfer.allocation import Allocation
@@ -45,7 +45,7 @@ PER_VM = "Gbit/s per VM"
 def bottleneck_of_path(figures: OptionEvaluator, relay: int | None, flow_gbps: float) -> str:
     """Return the constraint that binds one path: that of its slowest link."""
     if full := figures.full_interconnect(relay, flow_gbps):
-        return f"interconnect {full[0]} ({gbps_text(full[1])} Gbit/s in all)"
+        return f"interconnect {full[0]} ({rate_text(full[1])} in all)"
     (rate, what), src, dst = min(
         (figures.binding(*link), *link) for link in figures.pairs_of(relay)
     )

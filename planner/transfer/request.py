@@ -85,7 +85,10 @@ class TransferRequest(RuledRequest):
     budget_usd: Annotated[Limit, Money(LEAST_FIGURE)] = field(
         "Most to spend, egress and VMs together.", default=None, example="20usd", group="limits"
     )
-    deadline_s: Deadline = deadline_field("Latest end, from now.", group="limits")
+    deadline_s: Deadline = deadline_field(
+        "Latest end, from now; on the command line also a time of day, such as 17:30.",
+        group="limits",
+    )
     min_throughput_gbps: Annotated[Limit, Rate(LEAST_FIGURE)] = field(
         "Least rate.", default=None, example="8gbps", group="limits", label="Least rate"
     )

@@ -11,7 +11,7 @@ from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.link import Link
 from planner.model.rate_cuts import burst_in_words, credits_in_words, in_words
 from planner.model.throughput import ramp_up_s
-from planner.model.units import duration_s, duration_text, gbps_text
+from planner.model.units import chance_text, duration_s, duration_text, gbps_text, rate_text
 from planner.model.verification import Verified
 from planner.solvers.joint import DRAWS, ODD_RATE, Gain, Risk
 from planner.transfer.allocation import EQUAL
@@ -36,8 +36,8 @@ def not_worth(who: str, gain: Gain, terms: str, margin: float, risk: Risk) -> st
     if gain.expected < 1 + gain.margin:
         return f"{who} is only {_better(gain, terms)}, which does not beat {beats}."
     return (
-        f"{who} may be {_better(gain, terms)}, but beats {beats} with a probability of "
-        f"{gain.probability:.0%} only, which is too little where the attitude to risk is {risk}."
+        f"{who} may be {_better(gain, terms)}, but the chance that it beats {beats} is "
+        f"{chance_text(gain.probability)}: too little where the attitude to risk is {risk}."
     )
 
 
@@ -203,13 +203,11 @@ def _why_direct(decision: Decision, direct: Option) -> str:
         return f"No relay can meet {limits}."
     gain, ratio = _gain(option, direct), _cost_ratio(option, direct)
     reached, name, limit = max(gain, most), _via(decision, option), _limit_of_direct(decision)
+    costs = f"costs {ratio:.1f}x as much" if ratio > HARDLY_FASTER else "costs as much"
     too_dear = option is not best
     if reached <= (1 + EQUAL if too_dear else HARDLY_FASTER):
         much = "" if reached <= 1 + EQUAL else "much "
-        return (
-            f"{limit} No relay is {much}faster: the best, {name}, carries {gain:.2f}x and costs "
-            f"{ratio:.1f}x."
-        )
+        return f"{limit} No relay is {much}faster; the best, {name}, {costs}."
     if too_dear:
         return (
             f"{limit} The fastest relay, {name}, carries {gain:.2f}x but costs "
@@ -222,7 +220,7 @@ def _why_direct(decision: Decision, direct: Option) -> str:
     worth = {0: "which does not lower the cost", inf: "which is no sooner"}.get(
         request.hour_usd, f"which does not pay at {request.hour_usd:g} USD an hour"
     )
-    return f"{carries} but costs {ratio:.1f}x, {worth}."
+    return f"{carries} but {costs}, {worth}."
 
 
 def _why_relay(decision: Decision, direct: Option) -> str:
@@ -238,7 +236,7 @@ def _why_relay(decision: Decision, direct: Option) -> str:
     if gain and gain.low < inf:  # infinite over a plan that costs nothing
         sure = f" ({gain.low:.2f}x to {gain.high:.2f}x better in {_terms(decision.request)})"
     return (
-        f"{through} carries {gbps_text(chosen.allocation.rate_gbps)} Gbit/s "
+        f"{through} carries {rate_text(chosen.allocation.rate_gbps)} "
         f"where direct carries {gbps_text(direct.allocation.rate_gbps)}{sure}, for "
         f"{_cost_ratio(chosen, direct):.2f}x the cost. {_limit_of_direct(decision)}"
     )
@@ -248,7 +246,7 @@ def _why_not_direct(decision: Decision) -> str:
     if decision.search.transfer.direct is None:
         return "Nothing is known of the direct path."
     most = decision.fastest_direct
-    reached = f" ({gbps_text(most.allocation.rate_gbps)} Gbit/s at most)" if most else ""
+    reached = f" ({rate_text(most.allocation.rate_gbps)} at most)" if most else ""
     return f"The direct path cannot meet {_limits(decision.request)}{reached}."
 
 
@@ -268,10 +266,10 @@ def _through(decision: Decision, option: Option) -> str:
 def _limit_of_direct(decision: Decision) -> str:
     src, dst, count = decision.request.src, decision.request.dst, decision.request.connections
     rate, what = decision.figures.binding(src, dst)
-    gbps = f"{gbps_text(rate)} Gbit/s"
+    gbps = f"{rate_text(rate)}"
     most_gbps = decision.direct.allocation.rate_gbps if decision.direct else 0.0
     if full := decision.figures.full_interconnect(None, most_gbps):
-        return f"The interconnect {full[0]} carries {gbps_text(full[1])} Gbit/s in all."
+        return f"The interconnect {full[0]} carries {rate_text(full[1])} in all."
     together = "One connection carries" if count == 1 else f"{count} connections carry"
     return {
         "egress cap": f"{src} VMs send at most {gbps} each to anywhere.",
@@ -302,7 +300,7 @@ def confidence(decision: Decision, low_gbps: float, high_gbps: float, now_s: flo
     """Return in a sentence what the figures rest on, their bounds and their age."""
     counts, oldest_s, verified = evidence(decision)
     rests = " and ".join(counted(n, f"{source} link") for source, n in counts.items() if n)
-    text = f"Rests on {rests}: {gbps_text(low_gbps)} to {gbps_text(high_gbps)} Gbit/s"
+    text = f"Rests on {rests}: {rate_text(low_gbps, high_gbps)}"
     if oldest_s is not None and now_s is not None:
         days = max(0.0, (now_s - oldest_s) / SECONDS_PER_DAY)
         text += f", oldest measurement {_age(days)}"

@@ -362,7 +362,7 @@ def build_parser(only: str | None = None) -> Parser:
         description="Direct or relayed? Measures bandwidth between cloud datacenters and "
         "recommends transfer plans, with the reason, the price and the confidence.",
         epilog="Exit codes: 0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, "
-        "5 finished in part, 1 our own fault.",
+        "5 finished in part, 1 internal error.",
     )
     parser.add_argument("--version", action="version", version=f"relayd {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")

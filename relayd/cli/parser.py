@@ -114,7 +114,7 @@ class Parser(argparse.ArgumentParser):
             super().error(message)
         message = re.sub(r"-\w/(?=--)", "", message)
         if missing := re.match(r"the following arguments are required: (.*)", message):
-            self._refuse(missing[1], "must be given")
+            self._refuse(missing[1], "is missing")
         named = re.match(r"argument (\S+): (.*)", message, re.DOTALL)
         field, problem = named.groups() if named else (self.prog.removeprefix("relayd "), message)
         choice = re.match(r"invalid choice: '(.*)' \(choose from (.*)\)", problem, re.DOTALL)
@@ -133,7 +133,8 @@ class Parser(argparse.ArgumentParser):
         if not self._commands:
             return
         if not words:
-            self._refuse(self.prog.removeprefix("relayd "), "needs a command")
+            verbs = f"needs one of its commands: {', '.join(self._commands)}"
+            self._refuse(self.prog.removeprefix("relayd "), verbs)
         word = words[0]
         if word.startswith("-"):
             if word.partition("=")[0] not in self._option_string_actions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, reduce
 from itertools import islice
@@ -189,14 +189,13 @@ class AsyncWan(AskingAsync, Connection):
         connections: int | None = None,
         *,
         measured_only: bool = False,
+        regions: Sequence[str] = (),
     ) -> Matrix:
         """Return one figure for every pair of regions; see :meth:`.Wan.matrix`."""
-        query: dict[str, Any] = {"metric": metric}
-        if connections is not None:
-            query["connections"] = connections
-        if measured_only:
-            query["measured_only"] = "true"
-        return matrix_of(await self._get("/v1/matrix", query))
+        more = {"connections": connections, "measured_only": "true" if measured_only else None}
+        query = {"metric": metric} | {k: v for k, v in more.items() if v is not None}
+        found = matrix_of(await self._get("/v1/matrix", query))
+        return found.among(regions) if regions else found
 
     async def network(self) -> Network:
         """Return the graph of estimates, bounds widened for age, with links as they are now."""

@@ -7,7 +7,7 @@ import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from planner.model.units import duration_text, gbps_text, usd_text, volume_text
+from planner.model.units import duration_text, gbps_text, rate_text, usd_text, volume_text
 from relayd.emitting.lanes import Emission, Lane, Vm
 
 WIDTH = 96
@@ -32,7 +32,7 @@ def header(emission: Emission, title: str, notes: Sequence[str] = ()) -> str:
     snapshot, cost = plan.snapshot, plan.cost_usd
     low, high = plan.throughput_gbps_low, plan.throughput_gbps_high
     predicted = (
-        f"Predicted: {gbps_text(plan.throughput_gbps)} Gbit/s "
+        f"Predicted: {rate_text(plan.throughput_gbps)} "
         f"({gbps_text(low)} to {gbps_text(high)}), {volume_text(emission.volume_gb)} in "
         f"{duration_text(plan.duration_s)}."
     )
@@ -42,7 +42,7 @@ def header(emission: Emission, title: str, notes: Sequence[str] = ()) -> str:
     rests = f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
     paths = [
         f"Path: {' -> '.join(path.regions)}, {path.share:.0%} of the volume at "
-        f"{gbps_text(path.throughput_gbps)} Gbit/s, {path.connections} connections."
+        f"{rate_text(path.throughput_gbps)}, {path.connections} connections."
         for path in plan.paths
     ]
     machines = ", ".join(f"{count} in {region}" for region, count in plan.vms.items())
@@ -94,5 +94,5 @@ def lane_words(lane: Lane, *, to_vms: bool = True) -> str:
     via = ", ".join(f"{vm.variable} is {vm.words}" for vm in vms)
     return (
         f"Lane {lane.number}: {lane.regions} ({via}), {lane.share:.1%} of the volume, "
-        f"{lane.connections} connections, {gbps_text(lane.throughput_gbps)} Gbit/s."
+        f"{lane.connections} connections, {rate_text(lane.throughput_gbps)}."
     )

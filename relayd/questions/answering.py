@@ -24,7 +24,7 @@ from planner.model.estimate import WANTED_ADDRESSES, WantedAddresses
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from planner.model.rate_cuts import with_lasting_caps
-from planner.model.units import MBPS_PER_GBPS, gbps_text
+from planner.model.units import MBPS_PER_GBPS, rate_text
 from probes.importers.limits import PhysicalGate
 from probes.samples import Metric, Sample
 from relayd.questions.caveats import Pair, dated, refuse_old
@@ -75,8 +75,8 @@ class NetworkView(Protocol):
     def resolve(self, name: str, field: str = ..., prefer_provider: str | None = ...) -> Resolution:
         """Return the region that a name or alias stands for."""
 
-    def resolve_pair(self, src: str, dst: str) -> tuple[str, str, tuple[str, ...]]:
-        """Return both ends of a transfer as region ids, with notes on what was chosen."""
+    def resolve_pair(self, src: str, dst: str) -> tuple[str, str, tuple[Resolution, ...]]:
+        """Return both ends of a transfer as region ids, with what they were chosen from."""
 
 
 # ---- one transfer ------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     """Answer a :class:`~planner.transfer.request.TransferRequest` with names of regions."""
     from planner.transfer.recommendation import recommend
 
-    source, target, notes = wan.resolve_pair(request.src, request.dst)
+    source, target, found = wan.resolve_pair(request.src, request.dst)
     if source == target:
         remedy = "Name two different regions; zones of one are regions of a catalogue file."
         raise InputError("dst", _ITSELF.format(source), value=request.dst, remedy=remedy)
@@ -106,22 +106,23 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     outcomes = []
     for one in request.outcomes:
         ends = {end: getattr(one, end) for end in ("src", "dst", "via")}
-        found = {
+        regions = {
             end: wan.resolve(name, f"outcomes {one.id}, {end}").region_id
             for end, name in ends.items()
             if name != DIRECT
         }
-        outcomes.append(replace(one, **found))
+        outcomes.append(replace(one, **regions))
     resolved = replace(request, src=source, dst=target, relays=relays, outcomes=outcomes, **common)
     network = _network_of(wan, (source, target), request)
     now_s = time.time()
     if verified := network.verified.get((source, target)):
         network = calibrated(network, verified, now_s)
+    doubts: tuple[str, ...] = ()
     if resolved.outcomes:
         possible, doubts = _possible_outcomes(wan.catalogue, network, resolved)
-        resolved, notes = replace(resolved, outcomes=possible), (*notes, *doubts)
+        resolved = replace(resolved, outcomes=possible)
     recommended = partial(recommend, catalogue=wan.catalogue, now_s=now_s)
-    return _answer(wan, request, resolved, network, [(source, target)], recommended, notes)
+    return _answer(wan, request, resolved, network, [(source, target)], recommended, found, doubts)
 
 
 def _possible_outcomes(
@@ -147,7 +148,7 @@ def _possible_outcomes(
         figure = (one.src, one.dst, metric, mbps, one.ended_s, "transfer")
         of_one_vm = Sample(*figure, src_vm=src_vm, dst_vm=dst_vm)
         if fault := gate.fault(of_one_vm):
-            faults.append(f"{one.id} ({gbps_text(one.rate_gbps)} Gbit/s): {fault}")
+            faults.append(f"{one.id} ({rate_text(one.rate_gbps)}): {fault}")
         else:
             possible.append(one)
     if not faults:
@@ -180,8 +181,8 @@ def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan
     )
     network = _network_of(wan, resolved.ends, request, request.volume_gb * len(destinations))
     pairs = [(source.region_id, region) for region in destinations]
-    notes = _notes_of((source, *found))
-    return _answer(wan, request, resolved, network, pairs, recommend_broadcast, notes)
+    names = source, *found
+    return _answer(wan, request, resolved, network, pairs, recommend_broadcast, names)
 
 
 def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
@@ -205,10 +206,9 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
         for pair, state in network.states.items()
         if pair in demands
     ]
-    notes = (*_notes_of(found.values()), *down)
-
+    names = found.values()
     with one_matrix_thread():
-        return _answer(wan, request, resolved, network, demands, recommend_shuffle, notes)
+        return _answer(wan, request, resolved, network, demands, recommend_shuffle, names, down)
 
 
 def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
@@ -238,9 +238,8 @@ def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
     )
     sent_gb = sum(transfer.volume_gb for transfer in transfers)
     network = _network_of(wan, tuple(dict.fromkeys(ends.values())), request, sent_gb)
-    notes = _notes_of(found.values())
     pairs = [(transfer.src, transfer.dst) for transfer in transfers]
-    return _answer(wan, request, resolved, network, pairs, recommend_schedule, notes)
+    return _answer(wan, request, resolved, network, pairs, recommend_schedule, found.values())
 
 
 # ---- where to compute, and with what -----------------------------------------------------------
@@ -268,9 +267,9 @@ def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
         **common,
     )
     network = _network_of(wan, (*inputs, *chosen), request)
-    notes = _notes_of(dict.fromkeys((*found.values(), *reducers)))
+    names = (*found.values(), *reducers)
     pairs = [(src, dst) for src in inputs for dst in resolved.reduce_in if src != dst]
-    return _answer(wan, request, resolved, network, pairs, recommend_reduce, notes)
+    return _answer(wan, request, resolved, network, pairs, recommend_reduce, names)
 
 
 def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
@@ -285,9 +284,8 @@ def place_tasks(wan: NetworkView, request: TasksRequest) -> TaskPlacement:
     resolved = replace(request, machines=machines)
     regions = tuple(dict.fromkeys(machine.region for machine in machines))
     network = _network_of(wan, regions, request)
-    notes = tuple(dict.fromkeys(_notes_of(found)))
     pairs = list(permutations(regions, 2))
-    return _answer(wan, request, resolved, network, pairs, recommend_tasks, notes)
+    return _answer(wan, request, resolved, network, pairs, recommend_tasks, found)
 
 
 def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
@@ -333,10 +331,11 @@ def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
 
     for region in compared:
         refuse_old(request, wan.catalogue, network, links(region))
-    comparison = recommend_candidates(
-        resolved, network.snapshot, candidates(), notes=_notes_of(found)
-    )
-    return dated(comparison, wan.catalogue, network, links(comparison.candidates[0].region))
+    chosen_of = _chosen(found)
+    notes = tuple(one.note for one in chosen_of)
+    ranking = recommend_candidates(resolved, network.snapshot, candidates(), notes=notes)
+    ranking = replace(ranking, resolutions=chosen_of)
+    return dated(ranking, wan.catalogue, network, links(ranking.candidates[0].region))
 
 
 def _types(
@@ -394,12 +393,13 @@ def _answer(
     network: Network,
     pairs: Iterable[Pair],
     recommend: Callable[..., A],
-    notes: tuple[str, ...] | None = None,
+    named: Iterable[Resolution] | None = None,
+    notes: Iterable[str] = (),
 ) -> A:
     """Recommend at today's prices, and add caveats on the links that were asked about.
 
-    The request is given as it was asked, and with ids of regions in place of names; notes on names,
-    where the question's answer has room for them.
+    The request is given as it was asked, and with ids of regions in place of names; what names
+    stand for and notes, where the question's answer has room for them.
 
     Raises
     ------
@@ -407,8 +407,11 @@ def _answer(
         If these links, or their prices, are older than the request allows.
     """
     refuse_old(request, wan.catalogue, network, pairs)
-    more = {} if notes is None else {"notes": notes}
+    chosen = _chosen(named or ())
+    more = {} if named is None else {"notes": (*(one.note for one in chosen), *notes)}
     found = recommend(resolved, network, _prices(wan, network, request), **more)
+    if chosen:
+        found = replace(found, resolutions=chosen)
     return dated(found, wan.catalogue, network, pairs, request.addresses)
 
 
@@ -429,9 +432,9 @@ def _network_of(
     return with_lasting_caps(network, wan.catalogue.vm_types, sent_gb) if sent_gb else network
 
 
-def _notes_of(found: Iterable[Resolution]) -> tuple[str, ...]:
-    """Return notes on names that were not clear."""
-    return tuple(resolution.note for resolution in found if resolution.note)
+def _chosen(found: Iterable[Resolution]) -> tuple[Resolution, ...]:
+    """Keep what names that were not clear stand for, each once."""
+    return tuple(dict.fromkeys(one for one in found if one.note))
 
 
 def _each_once(

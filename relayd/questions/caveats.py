@@ -184,8 +184,8 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tup
     return (
         *notes,
         f"The egress {prices} {_named(list(old), 'prices')} {verb} of {min(old.values())}, more "
-        "than a year old: compare with the provider's page. `relayd catalogue update` renews "
-        "AWS's, and Azure's to the internet; an entry of that name in a file of your own, any.",
+        "than a year old: `relayd catalogue update` renews some; override other prices in your own "
+        "catalogue file.",
     )
 
 

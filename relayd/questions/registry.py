@@ -220,6 +220,11 @@ def question_of(request: Specified) -> Question:
     raise TypeError(f"{type(request).__name__} is no question's request")
 
 
+def _printed(answer: object) -> str:
+    return str(_load("relayd.cli.questions.answers:printed")(answer))
+
+
+Answer.__str__ = _printed  # type: ignore[method-assign]
 P = ParamSpec("P")
 A = TypeVar("A")
 

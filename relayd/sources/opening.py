@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from planner.model.errors import InputError
 from planner.model.network import Network
-from probes.importers.graphs import directed
 from relayd.catalogue.loading import load_catalogue
 from relayd.settings import Settings, load_settings
+from relayd.sources.given import given
 from relayd.sources.memory import MemorySource
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store.location import SERVICE_SCHEMES, Location
 
+Given: TypeAlias = "Network | nx.Graph | pd.DataFrame | Mapping[str, Any]"
+
 if TYPE_CHECKING:
     import networkx as nx
+    import pandas as pd
 
     from relayd.client.blocking import RemoteWan
     from relayd.sources.mirror import MirroredWan
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 @overload
 def open(  # noqa: A001
-    db: Path | Network | nx.Graph | None = None, *, catalogues: Sequence[str | Path] = ()
+    db: Path | Given | None = None, *, catalogues: Sequence[str | Path] = ()
 ) -> Wan: ...
 @overload
 def open(  # noqa: A001
@@ -48,7 +51,7 @@ def open(  # noqa: A001
     timeout_s: float | None = None,
 ) -> MirroredWan: ...
 def open(  # noqa: A001 - relayd.open() is what a user writes
-    db: str | Path | Network | nx.Graph | None = None,
+    db: str | Path | Given | None = None,
     *,
     catalogues: Sequence[str | Path] = (),
     token: str | None = None,
@@ -60,13 +63,16 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
 
     Parameters
     ----------
-    db : str, Path, Network or networkx.Graph, optional
+    db : str, Path, Network, networkx.Graph, pandas.DataFrame or mapping, optional
         A store: the path of a file, or the address of a PostgreSQL database
         (``postgresql://user@host/database``); or the address of a service (``http://...`` or
         ``https://...``). Without it: ``RELAYD_DB``, the settings file, else the per-user store;
         where that does not exist yet, answers rest on the baseline. Of a graph: see
         :meth:`relayd.Network.from_networkx`; edges may also have no direction, or state a speed
-        as the Internet Topology Zoo does.
+        as the Internet Topology Zoo does. A mapping has what :meth:`relayd.Network.from_matrices`
+        takes; a data frame a row for each link (``src``, ``dst`` and attributes of an edge), or one
+        VM pair's Gbit/s from row to column. ``usd_per_gb`` of links and ``vm_usd_per_h`` of regions
+        state prices where the catalogue has none or others; else traffic costs nothing.
     catalogues : sequence of str or Path
         Catalogue files of one's own, in addition to those of the settings; a service has its own.
     token : str, optional
@@ -108,8 +114,8 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     files = [Path(name) for name in catalogues]
     if db is None or isinstance(db, str | Path):
         return open_with(settings, db or None, files)
-    network = db if isinstance(db, Network) else Network.from_networkx(directed(db))
-    return Wan(MemorySource(load_catalogue((*settings.catalogues, *files)), network))
+    network, catalogue = given(db, load_catalogue((*settings.catalogues, *files)))
+    return Wan(MemorySource(catalogue, network))
 
 
 def _open_service(

@@ -7,7 +7,7 @@ from _thread import allocate_lock
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from planner.exploring.outcome import Outcome
 from planner.fields.shared import DEFAULT_CONNECTIONS
@@ -16,18 +16,23 @@ from planner.model.aliases import Resolution, resolve
 from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
 from planner.model.baseline.modelled_links import with_regions
 from planner.model.catalogue import Catalogue, Hosts, Region
-from planner.model.errors import InputError
+from planner.model.errors import AmbiguousRegionError, InputError
 from planner.model.estimate import WantedAddresses
 from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, Snapshot
+from planner.model.pricing import provider_of
 from planner.model.quotas.sites import with_quotas
 from relayd.questions.registry import Asking, question_of
 from relayd.sources.addresses import over_addresses, within_partitions
+from relayd.sources.given import graph_of
 from relayd.sources.memory import MemorySource, Source
 from relayd.tables.figures import matrix_of, measured_regions
 from relayd.tables.link_table import LinkTable
 from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 MOST_DERIVED_KEPT = 32
 
@@ -45,6 +50,7 @@ class NetworkCache:
 
     def __init__(self, version: object, whole: Network) -> None:
         self.version, self.whole = version, whole
+        self.measured: frozenset[str] | None = None
         self._derived: OrderedDict[tuple[object, ...], tuple[Network, Network]] = OrderedDict()
         self._deriving = allocate_lock()  # that of `threading`, which takes longer to load
 
@@ -218,27 +224,32 @@ class Wan(Asking):
             field=field,
             known=self.known_regions(),
             prefer_provider=prefer_provider,
+            preferred=self._preferred,
         )
 
-    def resolve_pair(self, src: str, dst: str) -> tuple[str, str, tuple[str, ...]]:
-        """Return both ends of a transfer as region ids, with notes on what was chosen.
+    def _preferred(self) -> frozenset[str]:
+        """Regions that throughput was measured from or to, and those of the fleet."""
+        cache = self._current_cache()
+        if cache.measured is None:
+            fleet = {name for name, site in cache.whole.sites.items() if site.vms is not None}
+            cache.measured = frozenset(measured_regions(cache.whole) | fleet)
+        return cache.measured
+
+    def resolve_pair(self, src: str, dst: str) -> tuple[str, str, tuple[Resolution, ...]]:
+        """Return both ends of a transfer as region ids, with what they were chosen from.
 
         An end that fits several providers goes with the other end's, where traffic is cheaper.
         """
         try:
             source = self.resolve(src, "src")
-        except InputError:
-            # A city of several providers, which the destination may settle.
+        except AmbiguousRegionError as unclear:  # which the destination may settle
             try:
-                destination = self.resolve(dst, "dst")
+                provider = provider_of(self.resolve(dst, "dst").region_id)
             except InputError:
-                destination = None
-            if destination is None:
-                raise
-            source = self.resolve(src, "src", destination.region_id.partition(":")[0])
-        target = self.resolve(dst, "dst", source.region_id.partition(":")[0])
-        notes = tuple(r.note for r in (source, target) if r.note)
-        return source.region_id, target.region_id, notes
+                raise unclear from None
+            source = self.resolve(src, "src", provider)
+        target = self.resolve(dst, "dst", provider_of(source.region_id))
+        return source.region_id, target.region_id, (source, target)
 
     # ---- decisions -----------------------------------------------------------------------
 
@@ -295,12 +306,21 @@ class Wan(Asking):
             if target is None or link.dst == target
         )
 
+    def graph(self) -> nx.DiGraph:
+        """Return a graph for networkx, which :func:`relayd.open` takes back.
+
+        Edges and nodes have figures with bounds (``aggregate_gbps``, ``aggregate_gbps_low``), what
+        is known besides, and prices: ``usd_per_gb`` of first tiers, and ``vm_usd_per_h``.
+        """
+        return graph_of(self.network, self.catalogue)
+
     def matrix(
         self,
         metric: MatrixMetric = "aggregate",
         connections: int = DEFAULT_CONNECTIONS,
         *,
         measured_only: bool = False,
+        regions: Sequence[str] = (),
     ) -> Matrix:
         """Return one figure for every pair of regions.
 
@@ -314,10 +334,14 @@ class Wan(Asking):
             For ``relay-gain``: TCP connections that a VM opens.
         measured_only : bool
             Leave out regions none of whose throughput was measured, also as relays.
+        regions : sequence of str
+            Only these, by id, alias or city, in this order; all others still count as relays.
         """
         if metric not in MATRIX_METRICS:
             raise InputError("metric", f"must be one of {', '.join(MATRIX_METRICS)}", value=metric)
-        network = self.network
+        named = [self.resolve(name, "regions").region_id for name in regions]
+        network = self.network_of(named) if named else self.network
         if measured_only:
             network = network.with_(restricted_to=measured_regions(network))
-        return matrix_of(network, self.catalogue, metric, connections)
+        found = matrix_of(network, self.catalogue, metric, connections)
+        return found.among(named) if named else found

@@ -68,7 +68,8 @@ def matrix_of(
         ranks[np.isnan(values)] = NO_LINK
         sources = _named(ranks)
     regions = tuple(network.sites)
-    return Matrix(metric, UNITS[metric], regions, values, network.snapshot, sources)
+    of = metric, UNITS[metric], regions, values, network.snapshot, sources
+    return Matrix(*of, catalogue)
 
 
 def measured_regions(network: Network) -> set[str]:

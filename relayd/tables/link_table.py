@@ -62,24 +62,27 @@ class LinkTable(Sequence[Link]):
         it.
         """
         pandas = imported_pandas()
-        columns: dict[str, Any] = {
-            "src": [link.src for link in self],
-            "dst": [link.dst for link in self],
-        }
+        frame: pd.DataFrame = pandas.DataFrame([link_row(link) for link in self], columns=COLUMNS)
         for name in LINK_FIGURES:
-            estimates: list[Estimate] = [getattr(link, name) for link in self]
-            columns[name] = [estimate.expected for estimate in estimates]
-            for part in ("low", "high", "source"):
-                columns[f"{name}_{part}"] = [getattr(estimate, part) for estimate in estimates]
-            columns[f"{name}_method"] = [estimate.origin.method for estimate in estimates]
-            times_s = pandas.Series([e.measured_at_s for e in estimates], dtype="float64")
-            columns[f"{name}_measured_at"] = pandas.to_datetime(times_s, unit="s", utc=True)
-            columns[f"{name}_samples"] = [estimate.samples for estimate in estimates]
-        columns["loss_pct"] = pandas.Series([link.loss_pct for link in self], dtype="float64")
-        columns["limited_by"] = [link.limited_by for link in self]
-        columns["address"] = [link.address for link in self]
-        frame: pd.DataFrame = pandas.DataFrame(columns)
-        return frame
+            times_s = frame[f"{name}_measured_at"].astype("float64")
+            frame[f"{name}_measured_at"] = pandas.to_datetime(times_s, unit="s", utc=True)
+        return frame.astype({"loss_pct": "float64"})
+
+
+_PARTS = ("low", "high", "source", "method", "measured_at", "samples")
+_FIGURES = (column for name in LINK_FIGURES for column in (name, *(f"{name}_{p}" for p in _PARTS)))
+COLUMNS = ("src", "dst", *_FIGURES, "loss_pct", "limited_by", "address")
+
+
+def link_row(link: Link) -> dict[str, Any]:
+    """Return what is known of a link, by :data:`COLUMNS`; times are seconds since 1970 (UTC)."""
+    found: list[object] = [link.src, link.dst]
+    for name in LINK_FIGURES:
+        of: Estimate = getattr(link, name)
+        found += [of.expected, of.low, of.high, of.source, of.origin.method, of.measured_at_s]
+        found.append(of.samples)
+    found += [link.loss_pct, link.limited_by, link.address]
+    return dict(zip(COLUMNS, found, strict=True))
 
 
 def imported_pandas() -> Any:

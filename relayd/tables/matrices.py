@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model.aliases import resolve
+from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
 from planner.model.estimate import Kind
 from planner.model.network import Snapshot
 from planner.model.notebook import html_table, shortened
+from planner.model.pricing import NO_CATALOGUE
 from relayd.tables.link_table import imported_pandas
 
 if TYPE_CHECKING:
@@ -34,7 +39,7 @@ UNITS = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Matrix:
-    """A labelled matrix, row to column.
+    """A labelled matrix, row to column; NumPy takes it for its array of values.
 
     Attributes
     ----------
@@ -47,6 +52,8 @@ class Matrix:
         Basis of each value: ``measured``, ``inferred`` or ``baseline``, None where no value is
         known. A relay gain has the least sure source of the links that it compares. None for
         metrics that are no estimates (``fee``, ``loss``, ``age``).
+    catalogue : Catalogue
+        Has the other names of regions.
     """
 
     metric: str
@@ -55,15 +62,39 @@ class Matrix:
     values: NDArray[np.float64]
     snapshot: Snapshot
     sources: CellSources | None = None
+    catalogue: Catalogue = field(default=NO_CATALOGUE, compare=False)
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
-        """Return the value of one pair of region ids."""
-        src, dst = pair
-        return float(self.values[self.regions.index(src), self.regions.index(dst)])
+        """Value of one pair of regions; errors as of :meth:`among`."""
+        return float(self.values[tuple(map(self._position, pair))])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.values, dtype, copy=copy)
+
+    def among(self, names: Sequence[str]) -> Matrix:
+        """Part of it, of these regions by id, alias or city, in this order.
+
+        Raises
+        ------
+        InputError
+            If a name fits no region of it.
+        """
+        at = list(map(self._position, names))
+        sources = self.sources and tuple(tuple(self.sources[i][j] for j in at) for i in at)
+        regions, values = tuple(self.regions[i] for i in at), self.values[np.ix_(at, at)]
+        return replace(self, regions=regions, values=values, sources=sources)
+
+    def _position(self, name: str) -> int:
+        own = self.regions
+        if name not in own:
+            name = resolve(name, self.catalogue, known=own, preferred=lambda: own).region_id
+            if name not in own:
+                raise InputError("region", "is not in this matrix", value=name)
+        return own.index(name)
 
     def __repr__(self) -> str:
         """Name the metric, the number of regions, and the range of values."""
-        known = sorted(value for row in self.values.tolist() for value in row if value == value)
+        known = np.sort(self.values[~np.isnan(self.values)]).tolist()
         values = (
             f"{len(known):,} values from {known[0]:.4g} to {known[-1]:.4g} {self.unit}, "
             f"median {known[len(known) // 2]:.4g}"
@@ -96,16 +127,11 @@ class Matrix:
         if wide:
             frame: pd.DataFrame = pandas.DataFrame(self.values, names, names)
             return frame
-        known = [
-            (i, j)
-            for i, row in enumerate(self.values.tolist())
-            for j, value in enumerate(row)
-            if value == value
-        ]
+        known = np.argwhere(~np.isnan(self.values)).tolist()
         columns: dict[str, list[object]] = {
             "src": [names[i] for i, _ in known],
             "dst": [names[j] for _, j in known],
-            "value": [self.values[pair] for pair in known],
+            "value": [self.values[i, j] for i, j in known],
         }
         if self.sources is not None:
             columns["source"] = [self.sources[i][j] for i, j in known]

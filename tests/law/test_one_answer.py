@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from relayd.__main__ import worded
+from relayd.__main__ import _document
 from relayd.catalogue.loading import load_catalogue
 from relayd.questions.registry import QUESTIONS, Question
 from tests.law.states import DST, REGIONS, RELAY, SRC, STATES, State, fresh
@@ -296,7 +296,7 @@ def test_all_surfaces_raise_one_error(surfaces: Surfaces, wrong: str) -> None:
         assert problem.field is not None
         assert problem.field.split()[0] == field
     assert "--" not in problem.text
-    said = _without_value(worded(error, question.request))  # type: ignore[arg-type]
+    said = _without_value(str(_document(error, question.request, {})["detail"]))  # type: ignore[arg-type]
     for surface, outcome in outcomes.items():
         if isinstance(outcome, Said):
             assert _without_value(json.loads(outcome)["error"]["detail"]) == said, surface

@@ -216,5 +216,5 @@ def test_none_stands_for_no_transfers_beside_a_schedule() -> None:
     existing = {"transfers": [], "now_s": 5.0}
     asked = ScheduleRequest(None, existing=existing)
     assert (asked.transfers, asked.now_s) == ((), 5.0)
-    with pytest.raises(InputError, match="nothing to move"):
+    with pytest.raises(InputError, match="transfers: are missing"):
         ScheduleRequest(None)

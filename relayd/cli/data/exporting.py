@@ -12,13 +12,13 @@ from typing import TextIO
 
 from planner.model.document import document_of
 from planner.model.errors import InputError
+from planner.model.link import LINK_FIGURES
 from planner.model.network import Network
 from relayd.cli.options import store_of, time_s, wan_of
 from relayd.cli.output import respond, write_text
 from relayd.cli.text import formula_safe
 from relayd.store.samples.data_set import write_data_set
-
-FIGURES = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
+from relayd.tables.link_table import link_row
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,17 +61,13 @@ def write_json(network: Network, stream: TextIO) -> None:
 
 def write_csv(network: Network, stream: TextIO) -> None:
     """Write one row a link; `relayd import csv` reads its figures back."""
-    writer = csv.writer(stream, lineterminator="\n")
-    bounds = [f"{name}_{part}" for name in FIGURES for part in ("low", "high", "source")]
-    writer.writerow(["src", "dst", *FIGURES, "loss_pct", *bounds])
+    bounds = [f"{name}_{part}" for name in LINK_FIGURES for part in ("low", "high", "source")]
+    columns = ["src", "dst", *LINK_FIGURES, "loss_pct", *bounds]
+    writer = csv.DictWriter(stream, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
     for link in network:
-        figures = [getattr(link, name) for name in FIGURES]
-        ends = map(formula_safe, (link.src, link.dst))
-        row: list[object] = [*ends, *(figure.expected for figure in figures)]
-        row.append("" if link.loss_pct is None else link.loss_pct)
-        for figure in figures:
-            row += [figure.low, figure.high, figure.source]
-        writer.writerow(row)
+        ends = {"src": formula_safe(link.src), "dst": formula_safe(link.dst)}
+        writer.writerow(link_row(link) | ends)
 
 
 def write_graphml(network: Network, stream: TextIO) -> None:

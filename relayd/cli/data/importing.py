@@ -16,6 +16,7 @@ from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.importers import FORMATS, HEAD_BYTES, ImportOptions, addressed, identified, read
 from probes.importers.limits import PhysicalGate
+from probes.importers.options import BAD_REGION
 from probes.samples import Sample
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import pick, respond, snapshot_as_json
@@ -205,6 +206,11 @@ def _earlier_time_s(store: Store, digest: str) -> float | None:
     return None
 
 
+_OWN_SITES = """\
+  A site of your own is called provider:name, such as own:paris: write it so, or say --provider own.
+  configs/catalogue-onprem.example.toml shows how to give it a place, a VM type and prices."""
+
+
 def _print_report(file: _Input, what: str, report: ImportReport) -> None:
     line = f"{file.name}{what}: {report.accepted:,} samples added"
     if report.duplicates:
@@ -216,6 +222,8 @@ def _print_report(file: _Input, what: str, report: ImportReport) -> None:
         rows = ", ".join(str(row) for row in skipped.first_rows)
         more = ", ..." if skipped.total > len(skipped.first_rows) else ""
         print(f"  skipped {skipped.total:,}: {reason} (line {rows}{more})")
+        if reason == BAD_REGION:
+            print(filled(_OWN_SITES, "  "))
 
 
 def _as_json(file: _Input, report: ImportReport) -> dict[str, Any]:

@@ -7,16 +7,18 @@ import time
 from dataclasses import asdict
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from typing import Any
 
 from planner.model.aliases import resolve_many
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.document import link_as_json, regions_as_json
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate
-from planner.model.link import LINK_FIGURES, Link
+from planner.model.link import Link
 from relayd.cli import text
 from relayd.cli.options import number, wan_of, whole_number
 from relayd.cli.output import print_rows
+from relayd.tables.link_table import link_row
 from relayd.times import utc_text
 
 
@@ -131,16 +133,11 @@ def links(options: argparse.Namespace) -> int:
     )
 
 
-def _row(link: Link) -> dict[str, object]:
-    row: dict[str, object] = {"src": link.src, "dst": link.dst}
-    for name in LINK_FIGURES:
-        estimate: Estimate = getattr(link, name)
-        row |= {name: estimate.expected}
-        row |= {f"{name}_{part}": getattr(estimate, part) for part in ("low", "high", "source")}
-        at_s = estimate.measured_at_s
-        row |= {f"{name}_measured_at": None if at_s is None else utc_text(at_s)}
-        row |= {f"{name}_samples": estimate.samples}
-    return row | {"loss_pct": link.loss_pct, "limited_by": link.limited_by, "address": link.address}
+def _row(link: Link) -> dict[str, Any]:
+    timed = {k: v for k, v in link_row(link).items() if k.endswith("_measured_at")}
+    return link_row(link) | {
+        k: None if at_s is None else utc_text(at_s) for k, at_s in timed.items()
+    }
 
 
 def _age(estimate: Estimate, now_s: float) -> str:

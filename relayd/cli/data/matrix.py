@@ -9,6 +9,9 @@ from dataclasses import asdict
 from math import isnan
 from typing import Any
 
+import numpy as np
+
+from planner.fields.shared import DEFAULT_CONNECTIONS
 from relayd.cli import text
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.output import print_rows
@@ -17,21 +20,15 @@ from relayd.tables.matrices import Matrix
 
 def run(options: argparse.Namespace) -> int:
     """Print one figure for all pairs: as coloured cells on a terminal, else tab-separated."""
-    chosen = {}
-    if options.connections:
-        chosen["connections"] = whole_number(options.connections, "--connections")
-    found = wan_of(options).matrix(options.metric, **chosen, measured_only=options.measured)
+    count = whole_number(options.connections or str(DEFAULT_CONNECTIONS), "--connections")
+    found = wan_of(options).matrix(options.metric, count, measured_only=options.measured)
     described = {"snapshot": asdict(found.snapshot), "metric": found.metric, "unit": found.unit}
     if options.summary:
         return _summary(found, described, options)
     values = [[None if isnan(v) else v for v in row] for row in found.values.tolist()]
     regions = list(found.regions)
-    pairs = [
-        {"src": src, "dst": dst, found.metric: value}
-        for src, row in zip(regions, values, strict=True)
-        for dst, value in zip(regions, row, strict=True)
-        if value is not None
-    ]
+    known = np.argwhere(~np.isnan(found.values)).tolist()
+    pairs = [{"src": regions[i], "dst": regions[j], found.metric: values[i][j]} for i, j in known]
     lines = [[f"{found.metric} ({found.unit})", *regions]]
     lines += [
         [region, *("" if v is None else f"{v:.4g}" for v in row)]
@@ -54,11 +51,9 @@ def run(options: argparse.Namespace) -> int:
 def _summary(found: Matrix, described: dict[str, Any], options: argparse.Namespace) -> int:
     """Sum a matrix up by pair of providers."""
     groups: dict[str, list[float]] = {}
-    for src, row in zip(found.regions, found.values.tolist(), strict=True):
-        for dst, value in zip(found.regions, row, strict=True):
-            if not isnan(value):
-                pair = f"{src.partition(':')[0]} -> {dst.partition(':')[0]}"
-                groups.setdefault(pair, []).append(value)
+    providers = [region.partition(":")[0] for region in found.regions]
+    for i, j in np.argwhere(~np.isnan(found.values)).tolist():
+        groups.setdefault(f"{providers[i]} -> {providers[j]}", []).append(float(found.values[i, j]))
     shares = found.metric == "relay-gain"
     summed: list[dict[str, Any]] = []
     for pair, values in sorted(groups.items()):
@@ -99,7 +94,7 @@ def heat_map(found: Matrix) -> str:
     each other.
     """
     values = found.values.tolist()
-    known = sorted(v for row in values for v in row if not isnan(v))
+    known = np.sort(found.values[~np.isnan(found.values)]).tolist()
     names = list(found.regions)
     if not known:
         return "No pair has a value."

@@ -8,16 +8,19 @@ from typing import Any
 
 from planner.broadcast.plan import BroadcastPlan
 from planner.comparison.plan import Ranked, Ranking
+from planner.model.answer import Answer
 from planner.model.units import duration_text, usd_text, volume_text
 from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.replanning.plan import Replan
 from planner.schedule.plan import SchedulePlan
 from planner.shuffle.plan import PairPlan, ShufflePlan
+from planner.transfer.plan import Plan
 from relayd.cli.options import wan_of
 from relayd.cli.questions import printing
 from relayd.cli.questions.options import one_thread, request_from
+from relayd.cli.questions.plan import human
 from relayd.cli.questions.schedule import schedule_text
-from relayd.cli.text import figure, filled, table
+from relayd.cli.text import figure, filled, shown_safely, table
 
 SHOWN_TREES = 3
 SHOWN_PAIRS = 8
@@ -283,6 +286,7 @@ def _cost_of_change(answer: Replan) -> str:
 
 
 _TEXTS: Mapping[type, Callable[[Any, argparse.Namespace], str]] = {
+    Plan: human,
     ShufflePlan: shuffle_text,
     BroadcastPlan: broadcast_text,
     SchedulePlan: schedule_text,
@@ -292,3 +296,9 @@ _TEXTS: Mapping[type, Callable[[Any, argparse.Namespace], str]] = {
     Replan: replan_text,
 }
 """By class of answer."""
+_USUAL = argparse.Namespace(trees=False, pairs=False, periods=False, candidates=None, volume="")
+
+
+def printed(answer: Answer) -> str:
+    """Return what the command prints of an answer without further options."""
+    return shown_safely(_TEXTS[type(answer)](answer, _USUAL))

@@ -15,6 +15,7 @@ from relayd.emitting.formats import DEFAULT_PORT, FORMATS
 from relayd.files import read_demands, read_json, read_rows, read_text
 from relayd.questions.registry import QUESTIONS
 from relayd.settings import load_settings
+from relayd.times import until
 
 
 def add_fields(
@@ -167,6 +168,7 @@ def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
     if isinstance(first.kind, Flag):
         return {first.name: True}
     if len(fields) == 1:
+        words = [until(word) for word in words] if first.key == "deadline_s" else words
         return {first.name: first.read_words(words)}
     # A bare word is for everywhere, and `PLACE=VALUE` for one place.
     found = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.fields.kinds import assignments
 from planner.model.errors import InputError
-from planner.model.units import gbps_text, volume_text
+from planner.model.units import chance_text, duration_text, gbps_text, usd_text, volume_text
 from planner.transfer.plan import Exploration, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli.options import wan_of, whole_number
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     elif options.json:
         print(plan.model_dump_json(indent=2))
     else:
-        print(human(plan, volume_assumed=options.volume is None, listed=bool(options.candidates)))
+        print(human(plan, options))
     return 0
 
 
@@ -61,25 +61,17 @@ def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
     return emit(plan, options.emit, endpoints=endpoints, port=port)
 
 
-def human(plan: Plan, *, volume_assumed: bool, listed: bool) -> str:
-    """Return a plan for people: verdict and reason, the comparison, advice, certainty.
-
-    Parameters
-    ----------
-    plan : Plan
-    volume_assumed : bool
-        Whether no volume was given.
-    listed : bool
-        Whether to list single relays.
-    """
+def human(plan: Plan, options: argparse.Namespace) -> str:
+    """Return a plan for people: verdict and reason, the comparison, advice, certainty."""
     request, relay = plan.request, plan.best_relay
-    assumed = " (assumed; say --volume)" if volume_assumed else ""
+    assumed = " (assumed; say --volume)" if options.volume is None else ""
     split = len(plan.paths) > 1 or plan.verdict != "direct"
-    options = [relay, *plan.alternatives] if listed and relay else []
+    listed = [relay, *plan.alternatives] if options.candidates and relay else []
     return printing.answer_text(
         plan,
         _verdict(plan),
-        f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}",
+        f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}\n"
+        f"{duration_text(plan.duration_s)}, ${usd_text(plan.cost_usd.total)}; {_machines(plan)}.",
         _comparison(plan),
         printing.table(
             plan.paths if split else (),
@@ -87,9 +79,9 @@ def human(plan: Plan, *, volume_assumed: bool, listed: bool) -> str:
             "$/GB=egress_usd_per_gb",
             path=lambda path: " -> ".join(path.regions) + printing.private_text(path),
         ),
-        _machines(plan),
+        _limit(plan),
         printing.table(
-            options,
+            listed,
             "relay | Gbit/s=throughput_gbps | time=duration_s | RTT=rtt_ms | "
             "$ total=cost_usd.total | speed=gain | at least=gain_low | cost=cost_ratio",
         ),
@@ -121,8 +113,8 @@ def _chances(plan: Plan, relay: RelayOption) -> str:
     margin = plan.request["margin"]
     return (
         f"The best relay carries {relay.gain_low:.2f}x to {relay.gain_high:.2f}x what direct does "
-        f"(90 %), and beats the margin of {margin:.0%} in {plan.request['objective']} with a "
-        f"probability of {relay.probability:.0%}."
+        f"(90 %). Chance that it pays, by {margin:.0%} in {plan.request['objective']}: "
+        f"{chance_text(relay.probability or 0.0)}."
     )
 
 
@@ -142,8 +134,13 @@ def _comparison(plan: Plan) -> str:
     ways: list[tuple[str, Any]] = [
         (f"direct{misses}", direct),
         (f"best relay, {best.relay}" if best else "best relay (none)", best),
-        (f"chosen: {plan.verdict}", plan),
     ]
+    at = {"direct": 0, "relay": 1}.get(plan.verdict, 2)
+    same = ways[at][1] if at < len(ways) else None
+    if same and (same.duration_s, same.cost_usd) == (plan.duration_s, plan.cost_usd):
+        ways[at] = f"{ways[at][0]} (chosen)", same
+    else:
+        ways.append((f"chosen: {plan.verdict}", plan))
     if one and max(plan.vms.values()) > 1:
         name = "direct" if one.verdict == "direct" else f"{one.verdict}, {', '.join(one.relays)}"
         ways.append((f"one VM a region: {name}", one))
@@ -152,12 +149,14 @@ def _comparison(plan: Plan) -> str:
 
 def _machines(plan: Plan) -> str:
     connections = max(path.connections for path in plan.paths)
-    lines = f"VMs: {printing.vms_text(plan.vms)}. Connections: {connections}"
-    lines += " a path at most." if len(plan.paths) > 1 else "."
-    if plan.bottlenecks:
-        binding = plan.bottlenecks[0]
-        lines += (
-            f" Limit: {binding.constraint} at {binding.region} "
-            f"({gbps_text(binding.gain_per_unit)} {binding.unit})."
-        )
-    return filled(lines)
+    each = " a path at most" if len(plan.paths) > 1 else ""
+    return f"VMs: {printing.vms_text(plan.vms)}; {connections} connections{each}"
+
+
+def _limit(plan: Plan) -> str:
+    """Return what binds, unless the reason has said so."""
+    binding = next(iter(plan.bottlenecks), None)
+    gbps = gbps_text(binding.gain_per_unit) if binding else ""
+    if binding is None or f"{gbps} Gbit/s" in plan.reason:
+        return ""
+    return filled(f"Limit: {binding.constraint} at {binding.region} ({gbps} {binding.unit}).")

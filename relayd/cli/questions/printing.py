@@ -17,20 +17,22 @@ def answer_text(
 ) -> str:
     """Return an answer's text; blocks without text are left out.
 
-    What is too old to rely on comes before all else; then the verdict, the subject, the reason,
-    the blocks, how sure it is, the snapshot, and other notes.
+    The verdict, the subject, which regions names were taken for and what is too old to rely on; the
+    reason, the blocks, how sure it is, the snapshot, and other notes.
     """
-    old = styled("\n".join(map(filled, answer.outdated)), text.YELLOW) if answer.outdated else ""
-    head = "\n".join(filter(None, (styled(verdict, text.BOLD), filled(subject))))
+    taken = [one.note for one in answer.resolutions]
+    old = (styled(filled(note), text.YELLOW) for note in answer.outdated)
+    lines = filter(None, (*subject.split("\n"), " ".join(taken)))
+    head = "\n".join([styled(verdict, text.BOLD), *map(filled, lines), *old])
     snapshot = answer.snapshot
     start_s = getattr(answer, "vm_start_s", 0.0)
     starts = f"Times include {duration_text(start_s)} until VMs have started. " if start_s else ""
     known = f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
     end = f"{starts}{sure} {known}".lstrip()
-    others = [note for note in answer.warnings if note not in answer.outdated]
+    others = [note for note in answer.warnings if note not in {*taken, *answer.outdated}]
     fees = listed_block("Fees, which the costs contain", map(_fee, answer.fees))
     tail = (fees, filled(end), *text.notes_block(others))
-    parts = (old, head, filled(answer.reason), *blocks, *tail)
+    parts = (head, filled(answer.reason), *blocks, *tail)
     return "\n\n".join(part for part in parts if part)
 
 

@@ -65,21 +65,31 @@ def test_every_way_to_name_a_region(text: str, region_id: str) -> None:
 
 def test_an_alias_takes_its_first_region_and_says_so() -> None:
     assert resolve("sa", CATALOGUE).note == (
-        "sa: took aws:sa-east-1, the first of 3 (gcp:southamerica-east1, azure:brazilsouth)"
+        "sa is taken for aws:sa-east-1, not gcp:southamerica-east1, azure:brazilsouth."
     )
     assert resolve("uk", CATALOGUE).note == ""
     assert resolve("azure:sa", CATALOGUE).note == ""
 
 
 def test_the_other_ends_provider_goes_first() -> None:
-    assert resolve("sa", CATALOGUE, prefer_provider="azure") == (
-        "azure:brazilsouth",
-        "sa: took azure:brazilsouth, the first of azure among 3 "
-        "(aws:sa-east-1, gcp:southamerica-east1)",
-    )
+    found = resolve("sa", CATALOGUE, prefer_provider="azure")
+    assert found.region_id == "azure:brazilsouth"
+    assert (found.name, found.others) == ("sa", ("aws:sa-east-1", "gcp:southamerica-east1"))
     assert name_of("sa", prefer="ibm") == "aws:sa-east-1"
     assert name_of("Frankfurt", prefer="gcp") == "gcp:europe-west3"
     assert name_of("eastus", prefer="azure") == "azure:eastus"
+
+
+def test_what_was_measured_goes_before_the_other_ends_provider() -> None:
+    for known, region_id in (
+        (["gcp:southamerica-east1"], "gcp:southamerica-east1"),
+        (["gcp:southamerica-east1", "azure:brazilsouth"], "azure:brazilsouth"),
+        (["gcp:us-east4"], "azure:brazilsouth"),
+    ):
+        taken = known.copy
+        found = resolve("sa", CATALOGUE, prefer_provider="azure", preferred=taken)
+        assert found.region_id == region_id
+    assert resolve("Frankfurt", CATALOGUE, preferred=lambda: {"gcp:europe-west3"}).others
 
 
 @pytest.mark.parametrize("text", ["Frankfurt", "eastus", "são paulo"])

@@ -1,8 +1,9 @@
-"""Answers say what they are in one line, and as a table in notebooks."""
+"""Answers say what they are in one line, and in notebooks as they are printed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from html import unescape
 
 import numpy as np
 import pytest
@@ -37,44 +38,26 @@ TIMED = (TimedTransfer("t1", A, B, 5.0, deadline_s=3600.0),)
 TASKS = TasksRequest(
     {"x": 3, "y": 3}, {("x", "y"): 1.0}, (Machine("vm1", A, 4), Machine("vm2", B, 4))
 )
-ASK: dict[str, tuple[Callable[..., Answer], object]] = {
-    "Path": (recommend, TransferRequest(A, B, volume_gb=10)),
-    "From": (recommend_shuffle, ShuffleRequest({(A, B): 5.0, (B, C): 1.0})),
-    "Tree": (recommend_broadcast, BroadcastRequest(A, (B, C), volume_gb=10)),
-    "Transfer": (recommend_schedule, ScheduleRequest(TIMED)),
-    "Region": (recommend_reduce, ReduceRequest({A: 10.0, B: 5.0})),
-    "VM": (recommend_tasks, TASKS),
-    "From now on": (replan, ReplanRequest(TRANSFER, moved_gb=1.0, elapsed_s=5.0)),
-}
+ASK: list[tuple[Callable[..., Answer], object]] = [
+    (recommend, TransferRequest(A, B, volume_gb=10)),
+    (recommend_shuffle, ShuffleRequest({(A, B): 5.0, (B, C): 1.0})),
+    (recommend_broadcast, BroadcastRequest(A, (B, C), volume_gb=10)),
+    (recommend_schedule, ScheduleRequest(TIMED)),
+    (recommend_reduce, ReduceRequest({A: 10.0, B: 5.0})),
+    (recommend_tasks, TASKS),
+    (replan, ReplanRequest(TRANSFER, moved_gb=1.0, elapsed_s=5.0)),
+]
 
 
-@pytest.mark.parametrize(
-    ("header", "rows"),
-    [
-        *(("Path", 1), ("From", 2), ("Tree", 2), ("Transfer", 1), ("Region", 2), ("VM", 2)),
-        ("From now on", None),
-    ],
-)
-def test_an_answer_shows_itself(header: str, rows: int | None) -> None:
-    answer, request = ASK[header]
-    plan = answer(request, NETWORK, PRICES)
+@pytest.mark.parametrize(("answer", "request_"), ASK, ids=lambda one: type(one).__name__)
+def test_an_answer_shows_itself(answer: Callable[..., Answer], request_: object) -> None:
+    plan = answer(request_, NETWORK, PRICES)
     line = repr(plan)
     assert line.startswith(f"<{type(plan).__name__} ")
     assert len(line) < 120
     shown = plan._repr_html_()
-    assert f"<th>{header}</th>" in shown
-    assert rows is None or shown.count("<tr>") == rows + 1
+    assert unescape(shown) == f"<pre>{plan}</pre>"
     assert "<a>" not in shown
-    assert "&lt;a&gt;" in shown or header == "From now on"
-    assert shown.endswith("</p>")
-
-
-def test_of_a_large_answer_the_first_and_last_rows_are_shown() -> None:
-    demands = {(A, other): 1.0 for other in OTHERS}
-    shown = recommend_shuffle(ShuffleRequest(demands), NETWORK, PRICES)._repr_html_()
-    assert shown.count("<tr>") == 1 + 10 + 1
-    assert "r0" in shown
-    assert "r11" in shown
 
 
 def test_an_estimate_says_its_bounds_and_what_it_rests_on() -> None:

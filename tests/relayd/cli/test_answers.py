@@ -229,7 +229,7 @@ def test_rules_and_names_hold() -> None:
     plan = wan.broadcast("aws:us-east-1", ends, objective="time", allow=["provider:aws"])
     relays = {relay for tree in plan.trees for relay in tree.relays}
     assert all(relay.startswith("aws:") for relay in relays)
-    assert wan.broadcast("us-east", ends).warnings[0].startswith("us-east: took")
+    assert wan.broadcast("us-east", ends).warnings[0].startswith("us-east is taken for")
     with pytest.raises(library.InputError, match="several names"):
         wan.broadcast("aws:us-east-1", "aws:eu-west-1")
     reduced = wan.place_reduce(INPUT, reduce_in=["aws:us-east-1", "gcp:us-central1"])

@@ -47,7 +47,15 @@ def test_a_fresh_install_answers(relayd: Relayd) -> None:
     assert outcome.out.startswith(
         "Send it direct.\naws:us-east-1 -> aws:sa-east-1, 100 GB (assumed"
     )
-    for word in ("Gbit/s", "$ egress", "$ VM", "best relay", "chosen: direct", "baseline", "took"):
+    for word in (
+        "Gbit/s",
+        "$ egress",
+        "$ VM",
+        "best relay",
+        "direct (chosen)",
+        "baseline",
+        "taken for",
+    ):
         assert word in outcome.out
 
 
@@ -128,6 +136,9 @@ def test_rules_bind_relays(relayd: Relayd, measured: Path) -> None:
         ((*PAIR, "--vms", "many"), 2, ["--vms", "whole number"]),
         ((*PAIR, "--margin", "nan"), 2, ["margin"]),
         ((*PAIR, "--objective", "luck"), 2, ["objective", "luck"]),
+        ((*PAIR, "--objective", "cheapest"), 2, ["Did you mean cost?"]),
+        ((*PAIR, "--objective", "tiem"), 2, ["Did you mean time?"]),
+        ((*PAIR, "--deadline", "25:00"), 2, ["--deadline", "25:00"]),
         ((*PAIR, "--relays", "aws:us-east-1"), 2, ["relays", "end of the transfer"]),
         ((*PAIR, "--avoid", "country:XX"), 2, ["country:XX"]),
         ((*PAIR, "--max-age", "1d"), 4, ["not been measured"]),

@@ -6,6 +6,7 @@ import argparse
 import inspect
 import json
 import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,20 @@ import pytest
 
 from planner.broadcast.request import BroadcastRequest
 from planner.fields.specified import Specified, fields_of, schema_of
-from planner.model.errors import InputError
+from planner.model.errors import InputError, RelaydError
 from planner.transfer.request import TransferRequest
-from relayd.__main__ import worded
+from relayd.__main__ import _document
 from relayd.cli.questions.options import add_fields, request_from
 from relayd.questions.registry import QUESTIONS, Question, question_of
 from relayd.sources.wan import Wan
 from tests.planner.test_fields import Wider
 
 each_question = pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.name)
+
+
+def worded(error: RelaydError, request: Any, renamed: Mapping[str, str] = {}) -> str:
+    """Return an error's text, as a command that asks a question prints it."""
+    return str(_document(error, request, renamed)["detail"])
 
 
 def parser_of(request: type[Specified]) -> argparse.ArgumentParser:

@@ -1,0 +1,86 @@
+"""Networks of one's own, with their prices: matrices, graphs and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import isfinite, isnan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from planner.model.catalogue import Catalogue, EgressPrice, Tier
+from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import CataloguePrices, Pair, usd_per_gb_or_inf
+from probes.importers.graphs import directed
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_FREE = EgressPrice("of 0 USD/GB", ("*",), ("*",), (Tier(0.0),), unconfirmed=True)
+"""Where neither the caller nor the catalogue states one."""
+
+
+def given(db: Any, catalogue: Catalogue) -> tuple[Network, Catalogue]:
+    """Read what :func:`relayd.open` takes as a network, and lay its prices over a catalogue.
+
+    Raises
+    ------
+    InputError
+        If a figure is missing or wrong.
+    """
+    if isinstance(db, Network):
+        return db, _priced(catalogue, db, {}, {})
+    if hasattr(db, "columns"):
+        import networkx as nx
+
+        if "src" not in db:  # a square of rates
+            return given({"aggregate_gbps": db}, catalogue)
+        db = nx.from_pandas_edgelist(db, "src", "dst", True, nx.DiGraph)
+    if not isinstance(db, Mapping):
+        graph = directed(db)
+        network = Network.from_networkx(graph)
+        fees = {(u, v): usd for u, v, usd in graph.edges(data="usd_per_gb", default=np.nan)}
+        return network, _priced(catalogue, network, fees, graph.nodes(data="vm_usd_per_h"))
+    figures = dict(db)
+    index = getattr(figures.get("aggregate_gbps"), "index", ())
+    regions = figures["regions"] = list(map(str, figures.get("regions", index)))
+    shape = len(regions), len(regions)
+    usd_per_gb = np.broadcast_to(figures.pop("usd_per_gb", np.nan), shape)
+    hourly = np.broadcast_to(figures.pop("vm_usd_per_h", np.nan), len(regions))
+    try:
+        network = Network.from_matrices(**figures)
+    except TypeError as error:
+        raise InputError("matrices", str(error).partition("() ")[2]) from None
+    fees = {(regions[i], regions[j]): usd for (i, j), usd in np.ndenumerate(usd_per_gb)}
+    return network, _priced(catalogue, network, fees, dict(zip(regions, hourly, strict=True)))
+
+
+def _priced(
+    catalogue: Catalogue, network: Network, fees: Mapping[Pair, float], hourly: Mapping[str, Any]
+) -> Catalogue:
+    """Return a catalogue with USD per GB of links and per hour of VMs, where they differ."""
+    free = replace(catalogue, egress_prices=(_FREE, *catalogue.egress_prices))
+    usual, vm_prices = CataloguePrices(free, network), dict(catalogue.vm_prices)
+    own = [
+        EgressPrice(f"{src} -> {dst}", (src,), (dst,), (Tier(float(usd)),))
+        for (src, dst), usd in fees.items()
+        if src != dst and not isnan(usd) and usd != usual.egress_usd_per_gb(src, dst, 1.0)
+    ]
+    for name, usd in dict(hourly).items():
+        type_id = network.sites[name].vm_type
+        if usd is not None and not isnan(usd) and usd != usual.vm_usd_per_h(name):
+            vm_prices[type_id] = {**vm_prices.get(type_id, {}), name: float(usd)}
+    return replace(free, egress_prices=(*free.egress_prices, *own), vm_prices=vm_prices)
+
+
+def graph_of(network: Network, catalogue: Catalogue) -> nx.DiGraph:
+    """Return a graph with prices, USD: ``usd_per_gb`` of first tiers, ``vm_usd_per_h``."""
+    graph, prices = network.to_networkx(), CataloguePrices(catalogue, network)
+    for region, data in graph.nodes(data=True):
+        data["vm_usd_per_h"] = prices.vm_usd_per_h(region)
+    for src, dst, data in graph.edges(data=True):
+        if isfinite(usd := usd_per_gb_or_inf(prices, src, dst, 1.0)):
+            data["usd_per_gb"] = usd
+    return graph
