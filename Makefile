@@ -61,7 +61,7 @@ test:  ## Pass the tests that a change must pass
 	@$(MAKE) --no-print-directory --keep-going test-parallel test-lab
 
 thorough:  ## Pass all that takes longer: whole grids, many seeds, the docs' commands, long labs, engines (needs root)
-	@$(MAKE) --no-print-directory --keep-going test-thorough test-lab-pairs test-integrations
+	@$(MAKE) --no-print-directory --keep-going test-thorough bare-root test-lab-pairs test-integrations
 
 # Most of its time, a test that starts processes or a lab waits for them.
 test-parallel: WORKERS = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
@@ -72,6 +72,10 @@ test-parallel: engines tools  ## Of them, those that can share the machine
 test-thorough: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 test-thorough: engines tools  ## Pass tests that compute or serve for long
 	$(PYTEST) -m 'thorough and not (alone or integrations)' $(PARALLEL) --durations 20 --timeout 3600
+
+bare-root: dev  ## Pass quick tests of tools in a bare Debian, as root and as a user (needs root and mmdebstrap)
+	scripts/bare_root.sh tests/lab/test_life.py tests/relayd/cli tests/relayd/store \
+		tests/probes/tools tests/probes/fleet tests/test_release.py
 
 test-lab: dev tools  ## Pass the tests that have the machine to themselves: they measure on a lab (needs root)
 	$(PYTEST) tests/lab --ignore tests/lab/end_to_end -m 'alone and not integrations' --durations 20
@@ -163,5 +167,5 @@ clean:  ## Remove what the other targets made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .PHONY: help setup dev engines demo demo-lab tools quick test test-parallel test-lab test-lab-pairs
-.PHONY: thorough test-thorough test-integrations lint format bench
+.PHONY: thorough test-thorough test-integrations bare-root lint format bench
 .PHONY: docs release install-check audit full-disk shuffle-study screenshots reproduce soak poisoning fuzz chaos lab-check clean
