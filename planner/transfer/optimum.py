@@ -366,15 +366,14 @@ def rate_duals(transfer: TransferProblem, paths: Sequence[TransferPath]) -> tupl
     for j, path in enumerate(paths):
         if (gain := -program.reduced_cost(j)) <= EQUAL:
             continue
-        limit_gbps = most[j] * (1 + EQUAL)
-        if path.region is None:
-            gains["direct path", None] = gain * path.in_gbps
-        elif path.in_gbps * src.quota <= limit_gbps:
-            gains["path into", path.region] = gain * path.in_gbps
-        elif path.out_gbps * dst.quota <= limit_gbps:
-            gains["path out of", path.region] = gain * path.out_gbps
-        else:
-            gains["relay VM", path.region] = gain * path.vm_gbps
+        for resource, gbps, vms in (
+            ("path into", path.in_gbps, src.quota),
+            ("path out of", path.out_gbps, dst.quota),
+            ("VM", path.vm_gbps, path.quota),
+        ):
+            if gbps * vms <= most[j] * (1 + EQUAL):
+                gains[resource, path.region] = gain * gbps
+                break
     return sum(flows[:count]) * unit_gbps, gains
 
 

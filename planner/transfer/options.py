@@ -182,23 +182,47 @@ class OptionEvaluator:
 
     def binding(self, src: str, dst: str) -> tuple[float, str]:
         """Return the limit of one VM pair on a link: its figure and the name of its cause."""
+        return min(*self._caps(src, dst), self._saturated(src, dst), self._flows(src, dst))
+
+    def holding(self, relay: int | None, end: int) -> tuple[str, tuple[str, str]]:
+        """Return what holds VMs of one end on a path beyond their cap: its cause and its link.
+
+        The end is the source (0) or the destination (1). The connections that a source opens go on
+        over a relay's second link; accepting them holds no VM.
+        """
+        links, index = self.pairs_of(relay), self.network.index
+        src, dst = links[-end]
+        found = [] if end else [(self._flows(*link), link) for link in links]
+        if self.network.held_out_of(src)[1 + end][index[dst]] < inf:
+            found.append((self._saturated(src, dst), (src, dst)))
+        (_, cause), link = min(found)
+        return cause, link
+
+    def _caps(self, src: str, dst: str) -> tuple[tuple[float, str], tuple[float, str]]:
+        """Return the caps of one VM at both ends of a link."""
+        address, sites = self.network.link(src, dst).address, self.network.sites
+        return (
+            (sites[src].egress(address).expected, "egress cap"),
+            (sites[dst].ingress(address).expected, "ingress cap"),
+        )
+
+    def _saturated(self, src: str, dst: str) -> tuple[float, str]:
+        """Return the rate of one VM pair, however many its connections, and its cause.
+
+        An aggregate that the caps made is a matter of caps: tests reach somewhat less than these.
+        """
         link = self.network.link(src, dst)
-        flows_gbps = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
-        caps = (
-            (self.network.sites[src].egress(link.address).expected, "egress cap"),
-            (self.network.sites[dst].ingress(link.address).expected, "ingress cap"),
-        )
-        # An aggregate that the caps made is a matter of caps: tests reach somewhat less than these.
-        figures = link.per_flow_mbps.origin.figures
+        causes = {"vm": min(self._caps(src, dst))[1], "window": self._flows(src, dst)[1]}
+        gbps = link.most_gbps(self.request.connections) * (1 + MARGINAL)
+        return gbps, causes.get(link.limited_by, "path")
+
+    def _flows(self, src: str, dst: str) -> tuple[float, str]:
+        """Return the rate of the connections of one VM pair, and the name of their limit."""
+        flow = self.network.link(src, dst).per_flow_mbps
+        figures = flow.origin.figures
         by_cap = figures is not None and figures.held_to == "flow-cap"
-        flows = "flow cap" if by_cap else "connections"
-        causes = {"vm": min(caps)[1], "window": flows}
-        cause = causes.get(link.limited_by, "path")
-        return min(
-            *caps,
-            (link.most_gbps(self.request.connections) * (1 + MARGINAL), cause),
-            (flows_gbps * (1 + 2 * MARGINAL), flows),
-        )
+        gbps = self.request.connections * flow.expected / MBPS_PER_GBPS
+        return gbps * (1 + 2 * MARGINAL), "flow cap" if by_cap else "connections"
 
     def full_interconnect(self, path: int | None, gbps: float) -> tuple[str, float] | None:
         """Return the link of a path whose capacity, whatever the VMs, a rate fills; and that."""

@@ -40,6 +40,13 @@ from planner.transfer.plan import (
 from planner.transfer.request import TransferRequest
 
 PER_VM = "Gbit/s per VM"
+AT_ENDS = {
+    "src connections": ("connections", 0),
+    "dst connections": ("ingress cap", 1),
+    "src cap": ("egress cap", 0),
+    "dst cap": ("ingress cap", 1),
+}
+OF_LINKS = ("path into", "path out of")
 
 
 def bottleneck_of_path(figures: OptionEvaluator, relay: int | None, flow_gbps: float) -> str:
@@ -84,22 +91,18 @@ def bottlenecks_of(decision: Decision) -> tuple[Bottleneck, ...]:
         for path in whole.paths
         if path.region in allocation.flows
     ]
-    at_ends = {
-        "src connections": ("connections", src),
-        "dst connections": ("ingress cap", dst),
-        "src cap": ("egress cap", src),
-        "dst cap": ("ingress cap", dst),
-    }
     found = []
     for (resource, relay), gain in rate_duals(ends, used)[1].items():
-        via = "" if relay is None else figures.regions[relay]
-        what, where = at_ends.get(resource, ("relay VM", via))
-        if resource.startswith("path") or resource == "direct path":
-            link = {"path into": (src, via), "path out of": (via, dst)}.get(resource, (src, dst))
-            what = figures.binding(*link)[1]
-            ends_of = {"egress cap": link[0], "ingress cap": link[1]}
-            where = ends_of.get(what, " -> ".join(link))
-        found.append(Bottleneck(what, where, gain, PER_VM))
+        if at := AT_ENDS.get(resource):
+            found.append(Bottleneck(at[0], (src, dst)[at[1]], gain, PER_VM))
+        elif resource in OF_LINKS:
+            what, link = figures.holding(relay, OF_LINKS.index(resource))
+            where = {"egress cap": link[0], "ingress cap": link[1]}.get(what, " -> ".join(link))
+            found.append(Bottleneck(what, where, gain, PER_VM))
+        elif relay is None:
+            found.append(Bottleneck("interconnect", f"{src} -> {dst}", gain, "Gbit/s in all"))
+        else:
+            found.append(Bottleneck("relay VM", figures.regions[relay], gain, PER_VM))
     binding = [b for b in found if b.gain_per_unit > MARGINAL]
     return tuple(sorted(binding, key=lambda b: -b.gain_per_unit))
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from planner.model.answer import Bottleneck
 from planner.model.errors import DataError, InfeasibleError
+from planner.model.estimate import exactly
+from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.transfer.options import OptionEvaluator
@@ -83,14 +85,35 @@ def resource_of(found: Bottleneck, request: TransferRequest, regions: list[str])
     src, dst = found.region.split(" -> ")
     if (src, dst) == (request.src, request.dst):
         return "direct path"
-    if src == request.src:
-        return f"path into {regions.index(dst)}"
-    assert dst == request.dst
-    return f"path out of {regions.index(src)}"
+    relay = regions.index(dst if src == request.src else src)
+    # Connections that the source opens go on over the second link, and accepting holds no VM.
+    held_by_source = src == request.src or found.constraint == "connections"
+    return f"path into {relay}" if held_by_source else f"path out of {relay}"
+
+
+def over_one_relay(into_mbps: float, out_mbps: float) -> Network:
+    """A relay that accepts 0.5 Gbit/s a VM, as much as its first link carries; no direct link."""
+    caps = [exactly(0.5 if region == REGIONS[1] else 2.0) for region in REGIONS]
+    sites = {
+        region: Site(region, "", exactly(2.0), cap, exactly(3.0))
+        for region, cap in zip(REGIONS, caps, strict=True)
+    }
+    links: dict[str, dict[str, Link]] = {region: {} for region in REGIONS}
+    for src, dst, mbps, gbps in (
+        (REGIONS[0], REGIONS[1], into_mbps, 0.5),
+        (REGIONS[1], REGIONS[-1], out_mbps, 1.0),
+    ):
+        links[src][dst] = Link(src, dst, exactly(20.0), exactly(mbps), exactly(gbps))
+    return Network(sites, links)
+
+
+TO_THE_LAST = TransferRequest(REGIONS[0], REGIONS[-1], volume_gb=1.0, connections=4)
 
 
 @patient
 @given(requests(), networks(), prices())
+@example(TO_THE_LAST, over_one_relay(500.0, 500.0), FlatPrices(REGIONS))
+@example(TO_THE_LAST, over_one_relay(500.0, 25.0), FlatPrices(REGIONS))
 def test_one_more_unit_brings_what_is_said_and_no_other_limit_binds(
     request: TransferRequest, network: Network, price_list: FlatPrices
 ) -> None:
@@ -121,8 +144,12 @@ def test_one_more_unit_brings_what_is_said_and_no_other_limit_binds(
         if found.constraint in {"path", "connections"} and "->" in found.region:
             src, dst = found.region.split(" -> ")
             limits = limits_of(network, src, dst, request.connections)
-            other = "path" if found.constraint == "connections" else "connections"
-            assert limits[found.constraint] <= limits[other] * (1 + 1e-9)
+            first = limits
+            if dst == request.dst != src != request.src and found.constraint == "connections":
+                first = limits_of(network, request.src, src, request.connections)
+            if src == request.src or first is not limits:  # what a destination accepts is no matter
+                least = min(first["path"], first["connections"])
+                assert limits[found.constraint] <= least * (1 + 1e-9)
     assert any(said.values())
     rate_gbps = most_rate_gbps(problem)
     slack_gbps = 1e-7 * rate_gbps
