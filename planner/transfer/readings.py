@@ -86,12 +86,17 @@ def in_words(decision: Decision) -> str:
         return f" This rests on one reading: that the path of {links} ends there."
     if split is None:
         return ""
+    would = f" A split over {len(split.allocation.flows)} paths would carry "
+    would += f"{gbps_text(split.allocation.rate_gbps)} Gbit/s"
+    if not split.rests_on_a_reading:
+        return (
+            f"{would} as expected, but perhaps as little as {gbps_text(split.rate_at('low'))}: by "
+            "expected regret it is not worth its further paths."
+        )
     links = _listed(_doubtful(split), "of")
     return (
-        f" A split over {len(split.allocation.flows)} paths would carry "
-        f"{gbps_text(split.allocation.rate_gbps)} Gbit/s if the path of {links} ends there, but "
-        f"{gbps_text(split.gbps_if_slow)} if each connection is slow; this plan is right under "
-        "both readings."
+        f"{would} if the path of {links} ends there, but {gbps_text(split.gbps_if_slow)} if each "
+        "connection is slow; this plan is right under both readings."
     )
 
 

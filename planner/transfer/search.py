@@ -80,7 +80,7 @@ class TransferSearch:
     Attributes
     ----------
     left_out : Option | None
-        The split that :attr:`optimum` would be if paths of slow links surely ended there.
+        The split that :attr:`optimum` would be on expected figures alone.
     """
 
     def __init__(
@@ -216,19 +216,23 @@ class TransferSearch:
         return self._robust(best, options)
 
     def _robust(self, best: Option | None, options: list[Option]) -> Option | None:
-        """Return the best option, or one over a single path that has less expected regret.
+        """Return the best option, or one over a single path where a split has more regret.
 
-        A split moves connections from one path to others. If each of them is slow, and not a path
-        that ends, it carries less than planned; all connections on one path carry what they did
-        when it was measured.
+        Each of a split's links may carry less than expected. It also moves connections from one
+        path to others: if each of them is slow, and not a path that ends, it carries less than
+        planned; all connections on one path carry what they did when it was measured. A split that
+        is clearly cheaper need only be as fast. A relay that would not be chosen over the direct
+        path displaces none.
         """
-        if len(options) < 2 or best is None or self.request.objective == "latency":
-            return best
-        if not best.rests_on_a_reading:
-            return best
         alone = [one for one in options if len(one.allocation.flows) == 1]
-        rival = min(alone, key=lambda one: one.value_usd, default=best)
-        if rival is best or worth(rival.values() / best.values(), SPLIT_GAIN, self.request.risk):
+        if best is None or best in alone or not alone:
+            return best
+        rival, margin = min(alone, key=lambda one: one.value_usd), SPLIT_GAIN
+        if best.value_usd > rival.value_usd * (1 - SPLIT_GAIN):
+            margin = -AS_FAST
+        if worth(rival.values() / best.values(), margin, self.request.risk):
+            return best
+        if self.direct and rival.relays and not self.figures.gain(rival, self.direct).worth:
             return best
         self.left_out = best
         return rival

@@ -159,6 +159,22 @@ def test_a_split_is_taken_only_where_paths_surely_end() -> None:
     assert plan_of(two_ways(0.1, relay_gbps=4.2)).verdict == "split"
 
 
+@pytest.mark.parametrize(("direct_low_gbps", "verdict"), [(3.9, "split"), (0.05, "relay")])
+def test_a_split_is_taken_only_where_its_low_bound_is_worth_its_gain(
+    direct_low_gbps: float, verdict: str
+) -> None:
+    known = two_ways(0.0, direct_gbps=2.0, relay_gbps=16.0)
+    link = known.links["s"]["d"]
+    rate = Estimate(direct_low_gbps / 2, 2.0, 2.04, MEASURED)
+    network = known.with_(links=known.usual.with_links([replace(link, aggregate_gbps=rate)]))
+    plan = plan_of(network)
+    assert plan.verdict == verdict
+    if verdict == "relay":
+        assert plan.throughput_gbps_low == pytest.approx(16.0 * 0.98)
+        assert "A split over 2 paths would carry 18.00 Gbit/s as expected" in plan.reason
+        assert "not worth its further paths" in plan.reason
+
+
 @given(
     slow=st.floats(0.02, 0.98),
     direct_gbps=st.floats(1.0, 12.0),
