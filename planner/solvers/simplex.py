@@ -121,18 +121,6 @@ class BoxedSimplex:
         self.lower.append(0.0)
         self.upper.append(slack)
 
-    def drop(self, columns: set[int]) -> None:
-        """Remove variables that are outside the basis and zero; the others move up."""
-        kept = [j for j in range(len(self.lower)) if j not in columns]
-        position = {j: i for i, j in enumerate(kept)}
-        self._rows = [[row[j] for j in kept] for row in self._rows]
-        self._basis = [position[j] for j in self._basis]
-        self._objective = [self._objective[j] for j in kept]
-        self._cost = [self._cost[j] for j in kept]
-        self._outside = [self._outside[j] for j in kept]
-        self.lower = [self.lower[j] for j in kept]
-        self.upper = [self.upper[j] for j in kept]
-
     def change(self, cost: Sequence[float], lower: Sequence[float], upper: Sequence[float]) -> None:
         """Change all but the slacks, to solve again from where the last solve ended.
 

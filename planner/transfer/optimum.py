@@ -1,13 +1,13 @@
 """The optimal allocation for one transfer.
 
-:mod:`planner.transfer.problem` states the problem. Most answers need no search, because figures
-in plain sight prove that no relay can pay; the others come from :mod:`planner.transfer.vm_search`.
+:mod:`planner.transfer.problem` states the problem, and :mod:`planner.transfer.vm_search` searches
+what relays remain where figures in plain sight prove that the others cannot pay.
 The cost-time frontier is the least cost at every rate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from operator import attrgetter
@@ -21,7 +21,6 @@ from planner.transfer.allocation import (
     allocate,
     best_on_path,
     greatest_rate_gbps,
-    is_simple,
     whole_vms,
 )
 from planner.transfer.fees import MeteredFees
@@ -43,51 +42,8 @@ def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None
     best = None
     if rate_gbps <= greatest_rate_gbps(transfer, transfer.direct) and transfer.direct:
         best = allocate(transfer, [(transfer.direct, rate_gbps)])
-        if best.cost_usd <= _least_usd_with_relays(transfer, transfer.direct, rate_gbps):
-            return best
-
-    def search(problem: TransferProblem, bound: Allocation | None) -> Allocation | None:
-        return VmSearch(
-            problem,
-            relevant_paths(problem, rate_gbps),
-            rate_gbps,
-            at_least_gbps=rate_gbps,
-            best=best,
-            bound=bound,
-        ).run()
-
-    return _searched(transfer, search)
-
-
-def _least_usd_with_relays(
-    transfer: TransferProblem, direct: TransferPath, rate_gbps: float
-) -> float:
-    """Return a bound that no plan with relays at this rate is below.
-
-    What direct carries is such that it fills the VMs of an end; the rest is charged as through one
-    relay of the lowest fee, the lowest price and the fastest VM of all.
-    """
-    src, dst, relays = transfer.src, transfer.dst, transfer.relays
-    vm_gbps = max([relay.vm_gbps for relay in relays], default=0.0)
-    if vm_gbps <= 0:
-        return inf
-    fee = min([relay.usd_per_gb for relay in relays])
-    vm_usd_per_h = min([relay.vm_usd_per_h for relay in relays])
-    hours = transfer.gbps_h / rate_gbps + transfer.vm_start_s / S_PER_H
-    carried = {0.0} if fee < direct.usd_per_gb else {rate_gbps}
-    counts, least = [], inf
-    for end, gbps in ((src, direct.in_gbps), (dst, direct.out_gbps)):
-        vms = whole_vms(rate_gbps / end.cap_gbps)
-        counts.append((vms, gbps, end.vm_usd_per_h))
-        if gbps < inf and fee >= direct.usd_per_gb:
-            carried.update([k * gbps for k in range(vms, whole_vms(rate_gbps / gbps))])
-    for gbps in carried:
-        rest = max(0.0, rate_gbps - gbps)
-        usd_per_h = whole_vms(rest / vm_gbps) * vm_usd_per_h + transfer.usd_per_h
-        usd_per_h += sum([max(vms, whole_vms(gbps / each)) * usd for vms, each, usd in counts])
-        dearer = rest / rate_gbps * (fee - direct.usd_per_gb)
-        least = min(least, transfer.volume_gb * (direct.usd_per_gb + dearer) + usd_per_h * hours)
-    return least
+    paths = relevant_paths(transfer, rate_gbps)
+    return VmSearch(transfer, paths, rate_gbps, at_least_gbps=rate_gbps, best=best).run()
 
 
 def least_value(
@@ -124,31 +80,26 @@ def least_value(
     if not transfer.relays:
         return best
 
-    def search(problem: TransferProblem, bound: Allocation | None) -> Allocation | None:
-        paths = relevant_paths(problem)
-        limit = rate_bound_gbps(problem, paths)
-        if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
-            return best
-        start = best
-        if start is None:  # start from one relay alone, else from the fastest
-            singles = (alone(path, at_least_gbps) for path in paths if path.region is not None)
-            start = next((single for single in singles if single), None) or _within_budget(
-                problem, paths, limit, budget_usd, at_least_gbps
-            )
-        if start is None:
-            return None
-        return VmSearch(
-            problem,
-            paths,
-            limit,
-            time_usd=time_value_usd_per_h * problem.gbps_h / limit,
-            at_least_gbps=at_least_gbps,
-            budget_usd=budget_usd,
-            best=start,
-            bound=bound,
-        ).run()
-
-    return _searched(transfer, search)
+    paths = relevant_paths(transfer)
+    limit = rate_bound_gbps(transfer, paths)
+    if limit <= 0 or at_least_gbps > limit * (1 + EQUAL):
+        return best
+    if best is None:  # start from one relay alone, else from the fastest
+        singles = (alone(path, at_least_gbps) for path in paths if path.region is not None)
+        best = next((single for single in singles if single), None) or _within_budget(
+            transfer, paths, limit, budget_usd, at_least_gbps
+        )
+    if best is None:
+        return None
+    return VmSearch(
+        transfer,
+        paths,
+        limit,
+        time_usd=time_value_usd_per_h * transfer.gbps_h / limit,
+        at_least_gbps=at_least_gbps,
+        budget_usd=budget_usd,
+        best=best,
+    ).run()
 
 
 def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation | None:
@@ -156,26 +107,15 @@ def fastest(transfer: TransferProblem, *, budget_usd: float = inf) -> Allocation
     rate = most_rate_gbps(transfer)
     if rate <= 0:
         return None
-    direct = best_on_path(
-        transfer, transfer.direct, time_value_usd_per_h=inf, budget_usd=budget_usd
-    )
-
-    def search(problem: TransferProblem, bound: Allocation | None) -> Allocation | None:
-        paths = relevant_paths(problem)
-        return _within_budget(problem, paths, rate, budget_usd, best=direct, bound=bound)
-
-    most = rate
-    if budget_usd < inf:
-        best = _searched(transfer, search)
+    best = best_on_path(transfer, transfer.direct, time_value_usd_per_h=inf, budget_usd=budget_usd)
+    if budget_usd < inf or transfer.most_paths < inf:
+        paths = relevant_paths(transfer)
+        best = _within_budget(transfer, paths, rate, budget_usd, best=best)
         if best is None:
             return None
-        most = min(best.rate_gbps, rate)
+        rate = min(best.rate_gbps, rate)
     # A hair below the optimum, or rounding could make the equality infeasible.
-    found = least_cost(_of_any_paths(transfer), most * (1 - EQUAL))
-    if found is None or is_simple(transfer, found):
-        return found
-    best = search(transfer, found)
-    return best and (least_cost(transfer, best.rate_gbps * (1 - EQUAL)) or best)
+    return least_cost(transfer, rate * (1 - EQUAL)) or best
 
 
 def _within_budget(
@@ -185,7 +125,6 @@ def _within_budget(
     budget_usd: float,
     at_least_gbps: float = 0.0,
     best: Allocation | None = None,
-    bound: Allocation | None = None,
 ) -> Allocation | None:
     """Return an allocation of greatest rate within a budget."""
     return VmSearch(
@@ -197,27 +136,7 @@ def _within_budget(
         budget_usd=budget_usd,
         counts_cost=False,
         best=best,
-        bound=bound,
     ).run()
-
-
-Search: TypeAlias = Callable[[TransferProblem, Allocation | None], Allocation | None]
-"""Of a problem's optimum; the second is one that none is better than."""
-
-
-def _of_any_paths(transfer: TransferProblem) -> TransferProblem:
-    return replace(transfer, most_paths=inf, least_part=0.0)
-
-
-def _searched(transfer: TransferProblem, search: Search) -> Allocation | None:
-    """Return the result of a search that is tried first without a limit to paths.
-
-    What it finds then is the optimum if it keeps to the limit, as it mostly does.
-    """
-    found = search(_of_any_paths(transfer), None)
-    if found is None or is_simple(transfer, found):
-        return found
-    return search(transfer, found)
 
 
 # ---- bounds --------------------------------------------------------------------------------------

@@ -50,7 +50,6 @@ NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
 well within :data:`~planner.transfer.allocation.ROUNDING`."""
 GAP = 1e-6  # relative: a hundredth of a cent on a hundred dollars
-FEW_PATHS_GAP = 1e-3  # the same for plans of few paths
 PARTS = 300
 """Of a search for a plan of few paths, which ends with the best so far: on the January 2022 grid,
 that was within 0.6 % of the optimum in the worst of 800."""
@@ -121,8 +120,6 @@ class VmSearch:
         Whether cost counts at all; otherwise time alone.
     best : Allocation, optional
         The best that is known.
-    bound : Allocation, optional
-        One that none is better than: the optimum of more paths than there may be.
     """
 
     def __init__(
@@ -136,7 +133,6 @@ class VmSearch:
         budget_usd: float = inf,
         counts_cost: bool = True,
         best: Allocation | None = None,
-        bound: Allocation | None = None,
     ) -> None:
         self.transfer, self.paths, self.rate_gbps = transfer, paths, rate_gbps
         self.time_usd, self.counts_cost, self.budget_usd = time_usd, counts_cost, budget_usd
@@ -165,8 +161,7 @@ class VmSearch:
             for end in (SOURCE, DESTINATION)
         ]
         self.best, self.value = best, self._value(best) if best else inf
-        self.floor = self._value(bound) if bound else 0.0
-        self.gap = FEW_PATHS_GAP if bound else GAP
+        self.parts = PARTS if self.most_paths < inf else inf
 
     def run(self) -> Allocation | None:
         """Return the best allocation."""
@@ -182,10 +177,8 @@ class VmSearch:
                 if self._promising(node, bound):
                     self._round(solution)
                     if self._promising(node, bound):
-                        if not self.stretches and len(nodes) == 1:  # the root
-                            solution = self._without_hopeless_relays(node, bound, solution)
                         heappush(queue, (bound, next(order), node, solution))
-            while queue and (self.gap == GAP or next(order) <= PARTS):
+            while queue and next(order) <= self.parts:
                 bound, _, node, solution = heappop(queue)
                 if self._promising(node, bound):
                     break
@@ -205,9 +198,7 @@ class VmSearch:
             return True
         # The bound was computed with the value of then: in terms of today's it is higher.
         share = node.part.least_share
-        if self.value <= self.floor * (1 + self.gap):
-            return False
-        return bound + (node.worth - self.value) * share < -self.gap * self.value * share
+        return bound + (node.worth - self.value) * share < -GAP * self.value * share
 
     def _round(self, solution: list[float]) -> None:
         """Take a solution's flows with whole VMs as the best so far, if allowed and better."""
@@ -456,31 +447,6 @@ class VmSearch:
         if left_out <= 2 * rounding or most < least * SAME_RATE:
             return None
         return sqrt(least * most)
-
-    def _without_hopeless_relays(
-        self, node: Node, bound: float, solution: list[float]
-    ) -> list[float]:
-        """Leave out for good the relays whose first VM would cost more than the best so far.
-
-        With the program's dual values, one VM at an unused relay adds at least its price, or
-        the reduced cost of all that it can carry, or of the least part (reduced-cost fixing).
-        """
-        least_share = self.least_part * node.part.least_share
-        kept, dropped = [], set[int]()
-        for k, (path, (least, _)) in enumerate(zip(self.paths, node.part.relays, strict=True)):
-            at = 2 * k + 1
-            usd = node.program.reduced_cost(at)
-            vm_usd = path.vm_usd_per_h * (self.full_rate_h + self.start_h)
-            vm_usd = max(min(usd * path.vm_gbps / self.rate_gbps, vm_usd), usd * least_share)
-            unused = path.region is not None and least == 0 and solution[at] == 0.0 <= usd
-            if unused and not self._promising(node, bound + vm_usd):
-                dropped |= {at - 1, at}
-            else:
-                kept.append(k)
-        node.program.drop(dropped)
-        node.part.relays = [node.part.relays[k] for k in kept]
-        self.paths = [self.paths[k] for k in kept]
-        return [x for j, x in enumerate(solution) if j not in dropped]
 
     # ---- programs ----------------------------------------------------------------------------
 

@@ -15,12 +15,12 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from planner.transfer.optimum import fastest, least_cost, least_value
 from planner.transfer.problem import End, TransferPath, TransferProblem
-from planner.transfer.vm_search import FEW_PATHS_GAP
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.properties import cases
 
 ONE_HUNDREDTH_PERCENT = 1e-4
+FEW_PATHS_GAP = 1e-5
 BITS = 4  # quotas up to 8
 REQUESTS = 500
 
