@@ -17,6 +17,7 @@ LinkFigure: TypeAlias = Literal["rtt_ms", "per_flow_mbps", "aggregate_gbps"]
 
 
 LIMITED_BY: tuple[LimitedBy, ...] = ("vm", "window", "path", "unknown")
+FURTHER_VM: Mapping[LimitedBy, float] = {"vm": 0.9, "window": 0.9, "path": 0.5, "unknown": 0.5}
 AT_LIMIT = 0.93
 """A rate above this share of a limit is at it: one test errs by 5 %, a VM's cap by 6 %."""
 # Between 44 regions of Azure and five in America, 90 % of round-trip times changed by less than
@@ -104,6 +105,15 @@ class Link:
         """The most VMs at each end that carried the aggregate each, all at once."""
         figures = self.aggregate_gbps.origin.figures
         return (figures and figures.vms) or 1
+
+    @property
+    def further(self) -> tuple[int, float]:
+        """:attr:`tried_vms`, and what each VM pair beyond these adds at least, of the first's rate.
+
+        5th percentile: caps and windows are of each VM, a path may be full. A judgement: no open
+        data has a second VM.
+        """
+        return self.tried_vms, FURTHER_VM[self.limited_by]
 
     @property
     def slow_gbps(self) -> float:

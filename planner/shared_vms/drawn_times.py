@@ -20,13 +20,12 @@ from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS
 from planner.model.vm_limits import PAIR_CONNECTIONS
-from planner.solvers.joint import DRAWS, least_slow_probabilities, quantiles, spread
+from planner.solvers.joint import DRAWS, factors_of, least_slow_probabilities, quantiles, spread
 
 # Numbers that tell the factors of a site apart.
 EGRESS, INGRESS, WINDOW, FIGURE = 1, 2, 3, 4
 # SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
 _STEP, _MIX = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-_MOST_LOGARITHM = 700.0
 
 
 class DrawnTimes:
@@ -67,10 +66,11 @@ class DrawnTimes:
             Those in use; one where there is none.
         """
         used, at = np.maximum(vms, 1.0), self.resources
+        low = self._low.with_further(links_gbit, used)
         src, dst = np.nonzero(links_gbit)
         gbit = links_gbit[src, dst]
-        rates = self._link_factors("rate_gbps", src, dst)
-        flows = self._link_factors("connections_gbps", src, dst)
+        rates = self._link_factors("rate_gbps", low, src, dst)
+        flows = self._link_factors("connections_gbps", low, src, dst)
         sent, received = at.weighed(links_gbit)
         alone = [
             (gbit * at.paths_s(used)[src, dst], rates),
@@ -92,16 +92,18 @@ class DrawnTimes:
     def _caps(self, name: str, kind: int) -> Floats:
         """Return the factors of caps in each draw, shape (draws, sites)."""
         figures = (getattr(at, name) for at in (self.resources, self._low, self._high))
-        return _exp(_logarithms(_keys(self._names, kind), *_spreads(*figures)))
+        return _factors(_keys(self._names, kind), *_spreads(*figures))
 
-    def _link_factors(self, name: str, src: np.ndarray, dst: np.ndarray) -> Floats:
+    def _link_factors(
+        self, name: str, low: SiteResources, src: np.ndarray, dst: np.ndarray
+    ) -> Floats:
         """Return the factors of links in each draw, those of receivers' windows included."""
-        bounds = self.resources, self._low, self._high
+        bounds = self.resources, low, self._high
         below, above = _spreads(*(getattr(at, name)[src, dst] for at in bounds))
         keys = _keys(_keys(self._names[src], 0) + self._names[dst], 0)
-        windows = self._windows(name, src, dst)
+        windows, odd = self._windows(name, src, dst)
         if not windows.any():
-            return _exp(_logarithms(keys, below, above))
+            return _factors(keys, below, above, odd)
         sites = [self.network.sites[region].window_mb for region in self.regions]
         figures = (np.array([getattr(site, b) for site in sites]) for b in _BOUNDS)
         window_below, window_above = (spread[dst] * windows for spread in _spreads(*figures))
@@ -110,13 +112,18 @@ class DrawnTimes:
             np.minimum(above, window_above),
         )
         own = np.sqrt(below**2 - shared_below**2), np.sqrt(above**2 - shared_above**2)
-        windows_drawn = _logarithms(_keys(self._names[dst], WINDOW), shared_below, shared_above)
-        return _exp(_logarithms(keys, *own) + windows_drawn)
+        windows_drawn = _factors(_keys(self._names[dst], WINDOW), shared_below, shared_above)
+        return _factors(keys, *own, odd) * windows_drawn
 
-    def _windows(self, name: str, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-        """Return a mask of links whose rates rest on a window inferred for all senders."""
+    def _windows(
+        self, name: str, src: np.ndarray, dst: np.ndarray
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return masks of links whose rates rest on an inferred window, and of those not measured.
+
+        A window is that of all senders; a class is of what many connections carry.
+        """
         count = min(self._connections, PAIR_CONNECTIONS)
-        found = []
+        found, odd = [], []
         for a, b in zip(src.tolist(), dst.tolist(), strict=True):
             link = self.network.link(self.regions[a], self.regions[b])
             flows_gbps = count * link.per_flow_mbps.expected / MBPS_PER_GBPS
@@ -124,7 +131,9 @@ class DrawnTimes:
             most_gbps = link.most_gbps(count) * (1 + EQUAL)
             reaches = name == "connections_gbps" or flows_gbps <= most_gbps
             found.append(of_window and reaches)
-        return np.array(found, dtype=bool)
+            carried = name == "rate_gbps" and self._connections > 1
+            odd.append(carried and link.aggregate_gbps.source != "measured")
+        return np.array(found, dtype=bool), np.array(odd, dtype=bool)
 
 
 EQUAL = 1e-9
@@ -139,7 +148,7 @@ def drawn_links(pairs: Sequence[tuple[str, str]], figures: Sequence[Estimate]) -
     names = np.array([[crc32(name.encode()) for name in pair] for pair in pairs], dtype=np.uint64)
     keys = _keys(_keys(names[:, 0], 0) + names[:, 1], FIGURE)
     bounds = (np.array([getattr(figure, bound) for figure in figures]) for bound in _BOUNDS)
-    return _exp(_logarithms(keys, *_spreads(*bounds)))
+    return _factors(keys, *_spreads(*bounds))
 
 
 def _over(amount: Floats, limit: Floats) -> Floats:
@@ -153,10 +162,6 @@ def _spreads(expected: Floats, low: Floats, high: Floats) -> tuple[Floats, Float
     return spread(expected, low), spread(expected, high)
 
 
-def _exp(logarithms: Floats) -> Floats:
-    return np.asarray(np.exp(np.clip(logarithms, -_MOST_LOGARITHM, _MOST_LOGARITHM)))
-
-
 def _keys(names: NDArray[np.uint64], kind: int) -> NDArray[np.uint64]:
     """Return pseudo-random keys that differ by name and kind."""
     mixed = names + np.uint64(_STEP * (kind + 1) % 2**64)
@@ -165,9 +170,11 @@ def _keys(names: NDArray[np.uint64], kind: int) -> NDArray[np.uint64]:
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
 
-def _logarithms(keys: NDArray[np.uint64], below: Floats, above: Floats) -> Floats:
-    """Return the logarithms of factors in each draw, shape (draws, factors)."""
+def _factors(
+    keys: NDArray[np.uint64], below: Floats, above: Floats, odd: NDArray[np.bool_] | bool = False
+) -> Floats:
+    """Return factors in each draw, shape (draws, factors), see :mod:`planner.solvers.joint`."""
     order = np.array([_keys(keys, 4 + draw) for draw in range(DRAWS)]).argsort(axis=0)
     scores = np.empty(order.shape)
     np.put_along_axis(scores, order, np.array(quantiles())[:, None], axis=0)
-    return np.where(scores > 0, scores * above, scores * below)
+    return factors_of(scores.T, below, above, odd).T

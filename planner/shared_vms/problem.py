@@ -21,6 +21,7 @@ from planner.model.units import MBPS_PER_GBPS, S_PER_H
 from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, row_place
 from planner.shared_vms.drawn_times import DrawnTimes
 from planner.shared_vms.fees import LinkFees
+from planner.solvers.joint import spread
 from planner.transfer.allocation import whole_vms
 from planner.transfer.problem import most_vms
 
@@ -265,6 +266,8 @@ def resources_at_bounds(
     slow, each = _slow_connections(links, n, connections), np.zeros(n) + pair_connections
     rtts_ms = np.array([link.rtt_ms.expected for link in links.values()])
     wait = np.broadcast_to(queues, n)[src]
+    further = np.zeros((3, n, n))
+    further[:2, src, dst] = np.array([link.further for link in links.values()]).reshape(-1, 2).T
     limits = np.array([LIMITED_BY.index(link.limited_by) for link in links.values()])
     egress, ingress, *weights = caps_by_kind(network, regions)
     caps = egress[:, None] / weights[0], ingress / weights[1]
@@ -295,6 +298,9 @@ def resources_at_bounds(
             received_gbps=received,
             link_gbps=link_gbps,
         )
+    pairs = (np.minimum(found[b].rate_gbps, found[b].receivers_gbps) for b in ("expected", "low"))
+    further[2] = spread(*pairs)
+    found["low"] = replace(found["low"], further=further)
     return found
 
 

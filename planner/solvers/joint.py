@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
-from math import exp, inf, log
+from math import exp, hypot, inf, log
 from statistics import NormalDist
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -118,6 +118,29 @@ def spread_of(expected: float, bound: float) -> float:
     return min(abs(log(ratio)) / BOUND_SCORE, MOST_SPREAD) if 0 < ratio < inf else MOST_SPREAD
 
 
+def of_further_vms(pairs: float, tried: int, share: float, least: float) -> tuple[float, float]:
+    """Return what VM pairs that no one tried do to the low bound of what one pair carries.
+
+    Parameters
+    ----------
+    pairs : float
+        At once, of which `tried` were tried together.
+    share : float
+        Of the first one's rate, what each further one adds at least (5th percentile).
+    least : float
+        Spread of the first one's rate below what is expected, see :func:`spread`.
+
+    Returns
+    -------
+    tuple
+        The factor of the low bound of all together, and the spread that is added in squares.
+    """
+    if pairs <= tried:
+        return 1.0, 0.0
+    further = spread_of(1.0, (tried + (pairs - tried) * share) / pairs)
+    return exp(BOUND_SCORE * (least - hypot(least, further))), further
+
+
 def factors(
     below: NDArray[np.floating],
     above: NDArray[np.floating],
@@ -136,7 +159,16 @@ def factors(
         Links that were not measured, and may be unlike their class: the least draw of these is at
         most :data:`ODD_RATE`. What is exact is not odd.
     """
-    of = scores(dimension)
+    return factors_of(scores(dimension), below, above, odd)
+
+
+def factors_of(
+    of: Draws,
+    below: NDArray[np.floating],
+    above: NDArray[np.floating],
+    odd: NDArray[np.bool_] | bool = False,
+) -> Draws:
+    """Return :func:`factors` of normal scores, draws on the last axis."""
     # Scores times :data:`MOST_SPREAD` are far from what a float can't hold.
     found = np.exp(of * np.where(of > 0, above[..., None], below[..., None]))
     if np.any(odd):

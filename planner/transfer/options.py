@@ -11,25 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from itertools import pairwise
-from math import ceil, exp, hypot, inf, sqrt
+from math import ceil, hypot, inf, sqrt
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from planner.model.answer import Cost, FeeLine
 from planner.model.estimate import BOUNDS, Bound, Estimate
-from planner.model.link import LimitedBy
 from planner.model.network import Network
 from planner.model.pricing import Prices, fee_lines, hourly_usd, link_gbps
 from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import (
-    BOUND_SCORE,
     Draws,
     Gain,
     compared,
     least_slow_probabilities,
     multiples,
+    of_further_vms,
     probability,
     range_of,
     spread_of,
@@ -51,9 +50,6 @@ SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
 Spreads: TypeAlias = tuple[float, float]
 """Of a factor's logarithm, below and above what is expected."""
 EXACT: Spreads = (0.0, 0.0)
-FURTHER_VM: Mapping[LimitedBy, float] = {"vm": 0.9, "window": 0.9, "path": 0.5, "unknown": 0.5}
-"""Of what one VM pair carries over a link, what each further one adds at least (5th percentile):
-caps and windows are of each VM, a path may be full. A judgement: no open data has a second VM."""
 
 
 def spreads_of(estimate: Estimate) -> Spreads:
@@ -77,18 +73,16 @@ class LinkFigures(NamedTuple):
     window: Spreads
     slow_probability: float
     slow_gbps: float
+    tried: int
     further: float
     odd: bool = False
-    tried: int = 1
 
     def of_several(self, pairs: float) -> tuple[Mapping[Bound, float], Spreads]:
         """Return the rates of VM pairs at once, and the spreads of `own`."""
         gbps = {bound: self.rates[bound][0] * pairs for bound in BOUNDS}
-        if pairs <= self.tried:
-            return gbps, self.own
-        further = spread_of(1.0, (self.tried + (pairs - self.tried) * self.further) / pairs)
         least = hypot(self.own[0], self.window[0])
-        gbps["low"] *= exp(BOUND_SCORE * (least - hypot(least, further)))
+        narrows, further = of_further_vms(pairs, self.tried, self.further, least)
+        gbps["low"] *= narrows
         return gbps, (hypot(self.own[0], further), self.own[1])
 
 
@@ -264,10 +258,9 @@ class OptionEvaluator:
             window = min(below, of_receiver[0]), min(above, of_receiver[1])
             own = sqrt(below**2 - window[0] ** 2), sqrt(above**2 - window[1] ** 2)
         slow = link.slow_connections if count > 1 else 0.0
-        further = FURTHER_VM[link.limited_by]
         # Classes are of what many connections carry; one has its window, and its own spread.
         odd = count > 1 and link.aggregate_gbps.source != "measured"
-        return LinkFigures(rates, own, window, slow, link.slow_gbps, further, odd, link.tried_vms)
+        return LinkFigures(rates, own, window, slow, link.slow_gbps, *link.further, odd)
 
     def connections(self, allocation: Allocation) -> dict[int | None, int]:
         """Return the fewest whole connections by path: a relay opens as many as it accepts."""

@@ -10,10 +10,11 @@ import pytest
 from planner.model.estimate import Estimate, Origin
 from planner.model.shared_resources import Floats, SiteResources
 from planner.shared_vms.drawn_times import DrawnTimes
+from planner.shared_vms.problem import resources_at_bounds
 from planner.solvers.joint import BOUND_SCORE
 from tests.planner.networks import stated_network
 
-MEASURED = Origin("measured", "stated")
+MEASURED, INFERRED = Origin("measured", "stated"), Origin("inferred", "provider-pair-law")
 FACTORS = 40_000
 
 
@@ -102,6 +103,26 @@ def test_of_one_link_they_are_the_quantiles_of_its_rate() -> None:
     within = (times >= 50 / 1.25) & (times <= 50 / 0.5)
     assert within.mean() == pytest.approx(0.9, abs=2 / 64)
     assert np.median(times) == pytest.approx(50, rel=0.01)
+
+
+def test_a_link_that_no_one_measured_is_odd_in_one_draw() -> None:
+    """As for a single transfer: a tenth of its class, where many connections carry it."""
+    rates = {pair: Estimate(1.8, 2.0, 2.2, INFERRED) for pair in permutations("abc", 2)}
+    network = stated_network({**rates, ("b", "a"): Estimate(1.8, 2.0, 2.2, MEASURED)})
+    links = {(i, j): network.link("abc"[i], "abc"[j]) for i, j in permutations(range(3), 2)}
+    vms, worst = np.ones(3), {}
+    for connections in (64, 1):
+        at = resources_at_bounds(network, "abc", links, vms, vms > 0, connections)
+        bounds = at["expected"], at["low"], at["high"]
+        of = DrawnTimes(network, "abc", *bounds, connections)
+        for link in ((0, 1), (1, 0)):
+            gbit = np.zeros((3, 3))
+            gbit[link] = 100.0
+            times = of.times_s(gbit, vms)
+            worst[connections, link] = np.sort(times)[-2:] / np.median(times)
+    assert worst[64, (0, 1)][1] == pytest.approx(10, rel=0.02)
+    for of_link in (worst[64, (0, 1)][:1], worst[64, (1, 0)], worst[1, (0, 1)], worst[1, (1, 0)]):
+        assert of_link.max() < 1.3
 
 
 def test_plans_that_meet_the_same_cap_differ_in_no_draw() -> None:

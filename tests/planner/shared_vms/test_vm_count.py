@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
+from math import exp, hypot, inf, log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,12 +14,15 @@ from hypothesis import strategies as st
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.fields.shared import MOST_VMS_UNASKED
+from planner.model.estimate import Estimate
+from planner.model.link import LimitedBy
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
+from tests.planner.networks import stated_network, with_link
 from tests.properties import examples
 
 A, B, C = "x:a", "x:b", "x:c"
@@ -74,6 +78,28 @@ def test_one_transfer_is_the_same_to_all_questions(
         assert many.cost_usd.egress == pytest.approx(plan.cost_usd.egress)
         getting_up_usd = usd_per_h * sum(plan.vms.values()) * 8.5 * 0.03 / 3600
         assert many.cost_usd.vm == pytest.approx(plan.cost_usd.vm + getting_up_usd, rel=1e-5)
+
+
+@pytest.mark.parametrize(("limited_by", "least"), [("vm", 0.9), ("path", 0.5)])
+def test_bounds_of_several_vms_that_no_one_tried_are_wider(
+    limited_by: LimitedBy, least: float
+) -> None:
+    """As those of a single transfer: further VM pairs may bring less, as squares add up."""
+    network = stated_network({(A, B): Estimate(4.5, 5.0, 5.5)})
+    network, prices = with_link(network, A, B, limited_by=limited_by), FlatPrices((A, B))
+    for vms in (1, 2, 7):
+        same: dict[str, Any] = {"vms": vms, "objective": "time", "vm_start_s": 0.0}
+        shuffle = recommend_shuffle(ShuffleRequest({(A, B): 1e4}, **same), network, prices)
+        broadcast = recommend_broadcast(
+            BroadcastRequest(A, [B], volume_gb=1e4, **same), network, prices
+        )
+        plan = recommend(TransferRequest(A, B, volume_gb=1e4, **same), network, prices)
+        further = (1 + (vms - 1) * least) / vms
+        slow_s = 8e4 / (5 * vms) * exp(hypot(log(5 / 4.5), log(further)))
+        assert plan.throughput_gbps_low == pytest.approx(8e4 / slow_s)
+        for many in (shuffle, broadcast):
+            assert many.duration_s_high == pytest.approx(slow_s + 8.5 * 0.05)
+            assert many.duration_s_low == pytest.approx(8e4 / (5.5 * vms) + 8.5 * 0.05)
 
 
 @pytest.mark.parametrize("hour_usd", [5.0, 20.0, inf])
