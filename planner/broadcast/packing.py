@@ -30,7 +30,7 @@ import numpy as np
 from planner.broadcast.problem import BroadcastProblem
 from planner.model.shared_resources import Floats
 from planner.model.units import S_PER_H
-from planner.solvers.linear_solver import new_solver
+from planner.solvers.linear_solver import new_solver, status_of
 from planner.solvers.steiner import Arcs, least_tree, near_trees, weight_of
 
 GAP = 1e-3
@@ -269,7 +269,7 @@ class PackingProgram:
             share.SetBounds(0.0, self.solver.infinity() if may else 0.0)
 
     def _optimum(self) -> float | None:
-        if self.solver.Solve() != self.solver.OPTIMAL:
+        if status_of(self.solver) != self.solver.OPTIMAL:
             return None
         return float(self.goal.Value())
 

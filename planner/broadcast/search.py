@@ -290,7 +290,8 @@ class Search:
             [max(problem.ramps_s(tree.arcs).values()) for tree in self.trees.found],
             np.linspace(0, 1, DEPTHS + 1)[:-1],
         )
-        return [self._within(program, depth_s) for depth_s in np.unique(depths).tolist()]
+        within = (self._within(program, depth_s) for depth_s in np.unique(depths).tolist())
+        return [self.candidate(packing) for packing in within if packing.trees]
 
     def _with_round_trips(self, prices: Floats) -> list[Floats]:
         """Return prices of links with round trips in several proportions."""
@@ -298,7 +299,7 @@ class Search:
         round_trips = self.problem.rtt_ms / self.problem.rtt_ms[known].mean()
         return [prices + mix * prices[known].mean() * round_trips for mix in MIXES]
 
-    def _within(self, program: PackingProgram, depth_s: float) -> BroadcastCandidate:
+    def _within(self, program: PackingProgram, depth_s: float) -> Packing:
         """Return the fastest packing found of trees that are up to speed in a time."""
         problem = self.problem
 
@@ -318,7 +319,7 @@ class Search:
             if not program.welcome(light):
                 break
             packing = program.solve()
-        return self.candidate(packing)
+        return packing
 
     # ---- least cost and value ----------------------------------------------------------------
 

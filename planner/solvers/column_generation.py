@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from planner.model.shared_resources import Floats, Integers, SiteResources, links_of
-from planner.solvers.linear_solver import new_solver
+from planner.solvers.linear_solver import new_solver, status_of
 
 GAP = 1e-3
 MOST_ROUNDS = 300
@@ -300,7 +300,7 @@ class _Program:
         center = best_prices = np.zeros(0)
         for _ in range(MOST_ROUNDS):
             self.grow()
-            if self.solver.Solve() != self.solver.OPTIMAL:
+            if status_of(self.solver) != self.solver.OPTIMAL:
                 break
             found = columns.paths(np.array([of.solution_value() for of in self.weights]))
             value, late = self.value(found)

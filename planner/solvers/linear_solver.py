@@ -19,6 +19,16 @@ def new_solver(kind: str = "GLOP") -> Any:
     return solver
 
 
+def status_of(solver: Any) -> int:
+    """Solve a program, again without presolve where GLOP fails; return the status."""
+    status = solver.Solve()
+    if status == solver.ABNORMAL:
+        plain = solver_library().MPSolverParameters()
+        plain.SetIntegerParam(plain.PRESOLVE, plain.PRESOLVE_OFF)
+        status = solver.Solve(plain)
+    return int(status)
+
+
 def solved(solver: Any) -> Any:
     """Solve a program by GLOP, or by CLP where GLOP fails; return the program that was solved.
 
@@ -29,7 +39,7 @@ def solved(solver: Any) -> Any:
     ArithmeticError
         If both fail.
     """
-    status = solver.Solve()
+    status = status_of(solver)
     if status not in {solver.OPTIMAL, solver.INFEASIBLE}:
         from ortools.linear_solver.linear_solver_pb2 import MPModelProto
 
