@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner.model.answer import Cost, Recommendation
@@ -11,7 +11,7 @@ from planner.model.estimate import Kind
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One candidate: one VM of a type in a region.
+    """One candidate: VMs of a type in a region.
 
     Attributes
     ----------
@@ -39,6 +39,8 @@ class Ranked:
         The least certain that it rests on.
     vm_start_s : float
         Part of the duration, until the VMs have started.
+    vms : dict of str to int
+        By region.
     """
 
     rank: int
@@ -58,6 +60,7 @@ class Ranked:
     rank_high: int | None
     probability: float | None
     vm_start_s: float = 0.0
+    vms: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

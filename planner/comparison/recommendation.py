@@ -1,6 +1,6 @@
 """Candidates in the order of the objective, with how sure their order is.
 
-A candidate is one VM, with one in each of the regions of the use.
+A candidate has as many VMs as a plan would take, there and in each of the regions of the use.
 """
 
 from __future__ import annotations
@@ -8,26 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import inf
-from operator import mul
 from typing import NamedTuple
 
 import numpy as np
 
 from planner.comparison.plan import BestOfProvider, Ranked, Ranking
 from planner.comparison.request import ComparisonRequest
-from planner.model.answer import Cost, FeeLine, identified
+from planner.model.answer import FeeLine, identified
 from planner.model.errors import DataError
 from planner.model.estimate import Kind
-from planner.model.link import Link
 from planner.model.network import Network, Snapshot
-from planner.model.pricing import Prices, hourly_usd, links_gbps, provider_of
+from planner.model.pricing import Prices, provider_of
 from planner.model.shared_resources import Floats, Row
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_text, usd_text
+from planner.model.vm_limits import vms_by_region
 from planner.shared_vms.connections import Streams
-from planner.shared_vms.drawn_times import DrawnTimes, drawn_links
-from planner.shared_vms.fees import LinkFees
-from planner.shared_vms.problem import resources_at_bounds
+from planner.shared_vms.drawn_times import drawn_links
+from planner.shared_vms.problem import shared_figures
+from planner.shared_vms.vm_count import fewest_vms
 
 _SURENESS: tuple[Kind, ...] = ("measured", "inferred", "baseline")
 
@@ -53,65 +52,6 @@ class EvaluatedCandidate(NamedTuple):
     fees: tuple[FeeLine, ...]
 
 
-class _Star:
-    """The links between a candidate and the regions of the use, with what they carry.
-
-    Raises
-    ------
-    DataError
-        If a link or its price is not known.
-    """
-
-    def __init__(
-        self, request: ComparisonRequest, network: Network, prices: Prices, region: str
-    ) -> None:
-        self.request, self.network = request, network
-        self.regions = (region, *(other for other in request.regions if other != region))
-        n, towards = len(self.regions), request.direction == "to"
-        self.ends = [(0, at) if towards else (at, 0) for at in range(1, n)]
-        self.links: dict[tuple[int, int], Link] = {}
-        fees = LinkFees(prices, self.regions)
-        for src, dst in self.ends:
-            self.links[src, dst] = network.link(self.regions[src], self.regions[dst])
-            fees.add(src, dst)
-        self.gbit = np.zeros((n, n))
-        for pair in self.ends:
-            self.gbit[pair] = request.volume_gb * BITS_PER_BYTE
-        self.egress_usd = fees.usd(self.gbit) if self.links else 0.0
-        fees_usd_per_h = hourly_usd(prices, self.regions)
-        self.vm_usd_per_h = sum(map(prices.vm_usd_per_h, self.regions)) + fees_usd_per_h
-        starts_s = [request.starts_s(network.sites[at]) for at in self.regions]
-        self.vm_start_s = max(starts_s)
-        vms_usd_per_h = map(prices.vm_usd_per_h, self.regions)
-        self.started_usd = sum(map(mul, vms_usd_per_h, starts_s)) / S_PER_H
-        self.started_usd += fees_usd_per_h * self.vm_start_s / S_PER_H
-        self.fees = fees
-
-    @property
-    def carries(self) -> bool:
-        """Return whether there is something to send, and all links can carry it."""
-        count = self.request.connections
-        return min((link.rate_gbps(count) for link in self.links.values()), default=0.0) > 0
-
-    def cost(self, duration_s: float) -> Cost:
-        """Return the cost of a duration: fees, and a VM in each region."""
-        hours = (duration_s - self.vm_start_s) / S_PER_H
-        return Cost.of(self.egress_usd, self.started_usd + self.vm_usd_per_h * hours)
-
-    def worth(self, duration_s: float) -> float:
-        """Return cost plus time in USD; the duration itself where time alone counts."""
-        if self.request.hour_usd == inf:
-            return duration_s
-        return self.cost(duration_s).total + self.request.hour_usd * duration_s / S_PER_H
-
-    def rtts_ms(self) -> tuple[Floats, Floats]:
-        """Return the expected round-trip time of each link, and that in each draw."""
-        rtts = [link.rtt_ms for link in self.links.values()]
-        expected_ms = np.array([rtt.expected for rtt in rtts])
-        names = [(self.regions[src], self.regions[dst]) for src, dst in self.ends]
-        return expected_ms, drawn_links(names, rtts) * expected_ms
-
-
 def evaluated(
     request: ComparisonRequest, network: Network, prices: Prices, region: str
 ) -> EvaluatedCandidate | None:
@@ -119,52 +59,68 @@ def evaluated(
 
     None where a link or its price is not known, or where there is nothing to send.
     """
+    regions = (region, *(other for other in request.regions if other != region))
+    n, towards = len(regions), request.direction == "to"
+    ends = [(0, at) if towards else (at, 0) for at in range(1, n)]
+    names = [(regions[src], regions[dst]) for src, dst in ends]
     try:
-        star = _Star(request, network, prices, region)
+        links = [network.link(*pair) for pair in names]
+        figures = shared_figures(
+            request, network, prices, regions, may_relay=np.zeros(n, dtype=bool), needed=ends
+        )
     except DataError:
         return None
-    if not star.carries:
+    if not min((link.rate_gbps(request.connections) for link in links), default=0.0) > 0:
         return None
-    regions, gbit, vms = star.regions, star.gbit, np.ones(len(star.regions))
-    no_relays = np.zeros(len(regions), dtype=bool)
-    sites = network, regions, star.links, vms, no_relays, request.connections
-    at = resources_at_bounds(*sites, link_gbps=links_gbps(prices, regions))
-    expected, low, high = at["expected"], at["low"], at["high"]
-    time_s = Streams.of(gbit).time_s(expected, request.connections, vms, expected.time_s(gbit))
-    fast_s, slow_s = expected.bounds_s(gbit, vms, low, high)
-    rtts_ms, drawn_rtts_ms = star.rtts_ms()
-    lead_s = star.vm_start_s + ramp_up_s(float(rtts_ms.max()))
-    duration_s, slowest_s = time_s + lead_s, max(slow_s, time_s) + lead_s
-    value, drawn = star.worth(duration_s), None
+    gbit, rtts = np.zeros((n, n)), [link.rtt_ms for link in links]
+    for pair in ends:
+        gbit[pair] = request.volume_gb * BITS_PER_BYTE
+    rtts_ms = np.array([rtt.expected for rtt in rtts])
+    ramp_s, start_s = ramp_up_s(float(rtts_ms.max())), figures.start_s(np.ones(n))
+    lead_s, hour_usd = ramp_s + start_s, request.hour_usd
+    figures = figures.with_vms(fewest_vms(request, figures, gbit, lead_s, hour_usd)[0])
+    resources, vms = figures.resources, figures.resources.vms
+    time_s = Streams.of(gbit).time_s(resources, request.connections, vms, resources.time_s(gbit))
+    duration_s, cost = time_s + lead_s, figures.cost(gbit, vms, time_s + ramp_s)
+    fastest_s, slowest_s = figures.range_s(gbit, vms, duration_s, lead_s)
+
+    def worth(busy_s: Floats) -> Floats:
+        """Value times in USD with what they cost; in s where time alone counts."""
+        if hour_usd == inf:
+            return busy_s + start_s
+        spent_usd = cost.egress + figures.vm_usd(vms, busy_s)
+        return np.asarray(spent_usd + hour_usd * (busy_s + start_s) / S_PER_H)
+
+    value, drawn = float(worth(np.array(time_s + ramp_s))), None
     if request.objective == "stability":
         value = slowest_s / duration_s
     elif request.objective == "latency":
-        value, drawn = float(rtts_ms.mean()), drawn_rtts_ms.mean(axis=1)
+        value, drawn = float(rtts_ms.mean()), (drawn_links(names, rtts) * rtts_ms).mean(axis=1)
     else:
-        times = DrawnTimes(network, regions, expected, low, high, request.connections)
-        drawn = np.array([star.worth(s + lead_s) for s in times.times_s(gbit, vms).tolist()])
-    moved_gb, cost = request.volume_gb * len(star.links), star.cost(duration_s)
+        times = figures.drawn_times(network, request.connections)
+        drawn = worth(times.times_s(gbit, vms) + ramp_s)
+    moved_gb = request.volume_gb * len(links)
     ranked = Ranked(
         0,
         region,
         network.sites[region].vm_type,
         duration_s,
-        min(fast_s, time_s) + lead_s,
+        fastest_s,
         slowest_s,
         moved_gb * BITS_PER_BYTE / time_s,
         cost,
         moved_gb / cost.total if cost.total else None,
         float(rtts_ms.mean()),
         float(rtts_ms.max()),
-        _limit(expected.row(int(expected.loads(gbit).argmax())), regions),
-        max((link.aggregate_gbps.source for link in star.links.values()), key=_SURENESS.index),
+        _limit(resources.row(int(figures.levels_s(gbit, vms).argmax())), regions),
+        max((link.aggregate_gbps.source for link in links), key=_SURENESS.index),
         None,
         None,
         None,
-        star.vm_start_s,
+        start_s,
+        vms_by_region(regions, vms),
     )
-    fees = star.fees.lines(gbit, vms * duration_s / S_PER_H)
-    return EvaluatedCandidate(ranked, value, drawn, fees)
+    return EvaluatedCandidate(ranked, value, drawn, figures.fee_lines(gbit, vms, duration_s))
 
 
 def _limit(row: Row, regions: tuple[str, ...]) -> str:

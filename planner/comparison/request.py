@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from planner.fields.kinds import Count, Names, OneOf, Volume
 from planner.fields.shared import (
+    MOST_VMS,
     HourValue,
     VmRequest,
     objective_field,
     time_value_field,
+    vms_limit_field,
     volume_field,
 )
-from planner.fields.specified import Figure, Several, Whole, field, specified
+from planner.fields.specified import Figure, Several, Whole, WholeLimit, field, specified
 from planner.model.errors import InputError
 
 ComparisonObjective: TypeAlias = Literal["value", "time", "cost", "latency", "stability"]
@@ -77,6 +80,8 @@ class ComparisonRequest(VmRequest):
         ),
     ] = objective_field("value")
     time_value_usd_per_h: HourValue = time_value_field()
+    vms: Annotated[WholeLimit, Count(1, MOST_VMS)] = vms_limit_field()
+    vms_in: ClassVar[Mapping[str, int]] = {}
     most: Annotated[Whole, Count(1, MOST_SHOWN)] = field(
         "How many candidates to list, the best first.",
         default=DEFAULT_SHOWN,

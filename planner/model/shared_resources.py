@@ -151,7 +151,7 @@ class SiteResources:
         one, several = (self.paths_s(np.maximum(n, 1.0))[used] for n in (0.0 * vms, vms))
         pairs = np.divide(one, several, out=np.ones_like(one), where=several > 0)
         narrows = np.ones_like(self.rate_gbps)
-        narrows[used] = _of_further_vms(pairs, *self.further[:, *used])[0]
+        narrows[used] = _of_further_vms(pairs, *self.further[:, used[0], used[1]])[0]
         figures = self.rate_gbps * narrows, self.receivers_gbps * narrows
         return replace(self, rate_gbps=figures[0], received_gbps=figures[1])
 

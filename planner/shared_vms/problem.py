@@ -23,7 +23,7 @@ from planner.shared_vms.drawn_times import DrawnTimes
 from planner.shared_vms.fees import LinkFees
 from planner.solvers.joint import spread
 from planner.transfer.allocation import whole_vms
-from planner.transfer.problem import most_vms
+from planner.transfer.problem import AsksForVms, most_vms
 
 SURE_TOGETHER, UNTESTED_CAPS = 3, 1.6
 """Links at once that a VM of unknown caps surely serves, and how much longer more may take.
@@ -146,7 +146,7 @@ class SharedFigures:
 
 
 def shared_figures(
-    request: RelayingRequest,
+    request: AsksForVms,
     network: Network,
     prices: Prices,
     regions: tuple[str, ...],
@@ -183,9 +183,10 @@ def shared_figures(
     links: dict[tuple[int, int], Link] = {}
     fees, rtt = LinkFees(prices, regions), np.full((n, n), no_link_ms)
     for src, i in index.items():
-        for dst, link in network.links.get(src, {}).items():
-            j = index.get(dst, i)
-            if i == j or unusable(i, j, link):
+        row = network.links.get(src, {})
+        for dst, j in index.items():
+            link = row.get(dst) if i != j else None
+            if link is None or unusable(i, j, link):
                 continue
             try:
                 fees.add(i, j)

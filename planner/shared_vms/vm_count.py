@@ -24,6 +24,7 @@ from planner.model.vm_limits import SAME_TIME
 from planner.shared_vms.problem import SharedFigures
 from planner.transfer.allocation import ROUNDING
 from planner.transfer.decision import slack
+from planner.transfer.problem import AsksForVms
 
 Vms = Mapping[str, float]
 
@@ -78,7 +79,7 @@ def with_decided_vms(
     deadline_s: float = getattr(request, "deadline_s", None) or inf
 
     def fewest(links: Floats, lead_s: float) -> tuple[dict[str, float], int]:
-        return _fewest_vms(request, figures, links, lead_s, hour_usd, deadline_s)
+        return fewest_vms(request, figures, links, lead_s, hour_usd, deadline_s)
 
     def within(count: int) -> dict[str, float]:
         return {r: n if r in request.vms_in else min(n, count) for r, n in most.items()}
@@ -105,15 +106,18 @@ def with_decided_vms(
         return found
 
 
-def _fewest_vms(
-    request: RelayingRequest,
+def fewest_vms(
+    request: AsksForVms,
     figures: SharedFigures,
     links_gbit: Floats,
     lead_s: float,
     hour_usd: float,
-    deadline_s: float,
+    deadline_s: float = inf,
 ) -> tuple[dict[str, float], int]:
-    """Return the VMs of the sites that a routing uses, and the most at any one not stated."""
+    """Return the VMs of the sites that a routing uses, and the most at any one not stated.
+
+    None are returned, and the most that there may be, where no number meets the deadline.
+    """
     most, busy_s = figures.resources.vms, figures.resources.vms_for(links_gbit, 1.0)
     used = busy_s > 0
     undecided = used & np.array([region not in request.vms_in for region in figures.regions])

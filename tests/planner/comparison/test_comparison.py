@@ -48,17 +48,12 @@ def test_a_candidate_sends_as_a_broadcast_without_forwarding_does(seed: int) -> 
     (one,) = compare(network, prices, request, "r0").candidates
     plan = recommend_broadcast(
         BroadcastRequest(
-            "r0",
-            ENDS,
-            volume_gb=100.0,
-            connections=CONNECTIONS,
-            relays="none",
-            objective="cost",
-            vms=1,
+            "r0", ENDS, volume_gb=100.0, connections=CONNECTIONS, relays="none", objective="cost"
         ),
         network,
         prices,
     )
+    assert one.vms == plan.vms
     assert one.duration_s == pytest.approx(plan.duration_s)
     assert one.cost_usd.egress == pytest.approx(plan.cost_usd.egress)
     assert one.cost_usd.total == pytest.approx(plan.cost_usd.total)
@@ -74,12 +69,11 @@ def test_a_candidate_fetches_as_a_direct_shuffle_does(seed: int) -> None:
     network, prices = given_.network(), given_.prices()
     demands = [(end, "r0", 100.0) for end in known]
     shuffle = recommend_shuffle(
-        ShuffleRequest(demands, relays="none", connections=CONNECTIONS, vms=1), network, prices
+        ShuffleRequest(demands, relays="none", connections=CONNECTIONS), network, prices
     )
-    request = ComparisonRequest(
-        known, direction="from", volume_gb=100.0, connections=CONNECTIONS, objective="time"
-    )
+    request = ComparisonRequest(known, direction="from", volume_gb=100.0, connections=CONNECTIONS)
     (one,) = compare(network, prices, request, "r0").candidates
+    assert one.vms == shuffle.vms
     assert one.duration_s == pytest.approx(shuffle.duration_s)
     assert one.cost_usd.total == pytest.approx(shuffle.cost_usd.total)
 
@@ -96,7 +90,7 @@ def uncertain(spreads: Mapping[str, float], rates: Mapping[str, float]) -> Netwo
 @pytest.mark.parametrize(("spread", "ratio"), [(0.1, 1.05), (0.3, 1.5), (0.2, 1.0)])
 def test_probabilities_are_those_of_the_planted_errors(spread: float, ratio: float) -> None:
     network = uncertain({"a": spread, "b": spread}, {"a": 4.0 * ratio, "b": 4.0})
-    request = ComparisonRequest(["end"], objective="time", connections=1000)
+    request = ComparisonRequest(["end"], objective="time", connections=1000, vms=1)
     found = compare(network, FlatPrices(list(network.sites)), request, "b", "a").candidates
     by_name = {one.region: one.probability for one in found}
     expected = 0.5 * (1 + erf(log(ratio) / (spread * sqrt(2)) / sqrt(2)))
@@ -107,7 +101,7 @@ def test_probabilities_are_those_of_the_planted_errors(spread: float, ratio: flo
 def test_what_is_certain_is_ranked_with_certainty_and_what_is_not_is_not() -> None:
     spreads = {"best": 0.01, "middle": 0.4, "last": 0.01}
     network = uncertain(spreads, {"best": 9.0, "middle": 6.0, "last": 5.0})
-    request = ComparisonRequest(["end"], objective="time", connections=1000)
+    request = ComparisonRequest(["end"], objective="time", connections=1000, vms=1)
     prices = FlatPrices(list(network.sites))
     found = compare(network, prices, request, "last", "middle", "best")
     assert [one.region for one in found.candidates] == ["best", "middle", "last"]
@@ -134,14 +128,14 @@ def test_objectives_order_by_what_they_say() -> None:
     prices = FlatPrices(names, fees, 0.5)
     orders: dict[ComparisonObjective, str] = {"cost": "cheap", "time": "fast", "latency": "near"}
     for objective, first in orders.items():
-        request = ComparisonRequest(["end"], volume_gb=100.0, objective=objective)
+        request = ComparisonRequest(["end"], volume_gb=100.0, objective=objective, vms=1)
         found = compare(network, prices, request, *names)
         assert found.candidates[0].region == first
         assert found.candidates[0].probability == 1.0
         assert found.compared == 3  # what is at the end need not be sent
     # An hour's worth decides between the cheap and the fast one: 300 s and 9 USD apart.
     for usd, first in ((100.0, "cheap"), (120.0, "fast")):
-        request = ComparisonRequest(["end"], volume_gb=100.0, time_value_usd_per_h=usd)
+        request = ComparisonRequest(["end"], volume_gb=100.0, time_value_usd_per_h=usd, vms=1)
         assert compare(network, prices, request, *names).candidates[0].region == first
 
 
