@@ -57,7 +57,7 @@ def instance(seed: int, count: int, sites: int, fill: float) -> tuple[Network, S
                 int(random.integers(0, 3)),
             )
         )
-    return network, ScheduleRequest(tuple(found))
+    return network, ScheduleRequest(tuple(found), vms=1)
 
 
 def main() -> None:
@@ -75,7 +75,7 @@ def main() -> None:
             network, request = instance(seed, options.transfers, options.sites, fill)
             start = time.process_time()
             pending = [PendingTransfer(t, t.volume_gb) for t in request.transfers]
-            direct = ScheduleRequest(request.transfers, relays="none")
+            direct = ScheduleRequest(request.transfers, relays="none", vms=1)
             figures = schedule_problem(direct, pending, 0.0, network, prices)
             program = ScheduleProgram(figures)
             everyone = list(range(len(figures.commodities)))
@@ -83,13 +83,13 @@ def main() -> None:
             program.most_worth(dict.fromkeys(everyone, 1.0))
             plain.append(time.process_time() - start)
             start = time.process_time()
-            quick = ScheduleRequest(request.transfers, explain=0)
+            quick = ScheduleRequest(request.transfers, explain=0, vms=1)
             plan = recommend_schedule(quick, network, prices)
             whole.append(time.process_time() - start)
             refused.append(plan.refused)
             if plan.refused:
                 start = time.process_time()
-                one = ScheduleRequest(request.transfers, explain=1)
+                one = ScheduleRequest(request.transfers, explain=1, vms=1)
                 recommend_schedule(one, network, prices)
                 explained.append(time.process_time() - start - whole[-1])
         each = with_worst(explained) if explained else "-"

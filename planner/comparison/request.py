@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from planner.fields.kinds import Count, Names, OneOf, Volume
 from planner.fields.shared import (
@@ -81,7 +80,6 @@ class ComparisonRequest(VmRequest):
     ] = objective_field("value")
     time_value_usd_per_h: HourValue = time_value_field()
     vms: Annotated[WholeLimit, Count(1, MOST_VMS)] = vms_limit_field()
-    vms_in: ClassVar[Mapping[str, int]] = {}
     most: Annotated[Whole, Count(1, MOST_SHOWN)] = field(
         "How many candidates to list, the best first.",
         default=DEFAULT_SHOWN,

@@ -151,7 +151,6 @@ vms_limit_field = partial(
     f"{MOST_VMS_UNASKED}, and one for each {GB_A_DAY // 1000} TB up to {MOST_VMS_FOR_DAYS}.",
     default=None,
 )
-stated_vms_field = partial(vms_field, "VMs in each region, as far as vCPU quotas allow.", default=1)
 vm_start_field = partial(
     field,
     "Time that a VM takes to start: it is paid for, and the first byte waits for it.",

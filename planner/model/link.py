@@ -108,10 +108,9 @@ class Link:
 
     @property
     def further(self) -> tuple[int, float]:
-        """:attr:`tried_vms`, and what each VM pair beyond these adds at least, of the first's rate.
+        """:attr:`tried_vms`, and the part of the rate that each VM pair beyond these adds at least.
 
-        5th percentile: caps and windows are of each VM, a path may be full. A judgement: no open
-        data has a second VM.
+        A judgement: caps and windows are of each VM, a path may be full; no data has a second VM.
         """
         return self.tried_vms, FURTHER_VM[self.limited_by]
 

@@ -37,7 +37,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.throughput import LIKELY
-from planner.solvers.joint import of_further_vms
 
 Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
@@ -142,18 +141,6 @@ class SiteResources:
         """Return the time that paths alone need for a Gbit between so many VMs, shape (n, n)."""
         paths = np.maximum(self._pair_s_per_gbit / vms[:, None], self.received_s_per_gbit / vms)
         return np.maximum(paths, 1 / self.link_gbps)
-
-    def with_further(self, links_gbit: Floats, vms: Floats) -> SiteResources:
-        """Return the same where links in use carry what VM pairs that no one tried may bring."""
-        if self.further is None:
-            return self
-        used = np.nonzero(links_gbit)
-        one, several = (self.paths_s(np.maximum(n, 1.0))[used] for n in (0.0 * vms, vms))
-        pairs = np.divide(one, several, out=np.ones_like(one), where=several > 0)
-        narrows = np.ones_like(self.rate_gbps)
-        narrows[used] = _of_further_vms(pairs, *self.further[:, used[0], used[1]])[0]
-        figures = self.rate_gbps * narrows, self.receivers_gbps * narrows
-        return replace(self, rate_gbps=figures[0], received_gbps=figures[1])
 
     @cached_property
     def connections_s_per_gbit(self) -> Floats:
@@ -428,7 +415,7 @@ class SiteResources:
             The same sites at the bounds of the estimates.
         """
         share, used = links_gbit * self.connections_s_per_gbit, np.maximum(vms, 1.0)
-        times, low = [], low.with_further(links_gbit, used)
+        times = []
         for bound, sign in ((high, -1.0), (low, 1.0)):
             with np.errstate(divide="ignore", invalid="ignore"):
                 other = np.where(links_gbit > 0, links_gbit / bound.connections_gbps, 0.0)
@@ -460,9 +447,6 @@ class SiteResources:
             if sent / self.vms[src] == received / self.vms[dst]:
                 return row.link
         return (row.site,)
-
-
-_of_further_vms = np.vectorize(of_further_vms, otypes=[float, float])
 
 
 def _inverse(rate_gbps: Floats) -> Floats:

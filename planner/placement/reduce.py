@@ -14,13 +14,16 @@ that promises, and the real duration, stand side by side.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property, partial
 from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from planner.fields.demands import Demands
+from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H
 from planner.model.answer import Bottleneck, OneMoreVm, identified
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
 from planner.model.network import Network
@@ -34,6 +37,7 @@ from planner.placement.request import Links, ReduceRequest
 from planner.shared_vms.connections import connections_by_region
 from planner.shared_vms.explanation import BINDING, fullest_rows, one_more_vm, vm_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
+from planner.shared_vms.vm_count import with_decided_vms
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.linear_solver import new_solver, solved
@@ -55,7 +59,22 @@ def recommend_reduce(
     InputError, DataError
         If a region is not known, or none can reduce.
     """
-    return _Reduce(request, network, prices).plan(notes)
+    made = partial(_Reduce, request, network, prices)
+    hour_usd = 0.0 if request.objective == "cost" else DEFAULT_TIME_VALUE_USD_PER_H
+    most = made({})
+    links = most.transfers(most.even)
+    return with_decided_vms(request, most.problem, hour_usd, links, made).plan(notes)
+
+
+class _Chosen(NamedTuple):
+    """What was decided, with its volumes on links, and the VMs that take part."""
+
+    fractions: Floats
+    row_prices: Floats
+    links_gbit: Floats
+    transfer_s: float
+    duration_s: float
+    vms: Floats
 
 
 class _Solution(NamedTuple):
@@ -67,7 +86,9 @@ class _Solution(NamedTuple):
 class _Reduce:
     """Decides one placement."""
 
-    def __init__(self, request: ReduceRequest, network: Network, prices: Prices) -> None:
+    def __init__(
+        self, request: ReduceRequest, network: Network, prices: Prices, vms: Mapping[str, float]
+    ) -> None:
         self.request, self.network = request, network
         volumes = {region: gb for region, gb in request.shuffle_gb.items() if gb > 0}
         wanted = request.reduce_in or tuple(request.input_gb)
@@ -108,6 +129,7 @@ class _Reduce:
             network,
             prices,
         )
+        self.problem = self.problem.with_vms(vms) if vms else self.problem
         self.regions = self.problem.regions
         self.volumes = np.array([volumes.get(r, 0.0) * BITS_PER_BYTE for r in self.regions])
         self.may = np.array([region in reachable for region in self.regions])
@@ -119,25 +141,26 @@ class _Reduce:
 
     # ---- figures of fractions --------------------------------------------------------------
 
-    def _transfers(self, fractions: Floats) -> Floats:
+    def transfers(self, fractions: Floats) -> Floats:
+        """Return the volumes on links of some fractions."""
         transfers = self.volumes[:, None] * fractions[None, :]
         np.fill_diagonal(transfers, 0.0)
         return np.asarray(transfers)
 
     def _fees_at(self, fractions: Floats) -> Floats:
         """Return the cost of all keys in each region, at the fees of some fractions."""
-        usd_per_gbit = self.problem.fees.usd_per_gbit(self._transfers(fractions))
+        usd_per_gbit = self.problem.fees.usd_per_gbit(self.transfers(fractions))
         return np.asarray(self.volumes @ usd_per_gbit)
 
     def _egress_usd(self, fractions: Floats) -> float:
-        return self.problem.fees.usd(self._transfers(fractions))
+        return self.problem.fees.usd(self.transfers(fractions))
 
     def _ramp_s(self, fractions: Floats) -> float:
-        used = self._transfers(fractions) > 0
+        used = self.transfers(fractions) > 0
         return ramp_up_s(float((self.problem.rtt_ms * used).max(initial=0.0)))
 
     def _start_s(self, fractions: Floats) -> float:
-        sends = self._transfers(fractions).any()
+        sends = self.transfers(fractions).any()
         return self.problem.start_s(self._vms(fractions)) if sends else 0.0
 
     def _lead_s(self, fractions: Floats) -> float:
@@ -150,7 +173,7 @@ class _Reduce:
         return np.asarray(times)
 
     def _option(self, name: str, fractions: Floats, links: Links = "hose") -> ReduceOption:
-        transfers, ramp_s = self._transfers(fractions), self._ramp_s(fractions)
+        transfers, ramp_s = self.transfers(fractions), self._ramp_s(fractions)
         time_s, start_s = self.resources.time_s(transfers), self._start_s(fractions)
         promised_s = time_s
         if links == "heterogeneous":
@@ -174,7 +197,7 @@ class _Reduce:
     def _rows(self, links: Links, resources: SiteResources) -> Floats:
         """Return the time that all keys in each region take on each row, shape (rows, n)."""
         if links == "hose":
-            loads = [resources.loads(self._transfers(all_there)) for all_there in self.single]
+            loads = [resources.loads(self.transfers(all_there)) for all_there in self.single]
             return np.array(loads).T / resources.row_vms[:, None]
         times = self._links_s(resources)
         each = np.einsum("ij,jk->ijk", times, np.eye(len(times))).reshape(-1, len(times))
@@ -280,12 +303,20 @@ class _Reduce:
         cheap = self._solve(links, least="fees", most_s=fast.time_s * (1 + ROOM))
         return cheap._replace(row_prices=fast.row_prices) if cheap else fast
 
+    @cached_property
+    def chosen(self) -> _Chosen:
+        """The fractions that are recommended."""
+        found = self._decide(self.request.links)
+        links, lead_s = self.transfers(found.fractions), self._lead_s(found.fractions)
+        time_s, vms = self.resources.time_s(links), self._vms(found.fractions)
+        return _Chosen(found.fractions, found.row_prices, links, time_s, time_s + lead_s, vms)
+
     # ---- answer ----------------------------------------------------------------------------
 
     def plan(self, notes: tuple[str, ...]) -> ReducePlacement:
         request = self.request
         other: Links = "heterogeneous" if request.links == "hose" else "hose"
-        chosen = self._decide(request.links)
+        chosen = self.chosen
         options = [self._option(request.links, chosen.fractions, request.links)]
         notes = notes + tuple(
             f"{region} can't reduce: a link into it is not known" for region in self.left_out
@@ -297,18 +328,13 @@ class _Reduce:
             notes += (f"under {other} links, nothing meets the limits",)
         options += self._without_a_plan()
         made = options[0]
-        transfers, lead_s = self._transfers(chosen.fractions), self._lead_s(chosen.fractions)
-        used = self._vms(chosen.fractions)
-        worth_s = self._worth_s(chosen, transfers)
-        bottlenecks = fullest_rows(
-            self.resources, self.regions, worth_s, self.resources.time_s(transfers)
-        )
+        transfers, used, time_s = chosen.links_gbit, chosen.vms, chosen.transfer_s
+        worth_s, lead_s = self._worth_s(chosen), chosen.duration_s - time_s
+        low_s, high_s = self.problem.range_s(transfers, used, made.duration_s, lead_s)
+        bottlenecks = fullest_rows(self.resources, self.regions, worth_s, time_s)
         vms = vms_by_region(self.regions, used)
         more = self._one_more_vm(made, worth_s)
-        rates, most = (
-            transfers / max(self.resources.time_s(transfers), NOTHING),
-            request.connections,
-        )
+        rates, most = transfers / max(time_s, NOTHING), request.connections
         needed = connections_by_region(self.resources, self.regions, rates, used, most)
         plan = ReducePlacement(
             plan_id="",
@@ -320,8 +346,8 @@ class _Reduce:
             fractions=made.fractions,
             promised_s=made.promised_s,
             duration_s=made.duration_s,
-            duration_s_low=min(made.duration_s, self.problem.high.time_s(transfers) + lead_s),
-            duration_s_high=max(made.duration_s, self.problem.low.time_s(transfers) + lead_s),
+            duration_s_low=low_s,
+            duration_s_high=high_s,
             moved_gb=made.moved_gb,
             shuffle_gb=float(self.volumes.sum()) / BITS_PER_BYTE,
             cost_usd=made.cost_usd,
@@ -363,14 +389,14 @@ class _Reduce:
             text += f" The bottleneck is {bottlenecks[0].constraint} at {bottlenecks[0].region}."
         return text
 
-    def _worth_s(self, chosen: _Solution, transfers: Floats) -> Floats:
+    def _worth_s(self, chosen: _Chosen) -> Floats:
         """Return the marginal saving of one more VM of each row, in s."""
-        loads = self.resources.loads(transfers) / self.resources.row_vms
+        loads = self.resources.loads(chosen.links_gbit) / self.resources.row_vms
         if not loads.max(initial=0.0):
             return 0.0 * loads
         if self.request.links == "hose" and self.request.objective == "time":
             # A row says load / VMs <= T: its price times T / VMs is the saving of a VM.
-            return np.asarray(chosen.row_prices * chosen.time_s / self.resources.row_vms)
+            return np.asarray(chosen.row_prices * chosen.transfer_s / self.resources.row_vms)
         worth = np.zeros(len(loads))
         worth[loads.argmax()] = loads.max() / self.resources.row_vms[loads.argmax()]
         return worth
@@ -385,7 +411,7 @@ class _Reduce:
             more = replace(self.problem.resources, vms=wider.vms).with_fixed_vms
             solved = self._solve("hose", least="time", most_usd=request.budget_usd, resources=more)
             assert solved
-            time_s = more.time_s(self._transfers(solved.fractions))
+            time_s = more.time_s(self.transfers(solved.fractions))
             duration_s = time_s + self._lead_s(solved.fractions)
             return duration_s, made.duration_s - duration_s
 

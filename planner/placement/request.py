@@ -10,7 +10,6 @@ from planner.fields.demands import Pair, Pairs, demands_gb
 from planner.fields.kinds import (
     LEAST_FIGURE,
     ByPlace,
-    Count,
     Duration,
     Kind,
     Money,
@@ -28,7 +27,6 @@ from planner.fields.kinds import (
 )
 from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
-    MOST_VMS,
     Connections,
     Deadline,
     Margin,
@@ -38,7 +36,6 @@ from planner.fields.shared import (
     deadline_field,
     margin_field,
     objective_field,
-    stated_vms_field,
 )
 from planner.fields.specified import (
     Figure,
@@ -47,7 +44,6 @@ from planner.fields.specified import (
     Reads,
     Several,
     Specified,
-    Whole,
     field,
     specified,
 )
@@ -103,7 +99,6 @@ class ReduceRequest(RelayingRequest):
         option="input",
     )
     _: KW_ONLY
-    vms: Annotated[Whole, Count(1, MOST_VMS)] = stated_vms_field()
     selectivity: Annotated[Figure, Proportion(LEAST_FIGURE)] = field(
         "GB that are shuffled for each GB of input.", default=1.0, example="0.3", group="goal"
     )

@@ -23,12 +23,12 @@ from planner.fields.specified import fields_of
 from planner.model.achieved import RATE_OVER_S
 from planner.model.errors import InputError
 from planner.model.network import Network
-from planner.model.pricing import Prices, hourly_usd, metered_usd_per_gb
+from planner.model.pricing import Prices, hourly_usd, links_gbps, metered_usd_per_gb
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
-from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.plan import PlanKind
 from planner.replanning.request import Moved, ReplanRequest
+from planner.shared_vms.drawn_times import with_further_vms
 from planner.shared_vms.problem import resources_at_bounds
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.request import TransferRequest
@@ -105,7 +105,7 @@ class Workload:
         return tuple(dict.fromkeys([*ends, *self.vms]))
 
     def transfer_s(
-        self, network: Network, connections: int, pair_connections: int = PAIR_CONNECTIONS
+        self, network: Network, prices: Prices, connections: int, pair_connections: int
     ) -> list[float]:
         """Return the time that the VMs need: with links at their best, as expected, at their worst.
 
@@ -122,13 +122,14 @@ class Workload:
                 gbit[at], links[at] = gb * BITS_PER_BYTE, network.link(src, dst)
         vms = np.array([float(max(1, self.vms.get(region, 1))) for region in index])
         may = np.ones(len(index), dtype=bool)
-        at_bounds = resources_at_bounds(
-            network, list(index), links, vms, may, connections, pair_connections
-        )
+        of_vms = vms, may, connections, pair_connections
+        in_all = links_gbps(prices, list(index))
+        at_bounds = resources_at_bounds(network, list(index), links, *of_vms, in_all)
         expected = at_bounds["expected"]
         if (expected.rate_gbps[gbit > 0] <= 0).any():
             return [inf, inf, inf]
-        fast_s, slow_s = expected.bounds_s(gbit, vms, at_bounds["low"], at_bounds["high"])
+        low = with_further_vms(at_bounds["low"], gbit, vms)
+        fast_s, slow_s = expected.bounds_s(gbit, vms, low, at_bounds["high"])
         time_s = expected.time_s(gbit)
         return [min(fast_s, time_s), time_s, max(slow_s, time_s)]
 

@@ -155,7 +155,8 @@ class _Replanner:
         return rate.expected, found
 
     def _transfer_s(self, workload: Workload) -> list[float]:
-        return workload.transfer_s(self.network, self.request.connections, self.pair_connections)
+        of_vms = self.request.connections, self.pair_connections
+        return workload.transfer_s(self.network, self.prices, *of_vms)
 
     def _change(self, new: Workload) -> tuple[Projection, ChangeCost] | None:
         """Project changing the plan; None if the old plan ends before the new VMs have started.

@@ -10,15 +10,18 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from planner.fields.demands import Demands
+from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
+from planner.model.vm_limits import vms_by_region
 from planner.schedule.plan import Period, TransferSchedule
 from planner.schedule.request import ScheduleInProgress, ScheduleRequest, TimedTransfer
 from planner.schedule.tariffs import MONTH_S, LinkTariffs
+from planner.shared_vms.vm_count import fewest_vms
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest
 
@@ -221,13 +224,7 @@ def schedule_problem(
         change too often. Disk that is not at a relay, is smaller than the volume stored there, or
         may be used by too many transfers.
     """
-    demands: dict[tuple[str, str], float] = {}
-    for item in pending:
-        pair = item.transfer.src, item.transfer.dst
-        demands[pair] = demands.get(pair, 0.0) + item.left_gb
-    same = ("vms", "vms_in", "connections", "relays", "avoid", "vm_start_s", "vms_running")
-    asked = ShuffleRequest(Demands(demands), **{name: getattr(request, name) for name in same})
-    problem = shuffle_problem(asked, network, prices)
+    problem = _as_shuffle(request, pending, network, prices)
     index = {region: position for position, region in enumerate(problem.regions)}
     disks = _disks(request, pending, index)
     resources = problem.low if request.rates == "low" else problem.resources
@@ -272,6 +269,51 @@ def schedule_problem(
     return ScheduleProblem(
         problem, resources, cuts, tuple(commodities), tuple(starts), tariffs, disks
     )
+
+
+def _as_shuffle(
+    request: ScheduleRequest, pending: Sequence[PendingTransfer], network: Network, prices: Prices
+) -> ShuffleProblem:
+    """Return the figures of all pending transfers, as if they were sent together."""
+    demands: dict[tuple[str, str], float] = {}
+    for item in pending:
+        pair = item.transfer.src, item.transfer.dst
+        demands[pair] = demands.get(pair, 0.0) + item.left_gb
+    same = ("vms", "vms_in", "connections", "relays", "avoid", "vm_start_s", "vms_running")
+    asked = ShuffleRequest(Demands(demands), **{name: getattr(request, name) for name in same})
+    return shuffle_problem(asked, network, prices)
+
+
+def vms_of_largest(
+    request: ScheduleRequest,
+    pending: Sequence[PendingTransfer],
+    now_s: float,
+    network: Network,
+    prices: Prices,
+) -> dict[str, int]:
+    """Return the most VMs of each region that any transfer would take alone, direct.
+
+    Those that the request states stay; none are returned where it does so for all regions.
+    """
+    if request.vms is not None or not pending:
+        return {}
+    problem = _as_shuffle(request, pending, network, prices)
+    regions, most, found = problem.regions, problem.resources.vms, np.zeros(len(problem.regions))
+    counts = [1]
+    for transfer, left_gb in ((item.transfer, item.left_gb) for item in pending):
+        ends = [regions.index(transfer.src), regions.index(transfer.dst)]
+        link, links = tuple(ends), np.zeros_like(problem.rtt_ms)
+        links[link] = left_gb * BITS_PER_BYTE
+        lead_s = problem.start_s(links.sum(0) + links.sum(1)) + ramp_up_s(problem.rtt_ms[link])
+        window_s = (transfer.deadline_s or inf) - max(now_s, transfer.start_s)
+        alone, count = dict[str, float](), int(most.max())
+        if problem.resources.rate_gbps[link]:
+            of = request, problem, links, lead_s, DEFAULT_TIME_VALUE_USD_PER_H, window_s
+            alone, count = fewest_vms(*of)
+        counts.append(count)
+        found[ends] = np.maximum(found[ends], [alone.get(regions[end], most[end]) for end in ends])
+    vms = np.where(found > 0, found, np.minimum(most, max(counts)))
+    return vms_by_region(regions, vms) | dict(request.vms_in)
 
 
 def _disks(

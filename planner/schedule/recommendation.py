@@ -13,7 +13,7 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
-from planner.schedule.problem import PendingTransfer, ScheduleProgress
+from planner.schedule.problem import PendingTransfer, ScheduleProgress, vms_of_largest
 from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.schedule.solve import Scheduler
 from planner.schedule.usage import stored_volumes
@@ -53,13 +53,23 @@ def recommend_schedule(
                 remedy="Give the new transfer an id of its own.",
             )
     pending = [*progress.pending, *(PendingTransfer(t, t.volume_gb) for t in request.transfers)]
-    unused: set[str] = set()
-    schedule = Scheduler(request, pending, now_s, network, prices, unused)
-    while dearer := schedule.usage.dearer_tariffs() if schedule.usage else None:
-        unused |= dearer
-        bound_usd = schedule.bound_usd  # still a bound without the unused tariffs
-        schedule = Scheduler(request, pending, now_s, network, prices, unused)
-        schedule.bound_usd = min(schedule.bound_usd, bound_usd)
+
+    def scheduled(asked: ScheduleRequest) -> Scheduler:
+        unused: set[str] = set()
+        schedule = Scheduler(asked, pending, now_s, network, prices, unused)
+        while dearer := schedule.usage.dearer_tariffs() if schedule.usage else None:
+            unused |= dearer
+            bound_usd = schedule.bound_usd  # still a bound without the unused tariffs
+            schedule = Scheduler(asked, pending, now_s, network, prices, unused)
+            schedule.bound_usd = min(schedule.bound_usd, bound_usd)
+        return schedule
+
+    vms = vms_of_largest(request, pending, now_s, network, prices)
+    schedule = scheduled(replace(request, vms_in=vms) if vms else request)
+    if vms and set(schedule.timed) - schedule.admitted:
+        both = schedule, scheduled(request)
+        schedule = max(both, key=lambda one: [of.reached for of in one.admission])
+    schedule.request = request
     return _ScheduleAnswer(schedule, progress, now_s).plan(network, notes)
 
 

@@ -24,7 +24,6 @@ from planner.fields.kinds import (
 )
 from planner.fields.shared import (
     DEFAULT_CONNECTIONS_OF_MANY,
-    MOST_VMS,
     Connections,
     Margin,
     RelayingRequest,
@@ -33,7 +32,6 @@ from planner.fields.shared import (
     connections_field,
     margin_field,
     relays_of_many_field,
-    stated_vms_field,
 )
 from planner.fields.specified import (
     Figure,
@@ -259,7 +257,6 @@ class ScheduleRequest(RelayingRequest):
         option="transfers",
     )
     _: KW_ONLY
-    vms: Annotated[Whole, Count(1, MOST_VMS)] = stated_vms_field()
     existing: Annotated[
         Reads[
             SchedulePlan | ScheduleInProgress | Mapping[str, Any] | str | None,

@@ -10,6 +10,7 @@ so that a further region in the network changes none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from zlib import crc32
 
 import numpy as np
@@ -20,7 +21,14 @@ from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS
 from planner.model.vm_limits import PAIR_CONNECTIONS
-from planner.solvers.joint import DRAWS, factors_of, least_slow_probabilities, quantiles, spread
+from planner.solvers.joint import (
+    DRAWS,
+    factors,
+    least_slow_probabilities,
+    of_further_vms,
+    quantiles,
+    spread,
+)
 
 # Numbers that tell the factors of a site apart.
 EGRESS, INGRESS, WINDOW, FIGURE = 1, 2, 3, 4
@@ -66,7 +74,7 @@ class DrawnTimes:
             Those in use; one where there is none.
         """
         used, at = np.maximum(vms, 1.0), self.resources
-        low = self._low.with_further(links_gbit, used)
+        low = with_further_vms(self._low, links_gbit, used)
         src, dst = np.nonzero(links_gbit)
         gbit = links_gbit[src, dst]
         rates = self._link_factors("rate_gbps", low, src, dst)
@@ -136,7 +144,21 @@ class DrawnTimes:
         return np.array(found, dtype=bool), np.array(odd, dtype=bool)
 
 
+def with_further_vms(low: SiteResources, links_gbit: Floats, vms: Floats) -> SiteResources:
+    """Return low bounds where links in use carry what VM pairs that no one tried may bring."""
+    if low.further is None:
+        return low
+    used, ones = np.nonzero(links_gbit), np.ones(len(vms))
+    one, several = (low.paths_s(n)[used] for n in (ones, np.maximum(vms, 1.0)))
+    pairs = np.divide(one, several, out=np.ones_like(one), where=several > 0)
+    narrows = np.ones_like(low.rate_gbps)
+    narrows[used] = _OF_FURTHER_VMS(pairs, *low.further[:, used[0], used[1]])[0]
+    figures = low.rate_gbps * narrows, low.receivers_gbps * narrows
+    return replace(low, rate_gbps=figures[0], received_gbps=figures[1])
+
+
 EQUAL = 1e-9
+_OF_FURTHER_VMS = np.vectorize(of_further_vms, otypes=[float, float])
 _BOUNDS: tuple[Bound, ...] = ("expected", "low", "high")
 
 
@@ -177,4 +199,4 @@ def _factors(
     order = np.array([_keys(keys, 4 + draw) for draw in range(DRAWS)]).argsort(axis=0)
     scores = np.empty(order.shape)
     np.put_along_axis(scores, order, np.array(quantiles())[:, None], axis=0)
-    return factors_of(scores.T, below, above, odd).T
+    return factors(scores.T, below, above, odd).T

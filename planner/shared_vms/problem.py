@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from planner.fields.shared import RelayingRequest
+from planner.fields.shared import RelayingRequest, VmRequest
 from planner.model.answer import Cost, FeeLine
 from planner.model.errors import DataError
 from planner.model.estimate import BOUNDS, Bound, Method
@@ -19,11 +19,11 @@ from planner.model.pricing import Prices, hours_usd, links_gbps
 from planner.model.shared_resources import UNLIMITED, Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS, S_PER_H
 from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, row_place
-from planner.shared_vms.drawn_times import DrawnTimes
+from planner.shared_vms.drawn_times import DrawnTimes, with_further_vms
 from planner.shared_vms.fees import LinkFees
 from planner.solvers.joint import spread
 from planner.transfer.allocation import whole_vms
-from planner.transfer.problem import AsksForVms, most_vms
+from planner.transfer.problem import most_vms
 
 SURE_TOGETHER, UNTESTED_CAPS = 3, 1.6
 """Links at once that a VM of unknown caps surely serves, and how much longer more may take.
@@ -134,7 +134,8 @@ class SharedFigures:
 
         Where many links meet at VMs whose caps no one measured, these may hold them.
         """
-        fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, self.low, self.high)
+        low = with_further_vms(self.low, links_gbit, vms)
+        fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, low, self.high)
         slow_s *= self.rounding(links_gbit, vms, duration_s - lead_s)
         if self.untested_at(links_gbit):
             slow_s = max(slow_s, UNTESTED_CAPS * (duration_s - lead_s))
@@ -146,7 +147,7 @@ class SharedFigures:
 
 
 def shared_figures(
-    request: AsksForVms,
+    request: VmRequest,
     network: Network,
     prices: Prices,
     regions: tuple[str, ...],

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from planner.fields.shared import RelayingRequest
+from planner.fields.shared import RelayingRequest, VmRequest
 from planner.model.errors import InfeasibleError
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
@@ -24,25 +24,15 @@ from planner.model.vm_limits import SAME_TIME
 from planner.shared_vms.problem import SharedFigures
 from planner.transfer.allocation import ROUNDING
 from planner.transfer.decision import slack
-from planner.transfer.problem import AsksForVms
 
 Vms = Mapping[str, float]
 
 
-class _Candidate(Protocol):
-    @property
-    def links_gbit(self) -> Floats: ...
-    @property
-    def transfer_s(self) -> float: ...
-    @property
-    def duration_s(self) -> float: ...
-    @property
-    def vms(self) -> Floats: ...
-
-
 class _Decision(Protocol):
+    """A candidate was chosen: `links_gbit`, `transfer_s`, `duration_s`, `vms`."""
+
     @property
-    def chosen(self) -> _Candidate: ...
+    def chosen(self) -> Any: ...
 
 
 D = TypeVar("D", bound=_Decision)
@@ -107,7 +97,7 @@ def with_decided_vms(
 
 
 def fewest_vms(
-    request: AsksForVms,
+    request: VmRequest,
     figures: SharedFigures,
     links_gbit: Floats,
     lead_s: float,
@@ -119,8 +109,8 @@ def fewest_vms(
     None are returned, and the most that there may be, where no number meets the deadline.
     """
     most, busy_s = figures.resources.vms, figures.resources.vms_for(links_gbit, 1.0)
-    used = busy_s > 0
-    undecided = used & np.array([region not in request.vms_in for region in figures.regions])
+    used, stated = busy_s > 0, getattr(request, "vms_in", {})
+    undecided = used & np.array([region not in stated for region in figures.regions])
     counts = range(1, int(most[used].max(initial=1.0)) + 1)
     times_s = np.concatenate([busy_s[used] / count for count in counts])
     times_s = np.unique(np.maximum(times_s, figures.resources.links_s(links_gbit)))

@@ -119,21 +119,10 @@ def spread_of(expected: float, bound: float) -> float:
 
 
 def of_further_vms(pairs: float, tried: int, share: float, least: float) -> tuple[float, float]:
-    """Return what VM pairs that no one tried do to the low bound of what one pair carries.
+    """Return a factor of the low bound of VM pairs' rates, and the spread that squares to it.
 
-    Parameters
-    ----------
-    pairs : float
-        At once, of which `tried` were tried together.
-    share : float
-        Of the first one's rate, what each further one adds at least (5th percentile).
-    least : float
-        Spread of the first one's rate below what is expected, see :func:`spread`.
-
-    Returns
-    -------
-    tuple
-        The factor of the low bound of all together, and the spread that is added in squares.
+    Each beyond the `tried` ones adds at least a `share` of what one carries; `least` is the spread
+    of that below what is expected.
     """
     if pairs <= tried:
         return 1.0, 0.0
@@ -142,33 +131,23 @@ def of_further_vms(pairs: float, tried: int, share: float, least: float) -> tupl
 
 
 def factors(
+    of: Draws,
     below: NDArray[np.floating],
     above: NDArray[np.floating],
-    dimension: int | Sequence[int],
     odd: NDArray[np.bool_] | bool = False,
 ) -> Draws:
     """Return the draws of factors, as multiples of what is expected, along a new last axis.
 
     Parameters
     ----------
+    of : array
+        Normal scores of the draws (:func:`scores`): equal for what is shared.
     below, above : arrays
         Spreads of their logarithms, see :func:`spread`.
-    dimension : int, or one for each factor
-        Equal for what is shared, different for what is independent.
     odd : array of bool, optional
         Links that were not measured, and may be unlike their class: the least draw of these is at
         most :data:`ODD_RATE`. What is exact is not odd.
     """
-    return factors_of(scores(dimension), below, above, odd)
-
-
-def factors_of(
-    of: Draws,
-    below: NDArray[np.floating],
-    above: NDArray[np.floating],
-    odd: NDArray[np.bool_] | bool = False,
-) -> Draws:
-    """Return :func:`factors` of normal scores, draws on the last axis."""
     # Scores times :data:`MOST_SPREAD` are far from what a float can't hold.
     found = np.exp(of * np.where(of > 0, above[..., None], below[..., None]))
     if np.any(odd):
@@ -180,7 +159,7 @@ def factors_of(
 @lru_cache(maxsize=16384)
 def multiples(below: float, above: float, dimension: int, odd: bool = False) -> Draws:
     """Return :func:`factors` of one factor, kept: many plans share it. Not to be written to."""
-    return factors(np.array(below), np.array(above), dimension, odd)
+    return factors(scores(dimension), np.array(below), np.array(above), odd)
 
 
 @cache

@@ -21,8 +21,7 @@ def new_solver(kind: str = "GLOP") -> Any:
 
 def status_of(solver: Any) -> int:
     """Solve a program, again without presolve where GLOP fails; return the status."""
-    status = solver.Solve()
-    if status == solver.ABNORMAL:
+    if (status := solver.Solve()) == solver.ABNORMAL:
         plain = solver_library().MPSolverParameters()
         plain.SetIntegerParam(plain.PRESOLVE, plain.PRESOLVE_OFF)
         status = solver.Solve(plain)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H
-from planner.solvers.joint import DRAWS, Risk, factors, spread, worth
+from planner.solvers.joint import DRAWS, Risk, factors, scores, spread, worth
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import DIRECT_LINK, DST_CAP, RELAYS, SRC_CAP
 
@@ -295,7 +295,7 @@ def _drawn(bounds: RateBounds, dimension: int, odd: Bools | bool = False) -> Flo
     expected = np.nan_to_num(bounds.expected)
     below, above = spread(expected, bounds.low), spread(expected, bounds.high)
     with np.errstate(over="ignore"):  # where nothing is known, anything is possible
-        found: Floats = expected[..., None] * factors(below, above, dimension, odd)
+        found: Floats = expected[..., None] * factors(scores(dimension), below, above, odd)
     return found
 
 

@@ -37,9 +37,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
-from typing import Protocol
 
-from planner.fields.shared import GB_A_DAY, MOST_VMS, MOST_VMS_FOR_DAYS, MOST_VMS_UNASKED
+from planner.fields.shared import GB_A_DAY, MOST_VMS, MOST_VMS_FOR_DAYS, MOST_VMS_UNASKED, VmRequest
 from planner.model.link import Site
 from planner.model.network import Network
 from planner.model.pricing import Prices, has_fees, hourly_usd, link_gbps, relayed_usd_per_gb
@@ -170,33 +169,15 @@ class TransferProblem:
         return replace(self, direct=direct, relays=[p for p in paths if p.region is not None])
 
 
-class AsksForVms(Protocol):
-    """A request that may state the VMs of each region, or of single ones."""
-
-    @property
-    def connections(self) -> int:
-        """Of a VM, in all."""
-
-    @property
-    def vms(self) -> int | None:
-        """Of each region."""
-
-    @property
-    def vms_in(self) -> Mapping[str, int]:
-        """Of single ones."""
-
-    def starts_s(self, *sites: Site) -> float:
-        """Return the time until VMs run at all of some sites."""
-
-
-def most_vms(request: AsksForVms, site: Site) -> int:
+def most_vms(request: VmRequest, site: Site) -> int:
     """Return the number of VMs that a plan may use at a site: that stated, else all there are.
 
     Quotas bound all numbers but those that the request states for a region.
     """
-    if site.region in request.vms_in:
-        return request.vms_in[site.region]
-    vms = request.vms
+    stated: Mapping[str, int] = getattr(request, "vms_in", {})
+    if site.region in stated:
+        return stated[site.region]
+    vms: int | None = getattr(request, "vms", None)
     if vms is None:
         vms = min(site.vms or MOST_VMS, MOST_VMS)
         if not site.vms and not site.quotas:
@@ -204,7 +185,7 @@ def most_vms(request: AsksForVms, site: Site) -> int:
     return site.may_run(vms) if site.quotas else vms
 
 
-def most_without_quota(request: AsksForVms) -> int:
+def most_without_quota(request: VmRequest) -> int:
     """Return the most VMs a region where neither the request, a fleet nor a quota states any."""
     volume_gb: float = getattr(request, "volume_gb", 0.0)
     return min(MOST_VMS_FOR_DAYS, max(MOST_VMS_UNASKED, ceil(volume_gb / GB_A_DAY)))

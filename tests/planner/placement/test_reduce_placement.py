@@ -24,7 +24,7 @@ from tests.properties import examples
 
 def place(of: World, volumes: Floats, **more: Any) -> ReducePlacement:
     inputs = dict(zip(of.names, volumes.tolist(), strict=True))
-    asked = {"vms_in": of.vms_in, "connections": CONNECTIONS, "vms_running": True, **more}
+    asked = {"vms_in": of.vms_in, "connections": CONNECTIONS, "vms": 1, "vms_running": True, **more}
     request = ReduceRequest(inputs, **asked)
     return recommend_reduce(request, of.network(), of.prices())
 
@@ -134,7 +134,7 @@ def test_a_region_without_input_may_reduce_if_named() -> None:
     network = Network.from_matrices(
         names, np.array([[0, 1, 9], [1, 0, 9], [9, 9, 0]], dtype=float), rtt_ms=0.0
     )
-    request = ReduceRequest({"a": 100, "b": 100}, vms_running=True)
+    request = ReduceRequest({"a": 100, "b": 100}, vms=1, vms_running=True)
     prices = FlatPrices(names, 0.02, 1.0)
     assert set(recommend_reduce(request, network, prices).fractions) == {"a", "b"}
     more = recommend_reduce(replace(request, reduce_in=("a", "b", "c")), network, prices)

@@ -21,6 +21,7 @@ from planner.model.estimate import STATED, Estimate
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.shared_resources import Floats
+from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.plan import Replan
 from planner.replanning.progress import InProgress
 from planner.replanning.progress import in_progress as progress_of
@@ -269,7 +270,8 @@ def true_rate_gbps(plan: dict[str, Any], truth: Floats) -> float:
     workload = in_progress(plan, 0.0, 0.0).workload
     volume_gb = float(plan["request"]["volume_gb"])
     exact = network(truth, 1e-9)
-    return 8 * volume_gb / workload.transfer_s(exact, plan["request"]["connections"])[1]
+    of_vms = plan["request"]["connections"], PAIR_CONNECTIONS
+    return 8 * volume_gb / workload.transfer_s(exact, PRICES, *of_vms)[1]
 
 
 @settings(patient, max_examples=examples(60))

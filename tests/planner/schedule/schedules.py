@@ -31,7 +31,7 @@ def scheduled(of: World, *transfers: TimedTransfer, **more: Any) -> SchedulePlan
         connections=CONNECTIONS,
         vms_in=of.vms_in,
         avoid=[n for n, may in zip(of.names, of.may_relay, strict=True) if not may],
-        **{"vms_running": True, **more},
+        **{"vms": 1, "vms_running": True, **more},
     )
     return recommend_schedule(request, of.network(), of.prices())
 

@@ -244,7 +244,7 @@ def test_slow_paths_side_by_side_fill_a_fast_vm(connections: int, admitted: int)
         names, rate, rtt_ms=0.0, per_flow_mbps=100 * rate, egress_gbps=caps, ingress_gbps=caps
     )
     asked = tuple(TimedTransfer(n, "s", n, 100, deadline_s=400.0) for n in names[1:])
-    request = ScheduleRequest(asked, connections=connections, vms_running=True)
+    request = ScheduleRequest(asked, connections=connections, vms=1, vms_running=True)
     plan = recommend_schedule(request, network, FlatPrices(names, 0.02, 1.0))
     assert (plan.admitted, plan.relayed_share) == (admitted, 0.0)
     assert plan.end_s == pytest.approx(400)
@@ -268,7 +268,7 @@ def test_fees_are_what_each_meter_counts() -> None:
         TimedTransfer("out", "x:a", "y:c", 150, deadline_s=4000.0),
         TimedTransfer("too", "x:b", "y:c", 50, deadline_s=4000.0),
     )
-    request = ScheduleRequest(asked, relays="none")
+    request = ScheduleRequest(asked, relays="none", vms=1)
     plan = recommend_schedule(request, network, FallingPrices(names))
     out = 100 * 0.1 + 100 * 0.04  # 200 GB to the internet, by one meter
     usd = [transfer.egress_usd for transfer in plan.transfers]
@@ -282,14 +282,14 @@ def test_getting_up_to_speed_is_part_of_the_window() -> None:
     network = Network.from_matrices(names, np.array(PAIR), rtt_ms=100.0)
     prices = FlatPrices(names, 0.02, 1.0)
     just = TimedTransfer("x", "a", "b", 100, deadline_s=260.9)
-    plan = recommend_schedule(ScheduleRequest((just,)), network, prices)
+    plan = recommend_schedule(ScheduleRequest((just,), vms=1), network, prices)
     assert plan.transfers[0].end_s == pytest.approx(260.85)
     late = replace(just, deadline_s=260.8)
-    (refused,) = recommend_schedule(ScheduleRequest((late,)), network, prices).transfers
+    (refused,) = recommend_schedule(ScheduleRequest((late,), vms=1), network, prices).transfers
     assert refused.remedies is not None
     assert refused.remedies.deadline_s == 261
     soon = replace(just, deadline_s=60.5)
-    (hopeless,) = recommend_schedule(ScheduleRequest((soon,)), network, prices).transfers
+    (hopeless,) = recommend_schedule(ScheduleRequest((soon,), vms=1), network, prices).transfers
     assert hopeless.remedies is not None
     assert (hopeless.remedies.volume_gb, hopeless.remedies.more_vms) == (0.0, None)
     assert hopeless.remedies.deadline_s == 261

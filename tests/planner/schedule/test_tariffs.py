@@ -27,7 +27,9 @@ def schedule_of(names: list[str], *asked: TimedTransfer, **more: Any) -> Schedul
     np.fill_diagonal(rate, 0.0)
     network = Network.from_matrices(names, rate, rtt_ms=0.0, per_flow_mbps=25 * rate)
     prices = FlatPrices(names, FEE_USD, 0.0)
-    return recommend_schedule(ScheduleRequest(asked, vms_running=True, **more), network, prices)
+    return recommend_schedule(
+        ScheduleRequest(asked, **{"vms": 1, "vms_running": True, **more}), network, prices
+    )
 
 
 def two(

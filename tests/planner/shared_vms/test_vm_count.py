@@ -13,11 +13,17 @@ from hypothesis import strategies as st
 
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
+from planner.comparison.recommendation import recommend_candidates
+from planner.comparison.request import ComparisonRequest
 from planner.fields.shared import MOST_VMS_UNASKED
 from planner.model.estimate import Estimate
 from planner.model.link import LimitedBy
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
+from planner.placement.reduce import recommend_reduce
+from planner.placement.request import ReduceRequest
+from planner.schedule.recommendation import recommend_schedule
+from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
@@ -47,7 +53,7 @@ def test_one_transfer_is_the_same_to_all_questions(
     vms_in: dict[str, int],
     fleet: int | None,
 ) -> None:
-    """A plan, a shuffle of one demand and a broadcast to one destination, all direct."""
+    """All questions of one pair and volume, direct: one duration, price and number of VMs."""
     # VMs that run cost nothing to start: for a small volume, getting up to speed is then the most
     # of what they are paid for, which a plan of one transfer leaves out.
     assume(fleet is None or volume_gb > 100)
@@ -72,7 +78,23 @@ def test_one_transfer_is_the_same_to_all_questions(
         network,
         prices,
     )
-    for many in (shuffle, broadcast):
+    answers: list[Any] = [shuffle, broadcast]
+    if not vms_in:  # comparisons ask for the same everywhere
+        request = ComparisonRequest([B], volume_gb=volume_gb, time_value_usd_per_h=hour_usd)
+        of = [(A, network, prices)]
+        answers += recommend_candidates(request, network.snapshot, of).candidates
+    if hour_usd == 20.0:  # what an hour is worth where a question does not ask
+        reduce = ReduceRequest({A: volume_gb}, reduce_in=[B], vms_in=vms_in)
+        answers.append(recommend_reduce(reduce, network, prices))
+        timed = TimedTransfer("t", A, B, volume_gb)
+        # A schedule uses all VMs that are stated.
+        for transfer in (timed, replace(timed, deadline_s=1e6)) if not vms_in else ():
+            asked = ScheduleRequest([transfer], relays="none")
+            schedule = recommend_schedule(asked, network, prices)
+            assert schedule.vms == plan.vms
+            assert schedule.end_s == pytest.approx(plan.duration_s, rel=1e-6)
+            assert schedule.cost_usd.total == pytest.approx(plan.cost_usd.total, rel=1e-4)
+    for many in answers:
         assert many.vms == plan.vms
         assert many.duration_s == pytest.approx(plan.duration_s, rel=1e-6)
         assert many.cost_usd.egress == pytest.approx(plan.cost_usd.egress)
