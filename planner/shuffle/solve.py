@@ -147,7 +147,7 @@ class ShuffleSearch:
         paths_gbit = self._with_whole_connections(paths_gbit)
         problem, links = self.problem.as_opened(paths_gbit), links_of(paths_gbit)
         time_s = problem.resources.time_s(links)
-        streams, opened = Streams.of(paths_gbit), (problem.resources, self.request.connections)
+        streams, opened = Streams.of(paths_gbit), (self.resources, self.request.connections)
         for_each = np.ceil(streams.opened(*opened, 0.0)[1] / self.request.connections)
         vms = np.maximum(problem.fewest_vms(links, time_s), problem.ends)
         vms = np.maximum(vms, np.minimum(for_each, problem.resources.vms))
