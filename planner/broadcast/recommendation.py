@@ -33,15 +33,9 @@ from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, limited_texts
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE, duration_text, more_usd_text, rate_text
-from planner.model.vm_limits import bottlenecks_of_rows, vms_by_region, widenings
+from planner.model.vm_limits import BINDING, bottlenecks_of_rows, vms_by_region, widenings
 from planner.shared_vms.connections import connections_by_region
-from planner.shared_vms.explanation import (
-    BINDING,
-    OpenedConnections,
-    ramps,
-    untested_text,
-    vm_warnings,
-)
+from planner.shared_vms.explanation import OpenedConnections, ramps, untested_text, vm_warnings
 from planner.shared_vms.vm_count import with_decided_vms
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 from planner.transfer.plan import MeasureFirst
@@ -267,7 +261,8 @@ class _BroadcastAnswer:
     def bottlenecks(self) -> tuple[Bottleneck, ...]:
         """Return the rows that decide the duration, and the most that extra VMs there save."""
         resources = replace(self.problem.resources, vms=np.maximum(self.chosen.vms, 1.0))
-        return bottlenecks_of_rows(resources, self.problem.regions, self._worth_s())
+        of = self._worth_s(), self.chosen.transfer_s
+        return bottlenecks_of_rows(resources, self.problem.regions, *of)
 
     def _worth_s(self) -> Floats:
         levels = self.problem.levels_s(self.chosen.links_gbit, self.chosen.vms)

@@ -17,6 +17,8 @@ PAIR_CONNECTIONS = 64
 """Of one VM to one other, at most, where many share them: as many as rates were measured with."""
 # Rounding takes no further connection.
 SAME_COUNT = 1e-6
+BOTTLENECKS_SHOWN, BINDING = 5, 1e-3
+"""Share of a duration below which the saving of one more VM is not reported."""
 SAME_TIME = 1e-9
 """By what share a plan may be later than a deadline: what rounding adds."""
 
@@ -60,20 +62,19 @@ def vms_by_region(regions: Sequence[str], vms: Floats) -> dict[str, int]:
 
 
 def bottlenecks_of_rows(
-    resources: SiteResources, regions: Sequence[str], worth_s: Floats, least_s: float = 0.0
+    resources: SiteResources, regions: Sequence[str], worth_s: Floats, transfer_s: float
 ) -> tuple[Bottleneck, ...]:
-    """Return the rows that decide a duration, the most valuable first.
+    """Return the rows that decide how long a transfer takes, the most valuable first.
 
-    `worth_s` is what one more VM saves at the margin, by row; those of at most `least_s` are left
-    out.
+    `worth_s` is what one more VM saves at the margin, by row.
     """
-    found = []
+    found, least_s = [], BINDING * transfer_s / max(len(worth_s), 1)
     for row in _worthwhile(worth_s, least_s):
         of = resources.row(row)
         ends = "VM at both ends" if len(resources.sites_to_widen(of)) > 1 else "VM"
         worth, unit = float(worth_s[row]), f"s per {ends}, at the margin"
         found.append(Bottleneck(of.kind, row_place(of, regions), worth, unit))
-    return tuple(found)
+    return tuple(found[:BOTTLENECKS_SHOWN])
 
 
 def _worthwhile(worth_s: Floats, least_s: float) -> list[int]:

@@ -31,11 +31,11 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, duration_text, more_usd_text
-from planner.model.vm_limits import too_late, vms_by_region
+from planner.model.vm_limits import BINDING, bottlenecks_of_rows, too_late, vms_by_region
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
 from planner.shared_vms.connections import connections_by_region
-from planner.shared_vms.explanation import BINDING, fullest_rows, one_more_vm, vm_warnings
+from planner.shared_vms.explanation import one_more_vm, vm_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shared_vms.vm_count import with_decided_vms
 from planner.shuffle.problem import shuffle_problem
@@ -273,6 +273,8 @@ class _Reduce:
             cheapest = self._solve(links, least="fees")
             assert cheapest
             usd = self._egress_usd(cheapest.fractions)
+            if usd <= budget_usd * (1 + ROOM) and cheapest.time_s <= self.most_s:
+                return cheapest  # fees of other fractions, which led here, were higher
             raise InfeasibleError(
                 f"the budget of {budget_usd:.2f} USD is below the least egress fees of "
                 f"{usd:.2f} USD",
@@ -331,7 +333,7 @@ class _Reduce:
         transfers, used, time_s = chosen.links_gbit, chosen.vms, chosen.transfer_s
         worth_s, lead_s = self._worth_s(chosen), chosen.duration_s - time_s
         low_s, high_s = self.problem.range_s(transfers, used, made.duration_s, lead_s)
-        bottlenecks = fullest_rows(self.resources, self.regions, worth_s, time_s)
+        bottlenecks = bottlenecks_of_rows(self.resources, self.regions, worth_s, time_s)
         vms = vms_by_region(self.regions, used)
         more = self._one_more_vm(made, worth_s)
         rates, most = transfers / max(time_s, NOTHING), request.connections

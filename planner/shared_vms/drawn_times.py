@@ -10,7 +10,8 @@ so that a further region in the network changes none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from zlib import crc32
 
 import numpy as np
@@ -36,12 +37,12 @@ EGRESS, INGRESS, WINDOW, FIGURE = 1, 2, 3, 4
 _STEP, _MIX = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 
+@dataclass(frozen=True)
 class DrawnTimes:
     """Times of plans of one question, in each draw of the unknowns.
 
-    Parameters
+    Attributes
     ----------
-    network : Network
     regions : sequence of str, length n
         Of the sites.
     resources, low, high : SiteResources
@@ -50,19 +51,16 @@ class DrawnTimes:
         Of a VM, on which the figures rest.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        regions: Sequence[str],
-        resources: SiteResources,
-        low: SiteResources,
-        high: SiteResources,
-        connections: int,
-    ) -> None:
-        self.network, self.regions = network, regions
-        self.resources, self._low, self._high = resources, low, high
-        self._connections = connections
-        self._names = np.array([crc32(name.encode()) for name in regions], dtype=np.uint64)
+    network: Network
+    regions: Sequence[str]
+    resources: SiteResources
+    low: SiteResources
+    high: SiteResources
+    connections: int
+
+    @cached_property
+    def _names(self) -> NDArray[np.uint64]:
+        return np.array([crc32(name.encode()) for name in self.regions], dtype=np.uint64)
 
     def times_s(self, links_gbit: Floats, vms: Floats) -> Floats:
         """Return the time that volumes on links need in each draw, without getting up to speed.
@@ -74,7 +72,7 @@ class DrawnTimes:
             Those in use; one where there is none.
         """
         used, at = np.maximum(vms, 1.0), self.resources
-        low = with_further_vms(self._low, links_gbit, used)
+        low = with_further_vms(self.low, links_gbit, used)
         src, dst = np.nonzero(links_gbit)
         gbit = links_gbit[src, dst]
         rates = self._link_factors("rate_gbps", low, src, dst)
@@ -99,14 +97,14 @@ class DrawnTimes:
 
     def _caps(self, name: str, kind: int) -> Floats:
         """Return the factors of caps in each draw, shape (draws, sites)."""
-        figures = (getattr(at, name) for at in (self.resources, self._low, self._high))
+        figures = (getattr(at, name) for at in (self.resources, self.low, self.high))
         return _factors(_keys(self._names, kind), *_spreads(*figures))
 
     def _link_factors(
         self, name: str, low: SiteResources, src: np.ndarray, dst: np.ndarray
     ) -> Floats:
         """Return the factors of links in each draw, those of receivers' windows included."""
-        bounds = self.resources, low, self._high
+        bounds = self.resources, low, self.high
         below, above = _spreads(*(getattr(at, name)[src, dst] for at in bounds))
         keys = _keys(_keys(self._names[src], 0) + self._names[dst], 0)
         windows, odd = self._windows(name, src, dst)
@@ -130,7 +128,7 @@ class DrawnTimes:
 
         A window is that of all senders; a class is of what many connections carry.
         """
-        count = min(self._connections, PAIR_CONNECTIONS)
+        count = min(self.connections, PAIR_CONNECTIONS)
         found, odd = [], []
         for a, b in zip(src.tolist(), dst.tolist(), strict=True):
             link = self.network.link(self.regions[a], self.regions[b])
@@ -139,7 +137,7 @@ class DrawnTimes:
             most_gbps = link.most_gbps(count) * (1 + EQUAL)
             reaches = name == "connections_gbps" or flows_gbps <= most_gbps
             found.append(of_window and reaches)
-            carried = name == "rate_gbps" and self._connections > 1
+            carried = name == "rate_gbps" and self.connections > 1
             odd.append(carried and link.aggregate_gbps.source != "measured")
         return np.array(found, dtype=bool), np.array(odd, dtype=bool)
 

@@ -14,18 +14,13 @@ from dataclasses import replace
 import numpy as np
 
 from planner.fields.shared import RelayingRequest
-from planner.model.answer import Bottleneck, OneMoreVm, PathShare
+from planner.model.answer import OneMoreVm, PathShare
 from planner.model.baseline.modelled_links import least_cap
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, left_out_text, limited_texts
 from planner.model.shared_resources import Floats, SiteResources, links_of_paths
-from planner.model.vm_limits import (
-    bottlenecks_of_rows,
-    links_that_take_turns,
-    vms_by_region,
-    widenings,
-)
+from planner.model.vm_limits import links_that_take_turns, vms_by_region, widenings
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.problem import UNTESTED_CAPS, SharedFigures, participants
 from planner.transfer.plan import MeasureFirst
@@ -33,26 +28,8 @@ from planner.transfer.problem import most_vms
 from planner.transfer.readings import ramp, warnings
 
 RAMPS_SHOWN = 3
-BOTTLENECKS_SHOWN = 5
 MORE_VMS_SHOWN = 3
-BINDING = 1e-3
 PLACES_NAMED = 3
-"""Share of a duration below which the saving of one more VM is not reported."""
-
-
-def fullest_rows(
-    resources: SiteResources, regions: Sequence[str], worth_s: Floats, transfer_s: float
-) -> tuple[Bottleneck, ...]:
-    """Return the rows that decide how long a transfer takes, the most valuable first.
-
-    Parameters
-    ----------
-    worth_s : array, length rows
-        Marginal saving of one more VM there.
-    transfer_s : float
-    """
-    least_s = BINDING * transfer_s / max(len(worth_s), 1)
-    return bottlenecks_of_rows(resources, regions, worth_s, least_s)[:BOTTLENECKS_SHOWN]
 
 
 def one_more_vm(

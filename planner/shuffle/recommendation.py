@@ -12,12 +12,10 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import BITS_PER_BYTE, more_usd_text
-from planner.model.vm_limits import SAME_COUNT, vms_by_region
+from planner.model.vm_limits import BINDING, SAME_COUNT, bottlenecks_of_rows, vms_by_region
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.explanation import (
-    BINDING,
     OpenedConnections,
-    fullest_rows,
     one_more_vm,
     ramps,
     untested_text,
@@ -92,7 +90,7 @@ def recommend_shuffle(
         ),
         gain_high=gain.high if gain else certain,
         probability=decision.gain.probability if decision.gain else None,
-        bottlenecks=fullest_rows(
+        bottlenecks=bottlenecks_of_rows(
             search.resources, search.problem.regions, builder.worth_s(chosen), chosen.transfer_s
         ),
         one_more_vm=more,

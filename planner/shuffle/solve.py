@@ -22,9 +22,8 @@ from planner.model.errors import DataError
 from planner.model.network import Network
 from planner.model.shared_resources import Floats, links_of
 from planner.model.throughput import ramp_up_s
-from planner.model.vm_limits import SAME_TIME, too_late
+from planner.model.vm_limits import BINDING, SAME_TIME, too_late
 from planner.shared_vms.connections import Streams
-from planner.shared_vms.explanation import BINDING
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shuffle.problem import ShuffleProblem
 from planner.shuffle.request import ShuffleRequest
