@@ -35,6 +35,8 @@ MOST_DETOUR_MS = 150.0
 # Relays with disk, times transfers, times slots of time: each is a variable and a row.
 MOST_STOCKS = 100_000
 ROUNDING = 1e-6
+TOGETHER = 1e-3
+"""Part of its window that a transfer may start later, to start with another."""
 # Of a transfer's volume: less is the rounding of a sum.
 NOTHING_LEFT, NOTHING_STORED = 1e-9, 1e-6
 
@@ -239,6 +241,13 @@ def schedule_problem(
         starts.append(max(now_s, max(item.transfer.start_s, running_s) + ramp_s))
     timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
     ends = [item.transfer.deadline_s for item in pending if item.transfer.deadline_s is not None]
+    # What starts up to speed at nearly the same time does so at one: each time makes a slot.
+    latest_s = inf
+    for number, end_s in sorted(zip(timed, ends, strict=True), key=lambda of: -starts[of[0]]):
+        room_s = 0.0 if pending[number].known else TOGETHER * (end_s - starts[number])
+        if latest_s > starts[number] + room_s:
+            latest_s = starts[number]
+        starts[number] = latest_s
     tariffs = LinkTariffs(request.tariffs, problem.regions, problem.usd_per_gbit, unused)
     times = [now_s, *(starts[number] for number in timed), *ends]
     cuts = tariffs.cuts_s(time for time in times if time >= now_s)
