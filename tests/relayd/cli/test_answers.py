@@ -104,11 +104,11 @@ def answer(relayd: Relayd, *words: object) -> Any:
         ),
         ((*COPIES, "--relays", "none"), "Send each copy direct.;there is no other plan"),
         (
-            ("schedule", "t.csv", "--periods"),
+            ("schedule", "t.csv", "--periods", "--vms", "1"),
             "2 admitted, 1 refused, 1 best effort;backup |#;What would do;- logs: a deadline of;"
             "Gbit/s;Snapshot baseline",
         ),
-        (("schedule", "t.csv", "--vms", "4", "--explain", "0"), "3 admitted, 0 refused"),
+        (("schedule", "t.csv", "--explain", "0"), "3 admitted, 0 refused"),
         (
             ("shuffle", "list.csv", "--frontier", "--pairs"),
             "3 pairs among 4 regions, 650 GB;all at once, direct;best direct rates;frontier;"
@@ -286,12 +286,14 @@ def test_a_plan_leaves_the_matrix_library_with_the_threads_that_it_had() -> None
 
 
 def test_low_rates_promise_less_and_a_stored_schedule_is_gone_on_with(relayd: Relayd) -> None:
-    stored, low = (answer(relayd, "schedule", "t.csv", "--rates", r) for r in ("expected", "low"))
+    asked = ("schedule", "t.csv", "--vms", "1", "--rates")
+    stored, low = (answer(relayd, *asked, rates) for rates in ("expected", "low"))
     assert stored["end_s"] < low["end_s"]
     Path("plan.json").write_text(json.dumps(stored))
     late = "late,aws:us-east-1,azure:westeurope,300GB,3h"
     table(Path("new.csv"), "id,src,dst,volume,deadline", late)
-    plan = answer(relayd, "schedule", "new.csv", "--after", "plan.json", "--now", "40min")
+    more = ("schedule", "new.csv", "--vms", "1", "--after", "plan.json", "--now", "40min")
+    plan = answer(relayd, *more)
     assert {t["id"]: t["verdict"] for t in plan["transfers"]} == {
         "backup": "admitted",
         "model": "admitted",
