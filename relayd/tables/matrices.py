@@ -52,8 +52,6 @@ class Matrix:
         Basis of each value: ``measured``, ``inferred`` or ``baseline``, None where no value is
         known. A relay gain has the least sure source of the links that it compares. None for
         metrics that are no estimates (``fee``, ``loss``, ``age``).
-    catalogue : Catalogue
-        Has the other names of regions.
     """
 
     metric: str
@@ -62,7 +60,8 @@ class Matrix:
     values: NDArray[np.float64]
     snapshot: Snapshot
     sources: CellSources | None = None
-    catalogue: Catalogue = field(default=NO_CATALOGUE, compare=False)
+    _catalogue: Catalogue = field(default=NO_CATALOGUE, compare=False)
+    """Has the other names of regions; JSON leaves it out, as orjson does with such names."""
 
     def __getitem__(self, pair: tuple[str, str]) -> float:
         """Value of one pair of regions; errors as of :meth:`among`."""
@@ -87,7 +86,7 @@ class Matrix:
     def _position(self, name: str) -> int:
         own = self.regions
         if name not in own:
-            name = resolve(name, self.catalogue, known=own, preferred=lambda: own).region_id
+            name = resolve(name, self._catalogue, known=own, preferred=lambda: own).region_id
             if name not in own:
                 raise InputError("region", "is not in this matrix", value=name)
         return own.index(name)

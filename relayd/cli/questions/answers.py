@@ -63,10 +63,9 @@ def broadcast_text(plan: BroadcastPlan, options: argparse.Namespace) -> str:
         plan,
         VERDICTS[plan.verdict].format(len(plan.trees)),
         f"{plan.request['src']} to {count} destination{'s' if count > 1 else ''}, "
-        f"{volume_text(plan.volume_gb)} each",
+        f"{volume_text(plan.volume_gb)} each\n{printing.figures_text(plan)}",
         printing.ways_table(ways),
         _trees(plan, len(plan.trees) if options.trees else SHOWN_TREES),
-        filled(f"VMs: {printing.vms_text(plan.vms)}."),
         printing.table(
             plan.frontier, "frontier=duration_s | $ total=cost_usd.total | trees | VMs=vms | relays"
         ),
@@ -106,10 +105,10 @@ def shuffle_text(plan: ShufflePlan, options: argparse.Namespace) -> str:
     return printing.answer_text(
         plan,
         "Send every pair direct, at these rates." if direct else "Relay a part of it.",
-        f"{len(plan.pairs)} pairs among {len(senders)} regions, {volume_text(plan.volume_gb)}",
+        f"{len(plan.pairs)} pairs among {len(senders)} regions, {volume_text(plan.volume_gb)}\n"
+        f"{printing.figures_text(plan)}",
         printing.ways_table(ways),
         _pairs(plan, all_pairs=options.pairs),
-        filled(f"VMs: {printing.vms_text(plan.vms)}."),
         printing.table(
             plan.frontier,
             "frontier=duration_s | $ total=cost_usd.total | relayed=relayed_share | VMs=vms",
@@ -158,9 +157,9 @@ def reduce_text(placement: ReducePlacement, _: argparse.Namespace) -> str:
     return printing.answer_text(
         placement,
         f"Reduce in {regions} region{'' if regions == 1 else 's'}.",
-        f"{volume_text(placement.shuffle_gb)} to shuffle, planned with {placement.links} links",
+        f"{volume_text(placement.shuffle_gb)} to shuffle, planned with {placement.links} links\n"
+        f"{printing.figures_text(placement)}",
         table(("", *(option.name for option in choices)), rows),
-        filled(f"VMs: {printing.vms_text(placement.vms)}."),
         printing.more_vms_block(placement.one_more_vm, "{} sooner"),
         sure=printing.bounds_text(placement.duration_s_low, placement.duration_s_high),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.fields.kinds import assignments
 from planner.model.errors import InputError
-from planner.model.units import chance_text, duration_text, gbps_text, usd_text, volume_text
+from planner.model.units import chance_text, gbps_text, volume_text
 from planner.transfer.plan import Exploration, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli.options import wan_of, whole_number
@@ -71,7 +71,7 @@ def human(plan: Plan, options: argparse.Namespace) -> str:
         plan,
         _verdict(plan),
         f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}\n"
-        f"{duration_text(plan.duration_s)}, ${usd_text(plan.cost_usd.total)}; {_machines(plan)}.",
+        f"{printing.figures_text(plan, _connections(plan))}",
         _comparison(plan),
         printing.table(
             plan.paths if split else (),
@@ -92,7 +92,7 @@ def human(plan: Plan, options: argparse.Namespace) -> str:
             frontier=lambda one: one.verdict + f" ({', '.join(one.relays)})" * bool(one.relays),
         ),
         _exploration(plan.exploration) if plan.exploration else "",
-        filled(_chances(plan, relay)) if relay and relay.probability is not None else "",
+        filled(_chances(relay)) if relay and relay.probability is not None else "",
         printing.advice_block(plan.advice),
         sure=plan.confidence,
     )
@@ -109,12 +109,10 @@ def _exploration(found: Exploration) -> str:
     )
 
 
-def _chances(plan: Plan, relay: RelayOption) -> str:
-    margin = plan.request["margin"]
+def _chances(relay: RelayOption) -> str:
     return (
         f"The best relay carries {relay.gain_low:.2f}x to {relay.gain_high:.2f}x what direct does "
-        f"(90 %). Chance that it pays, by {margin:.0%} in {plan.request['objective']}: "
-        f"{chance_text(relay.probability or 0.0)}."
+        f"(90 %). Chance that a relay pays: {chance_text(relay.probability or 0.0)}."
     )
 
 
@@ -134,23 +132,17 @@ def _comparison(plan: Plan) -> str:
     ways: list[tuple[str, Any]] = [
         (f"direct{misses}", direct),
         (f"best relay, {best.relay}" if best else "best relay (none)", best),
+        (f"chosen: {plan.verdict}", plan),
     ]
-    at = {"direct": 0, "relay": 1}.get(plan.verdict, 2)
-    same = ways[at][1] if at < len(ways) else None
-    if same and (same.duration_s, same.cost_usd) == (plan.duration_s, plan.cost_usd):
-        ways[at] = f"{ways[at][0]} (chosen)", same
-    else:
-        ways.append((f"chosen: {plan.verdict}", plan))
     if one and max(plan.vms.values()) > 1:
         name = "direct" if one.verdict == "direct" else f"{one.verdict}, {', '.join(one.relays)}"
         ways.append((f"one VM a region: {name}", one))
     return printing.ways_table(ways)
 
 
-def _machines(plan: Plan) -> str:
-    connections = max(path.connections for path in plan.paths)
+def _connections(plan: Plan) -> str:
     each = " a path at most" if len(plan.paths) > 1 else ""
-    return f"VMs: {printing.vms_text(plan.vms)}; {connections} connections{each}"
+    return f"; {max(path.connections for path in plan.paths)} connections{each}"
 
 
 def _limit(plan: Plan) -> str:

@@ -60,8 +60,15 @@ def ways_table(ways: Sequence[tuple[str, Any]]) -> str:
     """Return a table of ways to send: rate, time, cost, and ratios to the first.
 
     A way is any part of an answer with ``duration_s`` and ``cost_usd``; None where there is none.
+    One of the name ``chosen`` has no row of its own where it is one of those before it.
     """
-    base = ways[0][1]
+    base, ways = ways[0][1], list(ways)
+    at = next(i for i, (name, _) in enumerate(ways) if name.startswith("chosen"))
+    plan = ways[at][1]
+    for i, (name, way) in enumerate(ways[:at]):
+        if way and (way.duration_s, way.cost_usd) == (plan.duration_s, plan.cost_usd):
+            ways[i : at + 1] = [(f"{name} (chosen)", way), *ways[i + 1 : at]]
+            break
 
     def row(name: str, way: Any) -> dict[str, str]:
         if way is None or way.duration_s is None or way.cost_usd is None:
@@ -88,6 +95,12 @@ def ways_table(ways: Sequence[tuple[str, Any]]) -> str:
     order = ("", "Gbit/s", "time", "RTT", *_COSTS, "speed", "cost")
     header = [name for name in order if any(name in row for row in rows)]
     return text.table(header, [[row.get(name, "-") for name in header] for row in rows])
+
+
+def figures_text(plan: Any, more: str = "") -> str:
+    """Return time, cost and VMs of a plan, and more, in a line."""
+    cost = usd_text(plan.cost_usd.total)
+    return f"{duration_text(plan.duration_s)}, ${cost}; VMs: {vms_text(plan.vms)}{more}."
 
 
 def path_text(path: Any) -> str:

@@ -16,7 +16,7 @@ from planner.model.link import LimitedBy
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.quotas.vcpus import VcpuQuota, VmQuota
-from planner.model.units import duration_text
+from planner.model.units import duration_text, usd_text
 from planner.transfer.plan import Plan
 from planner.transfer.problem import most_without_quota
 from planner.transfer.recommendation import recommend
@@ -164,7 +164,7 @@ def test_a_limit_that_binds_is_said_with_what_one_more_vm_brings() -> None:
     (said,) = (text for text in plan.warnings if "most VMs" in text)
     nine = recommend(replace(request, vms=9), NETWORK, price_list)
     assert duration_text(plan.duration_s - nine.duration_s) in said
-    assert f"{nine.cost_usd.total - plan.cost_usd.total:+.2f} USD" in said
+    assert f"costs ${usd_text(nine.cost_usd.total - plan.cost_usd.total)} more" in said
     few = recommend(replace(request, volume_gb=100.0), NETWORK, price_list)
     stated = recommend(replace(request, vms=8), NETWORK, price_list)
     assert not [text for one in (few, stated) for text in one.warnings if "most VMs" in text]
