@@ -66,8 +66,8 @@ class LivenessBudget:
         """True when today's budget is used up."""
         return self._refused_day == utc_date(time.time())
 
-    async def spend(self, usd: float, sent_gb: float) -> bool:
-        """Spend on a probe that is about to be sent; False if the day's budget is used up.
+    async def spend(self, usd: float, sent_gb: float) -> str:
+        """Spend on a probe that is about to be sent; return the day, "" if its budget is used up.
 
         Raises
         ------
@@ -80,16 +80,17 @@ class LivenessBudget:
                 await self.settle()
                 if self.empty or not await self._reserve(today, usd):
                     self._refused_day = today
-                    return False
+                    return ""
             self._spent_usd += usd
             self._sent_gb += sent_gb
-            return True
+            return today
 
-    async def give_back(self, usd: float, sent_gb: float) -> None:
-        """Take back the money for a probe that could not be sent."""
+    async def give_back(self, day: str, usd: float, sent_gb: float) -> None:
+        """Take back the money for a probe that could not be sent, unless its day is over."""
         async with self._lock:
-            self._spent_usd = max(0.0, self._spent_usd - usd)
-            self._sent_gb = max(0.0, self._sent_gb - sent_gb)
+            if day == self._day:
+                self._spent_usd = max(0.0, self._spent_usd - usd)
+                self._sent_gb = max(0.0, self._sent_gb - sent_gb)
 
     async def _reserve(self, today: str, usd: float) -> bool:
         def reserved(store: Store, amount: float) -> bool:
@@ -227,7 +228,7 @@ class LivenessMonitor:
                 if self.links.healths[region, dst].condition == "down"
             )
             cost = self._cost(region, host, names, silent)
-            if not await self.budget.spend(*cost):
+            if not (day := await self.budget.spend(*cost)):
                 if self._noted_day != (today := utc_date(time.time())):
                     self._noted_day = today
                     self.on_note(
@@ -241,7 +242,7 @@ class LivenessMonitor:
                 results = await self._prober.probe(host, list(names), silent)
             except ProbeError as error:
                 if not reached:
-                    await self.budget.give_back(*cost)
+                    await self.budget.give_back(day, *cost)
                 if error.of_the_host:
                     self.sessions.forget(host)
                 errors.append(error)

@@ -80,6 +80,22 @@ def test_systemd_finds_nothing_wrong_with_the_units(unit: str) -> None:
     assert unit not in done.stderr, done.stderr  # other units are not ours
 
 
+def test_the_first_token_of_the_unit_is_kept_where_root_finds_it(tmp_path: Path) -> None:
+    """Its user has no home, and a journal is no place for secrets."""
+    unit = (ROOT / "configs" / "relayd.service").read_text()
+    said = re.findall(r"^Environment=(\w+)=(/var/\S+)$", unit, re.MULTILINE)
+    environment = {name: path.replace("/var", str(tmp_path)) for name, path in said}
+    db = Path(environment.pop("RELAYD_DB"))
+    db.parent.mkdir(parents=True)
+    with served(db, auth=True, environment={"HOME": "/proc/none", **environment}) as service:
+        token = db.parent / "relayd" / "token"
+        assert str(token) in eventually(lambda: token.exists() and service.log.read_text())
+        secret = token.read_text().strip()
+        assert secret not in service.log.read_text()
+        assert service.get("/v1/regions", Authorization=f"Bearer {secret}").status == 200
+    assert token.stat().st_mode & 0o777 == 0o600
+
+
 def test_container_and_unit_start_with_secure_settings(tmp_path: Path) -> None:
     configs = ROOT / "configs"
     for name in ("relayd.service", "relayd-watch.service"):

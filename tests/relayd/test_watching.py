@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -171,6 +172,41 @@ def test_a_purse_stops_at_the_budget_also_after_a_crash(db: Path) -> None:
             "SELECT sum(reserved_usd), sum(spent_usd) FROM watch_spending"
         )
     assert (reserved, spent) == (pytest.approx(0.1), pytest.approx(0.9))
+
+
+def test_no_clock_and_no_kill_lets_two_watchers_send_more_than_a_day_allows(
+    db: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over midnight, with the clock set back and forth, and killed by turns."""
+    chance, now_s, budget_usd, usd = Random(4), [1.7e9], 0.5, 0.01
+    monkeypatch.setattr("relayd.watch.liveness.time.time", lambda: now_s[0])
+    sent: Counter[str] = Counter()
+
+    async def story() -> None:
+        async with StoreThread(db) as first, StoreThread(db) as second:
+            budgets = [LivenessBudget(one, budget_usd, block_usd=0.05) for one in (first, second)]
+            owed: list[tuple[int, str]] = []
+            for _ in range(3000):
+                now_s[0] += chance.choice([1.0, 60.0, 900.0, 900.0, -3600.0, 43_200.0, -43_200.0])
+                turn = chance.randrange(2)
+                if day := await budgets[turn].spend(usd, 0.001):
+                    sent[day] += 1
+                    owed.append((turn, day))
+                if owed and chance.random() < 0.3:  # that one could not be sent
+                    turn, day = owed.pop(chance.randrange(len(owed)))
+                    await budgets[turn].give_back(day, usd, 0.001)
+                    sent[day] -= 1
+                if chance.random() < 0.02:  # killed: nothing is settled, nothing given back
+                    storage = (first, second)[turn]
+                    budgets[turn] = LivenessBudget(storage, budget_usd, block_usd=0.05)
+                    owed = [one for one in owed if one[0] != turn]
+
+    asyncio.run(story())
+    assert len(sent) > 3
+    assert max(sent.values()) * usd <= budget_usd + 1e-9
+    with open_store(db, mode="read") as store:
+        for day, count in sent.items():
+            assert Spending(store.database).committed_usd(day) >= count * usd - 1e-9
 
 
 def test_the_next_watcher_settles_the_campaign_of_a_killed_one(db: Path) -> None:
