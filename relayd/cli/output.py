@@ -122,7 +122,7 @@ def _csv(rows: Sequence[Row]) -> str:
 
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerows([*rows[:1], *(map(cell, row.values()) for row in rows)])
+    writer.writerows(map(cell, row) for row in [*rows[:1], *(row.values() for row in rows)])
     return stream.getvalue().removesuffix("\n")
 
 

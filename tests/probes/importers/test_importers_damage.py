@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import math
+import re
+import tarfile
+import tracemalloc
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +21,7 @@ from planner.model.errors import FormatError, InputError, RelaydError
 from probes.importers import FORMATS, ImportedRow, read
 from probes.importers.text import MAX_LINE_BYTES
 from probes.samples import Sample, Skipped
+from tests.http.running import run
 from tests.probes.importers.reading import FIXTURES, OPTIONS, outcomes, patient
 from tests.probes.importers.test_importers_parquet import GOOD, written
 from tests.probes.importers.test_importers_skyplane import HEADER, LATENCY_HEADER, row, rtt_row
@@ -47,6 +53,64 @@ _formats = st.sampled_from(list(FORMATS))
 _TEXTS = st.text(st.sampled_from('{}[]",:\n0123456789.eE-+ %/=()srcdtMBmpi'), max_size=500)
 TEXT = tuple(name for name in FORMATS if name != "parquet")
 WHOLE_DOCUMENTS = ("iperf3", "blackbox", "mtr", "perfkit", "pscheduler", "graph")
+
+
+_GRAPHML = (
+    '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph edgedefault="directed">'
+    '<node id="aws:{0}"/><node id="aws:b"/></graph></graphml>'
+)
+_LAUGHS = "".join(
+    f'<!ENTITY l{n} "{f"&l{n - 1};" * 10 if n else "lol"}">' for n in range(10)
+)  # fmt: skip
+_SWOLLEN = f'<!ENTITY l9 "{"x" * 200_000}">'
+
+
+@pytest.mark.parametrize(
+    ("entities", "content"),
+    [
+        (_LAUGHS, _GRAPHML.format("&l9;")),
+        (_SWOLLEN, _GRAPHML.format("&l9;" * 400)),
+        ('<!ENTITY l9 SYSTEM "file:///etc/passwd">', _GRAPHML.format("&l9;")),
+    ],
+    ids=["billion laughs", "quadratic", "a file of the machine"],
+)
+def test_entities_of_xml_neither_swell_nor_read_files(entities: str, content: str) -> None:
+    document = f'<?xml version="1.0"?><!DOCTYPE g [{entities}]>{content}'.encode()
+    pytest.importorskip("networkx")  # which is large
+    tracemalloc.start()
+    with pytest.raises(FormatError, match=r"amplification|external entity|no graph") as raised:
+        outcomes("graph", document)
+    assert tracemalloc.get_traced_memory()[1] < 200e6  # of which 67 MB are to read a document
+    tracemalloc.stop()
+    assert "root:" not in str(raised.value)
+
+
+def _archive(kind: str) -> bytes:
+    """Ten megabytes of zeros under a name that leads out of the folder."""
+    stream, content = io.BytesIO(), b"0" * 10_000_000
+    if kind == "zip":
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("../../evil.csv", content)
+    elif kind == "tar":
+        with tarfile.open(fileobj=stream, mode="w") as tar:
+            entry = tarfile.TarInfo("../../evil.csv")
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+    else:
+        stream.write(gzip.compress(content))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "gzip"])
+def test_no_importer_unpacks_archives(kind: str, tmp_path: Path) -> None:
+    file = tmp_path / "inner" / "inner" / f"results.{kind}"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(_archive(kind))
+    for name in ("csv", "graph", "ping"):
+        done = run("import", name, str(file), db=tmp_path / "new.db")
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert re.search("archive|compressed|NUL byte", done.stderr), done.stderr
+    assert [one.name for one in tmp_path.rglob("*.csv")] == []
 
 
 def check(format_name: str, content: bytes) -> None:

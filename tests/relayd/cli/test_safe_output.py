@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from planner.model.network import Network
 from relayd.cli.data.exporting import write_adjacency, write_csv
+from relayd.cli.output import _csv
 from relayd.cli.text import left_table, neutralised, redrawn, safe_output, styled, table
 from tests.properties import examples
 from tests.relayd.conftest import Relayd
@@ -89,7 +90,11 @@ def test_commands_print_no_control_character_of_a_catalogue(
 def test_cells_of_csv_are_no_formulas() -> None:
     names = ["=HYPERLINK(1)", "+1", "-1", "@SUM(1)", "\t=1", "aws:us-east-1"]
     network = Network.from_matrices(names, np.full((6, 6), 5.0), rtt_ms=10.0)
-    for write in (write_csv, write_adjacency):
+
+    def listed(_: Network, stream: io.StringIO) -> None:  # a matrix has names above, too
+        stream.write(_csv([dict.fromkeys(names, name) for name in names]))
+
+    for write in (write_csv, write_adjacency, listed):
         stream = io.StringIO()
         write(network, stream)
         cells = {cell for row in csv.reader(io.StringIO(stream.getvalue())) for cell in row}
