@@ -48,6 +48,7 @@ auth_type = scram-sha-256
 auth_file = {folder}/users
 pool_mode = {mode}
 default_pool_size = 8
+server_login_retry = 1
 logfile = {folder}/log
 """
     )

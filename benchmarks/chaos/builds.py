@@ -1,4 +1,4 @@
-"""``kill -9`` at random moments of what builds snapshots, rebuilds them and exports samples.
+"""``kill -9`` at random moments of what lays out stores, builds snapshots and exports samples.
 
 Whatever the moment: the snapshot of before is there, or the whole new one; all samples are; an
 export is whole or not there; and the next try succeeds, with the figures of all samples.
@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store, open_store
+from relayd.store.checking import check
 from relayd.store.samples.ingest import append
 from tests.http.running import ROOT
 
@@ -35,6 +37,13 @@ from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 with open_store(sys.argv[1], mode="write") as store:
     make_snapshot(store, load_catalogue())
+"""
+_CREATE = """
+import sys
+from relayd.store import open_store
+from relayd.store.postgresql import database
+print(flush=True)
+open_store(sys.argv[1], mode="create").close()
 """
 _PAIRS = list(permutations([f"{'aws' if n % 2 else 'gcp'}:r-{n}" for n in range(REGIONS)], 2))
 _BEGIN_S, _EVERY_S = 1.7e9, 1800.0
@@ -76,6 +85,39 @@ def kill_builds(where: str, folder: Path, kills: int, seed: int = 4) -> Killed:
     with open_store(where, mode="read") as store:
         if not _is_of_all_samples(store):
             seen.wrong.append("the last snapshot is not that of all samples")
+    return seen
+
+
+def kill_creations(places: Iterator[str], kills: int, seed: int = 5) -> Killed:
+    """Kill what lays out the tables of a new store, twice in each place, then use the store."""
+    chance, seen, took_s = random.Random(seed), Killed(), 0.0
+    sample = _samples(0, chance)[0]
+    for number in range(-1, kills // 2):
+        where = next(places)
+        for _ in range(2 if number >= 0 else 0):
+            process = subprocess.Popen(
+                [sys.executable, "-c", _CREATE, where],
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdout=subprocess.PIPE,
+            )
+            assert process.stdout
+            process.stdout.readline()  # all is imported
+            time.sleep(chance.uniform(0.0, 1.1 * took_s))
+            process.kill()
+            seen.kills += process.wait() == -signal.SIGKILL
+            process.stdout.close()
+        begun_s = time.monotonic()
+        with open_store(where, mode="create") as store:
+            took = time.monotonic() - begun_s
+            append(store, [sample], "first")
+            damage = check(store.database).damage
+            if damage or list(store.samples.read()) != [sample]:
+                seen.wrong.append(f"{where} is not whole: {damage}")
+        if number < 0:
+            took_s = took
+        else:
+            seen.again_s.append(took)
+        seen.acknowledged += 1
     return seen
 
 

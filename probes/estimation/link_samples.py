@@ -41,7 +41,7 @@ from probes.estimation.vm_types import (
     unknown_types,
     within_cards,
 )
-from probes.samples import ADDRESSES, FILES, METRICS, OWN, TRANSFER, Metric, Rows
+from probes.samples import ADDRESSES, FILES, METRICS, OWN, TRANSFER, Metric, NameTable, Rows
 
 _OF_LINKS = ("per_flow_mbps", "aggregate_mbps")
 ALL_LOST_PCT = 100.0
@@ -228,8 +228,6 @@ class LinkSamples:
             found = found.where(self._tests_or_transfers(found))
         if self.is_mixed:
             found = self._judged(metric, found, rtts_ms)
-            if metric == "per_flow_mbps":
-                found = self._within_aggregates(found, rtts_ms)
         return self._with_types(found) if metric in _OF_LINKS else found
 
     def are_transfers(self, rows: Rows) -> Bools:
@@ -275,7 +273,7 @@ class LinkSamples:
         alone = [self._mark(Agreement(places[:0], trusted(self.sources[one]))) for one in used]
         marks = np.array(alone, np.int64)[place]
         steady = steady_values(rows, metric, rtts_ms)
-        within = self._within_limits(metric, found, steady)
+        within = self._within_limits(metric, found, steady, rtts_ms)
         several = groups.differ(source) | ~groups.reduced(np.logical_and, within)
         if not several.any():
             return found._replace(marks=marks)
@@ -303,8 +301,13 @@ class LinkSamples:
         found = baseline_links(self._typed, self._catalogue, self.pairs(), address)
         return found.among(self.names)
 
-    def _within_limits(self, metric: Metric, found: CountedSamples, steady: Floats) -> Bools:
-        """Mark all samples but those of one source alone that models hardly allow: they wait."""
+    def _within_limits(
+        self, metric: Metric, found: CountedSamples, steady: Floats, rtts_ms: Floats
+    ) -> Bools:
+        """Mark all samples but those of one source alone that models hardly allow: they wait.
+
+        Nor are flows marked that contradict an aggregate which the own prober has measured.
+        """
         bounds, numbers = limits(metric, self._typed, self._modelled), found.groups.numbers()
         if bounds is None or not len(numbers):
             return np.ones(len(numbers), np.bool_)
@@ -322,32 +325,26 @@ class LinkSamples:
         for part in np.flatnonzero(far).tolist():
             same = np.abs(middles[links == links[part]] - middles[part]) <= LEAST_TOLERANCE
             far[part] = np.count_nonzero(same) == 1
+        if metric == "per_flow_mbps":
+            least, most = self._of_own_aggregates(rtts_ms)[:, *ends]
+            others = rows["source"] != NameTable()[OWN]
+            far |= others & ((middles < least) | (middles > most))
         return ~parts.spread(far)
 
-    def _within_aggregates(self, flows: CountedSamples, rtts_ms: Floats) -> CountedSamples:
-        """Dispute flows of others that contradict an aggregate which the own prober has measured.
+    def _of_own_aggregates(self, rtts_ms: Floats) -> Floats:
+        """Return the logarithms of the least and the most of one flow, shape (2, n, n).
 
-        One of *k* connections carries a *k*-th of what all do at least, and all of that at most.
+        One of *k* connections carries a *k*-th of what all do at least, and all of that at most:
+        what the own prober has measured binds what others say. NaN where it has not.
         """
-        many, own = self.counted("aggregate_mbps", rtts_ms), own_marks(self.marks)
+        many, off = self.counted("aggregate_mbps", rtts_ms), 1 + 2 * REPEAT_ERROR
         opened = many.rows["connections"][many.groups.first].astype(np.float64)
         rates = many.groups.medians(steady_values(many.rows, "aggregate_mbps", rtts_ms)).copy()
-        rates[~own[many.marks]], opened[opened == 0] = np.nan, np.inf
-        most, least = np.full((2, *rtts_ms.shape), np.nan)
-        most[many.ends], least[many.ends] = rates, rates / opened
-        middles = flows.groups.medians(steady_values(flows.rows, "per_flow_mbps", rtts_ms))
-        off = 1 + 2 * REPEAT_ERROR
-        refuted = (middles * off < least[flows.ends]) | (middles > off * most[flows.ends])
-        refuted &= ~own[flows.marks]
-        for number in np.flatnonzero(refuted).tolist():
-            places = flows.places[slice(*flows.groups.begins[number : number + 2].tolist())]
-            found = self.from_sources(places, np.zeros(len(places)))
-            disputed = tuple(
-                DisputedSamples(one.source, one.places, len(one.places)) for one in found
-            )
-            src, dst = (int(end[number]) for end in flows.ends)
-            self.agreements["per_flow_mbps", src, dst] = Agreement(places[:0], (), disputed)
-        return flows.where(~flows.groups.spread(refuted))
+        rates[~own_marks(self.marks)[many.marks]], opened[opened == 0] = np.nan, np.inf
+        found = np.full((2, *rtts_ms.shape), np.nan)
+        with np.errstate(divide="ignore"):
+            found[:, *many.ends] = np.log(rates / opened / off), np.log(rates * off)
+        return found
 
     def _agreed_of(self, metric: Metric, places: Ints, logs: Floats, within: Bools) -> Agreement:
         """Return the samples of one link that count; of each source with the most connections."""

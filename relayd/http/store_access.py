@@ -25,8 +25,8 @@ MOST_READERS = 256
 POLL_EVERY_S = 0.5
 PAGE = 500
 MOST_WAITING = 256
-STATEMENT_TIMEOUT_S = 15.0
-"""For a statement on a server; nothing that a request needs takes long."""
+STATEMENT_TIMEOUT_S = 8.0
+"""For a statement on a server; a session that ended unheard is given up 5 s later."""
 LIMIT_S = 30.0
 """For a function, its turn included."""
 MOST_OF_ONE = 64

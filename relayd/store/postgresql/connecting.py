@@ -83,7 +83,13 @@ class ServerConnection(psycopg.Connection[Any]):
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
         """Wait for the driver's steps, as all statements do."""
-        return super().wait(self._unless_silent(gen), *arguments, **options)
+        try:
+            return super().wait(self._unless_silent(gen), *arguments, **options)
+        except ValueError as error:  # a session that ends answers more than the driver unpacks
+            if isinstance(error, UnicodeError):  # of a value, which never reached the server
+                raise
+            self.pgconn.finish()
+            raise psycopg.OperationalError(f"the answer was not understood ({error})") from error
 
     def _unless_silent(self, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
         """Pass on what the driver waits for; it resumes ten times a second with no news."""

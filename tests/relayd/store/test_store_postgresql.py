@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from probes.samples import Sample
 from relayd.store import Address, Store, open_store, parse_location
 from relayd.store.database import SCHEMA_VERSION
 from relayd.store.events import Events
+from relayd.store.failures import ConnectionLostError
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.samples.ingest import append
@@ -332,6 +334,23 @@ def test_a_commit_whose_answer_is_lost_is_asked_after(spot: PostgresqlSpot, arri
                 append(store, _rows(5))
         assert proxy.cuts == 1
         assert store.samples.counts().samples == (5 if arrives else 0)
+
+
+def test_an_answer_that_the_driver_does_not_understand_costs_the_connection_alone(
+    spot: PostgresqlSpot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pgbouncer gives where a session ends in the middle of COPY: two results for one."""
+
+    def two_results(*_: object) -> Iterator[int]:
+        yield psycopg.waiting.Wait.W
+        raise ValueError("too many values to unpack (expected 1)")
+
+    with open_store(spot.where, mode="create") as store:
+        with monkeypatch.context() as patched:
+            patched.setattr("psycopg._copy.copy_end", two_results)
+            with pytest.raises(ConnectionLostError, match="Nothing was stored in part"):
+                append(store, _rows(5))
+        assert append(store, _rows(5)).accepted == 5
 
 
 @pytest.mark.postgresql
