@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError  # takes 70 ms
 
 from planner.fields import json_text
+from planner.fields.demands import VOLUME_NAMES
 from planner.model.answer import Answer
 from planner.model.errors import FormatError, InputError
-from planner.model.units import parse_volume_gb
 from planner.transfer.plan import Plan
 
 
@@ -81,6 +81,10 @@ def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
         if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
             raise FormatError(what, "must be a JSON list of objects", value=name)
         return content
+    return _csv_rows(text, name, what, least)
+
+
+def _csv_rows(text: str, name: str, what: str, least: int) -> list[dict[str, Any]]:
     lines = csv_lines(text)
     if not lines or len(lines) - 1 < least:
         raise FormatError(what, "has no rows under its header", value=name)
@@ -101,11 +105,8 @@ def csv_lines(text: str) -> list[tuple[int, list[str]]]:
     return [(number, cells) for number, cells in stripped if any(cells)]
 
 
-VOLUME_NAMES = ("volume_gb", "gb", "volume")
-
-
-def read_demands(name: str) -> list[tuple[str, str, float]]:
-    """Read sources, destinations and GB from a file; ``-`` is CSV on standard input.
+def read_demands(name: str) -> Any:
+    """Read demands from a file, in a shape of :func:`.demands_gb`; ``-`` is CSV on standard input.
 
     CSV has the columns ``src, dst, volume_gb``, or is a matrix: a first row of destinations and a
     first column of sources. JSON is ``[{"src": ..., "dst": ..., "volume_gb": ...}]`` or
@@ -119,79 +120,22 @@ def read_demands(name: str) -> list[tuple[str, str, float]]:
         If it is neither, naming the line.
     """
     text = read_text(name, "demands")
-    found = _from_json(text, name) if is_json(text, name) else _from_csv(text, name)
-    return [(src, dst, _volume(value, where)) for src, dst, value, where in found]
-
-
-_Demand: TypeAlias = tuple[str, str, object, str]
-"""Source, destination, volume as it is written, and the place for errors."""
-
-
-def _from_json(text: str, name: str) -> Iterator[_Demand]:
+    if not is_json(text, name):
+        rows = _csv_rows(text, name, "demands", least=1)
+        if {"src", "dst"} <= {column.lower() for column in rows[0]}:
+            found = [{column.lower(): cell for column, cell in row.items()} for row in rows]
+            volume = next((c for c in VOLUME_NAMES if c in found[0]), "")
+            if not volume:
+                problem = f"has no column {' or '.join(VOLUME_NAMES)}"
+                raise FormatError(f"{name}, line 1", problem, value=[*rows[0]])
+            return [(row["src"], row["dst"], row[volume]) for row in found]
+        corner, *targets = rows[0]
+        cells = [(row[corner], dst, row[dst]) for row in rows for dst in targets]
+        return [cell for cell in cells if cell[2] and cell[0] != cell[1]]
     content = json_of(text, name, "demands")
-    if isinstance(content, dict) and isinstance(content.get("demands"), dict | list):
-        content = content["demands"]
-    if isinstance(content, dict):
-        for src, row in content.items():
-            if not isinstance(row, dict):
-                raise FormatError(
-                    f"{name}, {src}",
-                    "must map destinations to GB",
-                    value=row,
-                    remedy='Write {"src": {"dst": 100}}.',
-                )
-            for dst, value in row.items():
-                yield src, dst, value, f"{name}, {src} -> {dst}"
-        return
-    for number, item in enumerate(content if isinstance(content, list) else [content], 1):
-        where = f"{name}, entry {number}"
-        volume = _named_volume(item) if isinstance(item, dict) else None
-        if volume is None or not {"src", "dst"} <= item.keys():
-            raise FormatError(where, "needs src, dst and volume_gb", value=item)
-        yield str(item["src"]), str(item["dst"]), volume, where
-
-
-def _named_volume(item: dict[str, Any]) -> object:
-    return next((item[key] for key in VOLUME_NAMES if item.get(key) is not None), None)
-
-
-def _from_csv(text: str, name: str) -> Iterator[_Demand]:
-    lines = csv_lines(text)
-    if len(lines) < 2:
-        raise FormatError(
-            "demands",
-            "has no rows under its header",
-            value=name,
-            remedy="Write src,dst,volume_gb, or a matrix with names above and to the left.",
-        )
-    header = lines[0][1]
-    lowered = [cell.lower() for cell in header]
-    is_list = {"src", "dst"} <= set(lowered)
-    column = next((c for c in VOLUME_NAMES if c in lowered), "")
-    if is_list and not column:
-        problem = f"has no column {' or '.join(VOLUME_NAMES)}"
-        raise FormatError(f"{name}, line 1", problem, value=header)
-    at = [lowered.index(key) for key in ("src", "dst", column)] if is_list else []
-    for number, row in lines[1:]:
-        where = f"{name}, line {number}"
-        if len(row) <= max(at) if is_list else len(row) != len(header):
-            problem = f"has {len(row)} of {len(header)} columns"
-            raise FormatError(where, problem, value=row if is_list else row[0])
-        if is_list:
-            yield row[at[0]], row[at[1]], row[at[2]], where
-            continue
-        for dst, cell in zip(header[1:], row[1:], strict=True):
-            if cell and dst != row[0]:
-                yield row[0], dst, cell, f"{where}, column {dst}"
-
-
-def _volume(value: object, where: str) -> float:
-    # As text: JSON allows whole numbers that are beyond any float.
-    words = str(value)
-    try:
-        return float(words)
-    except ValueError:
-        return parse_volume_gb(words, where)
+    is_inside = isinstance(content, dict) and isinstance(content.get("demands"), dict | list)
+    found = content["demands"] if is_inside else content
+    return [found] if isinstance(found, dict) and "src" in found else found
 
 
 _REMEDY = "Give a plan or its JSON."

@@ -13,6 +13,7 @@ from planner.model.units import parse_volume_gb
 Pair: TypeAlias = tuple[str, str]
 
 MOST_DEMANDS = 1_000_000
+END_NAMES = {"source": "src", "from": "src", "destination": "dst", "dest": "dst", "to": "dst"}
 VOLUME_NAMES = ("volume_gb", "gb", "volume")
 
 
@@ -69,8 +70,10 @@ def demands_gb(
     given : mapping, sequence, data frame or array
         ``{(src, dst): GB}``, ``{src: {dst: GB}}``, rows of ``src, dst, GB`` or of mappings with
         ``src``, ``dst`` and ``volume_gb``, a data frame with these columns or with sources as index
-        and destinations as columns, or an array or lists of shape (n, n), row to column. A volume
-        is a number of GB or a text with a unit.
+        (or as its column ``src``) and destinations as columns, or an array or lists of shape
+        (n, n), row to column. Data frames are those of pandas, Spark, Dask and Polars; tables of
+        Arrow and arrays of xarray have labels, too. A volume is a number of GB or a text with a
+        unit.
     regions : sequence of str, optional
         Names of an array's rows and columns.
     field : str
@@ -95,16 +98,16 @@ def demands_gb(
     found: dict[Pair, float] = {}
     for src, dst, volume in _rows(given, regions, field):
         name = f"{field} {src} -> {dst}".strip()
-        volume_gb = _volume_gb(volume, name)
-        if src == dst and volume_gb != volume_gb:
+        moved_gb = _volume_gb(volume, name)
+        if src == dst and moved_gb != moved_gb:
             continue  # the diagonal of a matrix
-        if not isfinite(volume_gb) or volume_gb < 0:
+        if not isfinite(moved_gb) or moved_gb < 0:
             raise InputError(name, "must be a finite number of GB, 0 or more", value=volume)
-        if volume_gb > MOST_VOLUME_GB:
+        if moved_gb > MOST_VOLUME_GB:
             raise InputError(name, f"is more than {MOST_VOLUME_GB:g} GB", value=volume)
         if (src, dst) in found:
             raise InputError(name, "is given twice", value=volume, remedy="Add them up.")
-        found[src, dst] = volume_gb
+        found[src, dst] = moved_gb
     moved = Demands((pair, gb) for pair, gb in found.items() if gb > 0 and pair[0] != pair[1])
     if len(moved) < least:
         raise InputError(field, "move nothing from one region to another")
@@ -112,9 +115,10 @@ def demands_gb(
 
 
 def _volume_gb(volume: Any, name: str) -> float:
+    """Read a volume, a number of GB or a text with a unit; `name` is what errors call it."""
     try:
         return float(volume)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         if isinstance(volume, str):
             return parse_volume_gb(volume, name)
         raise InputError(name, "is not a number of GB", value=volume) from None
@@ -123,25 +127,48 @@ def _volume_gb(volume: Any, name: str) -> float:
 def _rows(given: Any, regions: Sequence[str] | None, field: str) -> list[tuple[str, str, Any]]:
     if isinstance(given, Mapping):
         return _of_mapping(given, field)
-    if hasattr(given, "columns") and hasattr(given, "index") and hasattr(given, "to_numpy"):
-        sources, targets = [str(r) for r in given.index], list(map(str, given.columns))
+    given = _labelled(given)
+    if hasattr(given, "columns"):  # of pandas
+        targets = list(map(str, given.columns))
         if {"src", "dst"} <= set(targets):
             return _rows(given.to_dict("records"), None, field)
+        sources = [str(region) for region in given.index]
         cells = _matrix(given.to_numpy().tolist(), sources, targets, field)
         # NaN is how a data frame says that there is nothing.
         return [cell for cell in cells if cell[2] == cell[2]]
     if hasattr(given, "shape"):
-        if not regions:
-            raise InputError(
-                "regions",
-                "must name the rows and columns of a matrix of demands",
-                remedy="Give `regions` in the matrix's order.",
+        if names := getattr(given.dtype, "names", None):  # rows of numpy with names of fields
+            return _rows(
+                [dict(zip(names, row, strict=True)) for row in given.tolist()], None, field
             )
+        if not regions:
+            problem = "must name the rows and columns of a matrix of demands"
+            raise InputError("regions", problem, remedy="Give `regions` in the matrix's order.")
         return _matrix(given.tolist(), list(regions), list(regions), field)
     items = list(given)
     if regions and items and all(map(_is_row_of_numbers, items)):
         return _matrix(items, list(regions), list(regions), field)
     return [_row(item, f"{field} {number}".strip()) for number, item in enumerate(items, 1)]
+
+
+def _labelled(given: Any) -> Any:
+    """Return tables of Spark, Dask, Polars, Arrow and xarray as a data frame of pandas."""
+    if hasattr(given, "coords") and getattr(given, "ndim", 0) == 2:  # of xarray
+        names = [name for name in ("src", "dst") if name in given.dims]
+        given = given.transpose(*names, ...)
+        return given.to_pandas() if len(given.coords) >= 2 else given.to_numpy()
+    for convert in ("compute", "toPandas", "to_pandas"):
+        given = getattr(given, convert)() if hasattr(given, convert) else given
+    if getattr(getattr(given, "index", None), "nlevels", 1) == 2:  # grouped by pairs
+        given = given if hasattr(given, "columns") else given.to_frame("volume_gb")
+        names = [name or end for name, end in zip(given.index.names, ("src", "dst"), strict=True)]
+        given = given.rename_axis(names).reset_index()
+    if not hasattr(given, "columns"):
+        return given
+    given = given.rename(columns=END_NAMES)
+    if "dst" not in given.columns and len(given) and not isinstance(given.index[0], str):
+        return given.set_index(given.columns[0])  # which has the sources
+    return given
 
 
 def _is_row_of_numbers(row: Any) -> bool:
@@ -156,12 +183,9 @@ def _of_mapping(given: Mapping[Any, Any], field: str) -> list[tuple[str, str, An
         elif isinstance(key, tuple) and len(key) == 2:
             rows.append((str(key[0]), str(key[1]), value))
         else:
-            raise InputError(
-                field,
-                "need a source and a destination",
-                value=key,
-                remedy="Write {(src, dst): GB} or {src: {dst: GB}}.",
-            )
+            problem = "must map destinations to GB, for each source"
+            remedy = "Write {(src, dst): GB} or {src: {dst: GB}}."
+            raise InputError(field, problem, value=key, remedy=remedy)
     return rows
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log, sqrt
-from statistics import median
+from statistics import median, pstdev
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -109,6 +109,10 @@ class SteadyState(NamedTuple):
         In order of time; of stalls the first.
     is_mean : bool
         Whether `mbps` is bytes over time.
+    mean_error : float
+        Relative standard error of bytes over time by the spread of the intervals, where these
+        stall or `mbps` is that; else 0. Where nothing came in a share s of n, it is
+        sqrt(s / (n (1 - s))).
     """
 
     mbps: float
@@ -120,6 +124,7 @@ class SteadyState(NamedTuple):
     transient_mbps: float | None
     findings: tuple[RateChange, ...]
     is_mean: bool = False
+    mean_error: float = 0.0
 
 
 class _Level(NamedTuple):
@@ -162,6 +167,7 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
     mean_mbps = sum(one.seconds * one.mbps for one in counted) / lasts_s
     is_mean = abs(mean_mbps - found.mbps) > MEDIAN_IS_MEAN_WITHIN * found.mbps
     mbps = mean_mbps if is_mean else found.mbps
+    error = pstdev(one.mbps for one in counted) / mean_mbps / sqrt(len(counted))
     return found._replace(
         mbps=mbps,
         low_mbps=min(found.low_mbps, mbps),
@@ -169,6 +175,7 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
         duration_s=lasts_s,
         intervals=len(counted),
         is_mean=is_mean,
+        mean_error=round(error, 6) if is_mean or len(counted) > found.intervals else 0.0,
     )
 
 

@@ -72,6 +72,8 @@ def steady_sample(results: Sequence[Result], findings: Findings) -> Sample:
     sample = sample.with_detail(
         low_mbps=round(found.low_mbps, 3), high_mbps=round(found.high_mbps, 3)
     )
+    if found.mean_error:
+        sample = sample.with_detail(mean_error=found.mean_error)
     if found.findings:
         sample = sample.with_detail(findings=changes_as_json(found.findings))
         findings.notes += [

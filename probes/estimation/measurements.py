@@ -194,8 +194,23 @@ def measured_flows(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> M
         deviations = DEVIATION_TO_90 * groups.deviations(values, middles)
         relative = np.where(middles > 0, deviations / middles, 0.0)
     errors = 1 + later_test_error(groups.counts, relative)
-    bounds = (middles / errors, middles, middles * errors)
+    bounds = _with_stalls((middles / errors, middles, middles * errors), samples, counted)
     return MeasuredFlows(counted.ends, measured(counted, samples.marks, bounds, origins))
+
+
+def _with_stalls(
+    bounds: tuple[Floats, Floats, Floats], samples: LinkSamples, counted: CountedSamples
+) -> tuple[Floats, Floats, Floats]:
+    """Lower the low bounds of links that stalled: others of their hours may hold more stalls.
+
+    Tests state the error of their bytes over time (:class:`.SteadyState`); a link's largest counts.
+    """
+    low, middle, high = bounds
+    stated = np.nan_to_num(samples.stated("mean_error"))[counted.rows["detail"]]
+    error = DEVIATION_TO_90 * counted.groups.reduced(np.maximum, stated)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lowered = middle * np.exp(-np.hypot(np.log(middle / low), error))
+    return np.where(error > 0, lowered, low), middle, high
 
 
 def flows_of_windows(
@@ -339,6 +354,7 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
     connections = first["connections"].astype(np.int64)
     ends = counted.ends
     bounds = groups.bounds(values, _noises(samples, counted))
+    bounds = _with_stalls(bounds, samples, counted)
     together = np.nan_to_num(samples.stated("vms"), nan=1.0)[counted.rows["detail"]]
     kept_rate = values >= AT_LIMIT * groups.spread(bounds[1])
     vms = groups.reduced(np.maximum, np.where(kept_rate, together, 1.0)).astype(np.int64)

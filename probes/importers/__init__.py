@@ -15,14 +15,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from typing import Any, BinaryIO
 
 from planner.model.errors import InputError
 from planner.model.throughput import TUNED_WINDOW_MB
 from probes.importers.kinds import FORMATS, identified
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.text import Unprefixed, unreadable
+from probes.importers.text import Unprefixed, logged_text, unreadable, whole
 from probes.samples import Sample
 
 __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "identified", "read"]
@@ -86,8 +86,10 @@ def _read(stream: BinaryIO, options: ImportOptions, wanted: str) -> Iterator[Imp
                 raise InputError("--dst", problem, value=options.dst, remedy=remedy)
         lines: Any = buffered
         if prefix:
-            lines = Unprefixed(buffered, prefix[0])
-            options = replace(options, measured_at_s=prefix[1] or options.measured_at_s)
+            lines = Unprefixed(buffered, prefix)
+            if prefix.is_json:
+                lines = BytesIO(logged_text(whole(buffered, options.name))[0])
+            options = replace(options, measured_at_s=prefix.at_s or options.measured_at_s)
         module, reader = kind.reader.split(".")
         rows = getattr(import_module(f"probes.importers.{module}"), reader)(lines, options)
         yield from addressed(rows, options)

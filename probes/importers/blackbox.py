@@ -9,8 +9,11 @@ the share that failed.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from itertools import groupby
 from statistics import median, pstdev
 from typing import Any, BinaryIO
@@ -20,7 +23,7 @@ from planner.model.units import MS_PER_S, S_PER_H
 from probes.importers import limits, text
 from probes.importers.csv_samples import read_rows, stated_metric
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
-from probes.importers.ping import NO_REPLY
+from probes.importers.ping import NO_REPLY, round_trips
 from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
 
 NO_ROUND_TRIPS = "probes of one target without a round-trip time (neither ICMP nor HTTP)"
@@ -28,6 +31,8 @@ NO_ROUND_TRIPS = "probes of one target without a round-trip time (neither ICMP n
 _ROUND_TRIPS = {"probe_icmp_duration_seconds": "rtt", "probe_http_duration_seconds": "connect"}
 MOST_PROBES = 2_000_000
 """Figures that are held in memory: five months of one target every 15 s."""
+_EXPOSED = re.compile(r"(?m)^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? +(\S+)(?: +(\d{1,15}))?\r?$")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _SUCCESS = "probe_success"
 _NOT_THE_TARGETS = ("__name__", "phase")
 
@@ -52,11 +57,9 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     for line, content in text.documents(stream, options.name):
         _take(line, content or {}, targets, options.name)
         if sum(len(one.rtt_ms) + len(one.success) for one in targets.values()) > MOST_PROBES:
-            raise FormatError(
-                options.name,
-                f"holds over {MOST_PROBES:,} probes",
-                remedy="Import it in parts, a target or a month at a time.",
-            )
+            problem = f"holds over {MOST_PROBES:,} probes"
+            remedy = "Import it in parts, a target or a month at a time."
+            raise FormatError(options.name, problem, remedy=remedy)
     if not targets:
         raise FormatError(
             options.name,
@@ -77,14 +80,36 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         yield from _outcomes(target, replace(options, **named))  # type: ignore[arg-type]
 
 
+def read_text(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield what :func:`read` does, of what an exporter shows; of one time, unless lines name it.
+
+    https://prometheus.io/docs/instrumenting/exposition_formats/
+    """
+    series = [
+        {
+            "metric": {**dict(_LABEL.findall(line[2] or "")), "__name__": line[1]},
+            "value": [float(line[4]) / MS_PER_S if line[4] else options.start_s(), line[3]],
+        }
+        for line in _EXPOSED.finditer(text.whole(stream, options.name).decode(errors="replace"))
+    ]
+    answer = json.dumps({"status": "success", "data": {"result": series}})
+    return read(BytesIO(answer.encode()), options)
+
+
 def _labelled(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield a row for each value of a series, with what the stated labels mean."""
-    metric, seen = stated_metric(options), dict[str, str]()
+    metric, seen, names = stated_metric(options), dict[str, str](), set[str]()
     for line, content in text.documents(stream, options.name):
         _check_status(content or {}, options.name)
         for series in text.list_field(content, "data", "result"):
             labels = _labels(series)
             seen |= labels
+            if not labels.keys() >= set(options.columns.values()):
+                continue  # of an exporter's other metrics
+            names.add(labels.get("__name__", ""))
+            if len(names) > 1:
+                problem = f"holds several metrics ({', '.join(sorted(names))[:200]})"
+                raise FormatError(options.name, problem, remedy="Import a file with one of them.")
             row = {name: labels.get(label, "") for name, label in options.columns.items()}
             for time_s, value in _points(series):
                 told = {"tool": "prometheus", "measured_at": repr(time_s), metric: repr(value)}
@@ -127,11 +152,9 @@ def _take(
 def _check_status(content: Mapping[str, Any], name: str) -> None:
     if text.text_field(content, "status") != "success":
         problem = text.text_field(content, "error") or "no status"
-        raise FormatError(
-            name,
-            f"is not an answer of Prometheus with data: {problem[:200]}",
-            remedy="Ask /api/v1/query for a range, such as probe_success[7d].",
-        )
+        problem = f"is not an answer of Prometheus with data: {problem[:200]}"
+        remedy = "Ask /api/v1/query for a range, such as probe_success[7d]."
+        raise FormatError(name, problem, remedy=remedy)
 
 
 def _points(series: Any) -> Iterator[tuple[float, float]]:
@@ -167,6 +190,5 @@ def _outcomes(target: _Target, options: ImportOptions) -> Iterator[ImportedRow]:
         if not times_ms:
             yield Skipped(target.line, NO_REPLY)
             continue
-        yield options.sample("rtt_ms", median(times_ms), times_s[0], tool, detail)
-        if len(times_ms) >= 2:
-            yield options.sample("jitter_ms", pstdev(times_ms), times_s[0], tool, detail)
+        found_ms = median(times_ms), pstdev(times_ms) if len(times_ms) >= 2 else None
+        yield from round_trips(target.line, *found_ms, times_s[0], tool, detail, options)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from math import inf
 from typing import Any, BinaryIO, TypeAlias
 
@@ -18,7 +17,8 @@ from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import CsvTable, FileTable, MatrixTable, Rows, RowTable, json_rows
-from probes.samples import ADDRESSES, MAX_TIME_S, MIN_TIME_S, Metric, Sample, Skipped
+from probes.importers.text import time_s
+from probes.samples import ADDRESSES, Metric, Sample, Skipped
 
 TOOL = "csv"
 
@@ -94,6 +94,8 @@ def read_json(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]
 
 
 def _of_table(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
+    if table.header and table.header[0].lower() in FIGURES and ":" in table.header[-1]:
+        options = replace(options, metric=options.metric or table.header[0].lower())
     is_matrix = options.metric and stated_metric(options)
     return rows_of(MatrixTable(table, options) if is_matrix else table, options)
 
@@ -115,6 +117,9 @@ def stated_metric(options: ImportOptions) -> str:
 
 def rows_of(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row of a table."""
+    if not table.header:  # each row has its fault
+        yield from (Skipped(at, str(fault)) for at, fault in table.rows())
+        return
     figures, others = _columns(table, options)
     used = {at for at, *_ in figures} | {at for at, _ in others.values()}
     for at, column in enumerate(table.header):
@@ -136,7 +141,7 @@ def rows_of(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
         if isinstance(cells, str):
             yield Skipped(number, cells)
             continue
-        setting = _setting(cells, others, usual, options.provider)
+        setting = _setting(cells, others, usual, options)
         if isinstance(setting, str):
             yield Skipped(number, setting)
             continue
@@ -169,11 +174,8 @@ def _columns(
         if meaning is None:
             continue
         if meaning[0] in taken:
-            raise FormatError(
-                options.name,
-                f"states {meaning[0]} twice, in {taken[meaning[0]]!r} and {column!r}",
-                remedy="Remove one of the two columns.",
-            )
+            problem = f"states {meaning[0]} twice, in {taken[meaning[0]]!r} and {column!r}"
+            raise FormatError(options.name, problem, remedy="Remove one of the two columns.")
         taken[meaning[0]] = column
         if name in FIGURES:
             figures.append((at, column, *FIGURES[name]))
@@ -181,22 +183,20 @@ def _columns(
             others[meaning[0]] = at, meaning[1]
     missing = [name for name in ("src", "dst") if name not in others]
     if missing and not (len(missing) == 2 and options.src and options.dst):
-        raise FormatError(
-            options.name,
-            f"line {table.header_line} lacks the column {', '.join(missing)}",
-            value=",".join(table.header)[:60],
-            remedy="The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps; say "
-            "--columns src=NAME,dst=NAME for other names, or --src and --dst of a single pair.",
+        problem = f"line {table.header_line} lacks the column {', '.join(missing)}"
+        remedy = (
+            "The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps; say "
+            "--columns src=NAME,dst=NAME for other names, or --src and --dst of a single pair."
         )
+        raise FormatError(options.name, problem, value=",".join(table.header)[:60], remedy=remedy)
     if not figures:
-        raise FormatError(
-            options.name,
-            f"line {table.header_line} names no figure that relayd knows",
-            value=",".join(table.header)[:60],
-            remedy="Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms, "
+        problem = f"line {table.header_line} names no figure that relayd knows"
+        remedy = (
+            "Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms, "
             "loss_pct, egress_cap_mbps, ingress_cap_mbps and transfer_s, or the same with another "
-            "unit, such as aggregate_gbps.",
+            "unit, such as aggregate_gbps."
         )
+        raise FormatError(options.name, problem, value=",".join(table.header)[:60], remedy=remedy)
     if "measured_at" not in others:
         options.start_s()
     return figures, others
@@ -228,21 +228,6 @@ def _meaning(name: str) -> str:
     return (FIGURES.get(name) or OTHERS.get(name) or (name,))[0]
 
 
-def time_s(written: str, _: float = 1.0) -> float | None:
-    """Read seconds since 1970 or ISO 8601; a time without a zone is UTC."""
-    value = limits.number(written)
-    if value is not None and MIN_TIME_S <= value <= MAX_TIME_S:
-        return value
-    try:
-        moment = datetime.fromisoformat(written)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        seconds = moment.timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return seconds if MIN_TIME_S <= seconds <= MAX_TIME_S else None
-
-
 def _volume_gb(cell: str, factor: float) -> float | None:
     volume = limits.number(cell) or 0.0
     return volume * factor if 0 < volume < inf else None
@@ -251,7 +236,7 @@ def _volume_gb(cell: str, factor: float) -> float | None:
 _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     "src": (lambda cell, _: split(cell), BAD_REGION),
     "dst": (lambda cell, _: split(cell), BAD_REGION),
-    "measured_at": (time_s, BAD_TIME),
+    "measured_at": (lambda cell, _: time_s(cell), BAD_TIME),
     "connections": (lambda cell, _: limits.connections(cell), BAD_CONNECTIONS),
     "at_once": (lambda cell, _: limits.connections(cell), BAD_AT_ONCE),
     "vms": (lambda cell, _: limits.connections(cell), BAD_VMS),
@@ -271,15 +256,17 @@ def _setting(
     cells: Sequence[str],
     others: Mapping[str, tuple[int, float]],
     usual: Mapping[str, Any],
-    provider: str,
+    options: ImportOptions,
 ) -> dict[str, Any] | str:
     """Return the setting in which the figures of a row were measured, or the row's fault."""
     setting: dict[str, Any] = {}
     for name, (reader, fault) in _CELLS.items():
         at, factor = others.get(name, (None, 1.0))
         cell = "" if at is None else cells[at].strip()
-        if provider and cell and name in ("src", "dst") and ":" not in cell:
-            cell = f"{provider}:{cell}"
+        if cell and name in ("src", "dst"):
+            if options.provider and ":" not in cell:
+                cell = f"{options.provider}:{cell}"
+            cell = cell if split(cell) else options.named(cell)
         value: Any = reader(cell, factor) if cell else usual.get(name)
         if value is None and (cell or name in ("src", "dst", "measured_at")):
             return fault if cell or name != "measured_at" else NO_TIME

@@ -18,7 +18,7 @@ from planner.model.errors import FormatError, InputError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS
 from probes.importers.csv_samples import FIGURES, read_rows
 from probes.importers.options import ImportedRow, ImportOptions, split
-from probes.importers.text import MAX_DOCUMENT_BYTES
+from probes.importers.text import whole
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -32,8 +32,13 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield the samples of a GraphML or GML file."""
     import networkx as nx
 
-    content = stream.read(MAX_DOCUMENT_BYTES)  # what is longer is cut off, and no graph
-    is_xml, source = content.lstrip()[:1] == b"<", BytesIO(content)
+    content = whole(stream, options.name).removeprefix(b"\xef\xbb\xbf")
+    if not (is_xml := content.lstrip()[:1] == b"<"):
+        # networkx wants ASCII, and the Zoo's files do not say that lines are parallel.
+        content = content.decode(errors="replace").encode("ascii", "xmlcharrefreplace")
+        if b"multigraph" not in content:
+            content = content.replace(b"[", b"[ multigraph 1 ", 1)
+    source = BytesIO(content)
     try:
         with warnings.catch_warnings(action="ignore"):  # of attributes without a type
             graph = nx.read_graphml(source) if is_xml else nx.read_gml(source, label="id")
@@ -50,11 +55,9 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         if (told := {key: str(value) for key, value in data.items() if key in FIGURES})
     ]
     if not rows:
-        raise FormatError(
-            options.name,
-            f"has {len(graph.edges):,} edges, and none states a speed or another figure",
-            remedy="It says where lines go, not how fast they are: add LinkSpeedRaw or rtt_ms.",
-        )
+        problem = f"has {len(graph.edges):,} edges, and none states a speed or another figure"
+        remedy = "It says where lines go, not how fast they are: add LinkSpeedRaw or rtt_ms."
+        raise FormatError(options.name, problem, remedy=remedy)
     yield from read_rows(rows, options)
 
 

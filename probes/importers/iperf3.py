@@ -109,11 +109,8 @@ def _tests(stream: BinaryIO, name: str) -> Iterator[tuple[int, dict[str, Any] | 
             continue
         if "event" not in content:
             if "start" not in content and "error" not in content:
-                raise FormatError(
-                    name,
-                    f"line {line} begins a JSON document that is not of iperf3",
-                    remedy="Give the output of `iperf3 -c HOST -J`.",
-                )
+                problem = f"line {line} begins a JSON document that is not of iperf3"
+                raise FormatError(name, problem, remedy="Give the output of `iperf3 -c HOST -J`.")
             yield line, content
             continue
         event, data = content["event"], content.get("data")
@@ -131,11 +128,9 @@ def _tests(stream: BinaryIO, name: str) -> Iterator[tuple[int, dict[str, Any] | 
 
 
 def _refuse_unfinished(name: str, line: int) -> NoReturn:
-    raise FormatError(
-        name,
-        f"the test that begins on line {line} has no end",
-        remedy="The run was killed, or iperf3 was restarted into the same file: run it again.",
-    )
+    problem = f"the test that begins on line {line} has no end"
+    remedy = "The run was killed, or iperf3 was restarted into the same file: run it again."
+    raise FormatError(name, problem, remedy=remedy)
 
 
 def explained(text: object) -> str:

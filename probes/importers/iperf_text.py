@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError
+from probes.importers import limits
 from probes.importers.iperf3 import explained, rows_of
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.text import Lines
+from probes.importers.text import Lines, time_s
 
 CUT_OFF = "no summary of the test: it was cut off"
 NO_SUM = "several streams without a [SUM] row"
@@ -44,11 +44,11 @@ _ERROR = re.compile(r"iperf3: (error - .*)|.{0,200}?\b(connect failed: .*)")
 _DATAGRAMS = re.compile(rf"(?<![\d.]){_NUMBER} ms +(\d{1, 15})/ *(\d{1, 15}) ")
 _RETRANSMITS = re.compile(r" +(\d{1,12}) +sender")
 _OMITTING = re.compile(r"Starting Test: .*? omitting (\d{1,9}) seconds")
-_ON = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) \(UTC\)")
-_CSV_ROW = re.compile(
-    r"(\d{14})([+-]\d{4})?,[^,]*,\d+,([^,]*),\d+,(-?\d{1,9}),"
-    rf"{_NUMBER}-{_NUMBER},(\d{{1,18}}),(\d{{1,18}})\s*$"
-)
+_ON = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?) \(UTC\)")
+_CSV_TIME = re.compile(r"(?:([+-]\d{4}):)?(\d{14})(?:\.\d{1,6})?([+-]\d{4})?")
+_PACED = re.compile(rf"fair-queue socket pacing set to +{_NUMBER} ([KMGT]?)(bit|Byte)")
+_WINDOW = re.compile(rf"TCP window size: .*requested +{_NUMBER} ([KMG]?)Byte")
+_CONNECT_TIME = re.compile(rf"\(ct={_NUMBER} ms\)")
 _MULTIPLES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 
 
@@ -66,6 +66,7 @@ class _TestText:
     streams: set[str] = field(default_factory=set)
     rows: list[dict[str, Any]] = field(default_factory=list)
     both_ways: bool = False
+    connect_ms: list[float] = field(default_factory=list)
     server_report: bool = False
 
     def document(self) -> dict[str, Any] | str:
@@ -95,7 +96,12 @@ class _TestText:
                 },
             },
             "intervals": [{"sum": row} for row in intervals],
-            "end": {"sum_sent": sent, "sum_received": received, "sum": received or sent},
+            "end": {
+                "sum_sent": sent,
+                "sum_received": received,
+                "sum": received or sent,
+                "streams": [{"sender": {"min_rtt": 1e3 * ms}} for ms in self.connect_ms],
+            },
         }
 
     def _totals(
@@ -123,51 +129,65 @@ def read_csv(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
 
 
 def _csv_tests(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """Yield each test of iperf 2's CSV (``-y C``) as one document; its times are taken for UTC.
+    """Yield each test of iperf 2's CSV (``-y C``) as one document; times without a zone are UTC.
 
     A line is an interval of a stream, or of all streams (-1), to the time that it names; the last
-    of a test is its total.
+    of a test is its total. Lines with jitter are of UDP, where a server's report follows the
+    client's count. A test whose server is at the other end than the first one's (``-r``) flows
+    back.
     """
     test: _TestText | None = None
-    begun_s = 0.0
+    begun_s, back, ends, first = 0.0, False, [""] * 4, [""] * 4
     for number, line in enumerate(lines, start=1):
         found = _csv_row(line)
         if found is None:
-            if line.strip():
+            if line.strip() and not line.startswith("time,"):
                 yield number, NO_CSV_ROW
             continue
-        printed_s, peer, row = found
+        printed_s, (src, port, dst, to_port), row = found
+        first = first if first[1] else [src, port, dst, to_port]
+        is_back = port == first[3] != to_port or to_port == first[1] != port
         start_s = printed_s - row["begin_s"] - row["seconds"]
-        if test is None or abs(start_s - begun_s) > SAME_START_S or test.peer != peer:
+        if test and "jitter_ms" in row and [dst, src] == ends[::2]:
+            test.udp, test.server_report, row["side"] = True, True, "receiver"
+        elif test is None or abs(start_s - begun_s) > SAME_START_S or ends[2] != dst:
             if test:
                 yield test.line, test.document()
-            test, begun_s = _TestText(number, is_iperf3=False, peer=peer), start_s
+            test = _TestText(number, is_iperf3=False, peer=dst, udp="jitter_ms" in row)
             test.start = {"timestamp": {"timesecs": printed_s}, "version": ""}
+            test.settings["reverse"] = float(is_back)
+            begun_s, back, ends = start_s, is_back, [src, port, dst, to_port]
+        else:
+            test.both_ways |= is_back != back
         test.rows.append(row)
     if test:
         yield test.line, test.document()
 
 
-def _csv_row(line: str) -> tuple[float, str, dict[str, Any]] | None:
-    """Return a line's time in seconds since 1970, the other host and its figures; None if none."""
-    row = _CSV_ROW.match(line)
-    if row is None:
+def _csv_row(line: str) -> tuple[float, list[str], dict[str, Any]] | None:
+    """Return a line's time in seconds since 1970, its ends and figures; None if it is no row."""
+    cells = line.strip().split(",")
+    cells[6:7] = cells[6].split("-") if len(cells) > 6 else []
+    at, figures = _CSV_TIME.fullmatch(cells[0]), [limits.number(cell) for cell in cells[6:]]
+    if at is None or len(figures) < 4 or any(one is None or one < 0 for one in figures[:4]):
         return None
     try:
-        printed = datetime.strptime(row[1] + (row[2] or "+0000"), "%Y%m%d%H%M%S%z")
+        printed = datetime.strptime(at[2] + (at[1] or at[3] or "+0000"), "%Y%m%d%H%M%S%z")
     except ValueError:
         return None
-    begin_s, end_s = float(row[5]), float(row[6])
-    figures = {
-        "id": "SUM" if row[4] == "-1" else row[4],
+    begin_s, end_s, moved, bps, *rest = (one or 0.0 for one in figures)
+    row = {
+        "id": "SUM" if cells[5] == "-1" else cells[5],
         "begin_s": begin_s,
         "side": "",
         "omitted": False,
         "seconds": end_s - begin_s,
-        "bytes": float(row[7]),
-        "bits_per_second": float(row[8]),
+        "bytes": moved,
+        "bits_per_second": bps,
     }
-    return printed.timestamp(), row[3], figures
+    if len(rest) >= 5 and "." in cells[10] and "." in cells[13]:
+        row |= {"jitter_ms": rest[0], "lost_percent": max(0.0, rest[3])}
+    return printed.timestamp(), cells[1:5], row
 
 
 def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
@@ -182,8 +202,8 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
             test, recognised = None, True
         elif found := _VERSION.match(line):
             version = f"iperf {found[1]}"
-        elif line.startswith("Time: ") and (time_s := _time_s(line[6:])):
-            start = {"timestamp": {"timesecs": time_s}}
+        elif line.startswith("Time: ") and (at_s := time_s(line[6:])):
+            start = {"timestamp": {"timesecs": at_s}}
         elif found := _LISTENING.match(line):
             listening = found[1]
         elif found := _CLIENT.match(line) or _SERVER.match(line):
@@ -208,17 +228,16 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
                 test.udp = listening == "UDP"
             recognised = True
             test.streams.add(found[1])
-            test.start = _start(found) or test.start
+            test.start |= _start(found)
+            if connect := _CONNECT_TIME.search(found[3]):
+                test.connect_ms.append(float(connect[1]))
         elif test:
             _take(test, line)
     if test:
         yield test.line, test.document()
     if not recognised:
-        raise FormatError(
-            name,
-            "holds no text output of iperf 2 or iperf 3",
-            remedy="Of `iperf3 -J`, use `relayd import iperf3`.",
-        )
+        problem = "holds no text output of iperf 2 or iperf 3"
+        raise FormatError(name, problem, remedy="Of `iperf3 -J`, use `relayd import iperf3`.")
 
 
 def _is_over(test: _TestText | None) -> bool:
@@ -231,8 +250,7 @@ def _start(stream: re.Match[str]) -> dict[str, Any]:
     moment = _ON.search(stream[3])
     if moment is None:
         return {}
-    begun = datetime.fromisoformat(moment[1]).replace(tzinfo=UTC)
-    return {"timestamp": {"timesecs": begun.timestamp()}}
+    return {"timestamp": {"timesecs": time_s(moment[1])}}
 
 
 def _take(test: _TestText, line: str) -> None:
@@ -250,6 +268,11 @@ def _take(test: _TestText, line: str) -> None:
         test.settings["target_bitrate"] = float(found[1])
     elif found := re.match(r" +Cookie: (\S{1,80})$", line):
         test.start["cookie"] = found[1]
+    elif found := _PACED.match(line):
+        bps = float(found[1]) * _MULTIPLES[found[2]] * (8 if found[3] == "Byte" else 1)
+        test.settings["fqrate"] = bps
+    elif found := _WINDOW.match(line):
+        test.start["sock_bufsize"] = float(found[1]) * 1024 ** "_KMG".index(found[2] or "_")
     elif "Datagrams" in line:
         test.udp = True
 
@@ -275,10 +298,3 @@ def _take_row(test: _TestText, row: re.Match[str]) -> None:
     if found := _RETRANSMITS.match(row[8]):
         taken["retransmits"] = int(found[1])
     test.rows.append(taken)
-
-
-def _time_s(text: str) -> float | None:
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (ValueError, OverflowError):
-        return None

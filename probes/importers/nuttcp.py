@@ -102,11 +102,9 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         recognised = True
     yield from _outcome(test, options)
     if not recognised:
-        raise FormatError(
-            options.name,
-            "holds no output of nuttcp that relayd can read",
-            remedy="Give what `nuttcp HOST` or `nuttcp -fparse HOST` prints.",
-        )
+        problem = "holds no output of nuttcp that relayd can read"
+        remedy = "Give what `nuttcp HOST` or `nuttcp -fparse HOST` prints."
+        raise FormatError(options.name, problem, remedy=remedy)
 
 
 def _take_verbose(test: _Test, side: str, text: str, line: str) -> None:
@@ -174,11 +172,9 @@ def _outcome(
         return
     streams = test.streams or options.connections
     if streams is None and not test.udp:
-        raise InputError(
-            "--connections",
-            f"is needed, because {options.name} does not say how many streams nuttcp used",
-            remedy="Add --connections 1 (nuttcp's default), or the value of -N.",
-        )
+        problem = f"is needed, because {options.name} does not say how many streams nuttcp used"
+        remedy = "Add --connections 1 (nuttcp's default), or the value of -N."
+        raise InputError("--connections", problem, remedy=remedy)
     rates = RateTest(
         options.start_s(),
         f"nuttcp {test.version}".strip(),

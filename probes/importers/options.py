@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -21,8 +21,9 @@ SAME_REGION = "src and dst are the same region"
 
 _REGION = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}:[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # gcp:europe-west6-a is zone a of europe-west6; aws:us-east-1a is zone a of us-east-1. Azure
-# numbers its zones per subscription and does not write them into the region.
+# numbers its zones per subscription; PerfKitBenchmarker writes azure:eastus-1.
 _GCP_ZONE = re.compile(r"(gcp:[a-z0-9-]+\d)-([a-z])")
+_AZURE_ZONE = re.compile(r"(azure:[a-z]+\d?)-([1-3])")
 _AWS_ZONE = re.compile(r"(aws:[a-z]{2}(?:-[a-z]+)+-\d)([a-z])")
 
 
@@ -30,8 +31,9 @@ _AWS_ZONE = re.compile(r"(aws:[a-z]{2}(?:-[a-z]+)+-\d)([a-z])")
 def split(name: str) -> tuple[str, str] | None:
     """Split a name into region id and zone; the zone is ``""`` where none is named."""
     stripped = name.strip()
-    if match := _GCP_ZONE.fullmatch(stripped) or _AWS_ZONE.fullmatch(stripped):
-        return match[1], match[2]
+    for zone in (_GCP_ZONE, _AWS_ZONE, _AZURE_ZONE):
+        if match := zone.fullmatch(stripped):
+            return match[1], match[2]
     return (stripped, "") if _REGION.fullmatch(stripped) else None
 
 
@@ -70,6 +72,8 @@ class ImportOptions:
         The column name of the figure of a CSV file that is a matrix of it, or of a time series.
     hosts : Hosts | None
         Whether the hosts' TCP windows were raised, where the file does not say.
+    named : callable
+        For tables: the id of a region by another name, as on bills and portals.
     name : str
         Name of the file in error messages.
     """
@@ -88,6 +92,7 @@ class ImportOptions:
     provider: str = ""
     metric: str = ""
     hosts: Hosts | None = None
+    named: Callable[[str], str] = str
     name: str = "input"
 
     def start_s(self, of_file: float | None = None) -> float:
@@ -101,11 +106,9 @@ class ImportOptions:
         if of_file is not None:
             return of_file
         if self.measured_at_s is None:
-            raise InputError(
-                "--measured-at",
-                f"is needed, because {self.name} does not say when it was measured",
-                remedy="Give the time of the measurement, such as --measured-at 2022-01-15T12:00Z.",
-            )
+            problem = f"is needed, because {self.name} does not say when it was measured"
+            remedy = "Give the time of the measurement, such as --measured-at 2022-01-15T12:00Z."
+            raise InputError("--measured-at", problem, remedy=remedy)
         return self.measured_at_s
 
     def ends(self, what: str) -> tuple[tuple[str, str], tuple[str, str]]:
@@ -120,11 +123,9 @@ class ImportOptions:
 
     def _end(self, field: str, region: str, what: str) -> tuple[str, str]:
         if not region:
-            raise InputError(
-                field,
-                f"is needed, because {self.name} is {what}, which names no regions",
-                remedy=f"Say {field} provider:region, such as {field} aws:us-east-1.",
-            )
+            problem = f"is needed, because {self.name} is {what}, which names no regions"
+            remedy = f"Say {field} provider:region, such as {field} aws:us-east-1."
+            raise InputError(field, problem, remedy=remedy)
         if (end := split(region)) is None:
             problem, remedy = "is not provider:region", "Such as aws:us-east-1."
             raise InputError(field, problem, value=region, remedy=remedy)

@@ -134,23 +134,20 @@ def read_batches(
             yield batch
     except (pyarrow.ArrowException, OSError, UnicodeError) as error:
         said = str(error).partition("\n")[0][:200]
-        raise FormatError(
-            name,
-            f"can't be read as Parquet: {said}",
-            remedy="Nothing of it was stored. Write it again, and import it then.",
-        ) from error
+        problem = f"can't be read as Parquet: {said}"
+        remedy = "Nothing of it was stored. Write it again, and import it then."
+        raise FormatError(name, problem, remedy=remedy) from error
 
 
 def _columns(found: Sequence[str], name: str) -> list[str]:
     missing = [column for column in NEEDED if column not in found]
     if missing:
-        raise FormatError(
-            name,
-            f"lacks the column {', '.join(missing)}",
-            value=", ".join(found)[:60],
-            remedy=f"A row is a sample, with the columns {', '.join(NEEDED)}, such as `relayd "
-            "export samples` writes.",
+        problem = f"lacks the column {', '.join(missing)}"
+        remedy = (
+            f"A row is a sample, with the columns {', '.join(NEEDED)}, such as `relayd "
+            "export samples` writes."
         )
+        raise FormatError(name, problem, value=", ".join(found)[:60], remedy=remedy)
     twice = [column for column in TYPES if found.count(column) > 1]
     if twice:
         raise FormatError(name, "has a column twice", value=twice[0], remedy="Rename one.")
@@ -192,12 +189,9 @@ class _Batch(NamedTuple):
                 return values
             return values.cast(wanted)
         except pyarrow.ArrowException:
-            raise FormatError(
-                self.file,
-                f"has a column {column} that is not of {alias}",
-                value=str(values.type),
-                remedy="Convert it, and write the file again.",
-            ) from None
+            problem = f"has a column {column} that is not of {alias}"
+            remedy = "Convert it, and write the file again."
+            raise FormatError(self.file, problem, value=str(values.type), remedy=remedy) from None
 
 
 class _Faults(dict[int, str]):

@@ -22,6 +22,8 @@ NO_UNIT = "a unit that relayd does not know"
 _UNITS = {"kbits/sec": "kbps", "mbits/sec": "mbps", "gbits/sec": "gbps", "us": "us", "ms": "ms"}
 _FIGURES = {
     ("iperf", "throughput"): "aggregate",
+    ("iperf", "udp throughput"): "udp",
+    ("netperf", "udp_stream_throughput"): "udp",
     ("netperf", "tcp_stream_throughput"): "aggregate",
     ("ping", "average latency"): "rtt",
 }
@@ -37,11 +39,9 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
 def _rows(stream: BinaryIO, options: ImportOptions) -> Rows:
     for line, row in documents(stream, options.name):
         if row is None or "metric" not in row or "test" not in row:
-            raise FormatError(
-                options.name,
-                f"line {line} is no result of PerfKitBenchmarker",
-                remedy="Give its perfkitbenchmarker_results.json.",
-            )
+            problem = f"line {line} is no result of PerfKitBenchmarker"
+            remedy = "Give its perfkitbenchmarker_results.json."
+            raise FormatError(options.name, problem, remedy=remedy)
         yield line, _cells(row)
 
 
@@ -58,12 +58,19 @@ def _cells(row: dict[str, Any]) -> dict[str, str] | str:
         labels |= {key: str(value) for key, value in metadata.items()}
     metric, factor = FIGURES[unit]
     connections = labels.get("sending_thread_count", "1")
-    if base == "aggregate" and connections == "1":
+    if labels.get("protocol", "").lower() == "udp" and base == "aggregate":
+        metric = "udp_mbps"
+    elif base == "aggregate" and connections == "1":
         metric = "per_flow_mbps"
-    value, provider = number_field(row, "value"), labels.get("cloud", "").lower()
+    value, ends = number_field(row, "value"), []
+    for zone in (labels.get(f"{end}_zone", "") for end in ("sending", "receiving")):
+        # Groups of VMs in several clouds have labels of their own: vm_1_zone, vm_1_cloud.
+        groups = [key.removesuffix("zone") for key, its in labels.items() if its == zone]
+        clouds = [labels[f"{group}cloud"] for group in groups if f"{group}cloud" in labels]
+        ends.append(f"{(clouds or [labels.get('cloud', '')])[0].lower()}:{zone}")
     return {
-        "src": f"{provider}:{labels.get('sending_zone', '')}",
-        "dst": f"{provider}:{labels.get('receiving_zone', '')}",
+        "src": ends[0],
+        "dst": ends[1],
         metric: "" if value is None else repr(value * factor),
         "measured_at": str(number_field(row, "timestamp")),
         "tool": f"perfkit {text_field(row, 'test')}",

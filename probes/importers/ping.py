@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from statistics import median, pstdev
 from typing import BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.text import Lines
+from probes.importers.text import Lines, documents, list_field
 from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
 
 NO_REPLY = "no reply came back: the host is down, or something filters ICMP (Azure does)"
@@ -37,6 +38,7 @@ MAX_LINE_BYTES = 2048
 _HEADER = re.compile(r"PING (\S+?) ?\(([^)\s]*)|PING6\(.*\) \S+ --> (\S+)")
 _BYTES_OF_DATA = re.compile(r"^PING .* bytes of data\.?$")
 _HOST, _MS = r"(?P<host>[^\s:\[\]]\S{0,200}?)", r"(?P<ms>\d{1,9}(?:[.,]\d{1,9})?)"
+_UNIT = "(?:ms|мс|毫秒|ミリ秒)"
 _IPV4, _IPV6 = r"\d{1,3}(?:\.\d{1,3}){3}", r"[\da-fA-F]{0,4}:[\da-fA-F:]{1,40}(?:%\w{1,20})?"
 _WHOLE_MS = r"(?P<sign>[=<])\s?(?P<ms>\d{1,9})\s?[^\s\d=<]{1,8}"
 _REPLIES = tuple(
@@ -44,9 +46,9 @@ _REPLIES = tuple(
     for tool, pattern in (
         (
             "",
-            r"(?:\[(?P<at>\d+\.\d+)\] )?\d+ \w+ \w+ .*?"
-            r"\b(?:icmp_seq|icmp_req|(?P<busybox>seq))=\d+\b"
-            r".*?\b[^\W\d]+[=<](?P<ms>[\d.,]+) ?ms(?P<rest>.*)",
+            r"(?:\[(?P<at>\d+\.\d+)\] )?(?=\S)[^=]{0,200}"
+            r"(?:(?<=\bicmp_seq|\bicmp_req)|(?<=\b(?P<busybox>s)eq))=\d+\b"
+            rf".*(?<=[^\W\d])[=<](?P<ms>[\d.,]+) ?{_UNIT}(?P<rest>.*)",
         ),
         ("fping", rf"(?:\[(?P<at>\d{{9,10}}\.\d+)\] )?{_HOST} +: \[\d+\], \d+ bytes, {_MS} ms"),
         ("fping", rf"{_HOST} is alive \({_MS} ms\)"),
@@ -62,39 +64,50 @@ _REPLIES = tuple(
         ("ping windows", rf"\S.{{0,80}}?(?P<host>{_IPV6}): .*{_WHOLE_MS}\s*$"),
     )
 )
+_COUNT = r"\d{1,9}(?!\s?[^\W_]|\.)"
 # Words are in the system's language; figures and their order are not.
 _SUMMARY = re.compile(r"--- (?:(\S+) ping6?\b.*|\S.* ping6?\b.*) ---")
 _COUNTS = tuple(
     ("", re.compile(pattern))
     for pattern in (
-        r"(?P<sent>\d{1,15}) [^\d,]+, (?P<received>\d{1,15}) [^\d,]+"
-        r"(?:, \+?(?P<duplicates>\d{1,15}) duplicates)?.*\b[\d.,]+ ?%",
+        r"[^\d,=:/]*(?P<sent>\d{1,15})\b[^\d,，]*[,，][^\d,，]*(?P<received>\d{1,15})\b[^\d,，]*"
+        r"[,，](?: \+?(?P<duplicates>\d{1,15}) duplicates)?.*\b[\d.,]+ ?%",
         rf"{_HOST} +: xmt/rcv/%\w+ = (?P<sent>\d{{1,9}})/(?P<received>\d{{1,9}})/",
         r"(?P<sent>\d{1,9}) (?:\w+ )?probes transmitted .*\| (?P<received>\d{1,9}) received",
         r"(?P<sent>\d{1,9}) probes sent, (?P<received>\d{1,9}) successful",
         r"\s+(?P<received>\d{1,9}) successful, (?P<lost>\d{1,9}) failed",
-        r"[^=]*= (?P<sent>\d{1,9})(?![\w.])[^=\d]+= (?P<received>\d{1,9})(?![\w.])"
-        r"[^=\d]+= (?P<lost>\d{1,9})(?![\w.])",
+        rf"[^=]*= (?P<sent>{_COUNT})[^=\d]+= (?P<received>{_COUNT})"
+        rf"(?:[^=\d]+= (?P<lost>{_COUNT})|,?\s*$)",
         rf"{_HOST} +: (?P<list>(?:[\d.]+|-)(?: (?:[\d.]+|-))*)\s*$",
     )
 )
 _LINES = (*_REPLIES, *_COUNTS)
 _TIMES = re.compile(
-    r"(?:rtt|round-trip) min/avg/max(?P<deviation>/(?:mdev|stddev|std-dev))? = "
-    r"([\d.,]+)/([\d.,]+)/([\d.,]+)(?:/([\d.,]+))? ms"
+    r"(?:rtt|round-trip) \w+/\w+/\w+(?P<deviation>/(?:mdev|stddev|std-dev))? = "
+    rf"([\d.,]+)/([\d.,]+)/([\d.,]+)(?:/([\d.,]+))? {_UNIT}"
 )
 _MEAN = re.compile(
     r".*min/avg/max[^\d=:]*[=:] *[\d.]+\w*/(?P<ms>[\d.]{1,20})|"
     r"[^=]*= *[\d.]+ *m?s[^=\d]+= *[\d.]+ *m?s[^=\d]+= *(?P<third>[\d.]{1,20}) *m?s"
 )
+_FPING = {
+    "resp": "{host} : [{seq}], {size} bytes, {rtt} ms",
+    "alive": "{host} is alive ({rtt} ms)",
+    "summary": "{host} : xmt/rcv/%loss = {xmt}/{rcv}/{loss}%, min/avg/max = {rttMin}/{rttAvg}/",
+    "vSum": "{host} : {listed}",
+}
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
 _TOOLS = {"/stddev": "ping bsd", "/std-dev": "ping bsd", "/mdev": "ping iputils"}
 _ICMP_ERROR = re.compile(
     r"[Ff]rom \S+.*?(?:icmp_seq|seq)[= ]\d+:? (Destination \w+ (?:Unreachable|Prohibited)"
     r"|Packet filtered|Time to live exceeded|Communication prohibited|Redirect \w+)"
 )
-_FAILED = re.compile(r"(?:ping6?|connect|sendto|sendmsg): (.*)")
-_TOO_LONG = re.compile(r"message too long,? mtu[=:] ?(\d{2,6})", re.IGNORECASE)
+_FAILED = re.compile(
+    r"(?:ping6?|connect|sendto|sendmsg): .*|.*\bDF\b|General failure|PING: transmit"
+    r"|\S+ is unreachable$"
+)
+_TOO_LONG = re.compile(r"\bDF\b|message (?:too long|trop long)", re.IGNORECASE)
+_MTU = re.compile(r"\bmtu ?[=:] ?(\d{2,6})", re.IGNORECASE)
 _HEADERS_BYTES = {"ping": 28, "ping6": 48}
 """Of IPv4 or IPv6, and ICMP: RFC 791, RFC 8200, RFC 792."""
 _FAILURES = {
@@ -114,7 +127,6 @@ class PingRun:
     tool: str = "ping"
     start_s: float | None = None
     replies_ms: array[float] = field(default_factory=lambda: array("d"))
-    replies: int = 0
     has_summary: bool = False
     sent: int | None = None
     received: int = 0
@@ -135,11 +147,11 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     lines.errors = "replace"
     for number, line in enumerate(lines, start=1):
         line = _COLOUR.sub("", line) if "\x1b" in line else line
-        if failed := _FAILED.match(line):
-            yield Skipped(number, _failure(failed[0]))
+        tool, told = _told(line)
+        if not told and _FAILED.match(line):
+            yield Skipped(number, _failure(line))
             recognised, not_sent = True, not_sent + 1
             continue
-        tool, told = _told(line)
         header, summary = (None, None) if told else (_HEADER.match(line), _SUMMARY.match(line))
         is_over = run is None or run.sent is not None or (run.has_summary and not told)
         if header or (is_over and (summary or told)):
@@ -162,11 +174,26 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     if run:
         yield from outcomes(run, options, not_sent)
     if not recognised:
-        raise FormatError(
-            options.name,
-            "holds no output of ping that relayd can read",
-            remedy="Give what ping prints, from its first line to its summary.",
-        )
+        problem = "holds no output of ping that relayd can read"
+        remedy = "Give what ping prints, from its first line to its summary."
+        raise FormatError(options.name, problem, remedy=remedy)
+
+
+def read_json(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield what :func:`read` does, of the JSON that fping prints since 5.3 (``-J``)."""
+    lines = []
+    for _, document in documents(stream, options.name):
+        for kind, told in (document or {}).items():
+            known = told if isinstance(told, dict) else {}
+            values = " ".join(
+                "-" if one is None else str(one) for one in list_field(known, "values")
+            )
+            lines.append(
+                _FPING.get(kind.replace("intSum", "summary"), "").format_map(
+                    defaultdict(str, known, listed=values)
+                )
+            )
+    return read(BytesIO("\n".join([*lines, ""]).encode()), options)
 
 
 def _told(line: str) -> tuple[str, dict[str, str | None]]:
@@ -202,7 +229,7 @@ def _take(run: PingRun, line: str, tool: str, named: dict[str, str | None]) -> N
         counts = {name: int(cell) for name, cell in named.items() if name != "host" and cell}
         run.received, run.duplicates = counts["received"], counts.get("duplicates", 0)
         run.sent = counts.get("sent", run.received + counts.get("lost", 0))
-        run.counts_errors = "lost" in counts
+        run.counts_errors = "lost" in named
         if mean := _MEAN.match(line):  # of fping, on the same line
             mean_ms = limits.number(mean["ms"] or mean["third"])
             run.tool, run.summary_ms = "fping", (None, mean_ms)
@@ -217,18 +244,17 @@ def _take(run: PingRun, line: str, tool: str, named: dict[str, str | None]) -> N
 
 
 def _take_reply(run: PingRun, tool: str, named: dict[str, str | None]) -> None:
-    if run.start_s is None and named.get("at") and not run.replies:
-        run.start_s = limits.number(named["at"] or "")
-    run.tool = tool or ("ping busybox" if named["busybox"] else run.tool)
+    if (at := named.get("at")) and run.start_s is None and not run.replies_ms:
+        run.start_s = limits.number(at)
+    if tool or named["busybox"]:
+        run.tool = tool or "ping busybox"
     # A duplicate is the same request answered again, later.
     if "DUP!" in (named.get("rest") or ""):
         return
-    run.replies += 1
-    value = _figure(named["ms"] or "")
-    run.step_ms = 1.0 if "sign" in named else 0.0  # of Windows
-    if value is not None and named.get("sign") == "<":
-        value /= 2
-    if value is not None and not limits.fault("rtt_ms", value, ""):
+    value = _figure(named["ms"] or "") or 0.0
+    if sign := named.get("sign"):  # of Windows
+        run.step_ms, value = 1.0, value / 2 if sign == "<" else value
+    if 0 < value <= limits.MAX_RTT_MS:
         run.replies_ms.append(value)
 
 
@@ -308,16 +334,20 @@ def _times(run: PingRun, detail: dict[str, object]) -> tuple[float | None, float
 
 def _figure(cell: str) -> float | None:
     """Read a figure; some locales print a decimal comma, and ping never groups digits."""
-    return limits.number(cell.replace(",", ".") if cell.count(",") == 1 else cell)
+    if "," in cell and cell.count(",") == 1:
+        cell = cell.replace(",", ".")
+    return limits.number(cell)
 
 
 def _failure(line: str) -> str:
     tool, _, text = line.partition(": ")
-    if too_long := _TOO_LONG.search(text):
-        mtu = int(too_long[1])
+    if known := _MTU.search(line):
+        mtu = int(known[1])
         size = mtu - _HEADERS_BYTES.get(tool, 28)
         return f"message too long: the MTU here is {mtu}; ping with -s {size} or less"
+    if _TOO_LONG.search(line):
+        return "message too long for the path, which may not divide it: ping with a smaller size"
     for parts, meaning in _FAILURES.items():
         if re.search(parts, text.lower()):
             return f"ping failed: {meaning}"
-    return f"ping failed: {text.strip()[:80]}"
+    return f"ping failed: {(text or line).strip()[:80]}"

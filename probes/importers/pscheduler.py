@@ -15,7 +15,7 @@ from probes.importers import csv_samples, limits
 from probes.importers.iperf3 import samples_of_test
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import PingRun, one_host, outcomes
-from probes.importers.text import documents, field, list_field, number_field, text_field
+from probes.importers.text import documents, field, list_field, number_field, text_field, time_s
 from probes.samples import Skipped
 
 ONE_WAY = "a one-way delay is no round-trip time: run the test rtt"
@@ -81,7 +81,7 @@ def _samples(
     line: int, result: Mapping[str, Any], about: Mapping[str, Any], options: ImportOptions
 ) -> Iterator[ImportedRow]:
     tool = f"pscheduler {text_field(about, 'tool')[:32]}".strip()
-    at_s = csv_samples.time_s(text_field(about, "at"))
+    at_s = time_s(text_field(about, "at"))
     lost = number_field(result, "packets-lost")
     if result.get("succeeded") is False:
         yield Skipped(line, FAILED)

@@ -129,6 +129,8 @@ def _steady(test: RateTest) -> _Found | None:
     figure = "mean" if found.is_mean else "median"
     steady = f"{figure} of {found.intervals} intervals at the {test.side}"
     detail: dict[str, Any] = {"received_mbps": test.mbps}
+    if found.mean_error:
+        detail["mean_error"] = found.mean_error
     detail["steady"] = f"{steady}, after the last change" if is_late else steady
     if found.transient_mbps is not None and not is_late:
         detail["transient_s"] = round(found.transient_s, 3)

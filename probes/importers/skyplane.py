@@ -135,11 +135,9 @@ def _rows(
     wanted = [f"{end}_{name}" for end in ("src", "dst") for name in _OF_END] + [*columns]
     missing = [column for column in wanted if column not in header]
     if missing:
-        raise FormatError(
-            options.name,
-            f"line {table.header_line} lacks the column {', '.join(missing)}",
-            remedy="Only Skyplane's raw file has them all; `relayd import csv` reads others.",
-        )
+        problem = f"line {table.header_line} lacks the column {', '.join(missing)}"
+        remedy = "Only Skyplane's raw file has them all; `relayd import csv` reads others."
+        raise FormatError(options.name, problem, remedy=remedy)
     places = [header.index(column) for column in wanted]
     start_s = options.start_s()
     for number, cells in table.rows():

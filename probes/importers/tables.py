@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
-from planner.model.errors import FormatError
+from planner.model.errors import FormatError, InputError
 from probes.importers.options import ImportOptions
 from probes.importers.text import CUT_OFF, Lines, documents
 
+_UNIT = re.compile(
+    r"(?:^|[ _(\[])((?:[mu]?s|[kmgt]?b)(?:ec|ps|its?/s|/s)?|%|pct)[)\]]?$", re.IGNORECASE
+)
+"""Of the figures of a matrix, in the words of its corner."""
 BLANK = "blank line"
 REPEATED_HEADER = "the header again"
 TOO_FEW = "fewer columns than the header (cut off?)"
@@ -66,18 +71,13 @@ class CsvTable:
         self.header = [cell.strip() for cell in self._cells(self.header_line, line)]
         if len(self.header) == 1 and (";" in line or "\t" in line):
             separator = "semicolons" if ";" in line else "tabs"
-            raise FormatError(
-                self._name,
-                f"separates its columns by {separator}",
-                remedy="Write commas between columns and points in figures.",
-            )
+            problem = f"separates its columns by {separator}"
+            remedy = "Write commas between columns and points in figures."
+            raise FormatError(self._name, problem, remedy=remedy)
         twice = [column for column in self.header if self.header.count(column) > 1 and column]
         if twice:
-            raise FormatError(
-                self._name,
-                f"line {self.header_line} names the column {twice[0]!r} twice",
-                remedy="Remove or rename one.",
-            )
+            problem = f"line {self.header_line} names the column {twice[0]!r} twice"
+            raise FormatError(self._name, problem, remedy="Remove or rename one.")
 
     def rows(self) -> Iterator[tuple[int, list[str] | str]]:
         """Yield line number and cells, or the fault of the row."""
@@ -100,11 +100,9 @@ class CsvTable:
         try:
             return next(csv.reader([line], strict=True))
         except (csv.Error, StopIteration) as error:
-            raise FormatError(
-                self._name,
-                f"line {number} has a quotation mark that does not fit: {error}",
-                remedy="A quoted cell ends on its own line; quotes inside one are doubled.",
-            ) from error
+            problem = f"line {number} has a quotation mark that does not fit: {error}"
+            remedy = "A quoted cell ends on its own line; quotes inside one are doubled."
+            raise FormatError(self._name, problem, remedy=remedy) from error
 
 
 class RowTable:
@@ -114,7 +112,7 @@ class RowTable:
 
     def __init__(self, rows: Rows, name: str) -> None:
         self._rows = list(rows)
-        if not self._rows:
+        if not any(row for _, row in self._rows):
             raise FormatError(name, "holds no list of objects, which would be its rows")
         self.header = list(
             dict.fromkeys(key for _, row in self._rows if isinstance(row, dict) for key in row)
@@ -131,19 +129,27 @@ def json_rows(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, d
     """Yield rows of JSON: a list of objects, one a line, or an object that holds one such list.
 
     Keys of an object within one are joined with its own by a point. Other fields of an object that
-    holds the list are the same in all rows.
+    holds the list are the same in all rows. Objects within one are the rows of a matrix.
     """
     for line, content in documents(stream, options.name):
-        for number, row in enumerate(_rows_of(content or {}), 1):
+        for number, row in enumerate(_rows_of(content or {}, is_matrix=bool(options.metric)), 1):
             yield line if content == row else number, _flat(row)
 
 
-def _rows_of(content: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows_of(content: dict[str, Any], *, is_matrix: bool) -> list[dict[str, Any]]:
+    for table in (content, *content.values()) if is_matrix else ():
+        found = [*table.values()] if isinstance(table, dict) else [None]
+        if all(isinstance(row, dict) and not any(map(_is_object, row.values())) for row in found):
+            return [{"": key} | row for key, row in table.items()]
     for value in content.values():
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             shared = {key: one for key, one in content.items() if not isinstance(one, list | dict)}
             return [shared | one for one in value]
     return [content]
+
+
+def _is_object(cell: object) -> bool:
+    return isinstance(cell, dict)
 
 
 def _flat(row: dict[str, Any], before: str = "") -> dict[str, str]:
@@ -163,13 +169,27 @@ class MatrixTable:
     Parameters
     ----------
     table : FileTable
-        Its header has the destinations, its first column the sources.
+        Its header has the destinations, its first column the sources, unless its corner begins
+        with "to".
     options : ImportOptions
         With the figure's column name as :attr:`~.ImportOptions.metric`.
+
+    Raises
+    ------
+    InputError
+        If the corner names another unit.
     """
 
     def __init__(self, table: FileTable, options: ImportOptions) -> None:
-        self.header = ["src", "dst", options.metric]
+        corner = table.header[0].strip().replace("µ", "u").replace("μ", "u") if table.header else ""
+        unit, stated = _UNIT.search(corner), options.metric.rpartition("_")[2]
+        told = re.sub("bits?/s", "bps", unit[1]).replace("%", "pct") if unit else stated
+        if told.removesuffix("ec").lower() != stated:
+            problem = f"is in {stated}, and the corner of {options.name} says {told}"
+            remedy = "Name the same unit, or convert the figures."
+            raise InputError("--metric", problem, value=options.metric, remedy=remedy)
+        ends = ["dst", "src"] if re.match(r"(?i)(?:to|dst|dest\w*)\b", corner) else ["src", "dst"]
+        self.header = [*ends, options.metric]
         self.header_line, self._table = table.header_line, table
 
     def rows(self) -> Iterator[tuple[int, list[str] | str]]:

@@ -16,17 +16,19 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from itertools import count
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from planner.fields.json_text import read_json
 from planner.model.errors import FormatError, InputError
+from probes.samples import MAX_TIME_S, MIN_TIME_S
 
 MAX_LINE_BYTES = 1 << 20
 MAX_DOCUMENT_BYTES = 1 << 26
 """64 MiB: 128 streams reported every second for half an hour."""
 CUT_OFF = "last line has no line end, so its last figure may be cut off"
 
-_NO_NUMBER = re.compile(r"([:\[,]\s*)-?(?:nan|inf)(?=\s*[,}\]])")
+_NO_NUMBER = re.compile(r"([:\[,]\s*)-?(?:nan(?:\(\w*\))?|inf)(?=\s*[,}\]])")
+_OF_JSON = re.compile(r"[{}\[\]]|\":")
 _WORD = re.compile(r"[\w.+-]*")
 
 
@@ -44,20 +46,63 @@ def unreadable(error: OSError, name: str) -> InputError:
     return InputError(name, f"can't be read: {error.strerror or error}")
 
 
-_DAY = rb"\d{4}-\d\d-\d\d"
-_CLOCK = rb"\d\d:\d\d:\d\d"
-_LOG_PREFIXES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        # Times of `kubectl logs --timestamps`, `docker logs -t`, ts; CRI adds stream and tag.
-        rb"\[?(" + _DAY + rb"[T ]" + _CLOCK + rb"(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)\]? "
-        rb"(?:std(?:out|err) [FP] )?",
-        rb"(\w{3} \w{3} [ \d]\d " + _CLOCK + rb" \d{4}) ",  # iperf3 --timestamps: strftime's %c
-        rb"\w{3} [ \d]\d " + _CLOCK + rb" \S+ \S+?\[\d+\]: ",  # syslog, journalctl: no year
-        rb"[\w.-]{1,80} +\| ",  # docker compose logs
-    )
+_STAMP = re.compile(
+    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"
+    rb"|\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}"  # strftime's %c
+    rb"|(?<![\w.])1\d{9}(?:\.\d{1,9})?(?![\w.,:])"  # seconds since 1970
+)
+"""A whole time, as logs write it."""
+_MAY_END_PREFIX = re.compile(rb"(?:[\s:|\]>]|\x1b\[[\d;]{0,20}m)(?=\S)")
+_FIGURES = re.compile(rb"\d+(?:(?:\\\.|,)\d+)?")
+_BLANKS = re.compile(rb"(?:\\[ \t])+(?!\Z)")
+_LOGGED = re.compile(
+    r'"(?:stdout|log|message|MESSAGE)"\s*:\s*"((?:[^"\\]|\\u[\da-fA-F]{4}|\\["\\/bfnrt])*)'
 )
 MAX_PREFIX_BYTES = 200
+
+
+class LogPrefix(NamedTuple):
+    """What a log has put before each line.
+
+    ``pattern`` is as the first line has it, with any figures; ``skipped`` are lines ahead of a
+    tool's JSON that are none of it; ``at_s`` is the time of the first line in seconds since 1970,
+    UTC where it names no zone, None where it has no whole time. Of logs that are JSON, and results
+    of Ansible, :func:`logged_text` gives the lines.
+    """
+
+    pattern: re.Pattern[bytes] = re.compile(b"")
+    at_s: float | None = None
+    skipped: int = 0
+    is_json: bool = False
+
+
+def log_prefixes(head: bytes) -> Iterator[LogPrefix]:
+    """Yield what may be a log's prefix to each line, by a file's first bytes; none is first."""
+    first = head.lstrip(b"\r\n").partition(b"\n")[0][:MAX_PREFIX_BYTES]
+    yield LogPrefix()
+    for end in _MAY_END_PREFIX.finditer(first):
+        prefix = first[: end.end()]
+        stamp = _STAMP.search(prefix)
+        pattern = _FIGURES.sub(rb"\\d+(?:[.,]\\d+)?", _BLANKS.sub(rb"\\s*", re.escape(prefix)))
+        yield LogPrefix(re.compile(pattern), time_s(stamp[0].decode()) if stamp else None)
+
+
+def logged_text(content: bytes) -> tuple[bytes, LogPrefix]:
+    """Take lines out of texts in JSON: logs of Docker and journald, what Ansible registers."""
+    found = _LOGGED.findall(content.decode(errors="replace"))
+    texts = [json.loads(f'"{text}"', strict=False).removesuffix("\n") for text in found]
+    stamp = _STAMP.search(content)
+    at_s = time_s(stamp[0].decode()) if stamp else None
+    text = "\n".join([*texts, ""]).encode(errors="replace")
+    return text, LogPrefix(at_s=at_s, is_json=True)
+
+
+def whole(stream: BinaryIO, name: str) -> bytes:
+    """Read a file that must be read at once, or refuse it where it is too long for that."""
+    content = stream.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise FormatError(name, f"is longer than {MAX_DOCUMENT_BYTES:,} bytes", remedy="Divide it.")
+    return content
 
 
 class Unprefixed:
@@ -67,42 +112,36 @@ class Unprefixed:
     ----------
     stream : BinaryIO
         Read by lines from its current position.
-    prefix : pattern
-        As :func:`log_prefix` found it. Lines without it stay as they are.
+    prefix : LogPrefix
+        Lines without it stay as they are; those to skip are blank.
     """
 
-    def __init__(self, stream: BinaryIO, prefix: re.Pattern[bytes]) -> None:
-        self._stream, self._prefix = stream, prefix
+    def __init__(self, stream: BinaryIO, prefix: LogPrefix) -> None:
+        self._stream, self._prefix, self._skipped = stream, prefix.pattern, prefix.skipped
 
     def readline(self, size: int) -> bytes:
         """Read a line of at most so many bytes and those before it."""
         line = self._stream.readline(size + MAX_PREFIX_BYTES)
+        if self._skipped and line:
+            self._skipped -= 1
+            return b"\n"
         found = self._prefix.match(line)
         return line[found.end() :] if found else line
 
 
-def log_prefix(head: bytes) -> tuple[re.Pattern[bytes], float | None] | None:
-    """Find what a log has put before each line, by the first bytes of a file.
-
-    Returns
-    -------
-    (pattern, time) or None
-        The time of the first line in seconds since 1970, UTC where it names no zone; None where
-        the prefix has no whole time.
-    """
-    first = head.lstrip(b"\r\n")[:MAX_PREFIX_BYTES]
-    for pattern in _LOG_PREFIXES:
-        if found := pattern.match(first):
-            return pattern, _time_s(found[1].decode()) if pattern.groups else None
-    return None
-
-
-def _time_s(text: str) -> float | None:
+def time_s(written: str) -> float | None:
+    """Read seconds since 1970, ISO 8601 or RFC 2822; a time without a zone is UTC."""
     try:
-        moment = datetime.fromisoformat(text) if text[0].isdigit() else parsedate_to_datetime(text)
-    except ValueError:
+        if written[:1].isalpha():
+            moment = parsedate_to_datetime(written)
+        elif written.replace(".", "", 1).isdigit():
+            moment = datetime.fromtimestamp(float(written), UTC)
+        else:
+            moment = datetime.fromisoformat(written)
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError, OSError):
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return seconds if MIN_TIME_S <= seconds <= MAX_TIME_S else None
 
 
 class Lines:
@@ -194,21 +233,15 @@ def documents(
             continue
         elif not parts:
             if line.strip():
-                raise FormatError(
-                    name,
-                    f"line {number} is not the beginning of a JSON object",
-                    value=line[:60],
-                    remedy="Give the tool's output alone, with nothing before it.",
-                )
+                problem = f"line {number} is not the beginning of a JSON object"
+                remedy = "Give the tool's output alone, with nothing before it."
+                raise FormatError(name, problem, value=line[:60], remedy=remedy)
             continue
         parts.append(line)
         size += len(line)
         if size > MAX_DOCUMENT_BYTES:
-            raise FormatError(
-                name,
-                f"the document of line {start} is longer than {MAX_DOCUMENT_BYTES:,} bytes",
-                remedy="Use fewer streams or longer intervals.",
-            )
+            problem = f"the document of line {start} is longer than {MAX_DOCUMENT_BYTES:,} bytes"
+            raise FormatError(name, problem, remedy="Use fewer streams or longer intervals.")
     for one in _parsed(parts, start, name, 0, keep_repeated):
         yield start, one
 
@@ -224,8 +257,11 @@ def _parsed(
     try:
         content = read_json(text, keep_repeated=keep_repeated)
     except ValueError as error:
-        if isinstance(error.__cause__, json.JSONDecodeError):
-            problem, remedy = _explained(error.__cause__, text, start, next_start)
+        if isinstance(fault := error.__cause__, json.JSONDecodeError):
+            if fault.msg == "Extra data" and not _OF_JSON.search(text, fault.pos):
+                parts = [text[: fault.pos]]  # a shell says something at the end
+                return _parsed(parts, start, name, next_start, keep_repeated)
+            problem, remedy = _explained(fault, text, start, next_start)
             raise FormatError(name, problem, remedy=remedy) from error
         raise FormatError(name, f"the document of line {start} {error}") from error
     listed = content if isinstance(content, list) else [content]

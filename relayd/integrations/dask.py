@@ -112,11 +112,8 @@ class ReduceWhere(SchedulerPlugin):
         shuffles: Any = scheduler.plugins["shuffle"]
         choose: Any = getattr(type(shuffles), "_calculate_worker_for", None)
         if choose is None:
-            raise InputError(
-                "plugin",
-                "does not know how this version of distributed shuffles",
-                remedy="Use a version that docs/dask.md names.",
-            )
+            problem = "does not know how this version of distributed shuffles"
+            raise InputError("plugin", problem, remedy="Use a version that docs/dask.md names.")
 
         def placed(spec: Any) -> dict[Any, str]:
             # Shuffles of arrays do not send from all to all.
@@ -272,12 +269,9 @@ def _by_region(
     for one in held:
         region = region_of(one.resources)
         if region is None and one.size_bytes:
-            raise InputError(
-                "data",
-                "is on a worker that is in no region",
-                value=one.worker,
-                remedy='Start it with its region: dask worker ... --resources "aws:us-east-1=1".',
-            )
+            problem = "is on a worker that is in no region"
+            remedy = 'Start it with its region: dask worker ... --resources "aws:us-east-1=1".'
+            raise InputError("data", problem, value=one.worker, remedy=remedy)
         if region is not None:
             sent_bytes = one.size_bytes + added_bytes.get(one.worker, 0)
             input_gb[region] = input_gb.get(region, 0.0) + sent_bytes / BYTES_PER_GB

@@ -182,12 +182,9 @@ class _Log:
         attributes = self._attributes.get(info["Executor ID"], {})
         region = attributes.get(ATTRIBUTE) or self._region_of_host.get(info["Host"])
         if not region:
-            raise InputError(
-                "regions",
-                "do not say where a host is",
-                value=info["Host"],
-                remedy="Name it there, or start executors with SPARK_EXECUTOR_ATTRIBUTE_REGION.",
-            )
+            problem = "do not say where a host is"
+            remedy = "Name it there, or start executors with SPARK_EXECUTOR_ATTRIBUTE_REGION."
+            raise InputError("regions", problem, value=info["Host"], remedy=remedy)
         return str(region)
 
     def shuffles(self) -> list[SparkShuffle]:
@@ -215,13 +212,12 @@ def _files(place: Path) -> list[Path]:
         if (match := re.match(r"events_(\d+)_", file.name))
     }
     if not numbered:
-        raise InputError(
-            "event_log",
-            "is no event log of Spark",
-            value=str(place),
-            remedy="Run the job with --conf spark.eventLog.enabled=true, and name what it left in "
-            "spark.eventLog.dir.",
+        problem = "is no event log of Spark"
+        remedy = (
+            "Run the job with --conf spark.eventLog.enabled=true, and name what it left in "
+            "spark.eventLog.dir."
         )
+        raise InputError("event_log", problem, value=str(place), remedy=remedy)
     return [numbered[number] for number in sorted(numbered)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from math import nan
+from math import exp, nan
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,14 @@ def test_a_link_that_stalls_in_a_third_of_seconds_moves_two_thirds(
     assert metric == "per_flow_mbps"
     assert value == pytest.approx(627, rel=0.05)
     assert [change["pattern"] for change in detail["findings"]] == ["stall"]
+    # 19 of 29 seconds moved data: their share is known to within its standard error.
+    asked = ("plan", ENDS[1], ENDS[3], "-n", "1", "--vms", "1", "--relays", "none", "--json")
+    plan = json.loads(relayd(*asked, "--volume", "100GB", "--db", db).out)
+    expected, error = plan["throughput_gbps"], detail["mean_error"]
+    assert expected == pytest.approx(value / 1000, rel=0.03)
+    assert 1 / (1 + 29 * error**2) == pytest.approx(value / 940, rel=0.02)
+    assert plan["throughput_gbps_low"] <= expected * exp(-1.645 * error)
+    assert plan["throughput_gbps_high"] < 1.15 * expected
 
 
 @pytest.mark.parametrize("case", ["10"], indirect=True)

@@ -6,12 +6,14 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
-from planner.model.errors import InputError, StoreError
+from planner.model.errors import InputError, StoreError, UnknownRegionError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.importers import FORMATS, HEAD_BYTES, ImportOptions, addressed, identified, read
@@ -154,6 +156,7 @@ def _import(
         connections=options.connections and whole_number(options.connections, "--connections"),
         duration_s=options.duration and parse_duration_s(options.duration, "--duration"),
         tiers=tuple(options.tier) or ("PREMIUM",),
+        named=lru_cache(partial(_id_of, catalogue)),
         name=name,
     )
     described = {**kept, "tiers": list(chosen.tiers), "trust": options.trust}
@@ -180,6 +183,14 @@ def _import(
             )
         finally:
             progress.end()
+
+
+def _id_of(catalogue: Catalogue, name: str) -> str:
+    """Return the id of the only region that a name of bills or portals fits, else the name."""
+    with suppress(UnknownRegionError):
+        found = resolve(name, catalogue)
+        return name if found.note else found.region_id
+    return name
 
 
 def _columns(option: str, options: argparse.Namespace) -> dict[str, str]:

@@ -170,7 +170,7 @@ def test_wrong_questions_are_named(
         ("shuffle", ",aws:us-east-1\naws:sa-east-1,3,4\n", "line 2"),
         ("shuffle", "{", "not JSON"),
         ("shuffle", '{"aws:us-east-1": 4}', "must map destinations"),
-        ("shuffle", '[{"src": "a"}]', "entry 1"),
+        ("shuffle", '[{"src": "a"}]', "demands 1"),
         ("schedule", "id,src,dst\nx,aws:us-east-1,aws:sa-east-1\n", "volume_gb"),
         ("schedule", "id,src,dst,volume,deadline\nx,us-east,sa,4,soon\n", "deadline"),
         ("schedule", "[1]", "list of objects"),
