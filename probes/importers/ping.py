@@ -185,14 +185,9 @@ def read_json(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]
     for _, document in documents(stream, options.name):
         for kind, told in (document or {}).items():
             known = told if isinstance(told, dict) else {}
-            values = " ".join(
-                "-" if one is None else str(one) for one in list_field(known, "values")
-            )
-            lines.append(
-                _FPING.get(kind.replace("intSum", "summary"), "").format_map(
-                    defaultdict(str, known, listed=values)
-                )
-            )
+            listed = " ".join(str(one or "-") for one in list_field(known, "values"))
+            template = _FPING.get(kind.replace("intSum", "summary"), "")
+            lines.append(template.format_map(defaultdict(str, known, listed=listed)))
     return read(BytesIO("\n".join([*lines, ""]).encode()), options)
 
 

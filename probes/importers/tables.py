@@ -139,17 +139,14 @@ def json_rows(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, d
 def _rows_of(content: dict[str, Any], *, is_matrix: bool) -> list[dict[str, Any]]:
     for table in (content, *content.values()) if is_matrix else ():
         found = [*table.values()] if isinstance(table, dict) else [None]
-        if all(isinstance(row, dict) and not any(map(_is_object, row.values())) for row in found):
+        cells = [cell for row in found if isinstance(row, dict) for cell in row.values()]
+        if {*map(type, found)} == {dict} and dict not in map(type, cells):
             return [{"": key} | row for key, row in table.items()]
     for value in content.values():
         if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
             shared = {key: one for key, one in content.items() if not isinstance(one, list | dict)}
             return [shared | one for one in value]
     return [content]
-
-
-def _is_object(cell: object) -> bool:
-    return isinstance(cell, dict)
 
 
 def _flat(row: dict[str, Any], before: str = "") -> dict[str, str]:

@@ -59,7 +59,7 @@ def test_all_shapes_of_one_table_say_the_same(cells: list[int]) -> None:
     matrix = np.array(cells, float).reshape(size, size)
     moved = matrix * (1 - np.eye(size))
     if not moved.any():
-        with pytest.raises(InputError, match="nothing to move"):
+        with pytest.raises(InputError, match="nothing"):
             demands_gb(matrix, names)
         return
     wide = pd.DataFrame(matrix, index=names, columns=names)
