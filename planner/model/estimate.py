@@ -377,10 +377,8 @@ def faded(
     kept = np.exp(-days / (DAYS_PER_YEAR * memory_years))
     gone = 1.0 - kept * kept
     expected = middle + kept * (level - middle)
-    # What was off the law may have returned to it.
-    higher, lower = np.maximum(expected - middle, 0.0), np.maximum(middle - expected, 0.0)
-    down = np.sqrt(gone * (least**2 + higher**2) + (kept * below) ** 2)
-    up = np.sqrt(gone * (most**2 + lower**2) + (kept * above) ** 2)
+    down = np.sqrt(gone * least**2 + (kept * below) ** 2)
+    up = np.sqrt(gone * most**2 + (kept * above) ** 2)
     return np.exp(expected - down), np.exp(expected), np.exp(expected + up)
 
 

@@ -195,9 +195,9 @@ class Judgements(NamedTuple):
 LEAST_SPREAD = 0.02
 NEXT_CLASS, FURTHER_CLASS = 0.1, 0.025
 """Weight of a link in the spread of the next class of distance, and of others."""
-OUTLIERS = 1.15
-"""Times the range of 90 % of links: of a normal distribution in which one in fifty is an outlier,
-the 5th percentile is 1.14 times as far from the median."""
+OUTLIERS = 1.06
+"""Times the range of 90 % of links: of both grids together, it is somewhat wider than of each; the
+rest is for one link in fifty that is an outlier."""
 LawKey = tuple[Providers, AddressKind]
 
 
