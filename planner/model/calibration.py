@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
-from math import exp, log
 
 from planner.model.answer import Bounded
 from planner.model.baseline.modelled_links import least_cap
@@ -19,15 +18,12 @@ from planner.model.estimate import BOUNDS, SECONDS_PER_DAY, Estimate, Origin, Pr
 from planner.model.link import Link
 from planner.model.link_states import Pair
 from planner.model.network import Network
+from planner.model.throughput import log_odds_slow, with_odds
 from planner.model.units import MBPS_PER_GBPS
 from planner.model.verification import MEASURING_ERROR, Verified, VerifiedPath
 
 COUNTS_FOR_S = 30 * SECONDS_PER_DAY
 """An older verification says no more than estimates do, which forget older samples too."""
-
-RUN_SPREAD = 0.15
-"""Of the logarithm of what a run carries about what the right reading predicts."""
-MOST_TOLD = 20.0
 
 
 def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
@@ -105,24 +101,15 @@ def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
 
 
 def _of_readings(links: list[Link], path: VerifiedPath) -> list[Link]:
-    """Return links with the probability that their connections are slow, after a run (Bayes).
-
-    What was carried is lognormal about what each reading predicts of the path; one run makes none
-    of them more than :data:`MOST_TOLD` times as likely.
-    """
+    """Return links with the probability that their connections are slow, after a run."""
     count, found = path.connections, []
     rates = [link.rate_gbps(count) for link in links]
     if_ended = min(rates)
     for link in links:
         if link.slow_connections and path.achieved_gbps > 0:
             if_slow = min(if_ended, count * link.slow_gbps)
-            squares = [
-                log(path.achieved_gbps / gbps) ** 2 / (2 * RUN_SPREAD**2)
-                for gbps in (if_slow, if_ended)
-            ]
-            told = exp(max(-log(MOST_TOLD), min(log(MOST_TOLD), squares[1] - squares[0])))
-            odds = told * link.slow_connections
-            posterior = odds / (odds + 1 - link.slow_connections)
+            told = log_odds_slow(path.achieved_gbps, if_slow, if_ended)
+            posterior = with_odds(link.slow_connections, told).item()
             link = replace(link, slow_connections=posterior)
         found.append(link)
     return found

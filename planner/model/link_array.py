@@ -627,7 +627,7 @@ def slow_connections_of(
     names: Sequence[str],
     ends: tuple[Ints, Ints],
     limits: Ints,
-    shown: Mapping[Providers, tuple[int, int]] | None = None,
+    shown: Mapping[Providers, tuple[float, float]] | None = None,
 ) -> Floats:
     """Return the probability of each of m links that its connections are slow.
 

@@ -284,11 +284,35 @@ READING_COUNTS_AS = 3
 """Ramps, in what is learned of a class of links: those that these probabilities stand for."""
 
 
-def slow_connections(providers: Providers, slow: int = 0, ended: int = 0) -> float:
+RUN_SPREAD = 0.15
+"""Of the logarithm of what a run carries about what the right reading predicts."""
+MOST_TOLD = 20.0
+FITS = 3.0
+"""Spreads within which a run fits a reading; what fits neither was held by something else."""
+
+
+def log_odds_slow(gbps: ArrayLike, if_slow: ArrayLike, if_ended: ArrayLike) -> Floats:
+    """Return by how much runs make slow connections likelier: logarithms of factors of the odds.
+
+    What a run carried is lognormal about what each reading predicts of it (Bayes); none makes a
+    reading more than :data:`MOST_TOLD` times as likely.
+    """
+    slow, ended = (np.log(np.divide(gbps, one)) ** 2 / RUN_SPREAD**2 for one in (if_slow, if_ended))
+    told = np.clip((ended - slow) / 2, -np.log(MOST_TOLD), np.log(MOST_TOLD))
+    return np.where(np.minimum(slow, ended) <= FITS**2, told, 0.0)
+
+
+def with_odds(probability: Any, log_odds: Any) -> Any:
+    """Return a probability after evidence, given as the logarithm of a factor of its odds."""
+    odds = np.exp(log_odds) * probability
+    return odds / (odds + 1 - probability)
+
+
+def slow_connections(providers: Providers, slow: float = 0, ended: float = 0) -> float:
     """Return the probability that connections are slow where a link's limit is not known.
 
     The mean of a beta distribution, after `slow` ramps that showed slow connections between these
-    providers, and `ended` ramps that showed where the path ends.
+    providers, and `ended` ramps that showed where the path ends; transfers count in part.
     """
     law = AGGREGATE_LAWS.get(providers)
     falls = law is not None and not law.holds_for_vms

@@ -2,8 +2,8 @@
 
 Regret is a scheduler's loss from acting on expected figures: over all ordered pairs of the fleet's
 regions, the mean of ``1 - achieved / best`` throughput, where *best* is the rate of direct or of
-the best single relay if the truth were known, and *achieved* that of relayd's choice: the relay of
-greatest expected rate, if its low bound beats the high one of direct by the margin.
+the best single relay if the truth were known, and *achieved* that of what plans for time choose
+between these by the estimates (:func:`planner.transfer.all_pairs.choose`).
 Truth is drawn between the bounds of each estimate.
 """
 
@@ -12,16 +12,25 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.estimate import BOUNDS
 from planner.model.network import Network
+from planner.transfer.all_pairs import (
+    DIRECT,
+    RateBounds,
+    Terms,
+    best_relays_by_value,
+    choose,
+    path_rates,
+)
 
 SCENARIOS = 24
 MARGIN = 0.1
-"""Sure gain from which a relay is taken."""
+"""Gain for which plans take a relay."""
 # A link whose bounds are within this of its expected figure is known well enough.
 KNOWN_WELL = 0.08
 LEAST_LOSS = 1e-6
@@ -66,24 +75,24 @@ def expected_regret(
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the expected regret, and the share of it that each unmeasured link is to blame for.
 
-    The blame for a pair's loss is shared among the links that would have to be known for it to get
+    The blame for a pair's loss is shared among the links whose figures decide between direct and
     its best path. Where the truth of links that are ``seen`` is known, there is no blame.
     """
     blame = np.zeros(rates.expected.shape)
     pairs = rates.expected > 0
     if not pairs.any():
         return 0.0, blame
-    chosen, total = _sure_choices(rates), 0.0
+    chosen, total = _planned(rates), 0.0
     for truth in _truths(rates):
         if seen is not None:
             figures = (rates.low, rates.expected, rates.high)
             low, expected, high = (np.where(seen, truth, figure) for figure in figures)
-            chosen = _sure_choices(replace(rates, low=low, expected=expected, high=high))
+            chosen = _planned(replace(rates, low=low, expected=expected, high=high))
         best = _choices(truth)
         loss = _loss(truth, chosen, best)
         total += float(loss[pairs].mean())
         if seen is None:
-            _add_blame(blame, rates, truth, loss, best)
+            _add_blame(blame, rates, loss, best)
     return total / SCENARIOS, blame / SCENARIOS / pairs.sum()
 
 
@@ -110,7 +119,7 @@ def regret_once_measured(
 
 def regret_on(rates: RateMatrices, truth: NDArray[np.float64]) -> float:
     """Return the regret of acting on some rates where others, in Gbit/s, are the truth."""
-    loss = _loss(truth, _sure_choices(rates), _choices(truth))
+    loss = _loss(truth, _planned(rates), _choices(truth))
     return float(loss[truth > 0].mean())
 
 
@@ -131,67 +140,44 @@ def _truths(rates: RateMatrices) -> Iterator[NDArray[np.float64]]:
 
 
 def _loss(
-    truth: NDArray[np.float64], chosen: NDArray[np.intp], best: NDArray[np.intp]
+    truth: NDArray[np.float64], chosen: NDArray[np.int32], best: NDArray[np.int32]
 ) -> NDArray[np.float64]:
     """Return the share of the best throughput that each pair loses by its choice."""
-    achieved, possible = _achieved(truth, chosen), _achieved(truth, best)
+    achieved, possible = path_rates(truth, chosen), path_rates(truth, best)
     return np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
 
 
 def _add_blame(
     blame: NDArray[np.float64],
     rates: RateMatrices,
-    truth: NDArray[np.float64],
     loss: NDArray[np.float64],
-    best: NDArray[np.intp],
+    best: NDArray[np.int32],
 ) -> None:
-    """Share the loss of pairs among the unmeasured links that have to be known for the best path.
-
-    The direct link first: often its own figure settles it, since relays that promise much are
-    mostly known better. Then the link of the relay that promises less, then the other.
-    """
+    """Share the loss of pairs among the unknown links of direct and of the best path."""
     src, dst = np.nonzero(loss > LEAST_LOSS)
-    relay = best[src, dst]
-    relayed = relay >= 0
-    relay = np.maximum(relay, 0)
-    promises = rates.low[src, relay], rates.low[relay, dst]
-    into_first = promises[0] <= promises[1]
-    first = np.where(into_first, src, relay), np.where(into_first, relay, dst)
-    second = np.where(into_first, relay, src), np.where(into_first, dst, relay)
-    lows = [rates.low[first], rates.low[second]]
-    direct_gbps = rates.high[src, dst]
-    wanted: list[NDArray[np.bool_]] = []
-    for at, link in enumerate(((src, dst), first, second)):
-        settled = relayed & (np.minimum(*lows) > direct_gbps * (1 + MARGIN))
-        wanted.append(rates.unknown[link] & ~settled & (relayed | (at == 0)))
-        if at == 0:
-            direct_gbps = np.where(wanted[0], truth[link], direct_gbps)
-        else:
-            lows[at - 1] = np.where(wanted[at], truth[link], lows[at - 1])
+    relay = best[src, dst].astype(np.intp)
+    links = [(src, dst), (src, relay), (relay, dst)]
+    wanted = [
+        rates.unknown[link] & ((relay != DIRECT) | (at == 0)) for at, link in enumerate(links)
+    ]
     share = loss[src, dst] / np.maximum(1, np.sum(wanted, axis=0))
-    for link, of_link in zip(((src, dst), first, second), wanted, strict=True):
+    for link, of_link in zip(links, wanted, strict=True):
         np.add.at(blame, link, share * of_link)
 
 
-def _sure_choices(rates: RateMatrices) -> NDArray[np.intp]:
-    """Return the choices of relayd: the best relay if its low bound beats direct's high one."""
-    choice = _choices(rates.expected)
-    surely = _achieved(rates.low, choice) > rates.high * (1 + MARGIN)
-    return np.where(surely, choice, -1)
+def _terms(count: int) -> Terms:
+    """Return the terms of transfers for which time alone counts."""
+    return Terms(1.0, np.zeros((count, count)), np.zeros(count), 0.0, inf, MARGIN)
 
 
-def _choices(rates: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Return, for each pair, the relay of greatest rate if it beats direct, or -1."""
-    choice = np.empty(rates.shape, dtype=np.intp)
-    into = np.ascontiguousarray(rates.T)
-    for src, out_of in enumerate(rates):
-        through = np.minimum(into, out_of)
-        choice[src] = np.where(through.max(axis=1) > out_of, through.argmax(axis=1), -1)
-    return choice
+def _planned(rates: RateMatrices) -> NDArray[np.int32]:
+    """Return what plans choose for each pair: the position of a relay, or direct."""
+    links, count = RateBounds(rates.low, rates.expected, rates.high), len(rates.low)
+    caps, no_time = RateBounds(*np.full((3, count), inf)), np.zeros((count, count))
+    return choose(_terms(count), links, caps, caps, no_time, np.isinf(rates.drift)).chosen
 
 
-def _achieved(rates: NDArray[np.float64], choice: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Return the rate of each pair by its choice."""
-    rows, columns = np.indices(rates.shape)
-    relayed = np.minimum(rates[rows, choice], rates[choice, columns])
-    return np.where(choice < 0, rates, relayed)
+def _choices(rates: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Return, for each pair, the relay of greatest rate if it beats direct, or direct."""
+    relay, _ = best_relays_by_value(_terms(len(rates)), rates, np.zeros(rates.shape))
+    return np.where(path_rates(rates, relay) > rates, relay, DIRECT).astype(np.int32)

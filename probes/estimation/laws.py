@@ -55,10 +55,6 @@ from probes.estimation.measurements import AggregateTests, Pairs
 NEIGHBOUR_MS = 25.0
 FARTHEST_NEIGHBOUR_MS = 80.0
 NEIGHBOUR_FROM_SPREAD = 0.5
-NEIGHBOUR_SHARE = 0.4
-"""The most of the spread that neighbours take away."""
-NEIGHBOUR_DOUBT = 0.5
-"""Share of the shift by neighbours that the link may not have."""
 LEAST_GBPS = 1e-6
 LAW_COUNTS_AS = 3
 """Links, in the median of a class: a few odd ones do not move it."""
@@ -310,12 +306,7 @@ class MeasuredLaw:
         for at in np.flatnonzero(wide[number] >= NEIGHBOUR_FROM_SPREAD).tolist():
             links, weights = self._neighbours(src[at], dst[at], behind[number[at]])
             if len(links):
-                weight = weights.sum()
-                moved = _weighted_median(self._ratios[links] - shift[at], weights)
-                share = 1 - NEIGHBOUR_SHARE * weight / (1 + weight)
-                shift[at] += moved
-                below[at] = share * below[at] + NEIGHBOUR_DOUBT * max(0.0, moved)
-                above[at] = share * above[at] + NEIGHBOUR_DOUBT * max(0.0, -moved)
+                shift[at] += _weighted_median(self._ratios[links] - shift[at], weights)
                 origin = of_many("neighbouring-links", self._alone[links], self._origins)
                 evidence[at] = estimates_of([Estimate(0.0, 0.0, 0.0, origin)], self._origins)[0]
         bounds = self._bounds(pairs, shift, below, above)

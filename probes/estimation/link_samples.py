@@ -9,12 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.model.baseline.modelled_links import baseline_links
+from planner.model.baseline.modelled_links import baseline_links, least_cap
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Figures
-from planner.model.link import Site
+from planner.model.link import AT_LIMIT, Site
 from planner.model.link_array import LinkArray
 from planner.model.throughput import UNKNOWN_NOISE, law_of, steady_rates
+from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import REPEAT_ERROR
 from probes.estimation.agreement import (
     ENOUGH,
@@ -234,11 +235,27 @@ class LinkSamples:
         """Mark the samples that are what transfers achieved, which anything may have held."""
         return np.asarray(rows["tool"] == self.samples.names.get(TRANSFER, -1))
 
+    def transfers(self) -> CountedSamples:
+        """Return what transfers with a known number of connections achieved.
+
+        Where several sources have reported anything, of links of which two say so, or the own
+        prober does.
+        """
+        found = self.recent("aggregate_mbps")
+        counts = self.are_transfers(found.rows) & (found.rows["connections"] > 0)
+        found = found.where(counts & (self._fits[found.places] > OTHER))
+        if self.is_mixed and len(found.places):
+            groups, source = found.groups, found.rows["source"]
+            own = groups.reduced(np.logical_or, source == self.samples.names.get(OWN, -1))
+            found = found.where(groups.spread(own | groups.differ(source)))
+        return found
+
     def _tests_or_transfers(self, found: CountedSamples) -> Bools:
         """Mark the tests that count, or the transfers, of each link and source.
 
         Transfers count once there are several, where tests do not say the same: what they achieved
-        is what the next one is to expect.
+        is what the next one is to expect. With fewer connections than tests below all caps had, a
+        share of these by connection says the same: each may be slow.
         """
         rows, achieved = found.rows, self.are_transfers(found.rows)
         parts = Groups.of(found.groups.numbers(), rows["source"])
@@ -251,7 +268,14 @@ class LinkSamples:
             part = slice(*parts.begins[number : number + 2].tolist())
             logs = np.log(np.maximum(rows["value"][part], LEAST_VALUE))
             level, tested = np.median(logs[achieved[part]]), logs[kept[part]]
-            if not len(tested) or abs(level - np.median(tested)) > LEAST_TOLERANCE:
+            off = level - np.median(tested) if len(tested) else -np.inf
+            opened = rows["connections"][part]
+            share = np.median(opened[achieved[part]]) / max(1, connections[part].max())
+            src, dst = (self._typed[number_of(rows[end][part.start])] for end in ("src", "dst"))
+            most_mbps = AT_LIMIT * least_cap(src, dst).expected * MBPS_PER_GBPS
+            if 0 < share < 1 and level < np.log(share * most_mbps):
+                off = min(off, off - np.log(share), key=abs)
+            if abs(off) > LEAST_TOLERANCE:
                 kept[part] = achieved[part]
         return kept
 

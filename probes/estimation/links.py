@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from math import log
 
 import numpy as np
 
@@ -17,12 +18,13 @@ from planner.model.estimate import ADDRESS_KINDS, AddressKind
 from planner.model.link import LIMITED_BY, Site
 from planner.model.link_array import KINDS, LinkArray, Origins, limits_of, slow_connections_of
 from planner.model.network import Network
-from planner.model.throughput import LAW_CONNECTIONS
+from planner.model.throughput import LAW_CONNECTIONS, MOST_TOLD, log_odds_slow, with_odds
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.agreement import still_told
 from probes.estimation.estimates import EstimateArray, are_known, are_of, with_bounds
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.laws import least_caps
+from probes.estimation.link_samples import CountedSamples, number_of
 from probes.estimation.measurements import AggregateTests, MeasuredFlows, Pairs, RampedLinks
 
 NOT_OPENED = -1
@@ -82,29 +84,58 @@ def links_of(
     connections = np.where(opened > 0, opened, LAW_CONNECTIONS) / MBPS_PER_GBPS
     for bound in ("low", "expected"):
         windows[bound] = np.where(at_windows, windows[bound] * connections, np.inf)
-    limits = limits_of(aggregate, least_caps(sites.values())[ends], windows)
+    caps = least_caps(sites.values())
+    limits = limits_of(aggregate, caps[ends], windows)
     is_path = is_saturated[ends] & (limits != LIMITED_BY.index("vm"))
     limits[is_path] = LIMITED_BY.index("path")
-    slow = _slow_connections(list(sites), ends, limits, is_growing[ends])
+    told = _told_by_transfers(ramped.transfers, aggregates, flows, all_opened, caps["expected"])
+    slow = _slow_connections(list(sites), ends, limits, is_growing[ends], told[ends])
     slow[has_flow[ends]] = 0.0  # a connection is known to be as fast as it is
     of_address = np.full(len(known), ADDRESS_KINDS.index(address))
     others = [losses_pct[ends], *(prior[ends] for prior in priors), slow, limits, of_address]
     return LinkArray.of_figures(list(sites), origins, ends, (rtt, flow, aggregate), others)
 
 
-def _slow_connections(names: list[str], ends: Pairs, limits: np.ndarray, growing: Bools) -> Floats:
-    """Return the probabilities that links' connections are slow, as far as ramps bear them out.
+def _told_by_transfers(
+    transfers: CountedSamples,
+    rates: EstimateArray,
+    flows: EstimateArray,
+    opened: Ints,
+    caps: Floats,
+) -> Floats:
+    """Return by how much transfers make slow connections likelier, (n, n): logarithms of odds.
 
-    What the ramps of a class showed is the sample of a beta distribution about ours.
+    A transfer with other connections than the link's tests carries what these did if the path ends
+    there, and a share by connection if each is slow.
+    """
+    rows, told = transfers.rows, np.zeros(opened.shape)
+    pairs = number_of(rows["src"]), number_of(rows["dst"])
+    count, level = rows["connections"].astype(np.float64), rates["expected"][pairs]
+    most = np.minimum(count * flows["expected"][pairs] / MBPS_PER_GBPS, caps[pairs])
+    if_slow = np.minimum(most, level * count / np.maximum(opened[pairs], 1))
+    logs = log_odds_slow(rows["value"] / MBPS_PER_GBPS, if_slow, np.minimum(most, level))
+    logs = transfers.groups.reduced(np.add, np.where(opened[pairs] > 0, logs, 0.0))
+    told[transfers.ends] = np.clip(logs, -log(MOST_TOLD), log(MOST_TOLD))
+    return told
+
+
+def _slow_connections(
+    names: list[str], ends: Pairs, limits: np.ndarray, growing: Bools, told: Floats
+) -> Floats:
+    """Return the probabilities that links' connections are slow, as far as was shown.
+
+    What ramps, and transfers, of a class showed is the sample of a beta distribution about ours.
+    What transfers over a link told counts for the class as the part of a ramp that it is sure.
     """
     is_path, is_unknown = (limits == LIMITED_BY.index(name) for name in ("path", "unknown"))
     growing = growing & is_unknown
-    shown: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for at in np.flatnonzero(is_path | growing).tolist():
-        src, dst = (names[end[at]].partition(":")[0] for end in ends)
-        shown[src, dst][int(is_path[at])] += 1
-    counts = {pair: (slow, ended) for pair, (slow, ended) in shown.items()}
-    found = slow_connections_of(names, ends, limits, counts)
+    share = np.where(is_unknown & ~growing, told, 0.0) / log(MOST_TOLD)
+    slow, ended = growing + np.maximum(share, 0.0), is_path + np.maximum(-share, 0.0)
+    shown: dict[tuple[str, str], tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+    for at in np.flatnonzero(slow + ended).tolist():
+        pair = tuple(names[end[at]].partition(":")[0] for end in ends)
+        shown[pair] = shown[pair][0] + slow[at], shown[pair][1] + ended[at]
+    found = with_odds(slow_connections_of(names, ends, limits, shown), told)
     return np.where(growing, 1.0, found)
 
 

@@ -450,10 +450,13 @@ class RampedLinks(NamedTuple):
         More connections brought nothing.
     growing : (array, array)
         The rate grew with the connections to the end: each of them is slow.
+    transfers : CountedSamples
+        What transfers achieved, with how many connections: that may tell, too.
     """
 
     saturated: Pairs
     growing: Pairs
+    transfers: CountedSamples
 
 
 def ramped_links(samples: LinkSamples) -> RampedLinks:
@@ -474,11 +477,11 @@ def ramped_links(samples: LinkSamples) -> RampedLinks:
         with evaluated(samples.samples, recent.places[begin]):
             tests = samples.samples[samples.of_reference(recent, slice(begin, end))]
             found[_is_saturated(tests)].append(begin)
-    pairs = (
+    saturated, growing = (
         (number_of(rows["src"]), number_of(rows["dst"]))
         for rows in (recent.rows[found[True]], recent.rows[found[False]])
     )
-    return RampedLinks(*pairs)
+    return RampedLinks(saturated, growing, samples.transfers())
 
 
 def _is_saturated(tests: Samples) -> bool | None:

@@ -239,15 +239,16 @@ def set_by_models(
 def windows_of(sites: Sequence[Site], ends: tuple[Ints, Ints]) -> Records:
     """Return the windows of connections between some of n sites, in MB.
 
-    A receiver's; of hosts as they come at both ends, no more than the sender keeps in flight.
+    A receiver's; of one as it comes, no more than the sender keeps in flight. What was measured or
+    raised was so with its senders.
     """
     src, dst = ends
-    received = [site.window_mb for site in sites]
     sent = [STOCK_IN_FLIGHT_MB.get(site.region.partition(":")[0], inf) for site in sites]
-    stock = np.array([one.origin.method == "system-default" for one in received], bool)
-    found: Records = bounds_of(received)[dst]
-    less = np.minimum(found["expected"], np.array(sent)[src])
-    found["expected"] = np.where(stock[src] & stock[dst], less, found["expected"])
+    tuned = np.array([site.window_mb.origin.method == "hosts-tuned" for site in sites], bool)
+    stock = np.array([site.window_mb.origin.method == "system-default" for site in sites], bool)
+    found: Records = bounds_of(site.window_mb for site in sites)[dst]
+    sent_mb = np.where(stock[dst] & ~tuned[src], np.array(sent)[src], inf)
+    found["expected"] = np.minimum(found["expected"], sent_mb)
     return found
 
 

@@ -155,6 +155,42 @@ def test_ramps_tell_a_class_of_links_whether_connections_are_slow() -> None:
     assert link_of(sample(30.0, "rtt_ms"), sample(4900.0, "aggregate_mbps")).slow_connections == 0.0
 
 
+def test_transfers_with_fewer_connections_tell_whether_connections_are_slow() -> None:
+    """64 have 3 Gbit/s; 16 have as much if the path ends there, and a quarter if each is slow."""
+    tests = [sample(30.0, "rtt_ms"), sample(3000.0, "aggregate_mbps", connections=64)]
+    other = ("aws:us-west-2", "gcp:europe-west1")
+    elsewhere = [one._replace(src=other[0], dst=other[1]) for one in tests]
+
+    def after(*mbps: float, connections: int | None = 16) -> Link:
+        done = sample(0.0, "aggregate_mbps", connections=connections)
+        done = done._replace(tool="transfer", duration_s=900.0)
+        network = estimated(*tests, *elsewhere, *(done._replace(value=one) for one in mbps))
+        same = network.link(*other).slow_connections
+        link = network.link(SRC, DST)
+        assert (same > 0.25, same < 0.25) == (
+            link.slow_connections > 0.25,
+            link.slow_connections < 0.25,
+        )
+        return link
+
+    assert after().slow_connections == 0.25
+    # One counts for the class as a ramp, and for its link 20 times as much as that.
+    slow = after(750.0)
+    assert slow.slow_connections == pytest.approx(20 * 1.75 / (20 * 1.75 + 2.25))
+    assert slow.aggregate_gbps == after().aggregate_gbps
+    ended = after(3000.0).slow_connections
+    assert ended == pytest.approx(0.75 / (0.75 + 20 * 3.25), rel=1e-3)
+    # Several are held, or slow, as one is; and 64 connections still have what they had.
+    assert after(750.0, 755.0, 745.0, 750.0).aggregate_gbps == after().aggregate_gbps
+    assert after(750.0, 755.0, 745.0, 750.0).slow_connections == slow.slow_connections
+    # A disk held these: they fit neither reading, or cannot tell them apart.
+    assert after(250.0).slow_connections == 0.25
+    assert after(1500.0).slow_connections == 0.25
+    assert after(750.0, connections=None).slow_connections == 0.25
+    assert after(750.0, connections=64).slow_connections == 0.25
+    assert after(*[250.0] * 3).aggregate_gbps.expected < 1.0
+
+
 def test_samples_of_another_vm_type_say_nothing_of_throughput() -> None:
     big = sample(4800.0, "aggregate_mbps", connections=64, src_vm="m5.8xlarge")
     votes = [big, big._replace(value=4810.0), big._replace(value=4790.0)]

@@ -125,7 +125,7 @@ def test_one_flow_of_a_vm_type_tells_of_all_receivers_of_the_type() -> None:
     assert median(errors) < 0.1
 
 
-def test_what_senders_keep_in_flight_is_of_hosts_as_they_come_at_both_ends() -> None:
+def test_what_senders_keep_in_flight_is_of_hosts_as_they_come() -> None:
     """A receiver that was measured, or raised, was so with its senders."""
     near, far = ("gcp:us-east1", "gcp:us-west1"), ("gcp:us-east1", "azure:australiaeast")
     rtts = [Sample(*pair, "rtt_ms", ms, JANUARY_S, "ping") for pair, ms in ((near, 60), (far, 200))]
