@@ -149,13 +149,14 @@ def test_frugal_plans_are_nearly_as_good_for_a_twentieth_of_the_bytes() -> None:
 
 
 @pytest.mark.thorough
-def test_measuring_frugally_makes_plans_for_time_cheaper_and_hardly_slower() -> None:
-    """That it makes them faster is refuted: plans on estimates alone are as fast."""
+def test_measuring_frugally_makes_plans_for_time_cheaper_and_faster() -> None:
+    """Links are chosen by the decisions of plans; by sure gains, it made them cheaper alone."""
     before = plans_on("nothing", "time")
     after = plans_on("frugally", "time")
     assert after.per_usd >= before.per_usd + 0.02
     assert after.per_usd_p10 >= before.per_usd_p10 + 0.1
-    assert after.rate >= before.rate - 0.005
+    assert after.rate >= before.rate + 0.01
+    assert after.rate >= 0.975
 
 
 def test_hosts_of_regions_without_figures_are_left_out() -> None:
