@@ -357,10 +357,14 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
     def kinds(self, cells: Records, name: LinkFigure) -> NDArray[np.int8]:
         """Return the kind of an estimate of some records: a position in KINDS, or NO_LINK."""
+        found: NDArray[np.int8] = self._of_evidence(self._kinds, cells, name, NO_LINK)
+        return found
+
+    @cached_property
+    def _kinds(self) -> NDArray[np.int8]:
+        """The kind of each evidence."""
         of_origin = np.array([KINDS.index(origin.kind) for origin in self.origins], np.int8)
-        found: NDArray[np.int8] = self._of_evidence(
-            of_origin[self.evidence["origin"]], cells, name, NO_LINK
-        )
+        found: NDArray[np.int8] = of_origin[self.evidence["origin"]]
         return found
 
     def measured_at_s(self, cells: Records, name: LinkFigure) -> Floats:
@@ -384,16 +388,17 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
     def rate_cuts(self, cells: Records) -> list[tuple[int, RateCut]]:
         """Return the positions of links whose rate falls after some time, with the fall."""
-        cuts = [origin.rate_cut for origin in self.origins]
-        falls = np.array([cut is not None for cut in cuts], np.bool_)
-        if not falls.any():
+        if not self._cuts:
             return []
-        at = np.flatnonzero(
-            self._of_evidence(falls[self.evidence["origin"]], cells, "aggregate_gbps", otherwise=0)
-        )
-        origins = self.evidence["origin"][cells["aggregate_gbps"]["evidence"][at]]
-        found = ((k, cuts[number]) for k, number in zip(at.tolist(), origins.tolist(), strict=True))
-        return [(k, cut) for k, cut in found if cut is not None]
+        origins = self._of_evidence(self.evidence["origin"], cells, "aggregate_gbps", otherwise=0)
+        found = ((k, self._cuts.get(number)) for k, number in enumerate(origins.tolist()))
+        return [(k, cut) for k, cut in found if cut and cells["address"][k]]
+
+    @cached_property
+    def _cuts(self) -> dict[int, RateCut]:
+        """The fall of each number of an origin that has one."""
+        cuts = [(number, origin.rate_cut) for number, origin in enumerate(self.origins)]
+        return {number: cut for number, cut in cuts if cut}
 
     def origins_of(self, name: LinkFigure) -> list[Origin]:
         """Return the origins that a figure of some link has, without counts and times."""

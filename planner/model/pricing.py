@@ -248,12 +248,16 @@ def relayed_usd_per_gb(
     As :func:`metered_usd_per_gb` of one path that carries the whole volume.
     """
     provider = provider_of(src) if provider_of(src) == provider_of(dst) else None
-    found = []
+    alike = prices.catalogue.priced_as if isinstance(prices, CataloguePrices) else str
+    found, known = [], dict[tuple[str, str], float]()
     for region in regions:
-        # Between three regions of one provider, one meter counts both links.
-        counted_gb = 2 * volume_gb if provider_of(region) == provider else volume_gb
-        first = usd_per_gb_or_inf(prices, src, region, counted_gb)
-        found.append(first + usd_per_gb_or_inf(prices, region, dst, counted_gb))
+        kind = provider_of(region), alike(region)
+        if kind not in known:
+            # Between three regions of one provider, one meter counts both links.
+            counted_gb = 2 * volume_gb if kind[0] == provider else volume_gb
+            first = usd_per_gb_or_inf(prices, src, region, counted_gb)
+            known[kind] = first + usd_per_gb_or_inf(prices, region, dst, counted_gb)
+        found.append(known[kind])
     return found
 
 

@@ -310,13 +310,13 @@ def most_vms_warnings(decision: Decision) -> list[str]:
         return []
     text = f"The plan takes the most VMs that it may unasked at {' and '.join(full)}"
     if len(chosen.allocation.flows) == 1:
+        (path,) = chosen.allocation.flows
         wider = request.with_(
-            vms_in={**request.vms_in, **{region: counts[region] + 1 for region in full}}
+            vms_in={**request.vms_in, **{region: counts[region] + 1 for region in full}},
+            relays="none" if path is None else search.figures.regions[path],
         )
-        ((path, _),) = chosen.allocation.flows.items()
         more = TransferSearch(wider, search.network, search.prices)
-        paths = {one.region: one for one in more.transfer.paths}
-        option = more.on_path(paths[path])
+        option = more.on_path(more.transfer.paths[-1])
         if option and option.value_usd < chosen.value_usd * (1 - EQUAL):
             saved_s = chosen.duration_s - option.duration_s
             dearer = more_usd_text(option.allocation.cost_usd - chosen.allocation.cost_usd)

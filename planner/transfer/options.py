@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from itertools import pairwise
 from math import ceil, hypot, inf, sqrt
+from operator import attrgetter
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -301,7 +302,7 @@ class OptionEvaluator:
             links = self._rtts_ms(*first, RELAYS) + self._rtts_ms(*second, RELAYS + 1)
             (direct,) = self.pairs_of(None)
             return self._rtts_ms(*direct, DIRECT_LINK) / (links + RELAY_PROCESSING_MS)
-        better, worse = option.values(), over.values()
+        better, worse = option.values, over.values
         if better.min() > 0:
             return worse / better
         return np.array([_ratio(*pair) for pair in zip(worse, better, strict=True)])
@@ -498,8 +499,9 @@ class Option:
         limits = [one.gbps["expected"] * one.slow_share for one in self.limits]
         return min(self.allocation.rate_gbps, *limits)
 
+    @cached_property
     def values(self) -> Draws:
-        """Return its value to the request at its rate in each draw."""
+        """Its value to the request at its rate in each draw."""
         request, rates = self.figures.request, self.rates_gbps
         if request.hour_usd == inf:
             return self.lead_s + BITS_PER_BYTE * request.volume_gb / rates
@@ -522,8 +524,13 @@ class Option:
 
 
 def _of_caps(dimension: int, times: float, *caps: Estimate) -> Limit:
-    gbps = {b: min([getattr(cap, b) for cap in caps]) * times for b in BOUNDS}
-    return Limit(dimension, gbps, spreads_of(min(caps, key=lambda cap: cap.expected)))
+    least = min(caps, key=attrgetter("expected"))
+    gbps: dict[Bound, float] = {
+        "low": min([cap.low for cap in caps]) * times,
+        "expected": least.expected * times,
+        "high": min([cap.high for cap in caps]) * times,
+    }
+    return Limit(dimension, gbps, spreads_of(least))
 
 
 def _ratio(over: float, of: float) -> float:

@@ -13,6 +13,8 @@ from functools import cached_property
 from math import inf
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 from planner.fields.shared import MOST_VMS
 from planner.model.network import Network
 from planner.model.pricing import Prices
@@ -230,7 +232,7 @@ class TransferSearch:
         rival, margin = min(alone, key=lambda one: one.value_usd), SPLIT_GAIN
         if best.value_usd > rival.value_usd * (1 - SPLIT_GAIN):
             margin = -AS_FAST
-        if worth(rival.values() / best.values(), margin, self.request.risk):
+        if worth(rival.values / best.values, margin, self.request.risk):
             return best
         if self.direct and rival.relays and not self.figures.gain(rival, self.direct).worth:
             return best
@@ -305,19 +307,19 @@ class TransferSearch:
         of :data:`AS_FAST`, then fees. Among equals, the nearest comes first.
         """
         least = self.request.least_rate_gbps(self.figures.vm_start_s()) * (1 - EQUAL)
-        rates = zip(self._relay_rates_gbps, self.transfer.relays, strict=True)
-        able = [item for item in rates if item[0] >= least]
-        fastest_gbps = max([rate for rate, _ in able], default=0.0)
-        by_price, rtt_ms = self.request.hour_usd == 0, self.figures.relay_rtts_ms
-
-        def key(item: tuple[float, TransferPath]) -> tuple[float, float, float, int]:
-            rate, relay = item
-            assert relay.region is not None
-            step = int((1 - rate / fastest_gbps) / AS_FAST)
-            first = (relay.usd_per_gb, -rate) if by_price else (step, relay.usd_per_gb)
-            return (*first, rtt_ms[relay.region], relay.region)
-
-        return [relay for _, relay in sorted(able, key=key)[:most]]
+        rates = np.array(self._relay_rates_gbps)
+        able = np.flatnonzero(rates >= least)
+        if not len(able):
+            return []
+        relays = [self.transfer.relays[k] for k in able.tolist()]
+        fees = np.array([relay.usd_per_gb for relay in relays])
+        regions = [relay.region or 0 for relay in relays]
+        rtts_ms, rates = np.array(self.figures.relay_rtts_ms)[regions], rates[able]
+        first = fees, -rates
+        if self.request.hour_usd:
+            first = ((1 - rates / rates.max()) / AS_FAST).astype(int), fees
+        order = np.lexsort((regions, rtts_ms, *first[::-1]))
+        return [relays[k] for k in order[:most].tolist()]
 
     def _options(self, relays: Iterable[TransferPath]) -> list[Option]:
         return [option for relay in relays if (option := self.on_path(relay))]
