@@ -104,14 +104,6 @@ class TransferPath:
     out_connections_gbps: float = inf
     usd_per_h: float = 0.0
 
-    @classmethod
-    def direct(
-        cls, pair_gbps: float, usd_per_gb: float, connections_gbps: float = inf
-    ) -> TransferPath:
-        """Return the direct path, which no relay's VMs limit."""
-        each = connections_gbps
-        return cls(None, pair_gbps, pair_gbps, inf, usd_per_gb, 0.0, 1, each, each)
-
     def copy(self) -> TransferPath:
         """Return a copy, to be changed; `dataclasses.replace` takes five times as long."""
         figures = self.usd_per_gb, self.vm_usd_per_h, self.quota

@@ -253,8 +253,7 @@ class VmSearch:
         for relay in sorted(relays, key=lambda path: -best.flows.get(path.region, 0.0)):
             flows = [*direct, (relay, relayed_gbps)]
             one = allocate(self.transfer, flows, stretch=self.stretches)
-            allowed = max(one.relay_vms.values()) <= relay.quota and self._is_allowed(one)
-            if allowed and self._value(one) <= self._value(best) * (1 + EQUAL):
+            if self._is_allowed(one) and self._value(one) <= self._value(best) * (1 + EQUAL):
                 return one
         return best
 
