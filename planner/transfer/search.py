@@ -313,12 +313,12 @@ class TransferSearch:
             return []
         relays = [self.transfer.relays[k] for k in able.tolist()]
         fees = np.array([relay.usd_per_gb for relay in relays])
-        regions = [relay.region or 0 for relay in relays]
+        regions = np.array([relay.region or 0 for relay in relays])
         rtts_ms, rates = np.array(self.figures.relay_rtts_ms)[regions], rates[able]
         first = fees, -rates
         if self.request.hour_usd:
             first = ((1 - rates / rates.max()) / AS_FAST).astype(int), fees
-        order = np.lexsort((regions, rtts_ms, *first[::-1]))
+        order = np.lexsort([regions, rtts_ms, *first[::-1]])
         return [relays[k] for k in order[:most].tolist()]
 
     def _options(self, relays: Iterable[TransferPath]) -> list[Option]:
