@@ -217,9 +217,10 @@ def _earlier_time_s(store: Store, digest: str) -> float | None:
     return None
 
 
-_OWN_SITES = """\
-  A site of your own is called provider:name, such as own:paris: write it so, or say --provider own.
-  configs/catalogue-onprem.example.toml shows how to give it a place, a VM type and prices."""
+_OWN_SITES = (
+    "  A site of your own is called provider:name, such as own:paris: write it so, or say "
+    "--provider own. configs/catalogue-onprem.example.toml shows how to give it a place and prices."
+)
 
 
 def _print_report(file: _Input, what: str, report: ImportReport) -> None:

@@ -80,3 +80,16 @@ def test_a_graph_is_opened_without_a_store_and_says_what_it_lacks() -> None:
     assert plan.verdict == "direct"
     again = library.open(wan.network).plan("aws:us-east-1", "gcp:us-east4", volume_gb=100)
     assert again.duration_s == plan.duration_s
+
+
+def test_own_sites_without_a_provider_are_told_how_they_are_named(
+    relayd: Relayd, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("src,dst,aggregate_mbps\nparis,tokyo,500\n")
+    refused = relayd("import", "csv", own, "--db", tmp_path / "own.db")
+    assert refused.code == 5
+    assert "own:paris" in refused.out
+    assert "--provider" in refused.out
+    named = relayd("import", "csv", own, "--provider", "own", "--db", tmp_path / "own.db")
+    assert (named.code, "1 samples added" in named.out) == (0, True)

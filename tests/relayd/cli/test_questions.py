@@ -7,12 +7,14 @@ import inspect
 import json
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import relayd as library
 from planner.broadcast.request import BroadcastRequest
 from planner.fields.specified import Specified, fields_of, schema_of
 from planner.model.errors import InputError, RelaydError
@@ -118,3 +120,23 @@ def test_errors_name_options_on_the_command_line_alone() -> None:
     )
     assert worded(error, TransferRequest, {"volume_gb": "--size"}).startswith("--size: ")
     assert worded(error, None) == str(error)
+
+
+def test_a_deadline_may_be_a_time_of_day() -> None:
+    """A time that has passed today is tomorrow's."""
+    now = datetime.now(UTC).astimezone()
+    for hours in (2, 23):
+        then = now + timedelta(hours=hours)
+        left_s = (then.replace(second=0, microsecond=0) - now).total_seconds()
+        request = asked(TransferRequest, "us-east", "sa", "--deadline", f"{then:%H:%M}")
+        assert request.deadline_s == pytest.approx(left_s, abs=5)
+    with pytest.raises(InputError, match="25:00"):
+        asked(TransferRequest, "us-east", "sa", "--deadline", "25:00")
+
+
+def test_json_has_the_other_regions_that_a_name_fits() -> None:
+    plan = library.open().plan("us-east", "aws:sa-east-1", volume_gb=1).model_dump("json")
+    (one,) = plan["resolutions"]
+    assert (one["name"], one["region_id"]) == ("us-east", "aws:us-east-1")
+    assert {"azure:eastus", "gcp:us-east4"} <= set(one["others"])
+    assert one["note"] in plan["warnings"]
