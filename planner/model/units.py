@@ -142,8 +142,8 @@ def rate_text(*rates_gbps: float) -> str:
 def chance_text(probability: float) -> str:
     """Return a probability in percent, never rounded to none or to all."""
     if not 0.01 <= probability <= 0.99:
-        return "under 1 %" if probability < 0.5 else "over 99 %"
-    return f"{probability * 100:.0f} %"
+        return "under 1%" if probability < 0.5 else "over 99%"
+    return f"{probability:.0%}"
 
 
 def more_usd_text(usd: float) -> str:

@@ -33,6 +33,6 @@ def test_small_rates_small_chances_and_money_read_well() -> None:
     assert rate_text(0.00813) == "8.13 Mbit/s"
     assert rate_text(38.72) == "38.72 Gbit/s"
     assert rate_text(32.06, 39.9) == "32.06 to 39.90 Gbit/s"
-    assert [chance_text(p) for p in (0.0, 0.58, 1.0)] == ["under 1 %", "58 %", "over 99 %"]
+    assert [chance_text(p) for p in (0.0, 0.58, 1.0)] == ["under 1%", "58%", "over 99%"]
     assert more_usd_text(-11.51) == "and saves $11.51"
     assert more_usd_text(0.001) == "at the same cost"
