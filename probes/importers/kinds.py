@@ -40,7 +40,7 @@ compressed with bzip2  -  Decompress it first: bunzip2 FILE.  \ABZh\d1AY&SY
 a zip archive or a spreadsheet  -  Extract it, or save it as CSV.  \APK\x03\x04
 an SQLite database  -  Databases are named with --db.  \ASQLite format 3\x00
 UTF-16  -  Save it as UTF-8 (in PowerShell: Out-File -Encoding utf8).
-      \A(?:\xff\xfe|\xfe\xff|[\x00 -~\n]{0,2}(?<!\x00)\x00)
+      \A(?:\xff\xfe|\xfe\xff|(?:[ -~\s]\x00){4}|(?:\x00[ -~\s]){4})
 an RRD file  -  Give what `rrdtool fetch FILE AVERAGE` prints.  \ARRD\x00
 a capture of packets  -  Import a test's output.  \A(?:\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|\n\r\r\n)
 a web page  -  Download the file itself.  (?i)\A\s*<(?:!doctype html|html)

@@ -128,6 +128,14 @@ class Unprefixed:
         found = self._prefix.match(line)
         return line[found.end() :] if found else line
 
+    def read(self, size: int) -> bytes:
+        """Read lines until there are so many bytes, or none is left."""
+        lines, left = list[bytes](), size
+        while left > 0 and (line := self.readline(size)):
+            lines.append(line)
+            left -= len(line)
+        return b"".join(lines)
+
 
 def time_s(written: str) -> float | None:
     """Read seconds since 1970, ISO 8601 or RFC 2822; a time without a zone is UTC."""

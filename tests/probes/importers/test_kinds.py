@@ -50,7 +50,7 @@ def test_tool_and_version_are_named(path: str, what: str) -> None:
     ("content", "said"),
     [
         (b"* Stream ID 5\nInterval       Throughput     Retransmits\n", "is pScheduler's text"),
-        ("{}\n".encode("utf-16-le"), "is UTF-16"),
+        (b"{\0 \0}\0\n\0", "is UTF-16"),
         (b"Mtr_Version,Start_Time,Status\n", "is mtr's CSV (-C)"),
         (b"traceroute to 10.0.0.1 (10.0.0.1), 30 hops max\n", "is traceroute's output"),
         (b"MIGRATED TCP STREAM TEST from 0.0.0.0\n", "is netperf's text"),

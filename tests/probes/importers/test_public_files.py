@@ -67,18 +67,23 @@ def test_rows_of_a_study_with_columns_of_its_own() -> None:
     assert rates["aws:ap-northeast-1", "aws:ap-southeast-2"] == 102.0
 
 
-def test_round_trips_of_a_batch() -> None:
-    found = samples("", FILES / "pscheduler-batch-sample.json")
-    times_ms = [one.value for one in found if one.metric == "rtt_ms"]
-    assert times_ms == pytest.approx([12.929, 14.3])
-    assert found[0].measured_at_s == 1598369714.0  # 2020-08-25T15:35:14Z
+def test_one_stream_of_iperf_3_0() -> None:
+    (sample,) = samples("", FILES / "iperf3-python-results.json")
+    assert (sample.metric, sample.value, sample.intervals) == ("per_flow_mbps", 933.94152, 12)
+    assert (sample.tool, sample.measured_at_s) == ("iperf3 3.0.11", 1498663888.0)
 
 
-def test_a_network_of_the_topology_zoo() -> None:
-    file = FILES / "topologyzoo-Getnet.graphml"
+def test_the_last_hop_of_a_report_of_mtr() -> None:
+    found = {str(one.metric): one.value for one in samples("", FILES / "mtr-exporter-report.json")}
+    assert found == {"loss_pct": 0.0, "rtt_ms": 20.74, "jitter_ms": 2.54}
+
+
+def test_a_network_in_the_form_of_the_topology_zoo() -> None:
+    file = FIXTURES / "graph" / "zoo.graphml"
     found = samples("", file, provider="zoo")
-    assert {one.value for one in found} == {45.0}  # 45 Mbps DS-3
-    assert len(found) == 16
-    assert ("zoo:Santa-Clara", "zoo:Washington-DC") in {(one.src, one.dst) for one in found}
+    assert {(one.src, one.dst, one.value) for one in found} == {
+        ("zoo:Santa-Clara", "zoo:Seattle", 45.0),
+        ("zoo:Seattle", "zoo:Santa-Clara", 45.0),
+    }
     network = relayd.open(networkx.read_graphml(file)).network
     assert network.links["Seattle"]["Santa-Clara"].aggregate_gbps.expected == 0.045
