@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log, sqrt
-from statistics import median, pstdev
+from statistics import median
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -167,7 +167,8 @@ def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadySta
     mean_mbps = sum(one.seconds * one.mbps for one in counted) / lasts_s
     is_mean = abs(mean_mbps - found.mbps) > MEDIAN_IS_MEAN_WITHIN * found.mbps
     mbps = mean_mbps if is_mean else found.mbps
-    error = pstdev(one.mbps for one in counted) / mean_mbps / sqrt(len(counted))
+    off = [(one.mbps - mean_mbps) / mean_mbps for one in counted]
+    error = sqrt(sum(share * share for share in off)) / len(counted)
     return found._replace(
         mbps=mbps,
         low_mbps=min(found.low_mbps, mbps),

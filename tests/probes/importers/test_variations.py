@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
+from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, reasons, samples
 
 ONE = (FIXTURES / "iperf3/one_stream.json").read_text()
@@ -114,6 +115,12 @@ def test_stalls_never_vanish(stalled: list[bool], mbps: int) -> None:
     assert [one["pattern"] for one in told.get("findings", [])] == ["stall"] * (share > 0)
     error = (share / len(counted) / (1 - share)) ** 0.5
     assert told.get("mean_error", 0.0) == pytest.approx(error, rel=1e-3, abs=1e-5)
+
+
+@pytest.mark.parametrize("odd", [1e999, 1e300])
+def test_a_rate_that_is_none_is_told_as_one(odd: float) -> None:
+    content = document([1.0] * 9 + [odd] * 9).replace("Infinity", "1e999").replace("NaN", "1e999")
+    assert not [one for one in outcomes("iperf3", content) if isinstance(one, Sample)]
 
 
 @given(
