@@ -14,7 +14,7 @@ from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Kind
 from planner.model.link import LINK_FIGURES, Link, LinkFigure
 from planner.model.link_array import KINDS, NO_LINK, Floats, LinkArray, Records, most_gbps
 from planner.model.network import Network
-from planner.model.pricing import CataloguePrices, usd_per_gb_or_inf
+from planner.model.pricing import CataloguePrices, links_gbps, usd_per_gb_or_inf
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.all_pairs import best_relays
 from relayd.tables.matrices import UNITS, CellSources, Matrix, MatrixMetric
@@ -49,7 +49,8 @@ def matrix_of(
         values = _expected(links, name)
         ranks = links.kinds(links.whole, name)
     elif metric == "relay-gain":
-        values, ranks = _relay_gain(network, connections)
+        in_all = links_gbps(CataloguePrices(catalogue, network), list(network.sites))
+        values, ranks = _relay_gain(network, connections, in_all)
     elif metric == "fee":
         prices = CataloguePrices(catalogue, network)
         values = np.array(
@@ -160,8 +161,11 @@ def _named(ranks: Ranks) -> CellSources:
     return tuple(tuple(map(names.__getitem__, row)) for row in ranks.tolist())
 
 
-def _relay_gain(network: Network, connections: int) -> tuple[Floats, Ranks]:
-    """Return the best single relay over direct, and the least sure of the links of both."""
+def _relay_gain(network: Network, connections: int, in_all: Floats) -> tuple[Floats, Ranks]:
+    """Return the best single relay over direct, and the least sure of the links of both.
+
+    `in_all` is what links carry whatever the VMs, in Gbit/s.
+    """
     links = network.links
     flows_gbps = connections * _expected(links, "per_flow_mbps") / MBPS_PER_GBPS
     whole_gbps = np.where(links.present, most_gbps(links.whole, connections), np.nan)
@@ -173,7 +177,7 @@ def _relay_gain(network: Network, connections: int) -> tuple[Floats, Ranks]:
     )
     ranks = np.where(flows_bind, of_flows, of_whole)
     egress, ingress = (np.array(caps) for caps in network.caps())
-    known = np.nan_to_num(direct_gbps)
+    known = np.minimum(np.nan_to_num(direct_gbps), in_all)
     best = best_relays(known, egress, ingress)
     capped = np.minimum(np.minimum(known, egress[:, None]), ingress[None, :])
     with np.errstate(divide="ignore", invalid="ignore"):

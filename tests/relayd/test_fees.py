@@ -165,6 +165,26 @@ def test_many_transfers_share_the_capacity_of_an_interconnect(wan: Callable[[str
     assert tree.throughput_gbps == pytest.approx(2.0, rel=0.001)
 
 
+def test_replans_and_gains_of_relays_know_the_capacity_of_an_interconnect(
+    wan: Callable[[str], Wan],
+) -> None:
+    slow, plain = wan(INTERCONNECT.replace("gbps = 10", "gbps = 0.5")), wan("")
+    for plan in (
+        slow.plan(US, GCP, volume_gb=9000, **DIRECT),
+        slow.shuffle({(US, GCP): 9000.0}, **DIRECT),
+    ):
+        kept = slow.replan(plan, moved_gb=0.0, elapsed_s=0.0).keep
+        assert kept.duration_s == pytest.approx(8 * 9000 / 0.5, rel=0.001)
+        assert kept.duration_s_low == pytest.approx(kept.duration_s, rel=0.001)
+    gains, before = slow.matrix("relay-gain"), plain.matrix("relay-gain")
+    pair = gains.regions.index(US), gains.regions.index(GCP)
+    direct = plain.plan(US, GCP, relays="none", addresses="public", **ONE_VM)
+    relayed_gbps = before.values[pair] * direct.throughput_gbps
+    assert gains.values[pair] == pytest.approx(relayed_gbps / 0.5, rel=0.01)
+    other = pair[0], gains.regions.index(EU)
+    assert gains.values[other] == pytest.approx(before.values[other])
+
+
 def test_the_example_of_interconnects_is_a_catalogue() -> None:
     fees = load_catalogue([EXAMPLE]).fees
     assert len(fees) == 6
