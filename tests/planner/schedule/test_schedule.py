@@ -16,6 +16,7 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.schedule import admission
+from planner.schedule.problem import PendingTransfer, schedule_problem
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest, TimedTransfer, schedule_from
 from tests.planner.schedule.schedules import (
@@ -427,3 +428,22 @@ def test_units_names_and_gaps_are_understood() -> None:
     assert found == TimedTransfer("n", "a", "b", 1500.0, 0.0, 7200.0, 3, None)
     with pytest.raises(InputError, match="id twice"):
         ScheduleRequest((found, found))
+
+
+def test_transfers_that_start_together_share_a_slot() -> None:
+    """Where it costs them a thousandth of their window, not where the window is short."""
+    names = [f"r{i}" for i in range(8)]
+    rtt_ms = np.random.default_rng(1).uniform(20, 250, (8, 8))
+    network = Network.from_matrices(names, np.full((8, 8), 5.0), rtt_ms=rtt_ms)
+    ends = [(names[i], names[j]) for i in range(8) for j in range(8) if i != j]
+    asked = [TimedTransfer(f"{a}{b}", a, b, 10.0, deadline_s=7200.0) for a, b in ends]
+    asked.append(TimedTransfer("short", "r0", "r1", 1.0, deadline_s=66.0))
+    request = ScheduleRequest(asked, vms=1, relays="none")
+    pending = [PendingTransfer(transfer, transfer.volume_gb) for transfer in asked]
+    found = schedule_problem(request, pending, 0.0, network, FlatPrices(names))
+    assert len(found.cuts_s) < 10
+    for number, (src, dst) in enumerate(ends):
+        alone_s = 60 + 8.5 * rtt_ms[names.index(src), names.index(dst)] / 1000
+        assert -1e-6 <= found.starts_s[number] - alone_s <= 7.2
+    assert found.starts_s[-1] == pytest.approx(60 + 8.5 * rtt_ms[0, 1] / 1000)
+    assert not recommend_schedule(request, network, FlatPrices(names)).refused
