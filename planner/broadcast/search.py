@@ -52,12 +52,12 @@ INTERVALS, MOST_INTERVALS = 12, 36
 CLOSE = 1.5e-3
 ROUNDS = 40
 # Share of the duration from which getting up to speed justifies a search for shallower trees;
-# weights of round trips against prices of links in it; number of depths tried; rounds at each, for
-# few destinations; what a tree has to be lighter.
+# weights of round trips against prices of links in it; number of depths tried; rounds at each; what
+# a tree has to be lighter.
 RAMP_MATTERS = 5e-3
 MIXES = (0.1, 0.3, 1.0, 3.0)
 DEPTHS = 12
-FEW_TERMINALS, SHALLOW_ROUNDS, LIGHTER = 6, 8, 1e-4
+SHALLOW_ROUNDS, LIGHTER = 8, 1e-4
 # Durations this close count as equal.
 AS_FAST = 3e-3
 FRONTIER_POINTS = 6
@@ -308,13 +308,11 @@ class Search:
 
         program.allow(shallow)
         packing = program.solve()
-        for _ in range(SHALLOW_ROUNDS if len(problem.terminals) <= FEW_TERMINALS else 0):
+        for _ in range(SHALLOW_ROUNDS):
             prices, tree_price = program.prices()
             weights, most = program.link_weights(prices), tree_price * (1 - LIGHTER)
-            found = [
-                least_tree(mixed, problem.root, problem.terminals)[0]
-                for mixed in self._with_round_trips(weights)
-            ]
+            mixes = self._with_round_trips(weights)
+            found = [a for m in mixes for a in near_trees(m, problem.root, problem.terminals)]
             light = [a for a in found if weight_of(weights, a) < most and shallow(a)]
             if not program.welcome(light):
                 break
