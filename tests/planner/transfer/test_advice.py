@@ -18,7 +18,7 @@ from planner.model.estimate import Estimate, Origin, exactly
 from planner.model.link import LimitedBy, Link, Site
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, FlatPrices
-from planner.model.units import duration_text, gbps_text
+from planner.model.units import duration_text, rate_text
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
@@ -74,7 +74,7 @@ def test_more_connections_carry_what_is_promised(
     match, effect, cost_usd = advice
     count = int(match[1])
     assert int(match[2]) == connections
-    assert effect.startswith(f"{gbps_text(most_gbps)} Gbit/s, ")
+    assert effect.startswith(f"{rate_text(most_gbps)}, ")
     assert cost_usd <= 0
     assert carried_gbps(count) == near(most_gbps)
     assert carried_gbps(count - 1) < most_gbps * (1 + 1e-9)
@@ -108,7 +108,7 @@ def test_asking_again_with_an_advice_gives_what_it_promises(
         saved_s = plan.duration_s - promised.duration_s
         when = f"{duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'}"
         when = "as soon" if abs(saved_s) <= 1e-6 * plan.duration_s else when
-        assert advice.effect == f"{gbps_text(promised.throughput_gbps)} Gbit/s, {when}"
+        assert advice.effect == f"{rate_text(promised.throughput_gbps)}, {when}"
         if match := re.fullmatch(r"Use (.+), direct", advice.action):
             for text in match[1].split(" and "):
                 count, region = text.split(" VMs at ")
