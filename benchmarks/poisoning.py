@@ -389,7 +389,7 @@ def followed_after(seed: int, catalogue: Catalogue, sources: Sequence[str]) -> i
 
 
 def main() -> None:
-    """Print the tables of docs/estimates.md."""
+    """Print the tables of docs/estimates.md and docs/security.md."""
     seeds, catalogue = int(sys.argv[1]) if sys.argv[1:] else 5, load_catalogue()
     worst: dict[str, Outcome] = {}
     for seed in range(seeds):
@@ -416,7 +416,10 @@ def main() -> None:
     show(
         "One token lies about what nobody else has measured",
         ("false", "plans", "moved over 15 %", "of these without a word"),
-        [(name, *map(str, one)) for name, one in alone.items()],
+        [
+            (str(attack.__doc__).rstrip("."), *map(str, alone[attack.__name__]))
+            for attack in LONE_ATTACKS
+        ],
     )
     claimed, named = (
         sum(counts) for counts in zip(*(flagged(s, catalogue) for s in range(seeds)), strict=True)

@@ -17,7 +17,7 @@ from planner.model.link_array import LinkArray, Origins
 from planner.model.network import Network, Snapshot
 from probes.estimation.current_samples import CurrentSamples, current_samples
 from probes.estimation.estimates import EstimateArray, are_known, are_of, estimates_of
-from probes.estimation.groups import Bools
+from probes.estimation.groups import Bools, Groups
 from probes.estimation.laws import MeasuredLaw
 from probes.estimation.link_samples import LinkSamples
 from probes.estimation.links import caps_joined, joined, links_of, with_caps_of
@@ -276,20 +276,12 @@ class Estimator:
 
     def _claimed_alone(self) -> list[Dispute]:
         """Return samples that do not count because one source alone says that they are private."""
-        claimed = self._over_private.where(self._are_claims)
-        sites = {name: baseline_site(name, self.catalogue) for name in self._regions}
-        samples, found = LinkSamples(claimed, sites, self.catalogue), []
-        for metric in samples.known_metrics():
-            recent = samples.recent(metric)
-            for link, src, dst in zip(recent.groups, *recent.ends, strict=True):
-                for one in samples.from_sources(recent.places[link], recent.rows["value"][link]):
-                    count, value = len(one.places), float(np.median(one.logs))
-                    key = self._regions[src], self._regions[dst], metric
-                    found.append(
-                        Dispute(
-                            *key, "private", (one.source,), count, count, value, None, counts=False
-                        )
-                    )
+        samples, found = self._over_private.where(self._are_claims).samples, []
+        rows, names = samples.rows, list(samples.names)
+        for part in Groups.of(*(rows[one] for one in ("src", "dst", "metric", "source"))):
+            key, count = samples[int(part.start)][:3], part.stop - part.start
+            by, value = names[rows["source"][part.start]], float(np.median(rows["value"][part]))
+            found.append(Dispute(*key, "private", (by,), count, count, value, None, counts=False))
         return found
 
     @cached_property

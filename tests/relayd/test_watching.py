@@ -513,6 +513,8 @@ def test_without_a_budget_nothing_is_asked(db: Path, tmp_path: Path) -> None:
 
 _UNSAFE = (
     "http://example.com/x example.com https:// https://u:p@h/x https://h/x#y https://h:99999/ "
+    "http://169.254.169.254/latest http://[fe80::1]/ http://0x7f000001/ http://2130706433/ "
+    "http://[::ffff:169.254.169.254]/ gopher://127.0.0.1/ "
     "http://[::1 file:///etc/passwd http://127.0.0.1.example.com/"
 )
 
