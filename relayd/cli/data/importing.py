@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
-from planner.model.errors import InputError, StoreError, UnknownRegionError
+from planner.model.errors import AmbiguousRegionError, InputError, StoreError, UnknownRegionError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.importers import FORMATS, HEAD_BYTES, ImportOptions, addressed, identified, read
@@ -187,7 +187,7 @@ def _import(
 
 def _id_of(catalogue: Catalogue, name: str) -> str:
     """Return the id of the only region that a name of bills or portals fits, else the name."""
-    with suppress(UnknownRegionError):
+    with suppress(UnknownRegionError, AmbiguousRegionError):
         found = resolve(name, catalogue)
         return name if found.note else found.region_id
     return name

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.model.units import gbps_text
+from planner.model.units import gbps_text, rate_text
 from planner.transfer.plan import Plan
 from planner.transfer.problem import transfer_problem
 from planner.transfer.recommendation import recommend
@@ -86,9 +86,28 @@ FEES_OF_RELAYS = np.full((len(REGIONS), len(REGIONS)), 0.02)
 FEES_OF_RELAYS[0, -1] = 0.05
 """Direct costs 1.25 times what relays do, and nothing but fees: no margin is left to beat."""
 
+KNOWN = np.full((len(REGIONS), len(REGIONS)), np.nan)
+KNOWN[[0, 0, 1], [1, -1, -1]] = [100.0, 50.0, 100.0]
+TWICE_AS_FAST = Network.from_matrices(REGIONS, KNOWN / KNOWN * 0.5, per_flow_mbps=KNOWN)
+"""One connection of either link of a relay carries twice what one direct connection does."""
+
 
 @patient
 @given(requests(), networks(), prices())
+@example(
+    TransferRequest(
+        REGIONS[0],
+        REGIONS[-1],
+        volume_gb=1.0,
+        time_value_usd_per_h=0.0,
+        margin=0.0,
+        budget_usd=0.25,
+        connections=1,
+        vm_start_s=0.0,
+    ),
+    TWICE_AS_FAST,
+    FlatPrices(REGIONS, np.nan_to_num(KNOWN) * (KNOWN == 100) * 0.0014),
+)
 @example(
     TransferRequest(REGIONS[0], REGIONS[-1], volume_gb=1.0, time_value_usd_per_h=0.0, margin=0.5),
     Network.from_matrices(REGIONS, np.full((len(REGIONS), len(REGIONS)), 5.0)),
@@ -123,7 +142,10 @@ def test_a_reason_says_what_follows_from_the_figures(
         assert rates[match[1]] > direct_gbps
         assert rates[match[1]] >= max(rates.values()) * (1 - 1e-9)
         assert costs_usd[match[1]] > request.budget_usd
-        assert is_said(match[2], rates[match[1]] / direct_gbps, 2)
+        alike, _ = relays_alone(
+            replace(request, vms=max(plan.direct.vms.values())), network, price_list
+        )
+        assert is_said(match[2], alike[match[1]] / direct_gbps, 2)
     if "No relay can meet" in reason:
         assert best is None
         assert problem.relays
@@ -184,8 +206,7 @@ def test_confidence_counts_every_link_in_use(
         )
     }
     assert sum(counts.values()) == len(links_of(plan))
-    low, high = gbps_text(plan.throughput_gbps_low), gbps_text(plan.throughput_gbps_high)
-    assert f"{low} to {high} Gbit/s" in plan.confidence
+    assert rate_text(plan.throughput_gbps_low, plan.throughput_gbps_high) in plan.confidence
     assert ("baseline figures come from models" in plan.confidence) == ("baseline" in counts)
 
 
