@@ -172,7 +172,7 @@ def on_caps_and_round_trips(found: World, rng: random.Random) -> list[Reported]:
 ATTACKS = (spread, on_twenty_links, newest, one_level_ahead, on_caps_and_round_trips)
 
 
-# ---- what nobody trusted has measured ------------------------------------------------------------
+# ---- links that only one token has measured  ------------------------------------------------------------
 
 LoneAttack: TypeAlias = "Callable[[Series, dict[Series, float]], float | None]"
 
@@ -226,7 +226,7 @@ LONE_ATTACKS: tuple[LoneAttack, ...] = (
 
 
 class LoneOutcome(NamedTuple):
-    """Effect of one token on what nobody else has measured.
+    """Effect of one token on links that no other source has measured.
 
     Attributes
     ----------
@@ -414,7 +414,7 @@ def main() -> None:
             sums = zip(alone.get(name, (0, 0, 0)), one, strict=True)
             alone[name] = LoneOutcome(*map(sum, sums))
     show(
-        "One token lies about what nobody else has measured",
+        "One token lies about links that no other source has measured",
         ("false", "plans", "moved over 15 %", "of these without a word"),
         [
             (str(attack.__doc__).rstrip("."), *map(str, alone[attack.__name__]))

@@ -39,7 +39,7 @@ class Answer:
         return json.dumps(self.model_dump("json"), indent=indent, allow_nan=False)
 
     def _repr_html_(self) -> str:
-        """Return what ``print`` shows, for notebooks."""
+        """Show in notebooks what ``print`` shows."""
         return f"<pre>{escape(str(self), quote=False)}</pre>"
 
 

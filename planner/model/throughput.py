@@ -29,7 +29,7 @@ STOCK_WINDOWS_MB = {"aws": 1.6}
 ``64 W / RTT`` with 1.5 to 1.7 MB (open data of the Skyplane project, 17 January 2022), and single
 flows into t2.medium 1.56 to 1.64 MB (WANify)."""
 STOCK_IN_FLIGHT_MB = {"gcp": 2.0}
-"""What a connection keeps in flight out of hosts as they come, where it is less than receivers
+"""Data in flight of a connection out of hosts as they come, where it is less than receivers
 grant. Linux allows a sender 4 MiB (``tcp_wmem``), bookkeeping included; half of it is 2.1 MB. 64
 connections out of untuned n2-standard-32 carried 1.8 to 2.2 MB each over more than 200 ms (the same
 open data), those out of Azure's and AWS's VMs filled their receivers' windows."""

@@ -147,7 +147,7 @@ def chance_text(probability: float) -> str:
 
 
 def more_usd_text(usd: float) -> str:
-    """Return what one way costs more than another, as a clause."""
+    """Say a difference in cost as a clause."""
     if abs(usd) < 0.005:
         return "at the same cost"
     return f"and costs ${usd_text(usd)} more" if usd > 0 else f"and saves ${usd_text(-usd)}"

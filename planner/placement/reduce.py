@@ -67,7 +67,7 @@ def recommend_reduce(
 
 
 class _Chosen(NamedTuple):
-    """What was decided, with its volumes on links, and the VMs that take part."""
+    """A decision, with its volumes on links and the VMs that take part."""
 
     fractions: Floats
     row_prices: Floats

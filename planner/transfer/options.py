@@ -180,7 +180,7 @@ class OptionEvaluator:
         return min(*self._caps(src, dst), self._saturated(src, dst), self._flows(src, dst))
 
     def holding(self, relay: int | None, end: int) -> tuple[str, tuple[str, str]]:
-        """Return what holds VMs of one end on a path beyond their cap: its cause and its link.
+        """Find the limit, besides their cap, of one end's VMs on a path: its cause and its link.
 
         The end is the source (0) or the destination (1). The connections that a source opens go on
         over a relay's second link; accepting them holds no VM.

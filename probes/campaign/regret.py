@@ -171,7 +171,7 @@ def _terms(count: int) -> Terms:
 
 
 def _planned(rates: RateMatrices) -> NDArray[np.int32]:
-    """Return what plans choose for each pair: the position of a relay, or direct."""
+    """Choose for each pair as plans do: the position of a relay, or direct."""
     links, count = RateBounds(rates.low, rates.expected, rates.high), len(rates.low)
     caps, no_time = RateBounds(*np.full((3, count), inf)), np.zeros((count, count))
     return choose(_terms(count), links, caps, caps, no_time, np.isinf(rates.drift)).chosen

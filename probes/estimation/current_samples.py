@@ -135,7 +135,7 @@ class CurrentSamples(NamedTuple):
 
     @property
     def is_mixed(self) -> bool:
-        """Whether several sources have reported anything, or one that nobody vouches for."""
+        """Whether several sources have reported anything, or one that is not trusted."""
         names = list(self.samples.names)
         sources = {names[number] for number in np.unique(self.samples.rows["source"]).tolist()}
         return len(sources) > 1 or not sources <= {OWN, FILES}

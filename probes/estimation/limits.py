@@ -1,4 +1,4 @@
-"""How far one source alone may move a figure from what models say of it."""
+"""Limits on how far one source alone may move a figure from what models say of it."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class LinkSamples:
         return np.asarray(rows["tool"] == self.samples.names.get(TRANSFER, -1))
 
     def transfers(self) -> CountedSamples:
-        """Return what transfers with a known number of connections achieved.
+        """Collect the rates of transfers with a known number of connections.
 
         Where several sources have reported anything, of links of which two say so, or the own
         prober does.

@@ -62,7 +62,7 @@ MAX_PREFIX_BYTES = 200
 
 
 class LogPrefix(NamedTuple):
-    """What a log has put before each line.
+    """The prefix that a log has put before each line.
 
     ``pattern`` is as the first line has it, with any figures; ``skipped`` are lines ahead of a
     tool's JSON that are none of it; ``at_s`` is the time of the first line in seconds since 1970,

@@ -390,7 +390,7 @@ def _alone_said(network: Network, answer: object, asked: Iterable[Pair]) -> Iter
 
 
 def _alone(origin: Origin) -> tuple[str, ...]:
-    """Return whose word alone an estimate rests on; of several it may be inferred, not measured."""
+    """Name the sources on whose word alone an estimate rests: several, where it is inferred."""
     by = (origin.figures and origin.figures.reported_by) or ()
     return by if by != (FILES,) and (len(by) == 1 or origin.kind != "measured") else ()
 

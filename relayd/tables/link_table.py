@@ -75,7 +75,7 @@ COLUMNS = ("src", "dst", *_FIGURES, "loss_pct", "limited_by", "address")
 
 
 def link_row(link: Link) -> dict[str, Any]:
-    """Return what is known of a link, by :data:`COLUMNS`; times are seconds since 1970 (UTC)."""
+    """Return a link's row, by :data:`COLUMNS`; times are seconds since 1970 (UTC)."""
     found: list[object] = [link.src, link.dst]
     for name in LINK_FIGURES:
         of: Estimate = getattr(link, name)

@@ -151,9 +151,8 @@ def served(
             service.stop()
     faults = [line for line in service.lines() if line["level"] == "error"]
     assert not faults, faults
-    assert "Traceback" not in "".join(
-        line for line in service.log.read_text().split("\n") if line[:1] != "{"
-    )
+    others = "\n".join(line for line in service.log.read_text().split("\n") if line[:1] != "{")
+    assert "Traceback" not in others, others
 
 
 def make_store(folder: Path) -> Path:

@@ -299,5 +299,5 @@ _USUAL = argparse.Namespace(trees=False, pairs=False, periods=False, candidates=
 
 
 def printed(answer: Answer) -> str:
-    """Return what the command prints of an answer without further options."""
+    """Print an answer to text as its command does without further options."""
     return shown_safely(_TEXTS[type(answer)](answer, _USUAL))

@@ -146,7 +146,7 @@ def _connections(plan: Plan) -> str:
 
 
 def _limit(plan: Plan) -> str:
-    """Return what binds, unless the reason has said so."""
+    """Name the limit, unless the reason has said so."""
     binding = next(iter(plan.bottlenecks), None)
     gbps = gbps_text(binding.gain_per_unit) if binding else ""
     if binding is None or f"{gbps} Gbit/s" in plan.reason:
