@@ -172,7 +172,7 @@ def on_caps_and_round_trips(found: World, rng: random.Random) -> list[Reported]:
 ATTACKS = (spread, on_twenty_links, newest, one_level_ahead, on_caps_and_round_trips)
 
 
-# ---- links that only one token has measured  ------------------------------------------------------------
+# ---- links that only one token has measured -----------------------------------------------------
 
 LoneAttack: TypeAlias = "Callable[[Series, dict[Series, float]], float | None]"
 
