@@ -429,7 +429,9 @@ class SiteResources:
             times.append(max(float(paths.max()), *of_sites))
         if self.slow_gbps is not None and self.slow_probability is not None:
             probable = self.slow_probability > 1 - LIKELY
-            share = np.maximum(share, np.where(probable, links_gbit / self.slow_gbps, 0.0))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                slow = np.where(probable & (links_gbit > 0), links_gbit / self.slow_gbps, 0.0)
+            share = np.maximum(share, slow)
             times[1] = max(times[1], float((share.sum(axis=1) / used).max()))
         return times[0], times[1]
 

@@ -86,7 +86,8 @@ def vm_warnings(
         region: wanted
         for region, count in vms.items()
         if region not in request.vms_in
-        if count == most_vms(request, network.sites[region]) < wanted
+        for site in [network.sites[region]]
+        if count == most_vms(request, site) == site.may_run(wanted) < wanted
     }
     # A place is a region, or a link of which both ends get one more.
     places = dict.fromkeys(region for one in more for region in one.region.split(" -> "))

@@ -145,7 +145,7 @@ def identified(head: bytes, name: str, wanted: str = "") -> tuple[FileKind, str,
         problem = f"is {what}, which the format {wanted} does not read"
         remedy = f"Use `relayd import {kind.format}`, or name no format."
         raise FormatError(name, problem, remedy=remedy)
-    return kind, what, prefix
+    return kind, what, None if kind.format == "parquet" else prefix
 
 
 def _kind_in_log(head: bytes) -> tuple[FileKind | None, LogPrefix | None]:

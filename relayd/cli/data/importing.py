@@ -54,14 +54,16 @@ def run(options: argparse.Namespace) -> int:
     files = [file for name in names for file in _files(Path(name), wanted, options)]
     location = store_location(options, settings)
     reports: list[tuple[_Input, ImportReport]] = []
-    with open_store(location, mode="create") as store, _saying_what_was_stored(reports):
-        for file in files:
-            report = _import(store, file, options, catalogue)
-            reports.append((file, report))
-            if not options.json:
+    try:
+        with open_store(location, mode="create") as store, _saying_what_was_stored(reports):
+            # One by one: of those before a fault, it is said what is stored.
+            reports.extend((file, _import(store, file, options, catalogue)) for file in files)
+            snapshot = make_snapshot(store, catalogue)
+            notes = vm_type_notes(store, snapshot.id) if snapshot else []
+    finally:  # after the snapshot, which a reader that closes the pipe must not prevent
+        if not options.json:
+            for file, report in reports:
                 _print_report(file, "" if wanted else f", {file.what}", report)
-        snapshot = make_snapshot(store, catalogue)
-        notes = vm_type_notes(store, snapshot.id) if snapshot else []
     if snapshot or options.json:
         document = {
             "db": str(location),

@@ -262,3 +262,11 @@ def test_reading_is_lazy() -> None:
     assert stream.taken == 0
     assert isinstance(next(found), Sample | Skipped)
     assert stream.taken < len(stream.getvalue()) / 4
+
+
+def test_a_log_taken_for_parquet_is_refused() -> None:
+    log = b'2026-11-27T10:00:00Z stdout F {"start": {"version": "iperf 3.12"}}\n'
+    with pytest.raises(FormatError):
+        list(read("parquet", io.BytesIO(log), OPTIONS))
+    with pytest.raises(FormatError):
+        list(read("parquet", io.BytesIO(b"2026-11-27T10:00:00Z stdout F PAR1\n"), OPTIONS))

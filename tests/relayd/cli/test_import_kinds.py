@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import networkx
@@ -10,6 +13,7 @@ import pytest
 
 import relayd as library
 from planner.model.errors import InputError
+from relayd.store import open_store
 from tests.probes.importers.reading import FIXTURES
 from tests.relayd.conftest import Relayd
 
@@ -93,3 +97,19 @@ def test_own_sites_without_a_provider_are_told_how_they_are_named(
     assert "--provider" in refused.out
     named = relayd("import", "csv", own, "--provider", "own", "--db", tmp_path / "own.db")
     assert (named.code, "1 samples added" in named.out) == (0, True)
+
+
+def test_a_reader_that_closes_the_pipe_does_not_prevent_the_snapshot(tmp_path: Path) -> None:
+    file, db = tmp_path / "own.csv", tmp_path / "own.db"
+    file.write_text("src,dst,aggregate_mbps\nown:paris,own:tokyo,500\n")
+    reader, writer = os.pipe()
+    os.close(reader)
+    subprocess.run(
+        [sys.executable, "-m", "relayd", "import", "csv", str(file), "--db", str(db)],
+        stdout=writer,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        check=True,
+    )
+    os.close(writer)
+    with open_store(str(db), mode="read") as store:
+        assert store.snapshots.latest()
