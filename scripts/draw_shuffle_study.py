@@ -20,7 +20,7 @@ STYLES = {
     "skewed": ("#E69F00", "s"),
     "hot destination": ("#009E73", "^"),
 }
-TITLES = {"caps": "Measured caps, 64 connections a VM", "flow": "One TCP flow a transfer"}
+TITLES = {"caps": "Measured caps, 64 connections a VM", "flow": "Two TCP flows a transfer"}
 GAINS = {
     "planning": "planning: the best direct\nrates over no plan",
     "relaying": "relaying over the\nbest direct rates",

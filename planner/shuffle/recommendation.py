@@ -192,7 +192,7 @@ class _ShufflePlanBuilder:
         """Return the time and cost of starting everything at once, direct."""
         if self.search.direct is None:
             return Comparison(None, None)
-        finish = equal_share_finish_s(self.resources, self.volumes)
+        finish = equal_share_finish_s(self.resources, self.volumes, self.request.connections)
         time_s = float(finish.max()) + self.search.direct.ramp_up_s
         vms = self.problem.ends * self.resources.vms
         vm_usd, start_s = self.problem.vm_usd(vms, time_s), self.problem.start_s(vms)

@@ -92,13 +92,16 @@ def pair_loads(
     return *divmod(cells, rows), np.bincount(where, load[used], len(cells))
 
 
-def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floats:
+def equal_share_finish_s(
+    resources: SiteResources, demands_gbit: Floats, connections: int
+) -> Floats:
     """Return the end of each pair if all start at once, direct, and TCP shares the capacity.
 
-    Every open transfer gets the same number of its senders' connections, and equal shares of their
-    caps; what one can't use, because its path or its other end is slower, the others take (max-min
-    fairness). As a transfer ends, the rest share again. This is kind to doing without a plan: real
-    connections share less evenly.
+    Every transfer opens the same whole number of its senders' `connections` a VM and keeps them;
+    where there are too few, those that are open take turns. It gets equal shares of caps; what one
+    can't use, because its path or its other end is slower, the others take (max-min fairness). As
+    a transfer ends, the rest share its part of the caps. This is kind to doing without a plan:
+    real connections share less evenly.
 
     Seconds, shape (n, n); 0 where there is no volume, infinite where there is no direct link.
     """
@@ -106,8 +109,11 @@ def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floa
     finish = np.where((left > 0) & (resources.rate_gbps <= 0), np.inf, 0.0)
     left[resources.rate_gbps <= 0] = 0.0
     now, together_s = 0.0, STEP_SHARE * resources.time_s(left)
+    most = connections * resources.vms
+    each = most // np.maximum((left > 0).sum(axis=1), 1)
     while (left > 0).any():
-        rate = _fair_rates(resources, left > 0)
+        kept = np.where(each > 0, each, most / np.maximum((left > 0).sum(axis=1), 1))
+        rate = _fair_rates(resources, left > 0, kept / connections)
         with np.errstate(divide="ignore", invalid="ignore"):
             needs = np.where(left > 0, left / rate, np.inf)
         step = max(float(needs.min()), together_s)
@@ -118,10 +124,12 @@ def equal_share_finish_s(resources: SiteResources, demands_gbit: Floats) -> Floa
     return finish
 
 
-def _fair_rates(resources: SiteResources, active: np.ndarray) -> Floats:
-    """Return max-min fair rates of direct transfers that are open, shape (n, n)."""
+def _fair_rates(resources: SiteResources, active: np.ndarray, parts: Floats) -> Floats:
+    """Return max-min fair rates of direct transfers that are open, shape (n, n).
+
+    `parts` is by sender: the part of a VM's connections that each of its transfers has.
+    """
     vms = resources.vms
-    parts = vms / np.maximum(active.sum(axis=1), 1)
     # What connections and the path allow a transfer, whatever others do.
     most = resources.connections_gbps * parts[:, None]
     with np.errstate(divide="ignore"):
