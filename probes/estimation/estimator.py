@@ -25,7 +25,6 @@ from probes.estimation.measurements import (
     RTT_OF_NO_PLACE,
     aggregate_tests,
     flows_of_windows,
-    losses_pct,
     measured_flows,
     ramped_links,
     round_trips_ms,
@@ -227,7 +226,7 @@ class Estimator:
             tests,
             tested,
             ramped,
-            losses_pct(samples),
+            samples,
             address,
             origins,
         )

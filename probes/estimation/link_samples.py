@@ -231,6 +231,11 @@ class LinkSamples:
             found = self._judged(metric, found, rtts_ms)
         return self._with_types(found) if metric in _OF_LINKS else found
 
+    def waiting(self, metric: Metric, src: int, dst: int) -> Figures | None:
+        """Return who reported samples of a link, or a cap, if none of them counts."""
+        judged = self.agreements.get((metric, src, dst))
+        return mark_of(judged) if judged and not len(judged.places) else None
+
     def are_transfers(self, rows: Rows) -> Bools:
         """Mark the samples that are what transfers achieved, which anything may have held."""
         return np.asarray(rows["tool"] == self.samples.names.get(TRANSFER, -1))

@@ -20,12 +20,19 @@ from planner.model.link_array import KINDS, LinkArray, Origins, limits_of, slow_
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS, MOST_TOLD, log_odds_slow, with_odds
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.agreement import still_told
+from probes.estimation.agreement import figures_with, still_told
 from probes.estimation.estimates import EstimateArray, are_known, are_of, with_bounds
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.laws import least_caps
-from probes.estimation.link_samples import CountedSamples, number_of
-from probes.estimation.measurements import AggregateTests, MeasuredFlows, Pairs, RampedLinks
+from probes.estimation.link_samples import CountedSamples, LinkSamples, number_of
+from probes.estimation.measurements import (
+    AggregateTests,
+    MeasuredFlows,
+    Pairs,
+    RampedLinks,
+    losses_pct,
+)
+from probes.samples import Metric
 
 NOT_OPENED = -1
 """Connections of a link whose aggregate was not measured."""
@@ -40,7 +47,7 @@ def links_of(
     tests: AggregateTests,
     tested: tuple[EstimateArray, Floats],
     ramped: RampedLinks,
-    losses_pct: Floats,
+    samples: LinkSamples,
     address: AddressKind,
     origins: Origins,
 ) -> LinkArray:
@@ -59,7 +66,8 @@ def links_of(
         Aggregates of the links of these tests, in Gbit/s, combined with the laws of their classes,
         and the estimates without tests.
     ramped : RampedLinks
-    losses_pct : array, shape (n, n)
+    samples : LinkSamples
+        All of them, of which losses are told, and what waits for a second source.
     address : AddressKind
     origins : Origins
     """
@@ -92,8 +100,34 @@ def links_of(
     slow = _slow_connections(list(sites), ends, limits, is_growing[ends], told[ends])
     slow[has_flow[ends]] = 0.0  # a connection is known to be as fast as it is
     of_address = np.full(len(known), ADDRESS_KINDS.index(address))
-    others = [losses_pct[ends], *(prior[ends] for prior in priors), slow, limits, of_address]
+    figures: dict[Metric, EstimateArray] = {
+        "rtt_ms": rtt,
+        "per_flow_mbps": flow,
+        "aggregate_mbps": aggregate,
+    }
+    _tell_what_waits(samples, figures, ends, origins)
+    others = [
+        losses_pct(samples)[ends],
+        *(prior[ends] for prior in priors),
+        slow,
+        limits,
+        of_address,
+    ]
     return LinkArray.of_figures(list(sites), origins, ends, (rtt, flow, aggregate), others)
+
+
+def _tell_what_waits(
+    samples: LinkSamples, figures: Mapping[Metric, EstimateArray], ends: Pairs, origins: Origins
+) -> None:
+    """Say in the origins of links' figures which samples of them wait while none counts."""
+    place = {pair: at for at, pair in enumerate(zip(*(one.tolist() for one in ends), strict=True))}
+    for metric, src, dst in samples.agreements:
+        at, mark = place.get((src, dst)), samples.waiting(metric, src, dst)
+        if metric in figures and at is not None and mark:
+            numbers = figures[metric]["origin"]
+            origin = origins.all[numbers[at]]
+            told = figures_with(origin.figures, mark)
+            numbers[at] = origins.number_of(origin._replace(figures=told))
 
 
 def _told_by_transfers(

@@ -115,6 +115,9 @@ def with_caps(
                 cap = _raised(alone, origin, method)
             if (link := most[number]) >= 0 and tests.alone["expected"][link] > cap.high:
                 cap = replace(cap, high=tests.alone["expected"][link].item())
+            if mark := samples.waiting(_CAPS[direction], number, number):
+                told = figures_with(cap.origin.figures, mark)
+                cap = replace(cap, origin=cap.origin._replace(figures=told))
             raised.append(cap)
         capped[name] = replace(site, egress_gbps=raised[0], ingress_gbps=raised[1])
     return capped

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from math import exp
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from probes.estimation import Estimator
 from probes.estimation.agreement import Agreement, SourceSamples, agreed
 from probes.samples import FILES, OWN, Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
+from relayd.questions.caveats import disputed_figures
 from tests.properties import examples
 
 SRC, DST = "aws:us-east-1", "azure:westeurope"
@@ -216,10 +218,18 @@ def test_what_models_hardly_allow_waits_for_a_second_source(
         scale = 1000.0 if cap or metric == "aggregate_mbps" else 1.0
         return scale * figure.expected, (told and told.reported_by) or ()
 
+    def waiting(source: str) -> tuple[str, ...]:
+        """Return who is named in words for samples that do not count."""
+        network = _network(_reported(tests, source, 10))
+        figures = disputed_figures(network, [(SRC, DST)])
+        assert all("for a second source" in one.sentence for one in figures)
+        return tuple(name for one in figures for name in one.sources)
+
     told = pytest.approx(model * factor, rel=0.15)
     assert found()[0] == pytest.approx(model, rel=0.3)
     if waits:
         assert found("token m")[0] == found()[0]
+        assert waiting("token m") == ("token m",)
     else:
         assert found("token m")[0] == told
         assert found("token m")[1] == ("token m",)
@@ -238,7 +248,10 @@ def test_a_flow_that_the_aggregate_of_its_link_refutes_is_disputed() -> None:
 
     for false in (1.0, 45.0, 5500.0):
         found = after(false, "token mallory")
-        assert found.per_flow_mbps == honest.per_flow_mbps
+        flow = found.per_flow_mbps
+        assert replace(flow, origin=honest.per_flow_mbps.origin) == honest.per_flow_mbps
+        assert flow.origin.figures
+        assert flow.origin.figures.disputed_by == ("token mallory",)
         assert found.aggregate_gbps == honest.aggregate_gbps
         assert after(false, OWN).per_flow_mbps.expected == false  # the prober's own stays
     for possible in (70.0, 300.0, 900.0):  # 3900.0 waits: models expect 280
