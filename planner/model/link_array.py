@@ -74,6 +74,22 @@ EVIDENCE = np.dtype(
 _NO_EVIDENCE: Records = np.zeros(0, EVIDENCE)
 
 
+def opaque(records: Records) -> Records:
+    """View records as bytes, which numpy copies ten times as fast as field by field."""
+    return records.view(np.dtype((np.void, records.itemsize)))
+
+
+def taken(records: Records, at: Any = np.s_[:]) -> Records:
+    """Copy the records at some places: all, unless an index of arrays is given."""
+    found: Records = opaque(records)[at].copy() if isinstance(at, slice) else opaque(records)[at]
+    return found.view(records.dtype)
+
+
+def put(records: Records, at: Any, others: Records) -> None:
+    """Write other records of the same kind at some places."""
+    opaque(records)[at] = opaque(others)
+
+
 class Origins:
     """Numbers for the origins of links, without the counts and times of their samples."""
 
@@ -210,21 +226,16 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
     @classmethod
     def of_origins(
-        cls, names: Sequence[str], ends: tuple[Ints, Ints], rows: Records, origins: Sequence[Origin]
+        cls, names: Sequence[str], table: Records, origins: Sequence[Origin]
     ) -> LinkArray:
-        """Return m links between named regions whose figures rest on no samples.
+        """Return links between n named regions whose figures rest on no samples.
 
         Parameters
         ----------
-        names : sequence of str, length n
-        ends : (array, array), length m
-            Numbers of the ends of each link.
-        rows : array of LINK, length m
+        table : array of LINK, shape (n, n)
             With the number of an origin in place of evidence.
-        origins : sequence of Origin
         """
-        evidence = _without_samples(len(origins))
-        return cls(tuple(names), _laid(names, *ends, rows), evidence, tuple(origins))
+        return cls(tuple(names), table, _without_samples(len(origins)), tuple(origins))
 
     def __reduce__(self) -> tuple[type[LinkArray], tuple[Any, ...]]:
         """Leave out cached properties."""
@@ -273,7 +284,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         """Return the links out of a region, without keeping them."""
         cells = self.row(self.index[src])
         at = np.flatnonzero(cells["address"])
-        records = zip(at.tolist(), cells[at].tolist(), strict=True)
+        records = zip(at.tolist(), taken(cells, at).tolist(), strict=True)
         return [self._link(src, self.regions[place], record) for place, record in records]
 
     def link(self, src: str, dst: str) -> Link | None:
@@ -425,8 +436,8 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
         Numbers of evidence behind that of these links are those of origins without samples.
         """
-        cells = self.whole.copy()
-        cells[ends] = rows
+        cells = taken(self.whole)
+        put(cells, ends, rows)
         added = _without_samples(len(origins.all), len(self.origins))
         evidence = np.concatenate([self.evidence, added])
         return LinkArray(self.regions, cells, evidence, (*self.origins, *origins.all))
@@ -435,11 +446,11 @@ class LinkArray(Mapping[str, "LinkRow"]):
         """Return these links, and those of another array where there are none of these."""
         regions = tuple(dict.fromkeys((*self.regions, *other.regions)))
         first, second = self.among(regions), other.among(regions)
-        cells = second.whole.copy()
+        cells = taken(second.whole)
         for name in LINK_FIGURES:
             cells[name]["evidence"][second.present] += np.uint32(len(self.evidence))
-        cells[first.present] = first.whole[first.present]
-        evidence = second.evidence.copy()
+        put(cells, first.present, taken(first.whole, first.present))
+        evidence = taken(second.evidence)
         evidence["origin"] += len(self.origins)
         return LinkArray(
             regions, cells, np.concatenate([self.evidence, evidence]), self.origins + other.origins
@@ -448,7 +459,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
     def where(self, chosen: Bools) -> LinkArray:
         """Return these links where they are chosen, (n, n), and elsewhere none."""
         cells = np.zeros(self.table.shape, LINK)
-        cells[chosen] = self.whole[chosen]
+        put(cells, chosen, taken(self.whole, chosen))
         return self.with_cells(cells)
 
     def among(self, regions: Iterable[str]) -> LinkArray:
@@ -459,7 +470,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         at = np.array([self.index.get(name, NO_LINK) for name in names], np.int64)
         known = at >= 0
         cells = np.zeros((len(names), len(names)), LINK)
-        cells[np.ix_(known, known)] = self.whole[np.ix_(at[known], at[known])]
+        put(cells, np.ix_(known, known), taken(self.whole, np.ix_(at[known], at[known])))
         return LinkArray(names, cells, self.evidence, self.origins)
 
     def with_cells(self, cells: Records) -> LinkArray:
@@ -470,7 +481,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
         """Return the links as their age lets them stand; see :meth:`.Estimate.aged`."""
         if not (self.evidence["newest_s"] < to_s).any():  # nothing was measured
             return self
-        found = self.whole[self.present]
+        found = taken(self.whole, self.present)
         for name in LINK_FIGURES:
             at_s, expected = self.measured_at_s(found, name), found[name]["expected"]
             days = (to_s - at_s) // SECONDS_PER_DAY
@@ -486,7 +497,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
             for bound, values in zip(BOUNDS, aged, strict=True):
                 found[name][bound][due] = values
         cells = np.zeros(self.table.shape, LINK)
-        cells[self.present] = found
+        put(cells, self.present, found)
         return self.with_cells(cells)
 
     def check(self) -> None:
@@ -578,7 +589,7 @@ def _without_samples(count: int, first: int = 0) -> Records:
 def _patched(cells: Records, patches: Mapping[Any, Any]) -> Records:
     """Return records with others in some places."""
     if patches:
-        cells = cells.copy()
+        cells = taken(cells)
         for at, record in patches.items():
             cells[at] = record
     return cells
@@ -607,7 +618,7 @@ def bounds_of(estimates: Iterable[Estimate]) -> Records:
 
 def scaled(figures: Records, factor: float) -> Records:
     """Return figures of so many times the quantity."""
-    found = figures.copy()
+    found = taken(figures)
     for bound in BOUNDS:
         found[bound] *= factor
     return found
@@ -619,7 +630,7 @@ def limits_of(rates_gbps: Records, caps_gbps: Records, windows_gbps: Records | N
     A cap of its VMs, else what windows allow over round-trip times, else it is not known. All are
     arrays of :data:`FIGURE`.
     """
-    found = np.full(len(rates_gbps), LIMITED_BY.index("unknown"))
+    found = np.full(rates_gbps.shape, LIMITED_BY.index("unknown"))
     for limits, name in ((windows_gbps, "window"), (caps_gbps, "vm")):
         if limits is not None:
             level = AT_LIMIT * limits["expected"]
@@ -683,7 +694,7 @@ def held_ends(
 def _laid(names: Sequence[str], src: Ints, dst: Ints, rows: Records) -> Records:
     """Return records in a square table, each once."""
     table = np.zeros((len(names), len(names)), LINK)
-    table[src, dst] = rows
+    put(table, (src, dst), rows)
     if np.count_nonzero(table["address"]) != len(rows):
         keys = src * len(names) + dst
         twice = next(key for key in keys.tolist() if np.count_nonzero(keys == key) > 1)
@@ -701,4 +712,4 @@ def _distinct(rows: Records) -> tuple[Records, Ints]:
     _, first, number = np.unique(hashed, return_index=True, return_inverse=True)
     if (bits[first][number] != bits).any():  # two rows have one hash
         _, first, number = np.unique(bits, axis=0, return_index=True, return_inverse=True)
-    return rows[first], number.reshape(-1)
+    return taken(rows, first), number.reshape(-1)

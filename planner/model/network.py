@@ -372,15 +372,16 @@ class Network:
             region: Site(region, "", exactly(sends), exactly(receives), exactly(inf))
             for region, sends, receives in zip(regions, egress, ingress, strict=True)
         }
-        src, dst = np.nonzero(aggregate)
-        rows, caps = np.zeros(len(src), LINK), np.zeros(len(src), FIGURE)
+        present = aggregate > 0
+        cells, caps = np.zeros(present.shape, LINK), np.zeros(present.shape, FIGURE)
         for bound in BOUNDS:
-            caps[bound] = np.minimum(np.array(egress)[src], np.array(ingress)[dst])
+            caps[bound] = np.minimum(np.array(egress)[:, None], ingress)
             for name, values in zip(LINK_FIGURES, (rtt, flow, aggregate), strict=True):
-                rows[name][bound] = values[src, dst]
-        rows["limited_by"] = limits_of(rows["aggregate_gbps"], caps)
-        rows["loss_pct"], rows["address"] = np.nan, ADDRESS_KINDS.index("public") + 1
-        return cls(sites, LinkArray.of_origins(regions, (src, dst), rows, [STATED]))
+                cells[name][bound] = values * present
+        cells["limited_by"] = limits_of(cells["aggregate_gbps"], caps)
+        cells["address"] = present * (ADDRESS_KINDS.index("public") + 1)
+        cells["loss_pct"] = np.where(present, np.nan, 0.0)
+        return cls(sites, LinkArray.of_origins(regions, cells, [STATED]))
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> Network:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
-from planner.model.link_array import Origins
+from planner.model.link_array import Origins, taken
 from probes.estimation.agreement import figures_with, is_own, trusted
 from probes.estimation.groups import Bools, Floats, Groups, Ints
 from probes.estimation.link_samples import CountedSamples, LinkSamples
@@ -72,7 +72,7 @@ def with_bounds(
     estimates: EstimateArray, low: Floats, expected: Floats, high: Floats, origin: Any
 ) -> EstimateArray:
     """Return other estimates that rest on the same samples."""
-    found = estimates.copy()
+    found = taken(estimates)
     found["low"], found["expected"], found["high"], found["origin"] = low, expected, high, origin
     return found
 

@@ -16,7 +16,14 @@ import numpy as np
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.estimate import ADDRESS_KINDS, AddressKind
 from planner.model.link import LIMITED_BY, Site
-from planner.model.link_array import KINDS, LinkArray, Origins, limits_of, slow_connections_of
+from planner.model.link_array import (
+    KINDS,
+    LinkArray,
+    Origins,
+    limits_of,
+    slow_connections_of,
+    taken,
+)
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS, MOST_TOLD, log_odds_slow, with_odds
 from planner.model.units import MBPS_PER_GBPS
@@ -83,8 +90,8 @@ def links_of(
     present = are_known(rtts_ms) & (are_known(aggregates) | in_flows[:, None] | in_flows)
     src, dst = np.nonzero(present & ~np.eye(len(sites), dtype=bool))
     ends = src, dst
-    rtt, flow, aggregate, opened = rtts_ms[ends], flows[ends], aggregates[ends], all_opened[ends]
-    windows, known = flow.copy(), are_known(aggregate)
+    rtt, flow, aggregate = (taken(figures, ends) for figures in (rtts_ms, flows, aggregates))
+    opened, windows, known = all_opened[ends], taken(flow), are_known(aggregate)
     _infer_flows(flow, aggregate, opened, ~has_flow[ends], is_growing[ends], origins)
     aggregate[~known] = _of_one_flow(flow[~known], origins)
     # Windows are the limit only of tests whose number of connections is known.
@@ -93,7 +100,7 @@ def links_of(
     for bound in ("low", "expected"):
         windows[bound] = np.where(at_windows, windows[bound] * connections, np.inf)
     caps = least_caps(sites.values())
-    limits = limits_of(aggregate, caps[ends], windows)
+    limits = limits_of(aggregate, taken(caps, ends), windows)
     is_path = is_saturated[ends] & (limits != LIMITED_BY.index("vm"))
     limits[is_path] = LIMITED_BY.index("path")
     told = _told_by_transfers(ramped.transfers, aggregates, flows, all_opened, caps["expected"])

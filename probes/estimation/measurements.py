@@ -26,7 +26,7 @@ from planner.model.baseline.modelled_links import (
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Figures, Origin, RateCut
 from planner.model.link import AT_LIMIT, Site
-from planner.model.link_array import KINDS, Origins, Records, bounds_of
+from planner.model.link_array import KINDS, Origins, Records, bounds_of, taken
 from planner.model.throughput import LAW_CONNECTIONS, UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
@@ -433,7 +433,7 @@ def windows_gbps(flows: EstimateArray, measured: MeasuredFlows, tests: Aggregate
         Those go before.
     tests : AggregateTests
     """
-    found, counts = flows.copy(), np.full(flows.shape, float(LAW_CONNECTIONS))
+    found, counts = taken(flows), np.full(flows.shape, float(LAW_CONNECTIONS))
     found[measured.pairs] = measured.mbps
     counts[tests.pairs] = np.where(tests.connections > 0, tests.connections, np.nan)
     for bound in BOUNDS:

@@ -21,7 +21,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Origin
 from planner.model.link import Site
-from planner.model.link_array import KINDS, LinkArray, bounds_of
+from planner.model.link_array import KINDS, LinkArray, bounds_of, taken
 from planner.model.network import Network
 from planner.model.units import MBPS_PER_GBPS
 from probes.fleet.hosts import PROBE_PORTS, Addresses, Fleet, Host
@@ -374,7 +374,7 @@ def _within_caps(links: LinkArray, sites: Mapping[str, Site]) -> LinkArray:
     """Return links whose rates, unless they were measured, are within the caps of their ends."""
     if not links:
         return links
-    cells = links.whole.copy()
+    cells = taken(links.whole)
     rate = cells["aggregate_gbps"]
     measured = links.kinds(cells, "aggregate_gbps") == KINDS.index("measured")
     for number, address in enumerate(ADDRESS_KINDS, 1):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Kind
 from planner.model.link import LINK_FIGURES, Link, LinkFigure
-from planner.model.link_array import KINDS, NO_LINK, Floats, LinkArray, Records, most_gbps
+from planner.model.link_array import KINDS, NO_LINK, Floats, LinkArray, Records, most_gbps, taken
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, links_gbps, usd_per_gb_or_inf
 from planner.model.units import MBPS_PER_GBPS
@@ -104,7 +104,7 @@ def evidence_of(network: Network, now_s: float) -> dict[str, int | float | None]
         ``median_sample_s`` of the newest samples of links, seconds since 1970 (UTC).
     """
     links = network.links
-    cells = links.whole[links.present]
+    cells = taken(links.whole, links.present)
     kinds = links.kinds(cells, "aggregate_gbps")
     counts = np.bincount(kinds, minlength=len(KINDS)).tolist()
     days = (now_s - links.measured_at_s(cells, "aggregate_gbps")) / SECONDS_PER_DAY

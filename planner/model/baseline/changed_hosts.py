@@ -22,7 +22,7 @@ from planner.model.baseline.modelled_links import (
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import ADDRESS_KINDS, AddressKind, Estimate, Figures
 from planner.model.link import LIMITED_BY, Site
-from planner.model.link_array import KINDS, Bools, LinkArray, Origins
+from planner.model.link_array import KINDS, Bools, LinkArray, Origins, taken
 from planner.model.link_states import Pair
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS
@@ -58,8 +58,8 @@ def by_models(
         src, dst = ends = np.nonzero(chosen & of_kind & (address in {None, kind}))
         if not len(src):
             continue
-        before, origins = links.whole[ends], Origins()
-        rows, kinds = before.copy(), links.kinds(before, "rtt_ms").astype(np.int64)
+        before, origins = taken(links.whole, ends), Origins()
+        rows, kinds = taken(before), links.kinds(before, "rtt_ms").astype(np.int64)
         known = set_by_models(rows, [*sites.values()], catalogue, (src, dst), kinds, kind, origins)
         rows[~known] = 0
         for name in ("per_flow_mbps", "aggregate_gbps"):

@@ -27,6 +27,7 @@ from planner.model.estimate import (
 )
 from planner.model.link import Site
 from planner.model.link_array import (
+    FIGURE,
     KINDS,
     LINK,
     Bools,
@@ -37,8 +38,11 @@ from planner.model.link_array import (
     Records,
     bounds_of,
     limits_of,
+    opaque,
+    put,
     scaled,
     slow_connections_of,
+    taken,
 )
 from planner.model.link_states import Pair
 from planner.model.network import Network, Snapshot
@@ -208,9 +212,10 @@ def set_by_models(
     that are positions in KINDS, and loss; the rest is written, with numbers of origins.
     """
     src, dst = ends
-    egress = bounds_of(site.egress(address) for site in sites)[src]
-    ingress = bounds_of(site.ingress(address) for site in sites)[dst]
-    caps = np.where(egress["expected"] <= ingress["expected"], egress, ingress)
+    egress = taken(bounds_of(site.egress(address) for site in sites), src)
+    ingress = taken(bounds_of(site.ingress(address) for site in sites), dst)
+    lower = egress["expected"] <= ingress["expected"]
+    caps = np.where(lower, opaque(egress), opaque(ingress)).view(FIGURE)
     flows_out, flows_in = flow_caps_gbps(sites, catalogue, address)
     flows, rates, rtts_ms = rows["per_flow_mbps"], rows["aggregate_gbps"], rows["rtt_ms"]
     windows_mb = windows_of(sites, ends)
@@ -246,7 +251,7 @@ def windows_of(sites: Sequence[Site], ends: tuple[Ints, Ints]) -> Records:
     sent = [STOCK_IN_FLIGHT_MB.get(site.region.partition(":")[0], inf) for site in sites]
     tuned = np.array([site.window_mb.origin.method == "hosts-tuned" for site in sites], bool)
     stock = np.array([site.window_mb.origin.method == "system-default" for site in sites], bool)
-    found: Records = bounds_of(site.window_mb for site in sites)[dst]
+    found = taken(bounds_of(site.window_mb for site in sites), dst)
     sent_mb = np.where(stock[dst] & ~tuned[src], np.array(sent)[src], inf)
     found["expected"] = np.minimum(found["expected"], sent_mb)
     return found
@@ -363,8 +368,9 @@ def baseline_links(
     rows["loss_pct"] = np.nan
     kinds = np.full(len(src), KINDS.index("baseline"))
     known = set_by_models(rows, sites, catalogue, (src, dst), kinds, address, origins)
-    names = [site.region for site in sites]
-    return LinkArray.of_origins(names, (src[known], dst[known]), rows[known], origins.all)
+    table = np.zeros(wanted.shape, LINK)
+    put(table, (src[known], dst[known]), taken(rows, known))
+    return LinkArray.of_origins([site.region for site in sites], table, origins.all)
 
 
 def baseline_network(catalogue: Catalogue, further: Iterable[str] = ()) -> Network:
