@@ -23,9 +23,6 @@ MEDIA_TYPES = {
     ".svg": "image/svg+xml",
 }
 
-# Pages import it as a module; Vega-Embed brings the interpreter that needs no `eval`.
-_CHARTS = "globalThis.relaydCharts = { vegaEmbed, vegaLite, vega };"
-
 
 @dataclass(frozen=True, slots=True)
 class Asset:
@@ -57,19 +54,6 @@ def assets() -> dict[str, Asset]:
         for path in sorted(FILES.glob("*/*"))
         if path.suffix in MEDIA_TYPES
     }
-
-
-@cache
-def charts() -> Asset | None:
-    """Return Vega, Vega-Lite and Vega-Embed as one script; takes a second or two.
-
-    None without the extra ``report``.
-    """
-    try:
-        import vl_convert
-    except ImportError:
-        return None
-    return asset(vl_convert.javascript_bundle(_CHARTS).encode(), MEDIA_TYPES[".js"])
 
 
 # ---- pages ---------------------------------------------------------------------------------------

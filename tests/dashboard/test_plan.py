@@ -190,7 +190,7 @@ def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) 
     plan = plan_of(grid, **asked)
     shown = page.open(f"{grid.url}/plan?{urlencode({**PAIR, **asked})}")
     answered(shown, plan)
-    points = shown.locator(".frontier-chart .layer_1_marks path")
+    points = shown.locator(".frontier-chart .point:not(.chosen)")
     points.first.wait_for()
     assert points.count() == len(plan["frontier"])
     fast = plan["frontier"][-2]

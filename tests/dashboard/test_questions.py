@@ -156,10 +156,10 @@ def test_a_schedule_is_drawn_with_its_deadlines(browser: Browser, grid: Served) 
         with shown.expect_download() as download:
             shown.get_by_role("button", name="Download JSON").click()
         plan = json.loads(Path(download.value.path()).read_bytes())
-        bars = shown.locator(".gantt .concat_0_layer_0_marks path")
+        bars = shown.locator(".gantt .sends")
         bars.first.wait_for(state="attached")
         assert bars.count() == sum(len(each["periods"]) for each in plan["transfers"])
-        assert shown.locator(".gantt .concat_0_layer_1_marks path").count() == 2
+        assert shown.locator(".gantt .deadline").count() == 2
         refused = shown.locator("section:has(#transfers) tr", has_text="impossible").inner_text()
         assert "more VMs at aws:us-east-1" in refused
         # From there, on with this schedule: it is in the form as it was answered.
@@ -182,8 +182,8 @@ def test_what_a_schedule_stores_is_drawn_and_listed(browser: Browser, grid: Serv
         row = shown.locator("section:has(#stored) tr", has_text="aws:us-east-2")
         row.wait_for()
         assert "300 GB" in row.inner_text()
-        shown.locator(".gantt .concat_0_layer_2_marks").wait_for(state="attached")
-        assert shown.locator(".gantt .concat_0_layer_0_marks path").count() == 1
+        shown.locator(".gantt .stored").first.wait_for()
+        assert shown.locator(".gantt .stored").count() == 1
         assert seen.violations() == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,7 @@ def test_the_first_view_is_small(
     expect(shown.locator(place)).to_have_count(number, timeout=WAIT_MS)
     settle(shown)
     assert len(sizes) == len(asked)
-    assert not any("charts.js" in url for url in asked)
+    assert not any("uplot" in url for url in asked)
     assert sum(sizes) < MOST_FIRST_VIEW_BYTES
     assert all(url.startswith(grid.url) for url in asked)
     # Scripts are asked for at once: the page names them all.
@@ -254,8 +255,19 @@ def test_files_come_with_policy_type_and_tag_and_nothing_else_is_served(empty: S
         assert empty.get(path).status in (400, 404), path
 
 
+RELEASED = ("vendor/uplot.js", "vendor/uplot.css")
+"""Files of others as they were released."""
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_what_others_released_is_unchanged_and_its_license_is_sent_along(name: str) -> None:
+    known = (FILES / "vendor" / "licenses.txt").read_text()
+    assert sha256((FILES / name).read_bytes()).hexdigest() in known
+    assert "The MIT License" in known
+
+
 @pytest.mark.parametrize(
-    "name", sorted(str(path.relative_to(FILES)) for path in FILES.glob("*/*.js"))
+    "name", sorted({str(path.relative_to(FILES)) for path in FILES.glob("*/*.js")} - set(RELEASED))
 )
 def test_no_script_makes_markup_of_text(name: str) -> None:
     # The name of a namespace is not an address.

@@ -15,7 +15,7 @@ from pydantic import Field
 from planner.model.errors import InputError
 from planner.model.estimate import SECONDS_PER_DAY, Kind
 from planner.model.link_states import LinkState
-from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Asset, Page, assets, charts, rendered
+from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Asset, Page, assets, rendered
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.current_state import Current
 from relayd.http.models import RequestModel, answer, many, model_of
@@ -420,13 +420,6 @@ async def get_asset(context: RequestContext) -> web.Response:
     """Return a script, a style or the outline of the world."""
     asset = assets().get("{folder}/{name}".format_map(context.request.match_info))
     return _sent(context, asset, "The dashboard has no such file.")
-
-
-@route("GET", "/assets/charts.js", media_type=JAVASCRIPT, documented=False)
-async def get_charts(context: RequestContext) -> web.Response:
-    """Return the script that draws charts."""
-    lacking = "Charts need the extra `report`: pip install 'relayd[report]'."
-    return _sent(context, await asyncio.to_thread(charts), lacking)
 
 
 def _sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web.Response:

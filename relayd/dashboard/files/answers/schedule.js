@@ -1,16 +1,14 @@
 // A schedule: when each transfer sends, against its deadline, and how full that makes the regions.
 
 import { chart } from "../shared/chart.js";
-import { element, sortable } from "../shared/dom.js";
+import { drawn, element, sortable } from "../shared/dom.js";
 import { count, duration, percent, rate, usd, volume } from "../shared/format.js";
 import { ends } from "../shared/pairs.js";
-import { colour } from "../shared/shell.js";
+import { STEPS } from "../transfer/frontier.js";
 import { advice, basis, costOf, panel, vmsOf, widePanel } from "./parts.js";
 import { verdictPanel } from "./verdict.js";
 
-const ROW_PX = 26;
 const MOST_LINES = 3;
-const UNITS = [[172800, 86400, "days"], [7200, 3600, "hours"], [180, 60, "minutes"], [0, 1, "seconds"]];
 const VERDICTS = { admitted: "good", refused: "bad", "best effort": "muted" };
 
 export function spoken({ admitted, refused, best_effort: rest }) {
@@ -20,78 +18,37 @@ export function spoken({ admitted, refused, best_effort: rest }) {
 
 const sends = (regions, region) => regions.slice(0, -1).includes(region);
 
-// What leaves a region over time, in steps: what the rates of all periods add up to between two ends.
-function sending(transfers, region) {
-  const paths = transfers.flatMap((each) => each.periods.flatMap((period) => period.paths.filter((path) => sends(path.regions, region))
-    .map((path) => ({ ...period, throughput_gbps: path.throughput_gbps }))));
-  const times = [...new Set(paths.flatMap((path) => [path.start_s, path.end_s]))].sort((a, b) => a - b);
-  return times.map((time_s) => ({
-    time_s, region,
-    gbps: paths.filter((path) => path.start_s <= time_s && time_s < path.end_s).reduce((sum, path) => sum + path.throughput_gbps, 0),
-  }));
+// What leaves regions over time, in steps: what the rates of all periods add up to between two ends.
+function sending(transfers, regions) {
+  const parts = transfers.flatMap((each) => each.periods.flatMap((period) => period.paths.map((path) => ({ ...period, ...path }))));
+  const times = [...new Set(parts.flatMap((part) => [part.start_s, part.end_s]))].sort((a, b) => a - b);
+  return [times, ...regions.map((region) => times.map((time) => parts.filter((part) => sends(part.regions, region) && part.start_s <= time && time < part.end_s)
+    .reduce((sum, part) => sum + part.throughput_gbps, 0)))];
 }
 
 const stay = ({ region, start_s: start, end_s: end, most_gb: most }) => `up to ${volume(most)} at ${region} from ${duration(start)} to ${duration(end)}`;
 
-function specification(plan, senders, unit, width) {
-  const [, size, name] = unit;
-  const end = Math.max(...plan.transfers.map((each) => Math.max(each.end_s ?? 0, each.deadline_s ?? 0)), plan.end_s);
-  const x = { field: "time", type: "quantitative", scale: { domain: [plan.now_s / size, end / size], nice: false }, axis: { tickCount: width < 500 ? 4 : 10, format: "~g" } };
-  const y = { field: "id", type: "nominal", sort: null, title: null, scale: { domain: plan.transfers.map((each) => each.id) }, axis: { labelLimit: width < 500 ? 60 : 160, minExtent: width < 500 ? 70 : 170, maxExtent: width < 500 ? 70 : 170 } };
-  const bars = plan.transfers.flatMap((each) => each.periods.map((period) => ({
-    id: each.id, time: period.start_s / size, end: period.end_s / size, gbps: period.throughput_gbps,
-    path: period.paths.some(({ regions }) => regions.length > 2 || regions[0] !== each.src || regions[1] !== each.dst) ? "relayed in part" : "direct",
-    said: `${each.id}: ${rate(period.throughput_gbps)} Gbit/s from ${duration(period.start_s)} to ${duration(period.end_s)}`,
-  })));
-  const waits = plan.transfers.flatMap((each) => each.stored.map((stored) => ({
-    id: each.id, time: stored.start_s / size, end: stored.end_s / size, said: `${each.id}: ${stay(stored)}`,
-  })));
-  const marks = plan.transfers.filter((each) => each.deadline_s !== null).map((each) => ({
-    id: each.id, time: each.deadline_s / size, kept: each.verdict === "refused" ? "deadline refused" : "deadline kept", said: `${each.id}: deadline ${duration(each.deadline_s)}, ${each.verdict}`,
-  }));
-  const lines = senders.flatMap((region) => sending(plan.transfers, region)).map((row) => ({ ...row, time: row.time_s / size }));
-  const inner = width - (width < 500 ? 100 : 190);
-  const scale = (domain, range) => ({ domain, range: range.map(colour) });
-  const legend = { orient: "top", direction: "horizontal", title: null };
-  return {
-    width: undefined, autosize: { type: "pad" }, spacing: 12,
-    resolve: { scale: { x: "shared", color: "independent" } },
-    vconcat: [
-      {
-        width: inner, height: ROW_PX * plan.transfers.length, resolve: { scale: { color: "independent" } },
-        layer: [
-          ...(waits.length ? [{
-            data: { values: waits }, mark: { type: "bar", height: { band: 0.2 }, color: colour("muted") },
-            encoding: { x: { ...x, title: null }, x2: { field: "end" }, y, tooltip: { field: "said" } },
-          }] : []),
-          {
-            data: { values: bars }, mark: { type: "bar", height: { band: 0.7 }, stroke: colour("page"), strokeWidth: 1 },
-            encoding: {
-              x: { ...x, title: null }, x2: { field: "end" }, y, tooltip: { field: "said" },
-              color: { field: "path", type: "nominal", legend, scale: scale(["direct", "relayed in part"], ["chosen", "relay"]) },
-            },
-          },
-          {
-            data: { values: marks }, mark: { type: "tick", thickness: 3, height: { band: 0.95 } },
-            encoding: { x: { ...x, title: null }, y, tooltip: { field: "said" }, color: { field: "kept", type: "nominal", legend, scale: scale(["deadline kept", "deadline refused"], ["good", "bad"]) } },
-          },
-        ],
-      },
-      {
-        width: inner, height: 110, data: { values: lines }, mark: { type: "line", interpolate: "step-after", strokeWidth: 2 },
-        encoding: {
-          x: { ...x, title: `Time, ${name}` }, y: { field: "gbps", type: "quantitative", title: "sends, Gbit/s", axis: { tickCount: 4, minExtent: width < 500 ? 70 : 170, maxExtent: width < 500 ? 70 : 170, titleX: -40 } },
-          color: { field: "region", type: "nominal", legend, scale: scale(senders, ["chosen", "relay", "cap"]) }, strokeDash: { field: "region", type: "nominal", legend: null },
-        },
-      },
-    ],
-  };
+// One row a transfer: when it sends, where its volumes wait, and its deadline, on the time of the chart below.
+function rows(plan, from, end) {
+  const at = (time_s) => ((time_s - from) / (end - from)) * 1000;
+  const bar = (kind, { start_s: start, end_s: stop }, y, height, said) =>
+    drawn("rect", { class: kind, x: Math.min(998, at(start)), width: Math.max(2, at(stop) - at(start)), y, height }, drawn("title", {}, said));
+  const isRelayed = (each, { paths }) => paths.some(({ regions }) => regions.length > 2 || regions[0] !== each.src || regions[1] !== each.dst);
+  const line = (each) => drawn("svg", { viewBox: "0 0 1000 24", preserveAspectRatio: "none", role: "img", "aria-label": `${each.id}: ${each.verdict}` },
+    each.stored.map((stored) => bar("stored", stored, 10, 4, `${each.id}: ${stay(stored)}`)),
+    each.periods.map((period) => bar(isRelayed(each, period) ? "sends relayed" : "sends", period, 4, 16,
+      `${each.id}: ${rate(period.throughput_gbps)} Gbit/s from ${duration(period.start_s)} to ${duration(period.end_s)}`)),
+    each.deadline_s === null ? [] : bar(each.verdict === "refused" ? "deadline bad" : "deadline good", { start_s: each.deadline_s, end_s: each.deadline_s }, 1, 22, `${each.id}: deadline ${duration(each.deadline_s)}, ${each.verdict}`));
+  return element("ul", { class: "rows" }, plan.transfers.map((each) => element("li", {}, element("span", { title: each.id }, each.id), line(each))));
 }
 
+const key = (kind, text) => element("span", {}, element("i", { class: `key ${kind}` }), text);
+const COLOURS = ["chosen", "relay", "cap"];
+
 function gantt(plan) {
-  const holder = element("div", { class: "gantt" });
+  const holder = element("div");
   const end = Math.max(plan.end_s, ...plan.transfers.map((each) => each.deadline_s ?? 0));
-  const unit = UNITS.find(([from]) => end >= from);
+  const unit = STEPS.find(([from]) => end >= from);
   const senders = plan.busiest.map(({ region }) => region)
     .filter((region) => plan.transfers.some((each) => each.periods.some((period) => period.paths.some((path) => sends(path.regions, region))))).slice(0, MOST_LINES);
   const busy = sortable("How full the regions' VMs are", [
@@ -99,11 +56,16 @@ function gantt(plan) {
     { title: "At its peak", number: true, value: (each) => each.peak_share, shown: (each) => percent(100 * each.peak_share) },
     { title: "Mean", number: true, value: (each) => each.mean_share, shown: (each) => percent(100 * each.mean_share) },
   ], plan.busiest, { order: 2, descending: true });
+  const from = plan.now_s;
   // Drawn when it is in the page: its width is the page's.
-  queueMicrotask(() => chart(holder, () => specification(plan, senders, unit, Math.max(280, holder.clientWidth)), {
-    title: `When ${plan.transfers.length} transfers send, with their deadlines, and what ${senders.join(", ") || "no region"} sends over time.`, table: busy,
-  }));
-  return widePanel("gantt", "When each sends", holder);
+  queueMicrotask(() => chart(holder, (width) => ({
+    height: 170, isStill: true, values: sending(plan.transfers, senders).map((each, at) => (at ? each : each.map((time) => time / unit[1]))),
+    x: { title: `Time, ${unit[2]}`, range: () => [from / unit[1], end / unit[1]] }, y: { title: "sends, Gbit/s", size: width < 500 ? 70 - 22 : 170 - 22, range: (_, low, high) => [0, (high || 1) * 1.1] },
+    series: senders.map((_, at) => ({ kind: "steps", color: COLOURS[at], dash: at ? [6, 3 * at] : undefined })),
+  }), { title: `When ${plan.transfers.length} transfers send, with their deadlines, and what ${senders.join(", ") || "no region"} sends over time.`, table: busy }));
+  return widePanel("gantt", "When each sends", element("div", { class: "gantt" },
+    element("p", { class: "legend" }, key("flow", "direct"), key("back", "relayed in part"), key("kept", "deadline kept"), key("missed", "deadline refused")),
+    rows(plan, from, end), element("p", { class: "legend" }, senders.map((region, at) => key(`of-${COLOURS[at]}`, `${region} sends`))), holder));
 }
 
 function remedies({ remedies: found }) {

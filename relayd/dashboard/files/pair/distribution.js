@@ -4,7 +4,6 @@ import { chart } from "../shared/chart.js";
 import { element, replace } from "../shared/dom.js";
 import { figure } from "../shared/format.js";
 import { quantile } from "../shared/quantiles.js";
-import { colour } from "../shared/shell.js";
 
 export const key = (kind, text) => element("span", {}, element("span", { class: `key ${kind}` }), text);
 
@@ -34,26 +33,22 @@ export function distribution(section, found, about, link) {
     } } }), element("span", {}, text))));
   const table = element("table", {}, element("caption", {}, `Quantiles, ${about.unit}`), element("tbody", {},
     [0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1].map((share) => element("tr", {}, element("th", { scope: "row" }, `${share * 100} %`), element("td", { class: "number" }, figure(at(share)))))));
-  const x = { type: "quantitative", title: `${about.name}, ${about.unit}`, scale: { zero: false, nice: true }, axis: { tickCount: 6 } };
-  const middle = () => ({ data: { values: [{ middle: at(0.5) }] }, mark: { type: "rule", color: colour("relay"), strokeWidth: 2 }, encoding: { x: { ...x, field: "middle" } } });
-  const band = () => bounds && bounds.high > bounds.low && { data: { values: [bounds] }, mark: { type: "rect", color: colour("good"), opacity: 0.18 }, encoding: { x: { ...x, field: "low" }, x2: { field: "high" } } };
-  const histogram = () => ({
-    height: 220,
-    layer: [band(), {
-      data: { values: found.histogram.map((bar) => ({ low: to(bar.low), high: bar.high > bar.low ? to(bar.high) : to(bar.high) * 1.001 + 1e-3, samples: bar.samples })) },
-      mark: { type: "bar", color: colour("chosen"), binSpacing: 1 },
-      encoding: { x: { ...x, field: "low", bin: "binned" }, x2: { field: "high" }, y: { field: "samples", type: "quantitative", title: "samples", axis: { tickCount: 5, tickMinStep: 1 } } },
-    }, middle()].filter(Boolean),
-  });
-  const cumulative = () => ({
-    height: 220,
-    layer: [band(), {
-      data: { values: quantiles.map((value, place) => ({ value, share: 100 * place / (quantiles.length - 1) })) },
-      mark: { type: "line", color: colour("chosen"), strokeWidth: 2, interpolate: "step-after" },
-      encoding: { x: { ...x, field: "value" }, y: { field: "share", type: "quantitative", title: "% of samples up to this" }, order: { field: "share" } },
-    }, middle()].filter(Boolean),
-  });
-  const draw = () => chart(drawing, shape === "histogram" ? histogram : cumulative, { title: `Distribution of ${about.name}. ${words}`, table });
+  const bars = found.histogram.map((bar) => [to(bar.low), bar.high > bar.low ? to(bar.high) : to(bar.high) * 1.001 + 1e-3, bar.samples]);
+  // Bars follow each other: the last height holds to the last end.
+  const histogram = () => ({ values: [[...bars.map(([low]) => low), bars.at(-1)[1]], [...bars, bars.at(-1)].map(([, , samples]) => samples)], y: { title: "samples" }, fill: true });
+  const cumulative = () => ({ values: [quantiles, quantiles.map((_, place) => (100 * place) / (one - 1))], y: { title: "% of samples up to this" } });
+  const drawn = () => {
+    const { values, y, fill } = shape === "histogram" ? histogram() : cumulative();
+    const [low, high] = [values[0][0], values[0].at(-1)];
+    const room = 0.04 * (high - low || high || 1);
+    return {
+      height: 240, isStill: true, values, series: [{ kind: "steps", color: "chosen", fill }],
+      x: { title: `${about.name}, ${about.unit}`, range: () => [low - room, high + room] }, y: { ...y, range: (_, least, most) => [0, most * 1.05] },
+      rules: [{ x: at(0.5), kind: "middle" }],
+      bands: bounds && bounds.high > bounds.low ? [{ low: Math.max(low - room, bounds.low), high: Math.min(high + room, bounds.high), kind: "today", along: "x" }].filter((each) => each.high > each.low) : [],
+    };
+  };
+  const draw = () => chart(drawing, drawn, { title: `Distribution of ${about.name}. ${words}`, table });
   draw();
   return replace(section, title, switches, element("p", { class: "legend" }, key("middle", "median"), bounds && bounds.high > bounds.low ? key("today", "today's bounds") : null),
     drawing, element("p", {}, words, found.compacted ? ` ${figure(found.compacted)} older samples, kept as summaries, are not in it.` : ""));

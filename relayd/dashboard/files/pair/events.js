@@ -14,7 +14,7 @@ function numbered(events) {
 
 // Those that concern a metric and the time shown: changes of other metrics are in the table alone.
 // Labels that would overlap at a width of the chart stand one above the other, at most `LEVELS`.
-export const LEVELS = 4;
+const LEVELS = 4;
 const LABEL_PX = 78;
 export function marks(events, metric, found, width) {
   if (!found.bins.length) return [];
@@ -26,7 +26,7 @@ export function marks(events, metric, found, width) {
     .map((event) => {
       const level = taken.findIndex((until) => until <= event.at_s);
       if (level >= 0) taken[level] = event.at_s + room;
-      return { at: event.at_s * 1000, kind: kindOf(event), level, atEnd: event.at_s > last - room, label: level < 0 ? "" : `${event.number} ${brief(event)}` };
+      return { x: event.at_s, kind: kindOf(event), level: Math.max(0, level), atEnd: event.at_s > last - room, label: level < 0 ? "" : `${event.number} ${brief(event)}` };
     });
 }
 

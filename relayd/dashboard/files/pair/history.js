@@ -5,10 +5,10 @@ import { chart } from "../shared/chart.js";
 import { element, replace, sortable } from "../shared/dom.js";
 import { duration, figure, when } from "../shared/format.js";
 import { distribution, key } from "./distribution.js";
-import { LEVELS, eventsTable, marks } from "./events.js";
+import { eventsTable, marks } from "./events.js";
 import { inOrder, metricOf } from "./metrics.js";
 import { median } from "../shared/quantiles.js";
-import { colour, show } from "../shared/shell.js";
+import { show } from "../shared/shell.js";
 
 const DAY_S = 86400;
 const RANGES = [["", "all of it", Infinity], ["90d", "newest 90 days", 90 * DAY_S], ["30d", "newest 30 days", 30 * DAY_S],
@@ -71,7 +71,7 @@ export function historyPanels(path, seen, link, events, address) {
     const about = metricOf(metric.metric);
     said.textContent = summed(found, about);
     replace(legend, about.bounds(link) ? key("today", "today's bounds, expected dashed") : null, events.length ? key("event", "what happened, told below") : null);
-    const happened = marks(events, metric.metric, found, panel.clientWidth);
+    const happened = marks(events, metric.metric, found, panel.clientWidth - 90);
     if (found.samples) await drawn(found, about, happened);
     else replace(drawing, element("p", { class: "empty" }, "No sample is in this time."));
     replace(told, eventsTable(events));
@@ -110,33 +110,33 @@ const spoken = (found, about) => `${about.name} over time: ${summed(found, about
 function specification(found, about, link, happened) {
   const bounds = about.bounds(link);
   const to = (value) => value * about.scale;
-  const values = found.points
-    ? found.points.map((each) => ({ at: each.at_s * 1000, median: to(each.value), connections: each.connections }))
-    : found.bins.map((each) => ({ at: (each.begin_s + each.end_s) * 500, low: to(each.low), median: to(each.median), high: to(each.high), samples: each.samples }));
-  const length = found.bins.at(-1).end_s - found.bins[0].begin_s;
-  const format = length < 3 * DAY_S ? "%b %d %H:%M" : length < 400 * DAY_S ? "%b %d" : "%b %Y";
-  const x = { field: "at", type: "temporal", title: null, axis: { tickCount: 8, labelOverlap: true, format }, scale: { type: "utc", padding: 10 } };
-  const y = { type: "quantitative", title: `${about.name}, ${about.unit}`, scale: { zero: about.zero, nice: true }, axis: { tickCount: 6 } };
+  const { points, bins } = found;
+  const [begin, end] = [bins[0].begin_s, bins.at(-1).end_s];
+  const room = 0.02 * (end - begin || DAY_S);
+  const years = end - begin >= 400 * DAY_S;
+  const named = { timeZone: "UTC", month: "short", ...(years ? { year: "numeric" } : { day: "numeric" }), ...(end - begin < 3 * DAY_S ? { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } : {}) };
+  const time = new Intl.DateTimeFormat("en-US", named);
+  const dots = { kind: "dots", color: "chosen", size: (points ?? bins).length > 100 ? 4 : 6 };
+  const levels = Math.max(0, ...happened.map((each) => each.level + 1));
   return () => ({
-    height: 300,
-    layer: [
-      bounds && bounds.high > bounds.low && { data: { values: [bounds] }, mark: { type: "rect", color: colour("good"), opacity: 0.18 }, encoding: { y: { ...y, field: "low" }, y2: { field: "high" } } },
-      bounds && { data: { values: [bounds] }, mark: { type: "rule", color: colour("good"), strokeDash: [6, 4], strokeWidth: 1.5 }, encoding: { y: { ...y, field: "expected" } } },
-      !found.points && { data: { values }, mark: { type: "rule", color: colour("chosen"), opacity: 0.35, strokeWidth: 2.5 }, encoding: { x, y: { ...y, field: "low" }, y2: { field: "high" } } },
-      { data: { values }, mark: { type: "circle", color: colour("chosen"), opacity: found.points && values.length > 300 ? 0.5 : 0.85, size: values.length > 100 ? 12 : 30 }, encoding: { x, y: { ...y, field: "median" } } },
-      happened.length && { data: { values: happened }, mark: { type: "rule", strokeWidth: 1.5 }, encoding: { x, color: { field: "kind", type: "nominal", legend: null, scale: kinds() }, strokeDash: { field: "kind", type: "nominal", legend: null, scale: { domain: ["shift", "down", "degraded", "up"], range: [[1, 0], [1, 0], [5, 3], [2, 2]] } } } },
-      ...Array.from({ length: LEVELS }, (_, level) => labels(happened.filter((each) => each.level === level), level, x)),
-    ].filter(Boolean),
+    isTime: true, height: 300, levels,
+    values: points ? [points.map((each) => each.at_s), points.map((each) => to(each.value))]
+      : [bins.map((each) => (each.begin_s + each.end_s) / 2), bins.map((each) => [to(each.low), to(each.high)]), bins.map((each) => to(each.median))],
+    series: points ? [dots] : [{ kind: "ranges", color: "line", width: 2.5 }, dots],
+    x: { ticks: (at) => time.format(at * 1000), space: 110, range: (_, low, high) => (high - low >= end - begin - 1 ? [begin - room, end + room] : [low, high]) },
+    y: { title: `${about.name}, ${about.unit}`, range: () => reach(points?.map((each) => each.value) ?? bins.flatMap((each) => [each.low, each.high]), bounds, about) },
+    bands: bounds && bounds.high > bounds.low ? [{ ...bounds, kind: "today" }] : [],
+    rules: [...(bounds ? [{ y: bounds.expected, kind: "today" }] : []), ...happened],
   });
 }
 
-const labels = (happened, level, x) => happened.length && {
-  data: { values: happened },
-  mark: { type: "text", align: { expr: "datum.atEnd ? 'right' : 'left'" }, baseline: "bottom", dx: { expr: "datum.atEnd ? 4 : -4" }, fontSize: 11, fontWeight: "bold" },
-  encoding: { x, y: { value: -3 - 12 * level }, text: { field: "label" }, color: { field: "kind", type: "nominal", legend: null, scale: kinds() } },
-};
-
-const kinds = () => ({ domain: ["shift", "down", "degraded", "up"], range: [colour("relay"), colour("bad"), colour("warn"), colour("good")] });
+// Of the axis: all that is drawn, from zero where nearness to zero says something.
+function reach(values, bounds, { scale, zero }) {
+  const seen = [...values.map((value) => value * scale), ...(bounds ? [bounds.low, bounds.high] : [])];
+  const [low, high] = [zero ? 0 : Math.min(...seen), Math.max(...seen)];
+  const room = 0.06 * (high - low || high || 1);
+  return [zero ? 0 : Math.max(0, low - room), high + room];
+}
 
 function figures(found, about) {
   const shown = (value) => figure(value * about.scale);

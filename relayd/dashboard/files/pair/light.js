@@ -1,34 +1,19 @@
 // The round trip against what light needs, and whether a relay is worth it.
 
 import { get } from "../shared/api.js";
-import { chart } from "../shared/chart.js";
+import { band } from "../shared/band.js";
 import { element, replace } from "../shared/dom.js";
 import { figure, gbps, mbps, ms, times } from "../shared/format.js";
-import { colour } from "../shared/shell.js";
 
 export function lightPanel({ link, light }, { wide }) {
   const section = (...children) => element("section", { class: wide ? "panel wide" : "panel", id: "light" }, element("h3", {}, "Round trip against light"), children);
   if (!light) return section(element("p", {}, "The place of a region is not known: give it coordinates in a catalogue file."));
   const found = link.rtt_ms.source === "baseline" ? "The model says" : link.rtt_ms.source === "inferred" ? "Inferred" : "Measured";
-  const rows = [
-    { name: "Light, vacuum", value: light.vacuum_ms, kind: "light" },
-    { name: "Light, fibre", value: light.fibre_ms, kind: "light" },
-    { name: `Round trip`, value: link.rtt_ms.expected, kind: "rtt" },
-  ].map((row) => ({ ...row, shown: ms(row.value) }));
-  const drawing = element("div");
-  const table = element("table", {}, element("caption", {}, "There and back, ms"), element("tbody", {},
-    rows.map((row) => element("tr", {}, element("th", { scope: "row" }, row.name), element("td", { class: "number" }, row.shown)))));
-  chart(drawing, () => ({
-    data: { values: rows }, height: 30 * rows.length,
-    encoding: {
-      y: { field: "name", type: "nominal", sort: null, title: null, axis: { labelLimit: 120, ticks: false, domain: false } },
-      x: { field: "value", type: "quantitative", title: "ms", axis: { tickCount: 5 }, scale: { domainMax: 1.3 * Math.max(...rows.map((row) => row.value)) } },
-    },
-    layer: [
-      { mark: { type: "bar", height: { band: 0.6 } }, encoding: { color: { field: "kind", type: "nominal", legend: null, scale: { domain: ["light", "rtt"], range: [colour("direct"), colour("chosen")] } } } },
-      { mark: { type: "text", align: "left", dx: 5, fontWeight: "bold", color: colour("text") }, encoding: { text: { field: "shown" } } },
-    ],
-  }), { title: `There and back: ${rows.map((row) => `${row.name} ${row.shown}`).join(", ")}`, table });
+  const rows = [["Light, vacuum", light.vacuum_ms], ["Light, fibre", light.fibre_ms], ["Round trip", link.rtt_ms.expected]];
+  const most = Math.max(...rows.map(([, value]) => value));
+  const drawing = element("table", {}, element("caption", {}, "There and back, ms"), element("tbody", {}, rows.map(([name, value]) =>
+    element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, band({ low: 0, expected: value, high: value }, most, `${name}: ${ms(value)}`, { width: 260 })),
+      element("td", { class: "number" }, ms(value))))));
   return section(drawing, element("p", {}, lightWords(light, link.rtt_ms.expected, found)));
 }
 
