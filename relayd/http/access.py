@@ -6,9 +6,9 @@ behind a firewall. Two checks keep such pages out:
 - **Host** (RFC 9110, 7.2). A page whose name was rebound to the service's address counts as of one
   origin with it, but the browser still sends the page's name. So only the service's own names are
   answered to. Addresses are let through: no name leads to them that could be rebound.
-- **Origin and Sec-Fetch-Site** (Fetch; Fetch Metadata). What changes something, and the stream of
-  events, is for pages of the service itself and of origins that the operator named. Programs send
-  neither header.
+- **Origin and Sec-Fetch-Site** (Fetch; Fetch Metadata). What changes something, the stream of
+  events, and all that comes with the cookie of a signed-in browser is for pages of the service
+  itself and of origins that the operator named. Programs send neither header, and no cookie.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from heapq import nlargest
+from math import ceil
 from operator import itemgetter
 
 from aiohttp import hdrs, web
@@ -40,6 +41,9 @@ _SEC_FETCH_SITE = "Sec-Fetch-Site"
 _OWN_SITES = frozenset({"same-origin", "none"})  # "none": a person asked, not a page
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _BEARER = "bearer "
+SESSION = "relayd-session"
+"""The cookie that has the token of a signed-in browser. It is of the folder ``v1/``, whatever
+prefix a proxy adds, so that pages and other services of the host's name don't see it."""
 _MOST_TOKEN = 512
 MOST_CALLERS = 65_536
 """Callers whose rates are kept."""
@@ -76,8 +80,8 @@ class Access:
 
     def token(self, request: web.Request) -> Token | None:
         """Return the token that a request came with, valid or not; None if unknown."""
-        header = request.headers.get(hdrs.AUTHORIZATION, "")
         # Looked up by digest: timing reveals nothing about similar tokens.
+        header = _authorization(request)
         return self._by_digest.get(digest_of(header[len(_BEARER) :].strip()))
 
     def may(self, request: web.Request, scope: Scope) -> bool:
@@ -98,7 +102,7 @@ class Access:
         """
         if not self.needs_tokens or scope is None:
             return request.remote
-        header, now_s = request.headers.get(hdrs.AUTHORIZATION, ""), time.time()
+        header, now_s = _authorization(request), time.time()
         kind: Kind = "unauthorized"
         if not header:
             error, detail = "", "Send `Authorization: Bearer` and a token."
@@ -117,6 +121,25 @@ class Access:
             challenge += f', error="{error}"'
         status = 403 if kind == "forbidden" else 401
         raise ProblemError(status, kind, detail, headers={hdrs.WWW_AUTHENTICATE: challenge})
+
+
+def _authorization(request: web.Request) -> str:
+    """Read the Authorization header, or what a signed-in browser's cookie stands for."""
+    header = request.headers.get(hdrs.AUTHORIZATION, "")
+    if not header and (token := request.cookies.get(SESSION)):
+        return _BEARER + token
+    return header
+
+
+def session_cookie(request: web.Request, token: str) -> str:
+    """Write the value of Set-Cookie that signs a browser in; an empty token signs it out.
+
+    No script reads it (HttpOnly), no page of another site sends it (SameSite=Strict), and where
+    the browser says that it came by HTTPS, no plain connection does (Secure; RFC 6265, 4.1.2).
+    """
+    is_secure = request.secure or request.headers.get(hdrs.ORIGIN, "").startswith("https://")
+    end = "" if token else "; Max-Age=0"
+    return f"{SESSION}={token}; HttpOnly; SameSite=Strict{'; Secure' * is_secure}{end}"
 
 
 class RateLimits:
@@ -152,11 +175,9 @@ class RateLimits:
         float
             0 if the request may go on; else the time until it may, and nothing was taken.
         """
-        own_per_s = self.own_per_s.get(caller)
-        per_s = self._per_s if own_per_s is None else own_per_s
+        per_s, burst = self._bucket(caller)
         if not per_s:
             return 0.0
-        burst = self._burst if own_per_s is None else min(self._burst, max(1.0, 10 * per_s))
         full_at_s = max(now_s, self._full_at_s.get(caller, now_s))
         level = burst - (full_at_s - now_s) * per_s
         if level < 1.0 - per_s * _ROUNDING_S:
@@ -166,6 +187,30 @@ class RateLimits:
             self._full_at_s = dict(emptiest)
         self._full_at_s[caller] = full_at_s + 1.0 / per_s
         return 0.0
+
+    def _bucket(self, caller: object) -> tuple[float, float]:
+        """Look up a caller's rate and burst."""
+        own_per_s = self.own_per_s.get(caller)
+        if own_per_s is None:
+            return self._per_s, self._burst
+        return own_per_s, min(self._burst, max(1.0, 10 * own_per_s))
+
+    def headers(self, caller: object, now_s: float) -> dict[str, str]:
+        """Say as headers what a caller may still send; none where nothing limits it.
+
+        ``RateLimit-Policy`` has the quota ``q`` of a window of ``w`` seconds, ``RateLimit`` what
+        remains (``r``), and the seconds until all of it is back (``t``):
+        draft-ietf-httpapi-ratelimit-headers-09.
+        """
+        per_s, burst = self._bucket(caller)
+        if not per_s:
+            return {}
+        rest_s = max(0.0, self._full_at_s.get(caller, now_s) - now_s)
+        left = max(0, int(burst - rest_s * per_s + _ROUNDING_S * per_s))
+        return {
+            "RateLimit-Policy": f'"requests";q={int(burst)};w={ceil(burst / per_s)}',
+            "RateLimit": f'"requests";r={left};t={ceil(rest_s - _ROUNDING_S)}',
+        }
 
 
 class BrowserChecks:
@@ -205,6 +250,26 @@ class BrowserChecks:
                     host,
                     "If it is, name it by `relayd serve --allowed-host` or `allowed_hosts`.",
                 )
+
+    def check_cookie(self, request: web.Request) -> None:
+        """Refuse (403) a cookie that no page of an allowed origin sent.
+
+        ``SameSite`` keeps it from other sites, but not from another port or name of the same site.
+        A browser names the origin of whatever changes something (Fetch, 3.2), so that a cookie
+        alone changes nothing.
+        """
+        if SESSION not in request.cookies or hdrs.AUTHORIZATION in request.headers:
+            return
+        self.check_origin(request)
+        is_named = hdrs.ORIGIN in request.headers or _SEC_FETCH_SITE in request.headers
+        if request.method not in SAFE_METHODS and not is_named:
+            raise _foreign(
+                403,
+                hdrs.ORIGIN,
+                "is missing from a request with a cookie",
+                "",
+                "Programs send their token as `Authorization: Bearer`.",
+            )
 
     def check_origin(self, request: web.Request) -> None:
         """Refuse (403) what a page of another origin sent."""

@@ -30,7 +30,9 @@ HEALTH = "health checks"
 """A caller of its own: checks don't wait behind what comes from the same address."""
 _STARTED = frozenset({201, 202})
 """Statuses of what made or started something; batches of samples say themselves who sent them."""
-_EXPOSED = "ETag, Relayd-Snapshot, Relayd-As-Of, Retry-After, X-Request-ID"
+_EXPOSED = (
+    "ETag, Relayd-Snapshot, Relayd-As-Of, Retry-After, X-Request-ID, RateLimit, RateLimit-Policy"
+)
 
 
 def make_app(service: Service) -> web.Application:
@@ -132,13 +134,14 @@ class _Handling:
         service = self._service
         is_limited = route is None or not route.unlimited
         self._browsers.check_host(request)
+        self._browsers.check_cookie(request)
         if request.method not in SAFE_METHODS or (route and route.media_type == EVENT_STREAM):
             self._browsers.check_origin(request)
         if is_limited and service.connections.are_too_many:
             detail = "All connections are in use; `max_connections` bounds them."
             raise ProblemError(503, "unavailable", detail, retry_s=1)
         caller = service.access.caller(request, route.scope if route else None)
-        request["caller"] = caller
+        request["caller"], request["is_limited"] = caller, is_limited
         CALLER.set(caller if is_limited else HEALTH)
         if is_limited and (wait_s := service.limits.wait_s(caller, time.monotonic())):
             whole_s = max(1, int(wait_s + 0.999))
@@ -153,6 +156,8 @@ class _Handling:
                 headers[name] = value
         if request_id := request.get(ID_KEY):
             headers[REQUEST_ID] = request_id
+        if request.get("is_limited"):
+            headers.update(self._service.limits.headers(request["caller"], time.monotonic()))
         if self._service.settings.tls_cert:
             headers["Strict-Transport-Security"] = "max-age=31536000"
         if self._origins:

@@ -56,7 +56,9 @@ bytes), `_usd`. Each answer names the snapshot that it rests on: in `snapshot`, 
 `Relayd-Snapshot` and `Relayd-As-Of`. Errors are problem documents (RFC 9457); `kind` tells them
 apart.
 
-Under `/v1`, keys and paths may be added; none is renamed, removed or given another meaning.
+Under `/v1`, keys and paths may be added; none is renamed, removed or given another meaning. What
+is tagged `internal` serves the dashboard alone, and may change with it. Keys in `_at_s` are times
+in seconds since 1970 UTC, others in `_s` are durations.
 Cursors and tokens are opaque.
 """
 
@@ -172,7 +174,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     return {
         "operationId": route.name,
         "summary": route.summary,
-        "tags": [first[1] if first[0] == "v1" else "operations"],
+        "tags": [first[1] if first[0] == "v1" else "operations", *["internal"] * route.internal],
         "responses": _responses(route, schemas),
         "security": [{"token": []}, {}] if route.scope else [{}],
         **{key: part for key, part in parts.items() if part},

@@ -140,6 +140,8 @@ class Route:
         The name of the handler unless stated.
     documented : bool
         Whether it is in the description of the API; pages for people are not.
+    internal : bool
+        Whether it serves the dashboard alone, and may change with it.
     """
 
     method: str
@@ -161,6 +163,7 @@ class Route:
     also_schemas: tuple[type[BaseModel], ...] = ()
     operation_id: str = ""
     documented: bool = True
+    internal: bool = False
 
     @property
     def name(self) -> str:
@@ -400,19 +403,25 @@ def _body(snapshot: Snapshot, content: Mapping[str, Any] | bytes) -> bytes:
 
 
 def tagged_response(
-    request: web.Request, content: Mapping[str, Any] | bytes, snapshot: Snapshot
+    request: web.Request,
+    content: Mapping[str, Any] | bytes,
+    snapshot: Snapshot,
+    *,
+    is_packed: bool = True,
 ) -> web.Response:
     """Return a document with its ETag, or 304 if the client has it already."""
     body = _body(snapshot, content)
     headers = snapshot_headers(snapshot) | {
         hdrs.CACHE_CONTROL: "private, no-cache",
         # Going back shows what is cached: not to who has signed out since.
-        hdrs.VARY: f"{hdrs.AUTHORIZATION}, {hdrs.ACCEPT_ENCODING}",
+        hdrs.VARY: f"{hdrs.AUTHORIZATION}, {hdrs.COOKIE}, {hdrs.ACCEPT_ENCODING}",
     }
     tag = blake2b(body, digest_size=12).hexdigest()
-    return known_response(request, tag, headers) or compressed(
-        web.Response(body=body, content_type=JSON, headers=headers), tag
-    )
+    if known := known_response(request, tag, headers):
+        return known
+    response = web.Response(body=body, content_type=JSON, headers=headers)
+    response.etag = ETag(tag, is_weak=True)
+    return compressed(response) if is_packed else response
 
 
 def known_response(

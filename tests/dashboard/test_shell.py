@@ -101,7 +101,7 @@ def test_a_token_is_typed_once_and_forgotten_on_signing_out(
         shown.keyboard.press("Enter")
         shown.locator(".problem").wait_for()
         assert "unknown, expired or revoked" in shown.locator(".problem").inner_text()
-        assert not shown.evaluate("sessionStorage.getItem('relayd-token')")
+        assert shown.context.cookies() == []
         field.fill(token)
         shown.keyboard.press("Enter")
         # Back where it began, with what the address holds.
@@ -109,6 +109,17 @@ def test_a_token_is_typed_once_and_forgotten_on_signing_out(
         assert shown.url == f"{service.url}/matrix?metric=rtt"
         settle(shown)
         assert token not in shown.content()
+        # No script has the token: the browser alone sends it, and to no other site.
+        (kept,) = [each for each in shown.context.cookies() if each["value"] == token]
+        assert (kept["httpOnly"], kept["sameSite"], kept["path"]) == (True, "Strict", "/v1")
+        assert token not in shown.evaluate(
+            "document.cookie + JSON.stringify([sessionStorage, localStorage])"
+        )
+        # An address can be shared: a new tab of the browser needs not sign in.
+        other = shown.context.new_page()
+        other.goto(f"{service.url}/matrix?metric=rtt")
+        other.locator("table.matrix").wait_for()
+        other.close()
         shown.get_by_role("link", name="Token", exact=True).click()
         shown.get_by_role("heading", name="Token 1: reader").wait_for()
         scopes = shown.locator("dl.facts").last
@@ -119,7 +130,7 @@ def test_a_token_is_typed_once_and_forgotten_on_signing_out(
         shown.locator("table.matrix").wait_for()
         shown.get_by_role("button", name="Sign out").click()
         shown.get_by_text("You are signed out").wait_for()
-        assert not shown.evaluate("sessionStorage.getItem('relayd-token')")
+        assert shown.context.cookies() == []
         shown.go_back()
         field.wait_for()  # what was shown is not shown again
         field.fill(token)
@@ -135,7 +146,7 @@ def test_a_token_is_typed_once_and_forgotten_on_signing_out(
         shown.keyboard.press("Enter")
         shown.wait_for_url(f"{service.url}/")
         # The link that a first start prints does the same, and is not left in the address.
-        shown.evaluate("sessionStorage.clear()")
+        shown.context.clear_cookies()
         shown.goto(f"{service.url}/plan#token={token}")
         shown.get_by_label("From").wait_for()
         assert shown.url == f"{service.url}/plan"

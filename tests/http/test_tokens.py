@@ -290,3 +290,102 @@ def test_a_rate_is_held_to_for_each_caller(store: Path) -> None:
         assert int(refused.headers["Retry-After"]) >= 1
         assert service.get(PLAN, **bearer(second)).status == 200
         assert service.get("/healthz").status == 200
+
+
+def signed_in(service: Served, token: str, **headers: str) -> str:
+    """Sign a browser in, and give the cookie as it sends it back."""
+    answer = service.ask("POST", "/v1/session", None, {**bearer(token), **headers})
+    assert answer.status == 200
+    assert token.encode() not in answer.content
+    return answer.headers["Set-Cookie"].partition(";")[0]
+
+
+def test_a_browser_is_signed_in_by_a_cookie_that_no_script_and_no_other_site_has(
+    store: Path,
+) -> None:
+    token = make(store, "read", "plan")
+    with served(store, auth=True) as service:
+        for path in ("/v1/session", PLAN):
+            assert service.ask("POST", path.partition("?")[0], None, {}).status == 401
+        wrong = service.ask("POST", "/v1/session", None, bearer("rlt_wrong"))
+        assert (wrong.status, wrong.headers["Set-Cookie"]) == (401, None)
+        set_ = service.ask("POST", "/v1/session", None, bearer(token)).headers["Set-Cookie"]
+        assert set_.split("; ")[1:] == ["HttpOnly", "SameSite=Strict"]  # of this folder alone
+        host = f"{service.host}:{service.port}"
+        by_https = {"Origin": f"https://{host}", "Sec-Fetch-Site": "same-origin", **bearer(token)}
+        secure = service.ask("POST", "/v1/session", None, by_https).headers["Set-Cookie"]
+        assert "Secure" in secure.split("; ")
+        cookie = signed_in(service, token)
+        answer = service.get(PLAN, Cookie=cookie)
+        assert answer.status == 200
+        assert "Cookie" in answer.headers["Vary"]
+        assert service.get("/v1/token", Cookie=cookie).json["token"]["name"] == "test"
+        # A token of its own in the header counts alone, so that programs are as they were.
+        assert service.get(PLAN, Cookie=cookie, **bearer("rlt_wrong")).status == 401
+        assert service.get(PLAN, Cookie="relayd-session=rlt_wrong").status == 401
+        out = service.ask("DELETE", "/v1/session", None, {"Cookie": cookie, **own(service)})
+        assert out.headers["Set-Cookie"].startswith("relayd-session=;")
+        assert "Max-Age=0" in out.headers["Set-Cookie"]
+
+
+def own(service: Served) -> dict[str, str]:
+    return {"Origin": f"http://{service.host}:{service.port}", "Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+        {"Origin": "http://localhost:3000", "Sec-Fetch-Site": "same-site"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "same-site"},
+        {},  # a browser names the origin of what changes something: this is none
+    ],
+)
+def test_a_cookie_that_another_page_sends_changes_nothing(
+    store: Path, sent: dict[str, str]
+) -> None:
+    body = b'{"src": "us-east", "dst": "sa"}'
+    sample = b'{"samples": [{"src": "aws:us-east-1", "dst": "aws:sa-east-1", "metric": "rtt_ms"}]}'
+    json_ = {"Content-Type": "application/json"}
+    token = make(store, "admin")
+    with served(store, auth=True) as service:
+        cookie = {"Cookie": signed_in(service, token)}
+        for method, path, content in (
+            ("POST", "/v1/plans", body),
+            ("POST", "/v1/samples", sample),
+            ("POST", "/v1/campaigns", b'{"budget_usd": 1}'),
+            ("DELETE", "/v1/session", None),
+        ):
+            answer = service.ask(method, path, content, {**json_, **cookie, **sent})
+            assert (answer.status, answer.json["kind"]) == (403, "cross-origin"), path
+        assert (
+            service.ask("POST", "/v1/plans", body, {**json_, **cookie, **own(service)}).status
+            == 200
+        )
+        if sent:
+            assert service.get(PLAN, **cookie, **sent).status == 403  # nor does it read
+        else:
+            assert service.get(PLAN, **cookie).status == 200
+
+
+def test_headers_say_what_a_caller_may_still_send(store: Path) -> None:
+    limits = {"RELAYD_SERVE_REQUESTS_PER_S": "0.01", "RELAYD_SERVE_BURST": "4"}
+    with served(store, environment=limits) as service:
+        seen = [service.get(PLAN) for _ in range(5)]
+        assert [answer.status for answer in seen] == [200] * 4 + [429]
+        assert {answer.headers["RateLimit-Policy"] for answer in seen} == {'"requests";q=4;w=400'}
+        left = [answer.headers["RateLimit"].split(";") for answer in seen]
+        assert [parts[1] for parts in left] == ["r=3", "r=2", "r=1", "r=0", "r=0"]
+        assert 390 < int(left[-1][2].removeprefix("t=")) <= 400
+        assert "RateLimit" not in service.get("/healthz").headers  # which has no limit
+
+
+def test_a_plan_has_a_tag_until_the_next_snapshot(store: Path) -> None:
+    with served(store) as service:
+        answer = service.get(PLAN)
+        assert answer.headers["Cache-Control"].startswith("private")
+        known = service.get(PLAN, **{"If-None-Match": answer.headers["ETag"]})
+        assert (known.status, known.content) == (304, b"")
+        other = service.get(f"{PLAN}&volume_gb=7", **{"If-None-Match": answer.headers["ETag"]})
+        assert other.status == 200

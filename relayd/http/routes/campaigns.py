@@ -357,7 +357,7 @@ def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-@route("GET", "/v1/sites", "read", SITES, etag=True)
+@route("GET", "/v1/sites", "read", SITES, etag=True, internal=True)
 async def get_sites(context: RequestContext) -> bytes:
     """List the caps of all regions.
 

@@ -362,7 +362,9 @@ def _caps(site: Site, link: Link) -> dict[str, Any]:
 # ---- what is behind a link ---------------------------------------------------------------------
 
 
-@route("GET", "/v1/links/{src}/{dst}/summary", "read", LINK_SUMMARY, query=SummaryQuery)
+@route(
+    "GET", "/v1/links/{src}/{dst}/summary", "read", LINK_SUMMARY, query=SummaryQuery, internal=True
+)
 async def get_link_summary(context: RequestContext) -> dict[str, Any]:
     """Sum up the samples of a link over time.
 
@@ -410,7 +412,9 @@ def _summary(store: Store, src: str, dst: str, query: SummaryQuery) -> dict[str,
     }
 
 
-@route("GET", "/v1/links/{src}/{dst}/events", "read", LINK_EVENTS, query=LinkEventsQuery)
+@route(
+    "GET", "/v1/links/{src}/{dst}/events", "read", LINK_EVENTS, query=LinkEventsQuery, internal=True
+)
 async def get_link_events(context: RequestContext) -> dict[str, Any]:
     """List what happened to a link.
 
@@ -432,7 +436,7 @@ async def get_link_events(context: RequestContext) -> dict[str, Any]:
     )
 
 
-@route("GET", "/v1/links/{src}/{dst}/evidence", "read", LINK_EVIDENCE)
+@route("GET", "/v1/links/{src}/{dst}/evidence", "read", LINK_EVIDENCE, internal=True)
 async def get_link_evidence(context: RequestContext) -> dict[str, Any]:
     """Show the evidence of each figure of a link.
 

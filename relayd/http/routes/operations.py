@@ -16,6 +16,7 @@ from planner.model.errors import InputError
 from planner.model.estimate import SECONDS_PER_DAY, Kind
 from planner.model.link_states import LinkState
 from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Asset, Page, assets, rendered
+from relayd.http.access import session_cookie
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.current_state import Current
 from relayd.http.models import RequestModel, answer, many, model_of
@@ -231,7 +232,7 @@ RELAY_GAINS = answer(
 # ---- knowledge and measuring at one glance -----------------------------------------------------
 
 
-@route("GET", "/v1/overview", "read", OVERVIEW)
+@route("GET", "/v1/overview", "read", OVERVIEW, internal=True)
 async def get_overview(context: RequestContext) -> dict[str, Any]:
     """Show the state of knowledge and of measuring.
 
@@ -305,7 +306,9 @@ def _prediction(store: Store, before: str, since_s: float, now_s: float) -> byte
     )
 
 
-@route("GET", "/v1/relay-gains", "read", RELAY_GAINS, query=RelayGainsQuery, etag=True)
+@route(
+    "GET", "/v1/relay-gains", "read", RELAY_GAINS, query=RelayGainsQuery, etag=True, internal=True
+)
 async def get_relay_gains(context: RequestContext) -> bytes:
     """List where a single relay gains most.
 
@@ -325,6 +328,10 @@ async def get_token(context: RequestContext) -> dict[str, Any]:
 
     Its name, scopes and limits, never the token itself.
     """
+    return _own_token(context)
+
+
+def _own_token(context: RequestContext) -> dict[str, Any]:
     access = context.service.access
     token = access.token(context.request) if access.needs_tokens else None
     return {
@@ -333,7 +340,29 @@ async def get_token(context: RequestContext) -> dict[str, Any]:
     }
 
 
-@route("GET", "/v1/tokens", "admin", TOKENS)
+@route("POST", "/v1/session", "read", TOKEN_ANSWER, internal=True)
+async def sign_in(context: RequestContext) -> web.Response:
+    """Sign a browser in with the token of the request.
+
+    From then on a cookie has the token: no script reads it, and pages of other sites can't send it.
+    """
+    response = document_response(context.snapshot, _own_token(context))
+    authorization = context.request.headers.get(hdrs.AUTHORIZATION, "")
+    if context.service.access.needs_tokens and authorization:
+        token = authorization.partition(" ")[2].strip()
+        response.headers[hdrs.SET_COOKIE] = session_cookie(context.request, token)
+    return response
+
+
+@route("DELETE", "/v1/session", internal=True)
+async def sign_out(context: RequestContext) -> web.Response:
+    """Sign a browser out: its cookie goes. The token stays valid until it is revoked."""
+    response = document_response(context.snapshot, {})
+    response.headers[hdrs.SET_COOKIE] = session_cookie(context.request, "")
+    return response
+
+
+@route("GET", "/v1/tokens", "admin", TOKENS, internal=True)
 async def list_tokens(context: RequestContext) -> dict[str, Any]:
     """List all tokens.
 

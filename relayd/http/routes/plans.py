@@ -13,6 +13,7 @@ from planner.fields.kinds import ByPlace
 from planner.fields.shared import MOST_VMS_UNASKED
 from planner.fields.specified import Items, Specified, description_of, fields_of, schema_of
 from planner.model.errors import InputError
+from planner.model.network import Snapshot
 from planner.transfer.plan import Plan
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 from relayd.emitting.formats import DEFAULT_PORT, FORMATS
@@ -27,7 +28,14 @@ from relayd.http.models import (
     model_of,
 )
 from relayd.http.problems import Problem
-from relayd.http.route import ID_KEY, RequestContext, Route, document_response, route
+from relayd.http.route import (
+    ID_KEY,
+    RequestContext,
+    Route,
+    document_response,
+    route,
+    tagged_response,
+)
 from relayd.questions.registry import QUESTIONS, Question, question_of
 
 TRANSFER = QUESTIONS[0]
@@ -190,13 +198,15 @@ BATCH_ANSWER = answer(
 SCRIPT_ANSWER = answer("ScriptAnswer", "A script, or a configuration of a tool.", script=str)
 
 
-@route("GET", "/v1/plans", "plan", Plan, question=TRANSFER)
+@route("GET", "/v1/plans", "plan", Plan, question=TRANSFER, etag=True)
 async def get_plan(context: RequestContext) -> web.Response:
     """Answer a question in a query string.
 
-    Answers are cached until a new snapshot.
+    Answers are cached until a new snapshot, whose ETag changes with it.
     """
-    return await _plan(context, context.query)
+    snapshot, body = await _plan(context, context.query)
+    # Not compressed: that takes as long as planning.
+    return tagged_response(context.request, body, snapshot, is_packed=False)
 
 
 @route("POST", "/v1/plans", "plan", Plan, question=TRANSFER)
@@ -205,19 +215,19 @@ async def post_plan(context: RequestContext) -> web.Response:
 
     Also takes figures by region, which a query string can't hold.
     """
-    return await _plan(context, context.body)
+    return document_response(*await _plan(context, context.body))
 
 
-async def _plan(context: RequestContext, request: TransferRequest) -> web.Response:
+async def _plan(context: RequestContext, request: TransferRequest) -> tuple[Snapshot, bytes]:
     current, metrics = context.current, context.service.metrics
     check_limits(TRANSFER, request)
     if request.snapshot:
-        return await _earlier(context, request)
+        return await context.ask(answer_earlier, context.service.open_source, request)
     key = repr(request)  # canonical: it leaves defaults out
     body = current.answers.get(key)
     if body is not None:
         metrics.plans.labels("cache").inc()
-        return document_response(current.snapshot, body)
+        return current.snapshot, body
     began_s = time.perf_counter()
     if _is_quick(request):
         body = answer_bytes(current.wan, request)
@@ -226,7 +236,7 @@ async def _plan(context: RequestContext, request: TransferRequest) -> web.Respon
     metrics.plans.labels("planner").inc()
     metrics.planning.observe(time.perf_counter() - began_s)
     current.answers.keep(key, body)
-    return document_response(current.snapshot, body)
+    return current.snapshot, body
 
 
 async def _earlier(context: RequestContext, request: Specified) -> web.Response:

@@ -458,7 +458,14 @@ def _seen(row: Quarantined) -> dict[str, Any]:
     return {name: others[name] for name in QUARANTINED_SAMPLE.model_fields}
 
 
-@route("POST", "/v1/samples/decisions/effects", "admin", EFFECTS_ANSWER, body=DecisionRequest)
+@route(
+    "POST",
+    "/v1/samples/decisions/effects",
+    "admin",
+    EFFECTS_ANSWER,
+    body=DecisionRequest,
+    internal=True,
+)
 async def post_decision_effects(context: RequestContext) -> dict[str, Any]:
     """Show what a decision about samples would change.
 

@@ -157,7 +157,7 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
     headers = {
         **snapshot_headers(context.snapshot),
         hdrs.CACHE_CONTROL: "private, no-cache",
-        hdrs.VARY: f"{hdrs.AUTHORIZATION}, {hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}",
+        hdrs.VARY: f"{hdrs.AUTHORIZATION}, {hdrs.COOKIE}, {hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}",
     }
     if known := known_response(request, tag, headers):
         return known

@@ -1,6 +1,5 @@
 // "Try it": sends what a form says, shows what comes back. Plain fetch, to this host only.
 
-import { keptToken } from "../shared/api.js";
 import { offerSignIn } from "../shared/shell.js";
 
 const MOST_SHOWN = 20000;
@@ -37,8 +36,6 @@ function shown(text, type) {
 
 async function ask(form, answer) {
   const { url, headers } = target(form);
-  const token = keptToken();
-  if (token) headers.Authorization = `Bearer ${token}`;
   const body = form.querySelector("textarea")?.value;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   answer.hidden = false;

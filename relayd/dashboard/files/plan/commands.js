@@ -1,7 +1,7 @@
 // The same question for a shell, for any HTTP client and for Python: what differs from the
 // defaults, and nothing else.
 
-import { keptToken } from "../shared/api.js";
+import { isSignedIn } from "../shared/api.js";
 import { QUESTION } from "./fields.js";
 import { asked, question } from "./request.js";
 
@@ -62,7 +62,7 @@ export function commandLine(request) {
 
 export function curl(request) {
   const { isBody, content } = question(request);
-  const token = keptToken() ? ' -H "Authorization: Bearer $RELAYD_TOKEN"' : "";
+  const token = isSignedIn() ? ' -H "Authorization: Bearer $RELAYD_TOKEN"' : "";
   if (isBody) {
     return `curl -sS${token} -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(content))} ${quoted(base() + QUESTION.path)}`;
   }

@@ -1,6 +1,7 @@
 // Asks the service that sent this page. Errors are the problem documents of the API (RFC 9457).
 
-const TOKEN = "relayd-token";
+// Readable, and worth nothing: says that this browser has the cookie that no script can read.
+const MARK = "relayd-signed-in";
 const SILENT_MS = 45000;
 
 export class Problem extends Error {
@@ -14,49 +15,37 @@ export class Problem extends Error {
   }
 }
 
-// Where storage is forbidden, the token lasts as long as the page.
-let token = "";
-try {
-  token = sessionStorage.getItem(TOKEN) ?? "";
-} catch {}
-export const keptToken = () => token;
-// Returns whether the next page finds it.
-export function keepToken(given) {
-  token = given;
-  try {
-    if (token) sessionStorage.setItem(TOKEN, token);
-    else sessionStorage.removeItem(TOKEN);
-    return true;
-  } catch {
-    return false;
-  }
+export const isSignedIn = () => document.cookie.includes(`${MARK}=1`);
+const mark = (more) => { document.cookie = `${MARK}=1; SameSite=Strict${more}`; };
+
+// From then on the browser sends the token by itself, from pages of this service alone.
+export async function signIn(token) {
+  const found = await content(await send("v1/session", { method: "POST", headers: { Authorization: `Bearer ${token}` } }));
+  mark("");
+  return found;
 }
 
-// The service's first start prints a link with a token after the #, which browsers send nowhere.
-const linked = new URLSearchParams(location.hash.slice(1)).get("token");
-if (linked) {
-  keepToken(linked);
-  history.replaceState(null, "", location.pathname + location.search);
+export async function signOut() {
+  mark("; Max-Age=0");
+  await content(await send("v1/session", { method: "DELETE" }));
 }
 
-let signIn = null;
+let ask = null;
 // shell.js goes to the page where a token is typed; null where the answer is an error like others.
 export function onUnauthorized(go) {
-  signIn = go;
+  ask = go;
 }
 
 async function send(path, options) {
-  const headers = { ...options.headers };
-  if (keptToken()) headers.Authorization = `Bearer ${keptToken()}`;
   let response;
   try {
-    response = await fetch(path, { ...options, headers });
+    response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { detail: "The service does not answer. Is it still running?" });
   }
-  if (response.status === 401 && signIn) {
-    signIn();
+  if (response.status === 401 && ask) {
+    ask();
     await new Promise(() => {}); // this page ends here
   }
   return response;
@@ -158,4 +147,11 @@ export function events(heard, onState = () => {}) {
     onState = () => {};
     stop.abort();
   };
+}
+
+// The service's first start prints a link with a token after the #, which browsers send nowhere.
+const linked = new URLSearchParams(location.hash.slice(1)).get("token");
+if (linked) {
+  history.replaceState(null, "", location.pathname + location.search);
+  await signIn(linked).catch(() => {}); // what is asked next says why
 }

@@ -1,14 +1,14 @@
 // What every page has: theme, token, messages, and the snapshot that its figures rest on.
 
-import { keepToken, keptToken, onUnauthorized } from "./api.js";
+import { isSignedIn, onUnauthorized, signOut } from "./api.js";
 import { element, replace } from "./dom.js";
 import { ago } from "./format.js";
 
 export const content = document.getElementById("content");
 const message = document.getElementById("message");
 const themes = document.getElementById("theme");
-const signIn = document.getElementById("sign-in");
-const signOut = document.getElementById("sign-out");
+const signInLink = document.getElementById("sign-in");
+const signOutButton = document.getElementById("sign-out");
 
 export function say(...said) {
   replace(message, said.some(Boolean) ? element("p", {}, said) : null);
@@ -79,26 +79,26 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redr
 // An address holds all that a page shows, so whoever has signed in comes back to the same.
 function signInAddress() {
   const here = `${location.pathname}${location.search}${location.hash}`;
-  return `${signIn.href}#${new URLSearchParams({ next: here })}`;
+  return `${signInLink.href}#${new URLSearchParams({ next: here })}`;
 }
 onUnauthorized(() => location.replace(signInAddress()));
-signIn.addEventListener("click", (event) => {
+signInLink.addEventListener("click", (event) => {
   event.preventDefault();
   location.assign(signInAddress());
 });
 // For a page that asks for nothing by itself.
-export const offerSignIn = () => { signIn.hidden = false; };
-if (keptToken()) {
-  replace(signIn, "Token");
-  signIn.hidden = signOut.hidden = false;
+export const offerSignIn = () => { signInLink.hidden = false; };
+if (isSignedIn()) {
+  replace(signInLink, "Token");
+  signInLink.hidden = signOutButton.hidden = false;
 }
-signOut.addEventListener("click", () => {
-  keepToken("");
-  const target = new URL(`${signIn.href}#signed-out`);
+signOutButton.addEventListener("click", () => show(async () => {
+  await signOut();
+  const target = new URL(`${signInLink.href}#signed-out`);
   const isHere = target.pathname === location.pathname;
   location.assign(target);
   if (isHere) location.reload(); // another # alone loads nothing
-});
+}));
 // Going back shows a page as it was left, perhaps by somebody who has signed out since.
 addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();

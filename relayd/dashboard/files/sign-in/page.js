@@ -1,7 +1,7 @@
-// Signing in: a token is typed once, checked, and kept until the tab is closed or its reader signs
-// out. Who is signed in sees what the token allows.
+// Signing in: a token is typed once, checked, and kept by the browser as a cookie that no script reads,
+// until it is closed or its reader signs out. Who is signed in sees what the token allows.
 
-import { get, keepToken, keptToken, onUnauthorized } from "../shared/api.js";
+import { Problem, get, isSignedIn, onUnauthorized, signIn, signOut } from "../shared/api.js";
 import { element, facts, replace } from "../shared/dom.js";
 import { when } from "../shared/format.js";
 import { tag } from "../shared/parts.js";
@@ -24,13 +24,6 @@ function next() {
   return target?.origin === location.origin && target.protocol === location.protocol ? target : new URL("./", location.href);
 }
 
-function go(token, isKept) {
-  const target = next();
-  // Where storage is forbidden, the token goes along after the #, which browsers send nowhere.
-  if (!isKept) target.hash = new URLSearchParams({ token }).toString();
-  location.replace(target);
-}
-
 function form() {
   const field = element("input", { type: "password", name: "token", id: "token-field", autocomplete: "off", spellcheck: "false", required: true, size: 50, "aria-describedby": "token-help" });
   const button = element("button", { type: "submit", class: "main" }, "Sign in");
@@ -39,12 +32,13 @@ function form() {
     const token = field.value.trim();
     button.disabled = true;
     say("");
-    const isKept = keepToken(token);
     try {
-      await get("v1/token");
-      go(token, isKept);
+      await signIn(token);
+      await get("v1/token").catch((error) => {
+        throw error.status === 401 ? new Problem(401, { detail: "This browser keeps no cookie of this service, so it can't be signed in." }) : error;
+      });
+      location.replace(next());
     } catch (error) {
-      keepToken("");
       fail(error);
       field.focus();
     } finally {
@@ -53,7 +47,7 @@ function form() {
   }
   replace(content, element("form", { class: "panel", on: { submit } },
     element("label", { for: "token-field" }, "Token"), element("div", { class: "row" }, field, button),
-    element("p", { id: "token-help", class: "muted" }, "It is kept until this tab is closed, or until you sign out. The service's first start prints one; others are made with ",
+    element("p", { id: "token-help", class: "muted" }, "This browser keeps it until it is closed, or until you sign out. The service's first start prints one; others are made with ",
       element("code", {}, "relayd token create NAME --scope read --scope plan"), ".")));
   field.focus();
 }
@@ -69,13 +63,13 @@ function signedIn({ token, scopes, snapshot }) {
     element("p", {}, element("a", { href: next().href }, "Go on"))));
 }
 
-if (location.hash === "#signed-out") say("You are signed out: this tab has forgotten the token.");
+if (location.hash === "#signed-out") say("You are signed out: this browser has forgotten the token.");
 try {
   signedIn(await get("v1/token"));
 } catch (error) {
-  if (keptToken() || error.status !== 401) fail(error);
+  if (isSignedIn() || error.status !== 401) fail(error);
   if (error.status === 401 || error.status === 403) {
-    keepToken("");
+    if (isSignedIn()) await signOut();
     form();
   }
 }
