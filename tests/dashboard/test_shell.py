@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -207,6 +208,16 @@ def test_the_api_is_tried_in_the_same_frame(empty: Served, browser: Browser) -> 
         shown = seen.open(f"{empty.url}/fleet")
         shown.get_by_role("link", name="API").click()
         shown.wait_for_url(f"{empty.url}/docs")
+        # All operations and models are there, and what is linked to is there, too.
+        shown.locator("#model-Problem").wait_for()
+        api: Any = empty.get("/openapi.json").json
+        ids = set(shown.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)"))
+        operations = [each for methods in api["paths"].values() for each in methods.values()]
+        assert {each["operationId"] for each in operations} <= ids
+        assert {f"model-{name}" for name in api["components"]["schemas"]} <= ids
+        linked = "[...document.querySelectorAll('a[href^=\"#\"]')].map((a) => a.hash.slice(1))"
+        assert set(shown.evaluate(linked)) <= ids
+        assert seen.violations() == []
         tried = shown.locator("section#get_link")
         tried.get_by_role("button", name="Try it").click()
         expect(tried.locator(".answer")).to_contain_text('"aws:us-east-1"', timeout=WAIT_MS)

@@ -31,14 +31,8 @@ def test_the_service_publishes_this_description(service: Served) -> None:
     assert service.get("/openapi.json").json == API
 
 
-def test_documentation_is_whole_and_loads_nothing_from_elsewhere(service: Served) -> None:
+def test_its_page_loads_nothing_from_elsewhere(service: Served) -> None:
     page = service.get("/docs").content.decode()
-    for route in LISTED:
-        assert f'id="{route.name}"' in page
-    for name in API["components"]["schemas"]:
-        assert f'id="model-{name}"' in page
-    for target in re.findall(r'href="#([^"]+)"', page):
-        assert f'id="{target}"' in page
     assert not re.search(r"""(src|href)=["'](https?:)?//""", page)
     assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", page)
     for name in ("page.js", "style.css"):

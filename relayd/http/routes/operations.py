@@ -439,7 +439,7 @@ def _framed(event: Event) -> bytes:
 
 def _shows(page: Page) -> Handler:
     async def get_page(context: RequestContext) -> web.Response:
-        return _sent(context, rendered(page))
+        return sent(context, rendered(page))
 
     return get_page
 
@@ -448,10 +448,11 @@ def _shows(page: Page) -> Handler:
 async def get_asset(context: RequestContext) -> web.Response:
     """Return a script, a style or the outline of the world."""
     asset = assets().get("{folder}/{name}".format_map(context.request.match_info))
-    return _sent(context, asset, "The dashboard has no such file.")
+    return sent(context, asset, "The dashboard has no such file.")
 
 
-def _sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web.Response:
+def sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web.Response:
+    """Send a file of the dashboard, or 304 to who has it; 404 without one."""
     if asset is None:
         raise ProblemError(404, "not-found", lacking)
     headers = {hdrs.CACHE_CONTROL: "no-cache", "Content-Security-Policy": POLICY}

@@ -1,68 +1,109 @@
-// "Try it": sends what a form says, shows what comes back. Plain fetch, to this host only.
+// The description of the API, for people: every operation with a form to try it, to this host only.
 
-import { offerSignIn } from "../shared/shell.js";
+import { get } from "../shared/api.js";
+import { element, replace } from "../shared/dom.js";
+import { withCode } from "../shared/parts.js";
+import { content, offerSignIn, show } from "../shared/shell.js";
 
 const MOST_SHOWN = 20000;
+const TO_TRY = { src: "us-east", dst: "sa" }; // of what has no default
 
-function target(form) {
-  let path = form.dataset.path;
+const nameOf = (reference) => reference.slice(reference.lastIndexOf("/") + 1);
+const modelLink = (reference) => element("a", { href: `#model-${nameOf(reference)}` }, element("code", {}, nameOf(reference)));
+const table = (heads, rows) => element("table", {}, element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))),
+  element("tbody", {}, rows.map((cells) => element("tr", {}, cells.map((cell) => element("td", {}, cell))))));
+const between = (parts, text) => parts.flatMap((part, at) => (at ? [text, part] : [part]));
+
+function type(schema) {
+  if (schema.$ref) return modelLink(schema.$ref);
+  if (schema.anyOf) return between(schema.anyOf.map(type), " or ");
+  if (schema.enum) return between(schema.enum.map((option) => element("code", {}, String(option))), " | ");
+  if (schema.type === "array") return ["list of ", type(schema.items ?? {})];
+  return typeof schema.additionalProperties === "object" ? ["object of ", type(schema.additionalProperties)] : String(schema.type ?? "any");
+}
+
+async function ask(form, method, path, answer) {
   const query = new URLSearchParams();
   const headers = {};
-  for (const field of form.querySelectorAll("[data-in]")) {
-    const value = field.value.trim();
+  for (const { name, value: given, dataset } of form.querySelectorAll("[data-in]")) {
+    const value = given.trim();
     if (value === "") continue;
-    if (field.dataset.in === "path") {
-      path = path.replace(`{${field.name}}`, encodeURIComponent(value));
-    } else if (field.dataset.in === "header") {
-      headers[field.name] = value;
-    } else {
-      query.append(field.name, value);
-    }
+    if (dataset.in === "path") path = path.replace(`{${name}}`, encodeURIComponent(value));
+    else if (dataset.in === "header") headers[name] = value;
+    else query.append(name, value);
   }
-  const text = query.toString();
-  return { url: `.${path}${text ? `?${text}` : ""}`, headers };
-}
-
-function shown(text, type) {
-  if (type.includes("json")) {
-    try {
-      text = JSON.stringify(JSON.parse(text), null, 2);
-    } catch {
-      // shown as it came
-    }
-  }
-  return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}\n... (${text.length} characters)` : text;
-}
-
-async function ask(form, answer) {
-  const { url, headers } = target(form);
+  const url = `.${path}${query.size ? `?${query}` : ""}`;
   const body = form.querySelector("textarea")?.value;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   answer.hidden = false;
   answer.textContent = "...";
   const began = performance.now();
   try {
-    const response = await fetch(url, { method: form.dataset.method, headers, body });
-    const type = response.headers.get("Content-Type") ?? "";
-    const first = `${form.dataset.method} ${url}\n${response.status}, ${Math.round(performance.now() - began)} ms\n\n`;
-    if (type.startsWith("text/event-stream")) {
-      answer.textContent = first;
+    const response = await fetch(url, { method, headers, body });
+    const kind = response.headers.get("Content-Type") ?? "";
+    const first = `${method} ${url}\n${response.status}, ${Math.round(performance.now() - began)} ms\n\n`;
+    answer.textContent = first;
+    if (kind.startsWith("text/event-stream")) {
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let part = await reader.read(); !part.done; part = await reader.read()) {
-        answer.textContent = (answer.textContent + part.value).slice(-MOST_SHOWN);
-      }
+      for (let part = await reader.read(); !part.done; part = await reader.read()) answer.textContent = (answer.textContent + part.value).slice(-MOST_SHOWN);
       return;
     }
-    answer.textContent = first + shown(await response.text(), type);
+    const text = kind.includes("json") ? JSON.stringify(await response.json(), null, 2) : await response.text();
+    answer.textContent = first + (text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}\n... (${text.length} characters)` : text);
   } catch (error) {
     answer.textContent = `No answer: ${error.message}`;
   }
 }
 
-for (const form of document.querySelectorAll("form[data-path]")) {
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    ask(form, form.querySelector(".answer"));
-  });
+function field(id, { name, in: place, required, schema, description }) {
+  const about = { id: `${id}-${name}`, name, dataset: { in: place } };
+  const input = schema.enum ? element("select", about, ["", ...schema.enum].map((option) => element("option", {}, String(option))))
+    : element("input", { ...about, required, value: required ? TO_TRY[name] : null });
+  const usual = "default" in schema ? ` default ${JSON.stringify(schema.default)}` : "";
+  return element("div", { class: "field" }, element("label", { for: about.id }, element("code", {}, name), required && element("abbr", { title: "required" }, "*")),
+    input, element("small", {}, withCode(description ?? ""), usual));
 }
+
+function bodyField(id, { content: kinds }, schemas) {
+  const { schema, example } = kinds["application/json"];
+  const required = schemas[nameOf(schema.$ref)].required ?? [];
+  const text = JSON.stringify(example ?? Object.fromEntries(required.map((name) => [name, TO_TRY[name] ?? null])), null, 1);
+  return element("div", { class: "field wide" }, element("label", { for: `${id}-body` }, modelLink(schema.$ref)),
+    element("textarea", { id: `${id}-body`, spellcheck: "false", rows: 8 }, text));
+}
+
+function operation([method, path, about], schemas) {
+  const id = about.operationId;
+  const answer = element("pre", { class: "answer", tabindex: "0", hidden: true });
+  const form = element("form", { on: { submit: (event) => {
+    event.preventDefault();
+    ask(form, method, path, answer);
+  } } }, (about.parameters ?? []).map((each) => field(id, each)), about.requestBody && bodyField(id, about.requestBody, schemas),
+  element("button", { type: "submit" }, "Try it"), answer);
+  const kinds = (found) => Object.entries(found.content ?? {}).map(([kind, { schema }]) => element("div", {}, element("code", {}, kind), " ", schema.$ref && modelLink(schema.$ref)));
+  return element("section", { id }, element("h2", {}, element("span", { class: "method" }, method), " ", element("code", {}, path)),
+    element("p", {}, element("strong", {}, about.summary)), about.description && element("p", {}, withCode(about.description)),
+    about.tags.includes("internal") && element("p", {}, "Internal: it serves these pages, and may change with them."),
+    about["x-scope"] && element("p", {}, "Token scope: ", element("code", {}, about["x-scope"])), form,
+    element("details", {}, element("summary", {}, "Answers"), table(["Status", "Meaning", "Content"],
+      Object.entries(about.responses).map(([status, found]) => [status, found.description, kinds(found)]))));
+}
+
+const model = ([name, { description = "", properties = {}, required = [] }]) => element("details", { id: `model-${name}` },
+  element("summary", {}, element("code", {}, name)), element("p", {}, withCode(description.split("\n\n")[0])),
+  table(["Key", "Type", "Meaning"], Object.entries(properties).map(([key, value]) =>
+    [[element("code", {}, key), required.includes(key) && " *"], type(value), withCode(value.description ?? "")])));
+
 offerSignIn();
+show(async () => {
+  const { info, paths, components: { schemas } } = await get("openapi.json");
+  const operations = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, about]) => [method.toUpperCase(), path, about]));
+  const models = Object.entries(schemas).sort(([a], [b]) => a.localeCompare(b));
+  replace(content, element("div", { class: "docs" },
+    element("nav", { "aria-label": "Operations" }, element("ul", {}, operations.map(([method, path, { operationId }]) =>
+      element("li", {}, element("a", { href: `#${operationId}` }, element("b", {}, method), " ", path))))),
+    element("div", {}, element("p", {}, element("a", { href: "openapi.json" }, "openapi.json"), `, version ${info.version}`),
+      info.description.split("\n\n").map((text) => element("p", {}, withCode(text))),
+      operations.map((each) => operation(each, schemas)), element("h2", {}, "Models"), models.map(model))));
+  if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+});
