@@ -116,7 +116,7 @@ shuffle-study: dev  ## Make every number and figure of docs/shuffle-study.md aga
 screenshots: dev  ## Make the pictures of the dashboard again (needs chromium)
 	$(BIN)/python -m scripts.screenshots
 
-reproduce: dev tools  ## Make docs/reproduction.md again: the 2018 paper in a lab and on a grid
+reproduce: dev tools  ## Measure the 2018 paper's findings again, in a lab and on a grid
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.reproduce
 
 soak: dev  ## Ask and feed a service for 15 minutes, and watch its memory

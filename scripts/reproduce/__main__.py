@@ -1,4 +1,4 @@
-"""``make reproduce``: measures, and writes the tables of docs/reproduction.md.
+"""``make reproduce``: measures, and writes the tables of results.md.
 
 ``python -m scripts.reproduce grid causes`` makes the tables of the grid alone; the others are those
 of the lab.

@@ -15,7 +15,7 @@ from scripts.console_blocks import ROOT
 
 Floats: TypeAlias = NDArray[np.float64]
 
-PAGE = ROOT / "docs" / "reproduction.md"
+PAGE = ROOT / "scripts" / "reproduce" / "results.md"
 PROVIDERS = {"aws": "AWS", "azure": "Azure", "gcp": "GCP"}
 
 
