@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -13,12 +13,11 @@ import numpy as np
 
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, STATED, AddressKind, Bound, exactly
-from planner.model.link import LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
+from planner.model.link import LIMITED_BY, LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
 from planner.model.link_array import (
     FIGURE,
     LINK,
     LinkArray,
-    Records,
     held_ends,
     limits_of,
     most_gbps,
@@ -258,31 +257,23 @@ class Network:
         Those of the region, and those of every site.
         See :func:`~planner.model.link_array.held_ends`.
         """
-
-        def held(src: str, connections: int = LAW_CONNECTIONS) -> HeldRates:
-            return self._held(self.links.row(self.index[src]), src, None, connections)
-
-        return lru_cache(MOST_HELD_KEPT)(held)
+        return lru_cache(MOST_HELD_KEPT)(partial(self._held, own=0))
 
     @cached_property
     def held_into(self) -> Callable[..., HeldRates]:
         """The same of links into a region."""
+        return lru_cache(MOST_HELD_KEPT)(partial(self._held, own=1))
 
-        def held(dst: str, connections: int = LAW_CONNECTIONS) -> HeldRates:
-            return self._held(self.links.column(self.index[dst]), None, dst, connections)
-
-        return lru_cache(MOST_HELD_KEPT)(held)
-
-    def _held(
-        self, cells: Records, src: str | None, dst: str | None, connections: int
-    ) -> HeldRates:
-        caps = []
-        for of_end, end in enumerate((src, dst)):
-            public, private = (np.array(self.caps(address=kind)[of_end]) for kind in ADDRESS_KINDS)
-            if end is not None:
-                public, private = public[self.index[end]], private[self.index[end]]
-            is_private = cells["address"] == ADDRESS_KINDS.index("private") + 1
-            caps.append(np.where(is_private, private, public))
+    def _held(self, region: str, connections: int = LAW_CONNECTIONS, *, own: int) -> HeldRates:
+        at, caps = self.index[region], list[Any]()
+        cells = self.links.column(at) if own else self.links.row(at)
+        is_private = cells["address"] == ADDRESS_KINDS.index("private") + 1
+        for end in (0, 1):
+            of_end = at if end == own else slice(None)
+            caps.append(np.array(self.caps(address="public")[end])[of_end])
+            if self.has_private_links:
+                private = np.array(self.caps(address="private")[end])[of_end]
+                caps[-1] = np.where(is_private, private, caps[-1])
         rates = most_gbps(cells, connections)
         both = (
             np.where(held | (cells["address"] == 0), rates, inf).tolist()
@@ -292,10 +283,17 @@ class Network:
 
     def held_pairs(self, src: str, dst: str, src_vms: int, dst_vms: int) -> int:
         """Return the number of VM pairs, among so many VMs, that a link gives its rate to."""
-        at = self.index[dst]
-        _, sends, receives = self.held_out_of(src)
-        pairs = [vms for vms, held in ((src_vms, sends[at]), (dst_vms, receives[at])) if held < inf]
-        return min(pairs)
+        link, sites = self.link(src, dst), self.sites
+        caps = sites[src].egress(link.address).expected, sites[dst].ingress(link.address).expected
+        held = held_ends(np.array(LIMITED_BY.index(link.limited_by)), *caps)
+        return min(vms for vms, holds in zip((src_vms, dst_vms), held, strict=True) if holds)
+
+    @cached_property
+    def reporters(self) -> frozenset[tuple[str, ...] | None]:
+        """Who reported what figures of links and sites rest on: each set of names once."""
+        sites = [getattr(s, name).origin for s in self.sites.values() for name in SITE_FIGURES]
+        figures = (origin.figures for origin in (*self.usual.origins, *sites))
+        return frozenset(one and one.reported_by for one in figures)
 
     @property
     def has_private_links(self) -> bool:
@@ -313,13 +311,10 @@ class Network:
         if address is None and not self.has_private_links:
             address = "public"
         if (bound, address) not in self._caps:
-            kinds = (address,) if address else ADDRESS_KINDS
+            kinds, sites = (address,) if address else ADDRESS_KINDS, self.sites.values()
             egress, ingress = (
-                [max(float(getattr(cap(kind), bound)) for kind in kinds) for cap in caps]
-                for caps in (
-                    [site.egress for site in self.sites.values()],
-                    [site.ingress for site in self.sites.values()],
-                )
+                [float(max(getattr(cap(site, kind), bound) for kind in kinds)) for site in sites]
+                for cap in (Site.egress, Site.ingress)
             )
             self._caps[bound, address] = egress, ingress
         return self._caps[bound, address]

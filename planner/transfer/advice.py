@@ -223,7 +223,8 @@ class Adviser:
         ends = request.src, request.dst
         if not all(sites[end].vm_type in catalogue.vm_types for end in ends):
             return []
-        network = self.network.with_(restricted_to=ends)
+        link = self.network.usual[ends[0]][ends[1]]
+        network = self.network.with_(restricted_to=ends, links=LinkArray.of([link], ends))
         found: list[Advice] = []
         for types in dict.fromkeys(self._types_to_try(catalogue)):
             change = {"vm_types": {end: vm for end, vm in zip(ends, types, strict=True) if vm}}
@@ -295,8 +296,11 @@ class Adviser:
         site = self.network.sites[src]
         vm = self.catalogue.vm_types.get(site.vm_type)
         cap = vm.egress_gbps if vm else 0.0
-        measured = _far_below(cap, self.network.links, src)
-        if len(measured) < LINKS_TO_JUDGE_A_VM:
+        links = self.network.links
+        cells = links.row(links.index[src])
+        is_measured = links.kinds(cells, "aggregate_gbps") == KINDS.index("measured")
+        measured: list[float] = cells["aggregate_gbps"]["high"][is_measured].tolist()
+        if len(measured) < LINKS_TO_JUDGE_A_VM or max(measured) >= UNLUCKY_SHARE * cap:
             return []
         return [
             Advice(
@@ -347,15 +351,6 @@ class Adviser:
                 reason,
             ),
         )
-
-
-def _far_below(cap_gbps: float, links: LinkArray, src: str) -> list[float]:
-    """Return the best rates of measured links; none if one of them comes near a cap."""
-    cells = links.row(links.index[src])
-    is_measured = links.kinds(cells, "aggregate_gbps") == KINDS.index("measured")
-    measured: list[float] = cells["aggregate_gbps"]["high"][is_measured].tolist()
-    near = [rate for rate in measured if rate >= UNLUCKY_SHARE * cap_gbps]
-    return [] if near else measured
 
 
 def to_measure(src: str, dst: str, network: Network, prices: Prices, connections: int) -> Advice:

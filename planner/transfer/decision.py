@@ -288,9 +288,11 @@ def _most_undecided(search: TransferSearch) -> int:
     request, transfer, regions = search.request, search.transfer, search.figures.regions
     if request.vms is not None:
         return 1
-    quotas = [(request.src, transfer.src.quota), (request.dst, transfer.dst.quota)]
-    quotas += [(regions[r.region or 0], r.quota) for r in transfer.relays]
-    return max([quota for region, quota in quotas if region not in request.vms_in], default=1)
+    stated = {regions.index(region) for region in request.vms_in if region in regions}
+    quotas = [r.quota for r in transfer.relays if r.region not in stated]
+    ends = ((request.src, transfer.src), (request.dst, transfer.dst))
+    quotas += [end.quota for region, end in ends if region not in request.vms_in]
+    return max(quotas, default=1)
 
 
 # ---- limits of VMs ------------------------------------------------------------------------------

@@ -212,17 +212,18 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
         first_gbps = min(sends[at], each_gbps)
         direct = TransferPath(None, first_gbps, receives[index[src]], inf, fee, 0.0, 1, each_gbps)
     relays: list[TransferPath] = []
-    sites = list(network.sites.values())
+    sites, usual_vms = list(network.sites.values()), request.vms or most_without_quota(request)
     if request.relays != "none":
         fees = relayed_usd_per_gb(prices, network.sites, src, dst, volume_gb)
         for k in _may_relay(request, network):
-            each_gbps = min(flows_out[k], flows_in[k])
+            site, each_gbps = sites[k], min(flows_out[k], flows_in[k])
             in_gbps, out_gbps, vms = min(sends[k], each_gbps), receives[k], 0
             # What a link would cost may not be known: then it can't be recommended.
             if in_gbps > 0 and out_gbps > 0 and fees[k] != inf:
-                vms = most_vms(request, sites[k])
+                is_usual = not (site.vms or site.quotas or request.vms_in)
+                vms = usual_vms if is_usual else most_vms(request, site)
             if vms:
-                usd_per_h = prices.vm_usd_per_h(sites[k].region)
+                usd_per_h = prices.vm_usd_per_h(site.region)
                 vm_gbps = min(accepts[k], forwards[k], egress_caps[k], ingress_caps[k], each_gbps)
                 of_path = in_gbps, out_gbps, vm_gbps, fees[k], usd_per_h, vms, each_gbps
                 relays.append(TransferPath(k, *of_path))

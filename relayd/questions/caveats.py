@@ -362,14 +362,14 @@ def _alone_said(network: Network, answer: object, asked: Iterable[Pair]) -> Iter
 
     Relays that were passed over count where VMs' caps leave them something to gain.
     """
+    if network.reporters <= {None, (), (FILES,)}:
+        return
     links, said = network.usual, defaultdict[tuple[str, ...], dict[str, None]](dict)
     by_origin = [_alone(origin) for origin in links.origins]
     by_region = {
         name: {_alone(one.origin) for one in (site.egress_gbps, site.ingress_gbps, site.window_mb)}
         for name, site in network.sites.items()
     }
-    if not any(by_origin) and not any(map(any, by_region.values())):
-        return
     pairs, index = _links_of(answer, asked), links.index
     if getattr(answer, "request", {}).get("relays", "none") != "none":
         for src, dst in list(pairs):

@@ -153,9 +153,11 @@ class Wan(Asking):
         cache = self._current_cache()
         network = cache.whole
         if further := tuple(region for region in regions if region not in network.sites):
-            network = cache.derived(
-                network, further, partial(with_regions, network, self.catalogue, further)
-            )
+            every = partial(with_regions, network, self.catalogue, self.catalogue.regions)
+            whole = with_regions(cache.derived(network, ("all",), every), self.catalogue, further)
+            sites = {**network.sites, **{name: whole.sites[name] for name in further}}
+            chosen = partial(network.with_, sites=sites, links=whole.usual)
+            network = cache.derived(network, further, chosen)
         network = self._as_asked(network, vm_types, addresses, hosts, cache)
         if self.catalogue.apart.intersection(network.sites):
             alone = partial(within_partitions, network, self.catalogue, frozenset(regions))
