@@ -8,7 +8,8 @@ import tracemalloc
 import numpy as np
 
 from benchmarks.grid import grid
-from benchmarks.table import median_and_p95, show, times_s, written
+from benchmarks.table import judge, median_and_p95, reference_ms, show, times_s, written
+from planner.model.network import Network
 from planner.transfer.all_pairs import best_relays
 
 MANY = 1000
@@ -65,6 +66,12 @@ def main() -> None:
         gc.collect()
         median, _ = median_and_p95(times_s(run, [on] * repeats))
         rows.append((what, written(median), f"{peak_mb(run, on):.1f} MB", target))
+        if on is many:
+            judge(f"all pairs of {MANY} regions, s", median / reference_ms(), 0.8)
+    names, gbps = [f"own:{number}" for number in range(MANY)], many[0]
+    made_s = min(times_s(lambda _: Network.from_matrices(names, gbps), range(3)))
+    rows.append((f"{MANY} regions, as a network", written(made_s), "", "1.5 s"))
+    judge(f"Network.from_matrices of {MANY} regions, s", made_s / reference_ms(), 1.5)
     cube_mb = MANY**3 * 8 / 1e6
     rows.append((f"{MANY} regions, numpy broadcast", "-", f"{cube_mb:.0f} MB", "(not run)"))
     show(f"Best relay for all pairs ({name})", ("", "median", "memory", "target"), rows)

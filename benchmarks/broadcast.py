@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.table import show, with_worst
+from benchmarks.table import judge, show, with_worst
 from planner.broadcast.problem import BroadcastProblem, broadcast_problem
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastObjective, BroadcastRequest
@@ -75,6 +75,8 @@ def main() -> None:
                     full.append(time.perf_counter() - start)
                     mine = 4000.0 / plan.throughput_gbps if by_time else plan.cost_usd.egress
                     theirs.append(value / mine)
+            if full:
+                judge(f"broadcast to {count}, {case}, of OR-Tools", median(times) / median(full), 1)
             rows.append(
                 (
                     f"{count}, {case}",

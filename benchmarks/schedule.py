@@ -15,7 +15,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.table import show, with_worst
+from benchmarks.table import judge, reference_ms, show, with_worst
 from planner.model.network import Network
 from planner.schedule.problem import PendingTransfer, schedule_problem
 from planner.schedule.recommendation import recommend_schedule
@@ -93,6 +93,8 @@ def main() -> None:
                 recommend_schedule(one, network, prices)
                 explained.append(time.process_time() - start - whole[-1])
         each = with_worst(explained) if explained else "-"
+        what = f"schedule of {options.transfers} transfers, {name}, s"
+        judge(what, median(whole) / reference_ms(), 1)
         rows.append((name, with_worst(whole), f"{median(refused):.0f}", each, with_worst(plain)))
     show(
         f"{options.transfers} transfers over a day between {options.sites} sites, {options.seeds} "

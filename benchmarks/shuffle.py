@@ -13,7 +13,7 @@ from itertools import permutations
 
 import numpy as np
 
-from benchmarks.table import show, with_worst
+from benchmarks.table import judge, show, with_worst
 from planner.model.shared_resources import Floats
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.recommendation import recommend_shuffle
@@ -69,6 +69,7 @@ def main() -> None:
                 recommend_shuffle(request, part, prices)
                 answer.append(time.perf_counter() - start)
             name = f"{n} sites, {name}"
+            judge(f"shuffle of {name}: gap, %", 100 * max(gaps), 1)
             rows.append((name, with_worst(routing), f"{max(gaps):.5f}", with_worst(answer)))
     header = ("demands", "routing", "gap", "whole answer")
     show(f"Shuffles, median of {options.seeds}", header, rows)

@@ -19,7 +19,7 @@ from benchmarks.grid import synthetic
 from benchmarks.importing import VMS
 from benchmarks.processes import Cost, cost, memory_mb
 from benchmarks.service import answered, cpu_s, service
-from benchmarks.table import show
+from benchmarks.table import judge, show
 from planner.model.estimate import Estimate, Figures, Origin, Prior
 from planner.model.link import Link, Site
 from planner.model.link_array import LinkArray
@@ -146,13 +146,16 @@ def of_regions(folder: Path, regions: int) -> tuple[str, ...]:
     more, tenth = folder / "more.csv", folder / "tenth.csv"
     write_links(more, regions, NEW_SAMPLES)
     write_links(tenth, regions, links // 10)
+    again = imported(more, db)
+    goal = f"snapshot of {regions} regions after {NEW_SAMPLES} samples, of the first"
+    judge(goal, again.cpu_s / whole.cpu_s, 0.34)
     row = (
         f"{regions:,}",
         f"{links:,}",
         str(alone),
         str(whole),
         f"{whole.cpu_s / alone.cpu_s:.1f}",
-        str(imported(more, db)),
+        str(again),
         str(imported(tenth, db)),
         str(cost("-c", AGAIN, db)),
         str(cost("-c", MATRIX, db)),

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from benchmarks.table import show
+from benchmarks.table import judge, show
 
 REPEATS = 15
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,6 +46,8 @@ def main() -> None:
     lines = []
     for name in COMMANDS:
         ratio = median(one[name] / one["pip --version"] for one in rounds)
+        if name == "relayd plan":
+            judge("relayd plan, processor time of pip --version", ratio, 1.3)
         lines.append((name, f"{median(one[name] for one in rounds):.3f} s", f"{ratio:.2f}"))
     show(f"Processor time, median of {REPEATS}", ("", "CPU", "x pip --version"), lines)
 
