@@ -5,13 +5,14 @@ A region can be named by its id (``aws:us-east-1``), by its bare name where one 
 city (``Frankfurt``), or as bills and portals write it (``US East (N. Virginia)``, ``East US 2``).
 A zone (``us-east-1a``, ``europe-west1-b``, ``use1-az1``, ``eastus-1``) and usage on a bill of AWS
 (``USE1-DataTransfer-Out-Bytes``) stand for their region. Case and accents do not matter.
+A bucket stands for the region that its URL states (``s3://bucket?region=us-east-1``).
 """
 
 from __future__ import annotations
 
 import re  # what most names are found without
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -39,12 +40,15 @@ class Resolution:
         As a person wrote it.
     others : tuple of str
         The other regions that it fits, in the order of preference.
+    bucket : str
+        URL of the bucket that was named, such as ``s3://bucket/prefix``, without its region.
     """
 
     region_id: str
     note: str = ""
     name: str = ""
     others: tuple[str, ...] = ()
+    bucket: str = ""
 
 
 class RegionSet(NamedTuple):
@@ -95,6 +99,20 @@ def resolve(
     text = name.strip()
     if text in catalogue.regions or text in known:
         return Resolution(text)
+    if "://" in text:
+        url, _, query = text.partition("?")
+        bucket = bucket_of(url, field)
+        given = re.search(r"(?:^|&)region=([^&]+)", query)
+        if not given:
+            example = f"{url}?region={_EXAMPLES[bucket[:2]]}"
+            remedy = f"Which region? Write {example}."
+            raise InputError(field, "is a bucket, without its region", value=url, remedy=remedy)
+        provider = STORES[bucket[:2]]
+        named = given[1] if ":" in given[1] else f"{provider}:{given[1]}"
+        found = resolve(named, catalogue, field=field, known=known, preferred=preferred)
+        if not found.region_id.startswith(f"{provider}:"):
+            raise InputError(field, f"is a bucket of {provider} in another cloud", value=text)
+        return replace(found, name=text, bucket=bucket)
     matches, ordered = _named(text, catalogue, known)
     if not matches:
         raise UnknownRegionError(field, name, _near(text, catalogue, known))
@@ -109,6 +127,29 @@ def resolve(
     more = f" and {len(others) - _OTHERS_SHOWN} more" if others[_OTHERS_SHOWN:] else ""
     shown = f"{', '.join(others[:_OTHERS_SHOWN])}{more}"
     return Resolution(nearest[0], f"{text} is taken for {nearest[0]}, not {shown}.", text, others)
+
+
+STORES = {"s3": "aws", "gs": "gcp", "az": "azure"}
+"""The first letters of a bucket's URL to the provider that has it."""
+_EXAMPLES = {"s3": "us-east-1", "gs": "us-east1", "az": "eastus"}
+_AZURE = r"https://([a-z0-9]{3,24})\.blob\.core\.windows\.net/"
+# Names of buckets (3 to 63 characters; containers are similar) and of keys that need no quoting.
+_BUCKET = r"((s3|gs)://|az://[a-z0-9]{3,24}/)[a-z0-9][a-z0-9._-]{1,220}(/[\w./+=@,-]*)?"
+
+
+def bucket_of(url: str, field: str) -> str:
+    """Return a bucket's URL, without a slash at its end; containers as ``az://account/container``.
+
+    Raises
+    ------
+    InputError
+        If it is the URL of no bucket, or has characters that scripts would have to quote.
+    """
+    short = re.sub(_AZURE, r"az://\1/", url.strip())
+    if not re.fullmatch(_BUCKET, short, re.ASCII):
+        remedy = "Write s3://bucket, gs://bucket or az://account/container, and ?region=REGION."
+        raise InputError(field, "is not the URL of a bucket", value=url, remedy=remedy)
+    return short.rstrip("/")
 
 
 def resolve_many(

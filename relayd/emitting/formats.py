@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from planner.model.answer import Answer
 from planner.model.errors import InputError
+from relayd.catalogue.copies import copies
+from relayd.emitting.buckets import copy
 from relayd.emitting.lanes import Emission, emission
 from relayd.emitting.scripts import haproxy, iperf3, socat
 from relayd.emitting.text import header
@@ -52,6 +55,9 @@ def _figure(value: float) -> str:
     return f"{value:.6g}"
 
 
+OF_BUCKETS = ("storage-transfer", "datasync", "skyplane")
+
+
 class Format(NamedTuple):
     """One format: what writes it, and whether lanes end at VMs or at an object store."""
 
@@ -67,6 +73,7 @@ FORMATS = {
     "aws-cli": Format(aws_cli, False),
     "azcopy": Format(azcopy, False),
     "gcloud": Format(gcloud, False),
+    **{name: Format(partial(copy, tool=name), False) for name in OF_BUCKETS},
     "env": Format(env, True),
 }
 DEFAULT_PORT = 5201  # of iperf3
@@ -86,8 +93,7 @@ def emit(
     plan : Plan, mapping or str
         Of one transfer, or its JSON.
     to : str
-        ``haproxy``, ``socat``, ``iperf3``, ``rclone``, ``aws-cli``, ``azcopy``, ``gcloud`` or
-        ``env``.
+        A key of :data:`FORMATS`, such as ``rclone``.
     endpoints : mapping, optional
         Region of the plan to the address of its VM, or to a sequence of several VMs' addresses.
         What is not given stays a variable, without which the script stops and says what it is.
@@ -103,4 +109,7 @@ def emit(
     if to not in FORMATS:
         raise InputError("emit", f"must be one of {', '.join(FORMATS)}", value=to)
     how = FORMATS[to]
-    return how.write(emission(plan, endpoints, port, to_vms=how.to_vms))
+    made = emission(plan, endpoints, port, to_vms=how.to_vms)
+    if made.src_bucket and to in copies()["tool"]:
+        return copy(made, to)
+    return how.write(made)

@@ -14,6 +14,7 @@ from math import ceil, inf
 from typing import Any
 
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
+from planner.model.aliases import STORES, bucket_of
 from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
@@ -105,6 +106,8 @@ class Emission:
         Between single VMs.
     port : int
         Of the first lane at its destination; each further lane has the next.
+    src_bucket, dst_bucket : str
+        URLs of the buckets that were named as ends, such as ``s3://bucket``; empty where none was.
     """
 
     plan: Plan
@@ -113,6 +116,8 @@ class Emission:
     destinations: tuple[Vm, ...]
     lanes: tuple[Lane, ...]
     port: int
+    src_bucket: str = ""
+    dst_bucket: str = ""
 
     @property
     def volume_gb(self) -> float:
@@ -193,7 +198,14 @@ def emission(
                     path.rtt_ms,
                 )
             )
-    return Emission(whole, sources, relays, destinations, tuple(lanes), port)
+    # Who sends a plan may have written it, and URLs go into scripts.
+    buckets = {r.region_id: bucket_of(r.bucket, "plan") for r in whole.resolutions if r.bucket}
+    fitting = [
+        bucket if STORES.get(bucket[:2]) == end.partition(":")[0] else ""
+        for end in (src, dst)
+        for bucket in [buckets.get(end, "")]
+    ]
+    return Emission(whole, sources, relays, destinations, tuple(lanes), port, *fitting)
 
 
 def _whole(plan: Plan) -> Plan:

@@ -80,11 +80,15 @@ def by_number(name: str, what: str, choices: Sequence[tuple[str, Sequence[str]]]
     """
     if len(choices) == 1:
         return "".join(f"{line}\n" for line in choices[0][1])
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for number, (_, lines) in enumerate(choices, 1):
+        alike.setdefault(tuple(lines), []).append(number)
     listed = "; ".join(f"{i} is {plain(words)}" for i, (words, _) in enumerate(choices, 1))
     text = f': "${{{name}:?{what}: {listed}}}"\ncase ${name} in\n'
-    for number, (words, lines) in enumerate(choices, 1):
-        text += f"{number})  # {plain(words)}\n"
-        text += "".join(f"  {line}\n" for line in lines) + "  ;;\n"
+    for arm, numbers in alike.items():
+        words = "alike" if numbers[1:] else plain(choices[numbers[0] - 1][0])
+        text += f"{' | '.join(map(str, numbers))})  # {words}\n"
+        text += "".join(f"  {line}\n" for line in arm) + "  ;;\n"
     return text + f'*)\n  echo "{name} must be 1 to {len(choices)}" >&2\n  exit 2\n  ;;\nesac\n'
 
 
@@ -96,3 +100,11 @@ def lane_words(lane: Lane, *, to_vms: bool = True) -> str:
         f"Lane {lane.number}: {lane.regions} ({via}), {lane.share:.1%} of the volume, "
         f"{lane.connections} connections, {rate_text(lane.throughput_gbps)}."
     )
+
+
+def summary(emission: Emission) -> str:
+    """Return the last line of a script: how long it took, and how long the plan expects."""
+    lanes = len(emission.lanes)
+    what = f"lane $LANE of {lanes}" if lanes > 1 else "everything"
+    took, expected = "$(($(date +%s) - started)) s", duration_text(emission.plan.duration_s)
+    return f'echo "{what} is copied and checked in {took}; the plan expects {expected}"\n'

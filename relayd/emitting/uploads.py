@@ -1,4 +1,4 @@
-"""A plan as a script that uploads to an object store: with rclone, aws, azcopy or gcloud.
+"""A plan as a script that sends a folder, or a bucket by rclone, to an object store.
 
 A relay passes on what a tool sends through ``HTTPS_PROXY``: an HTTP proxy that takes CONNECT
 (RFC 9110) ends the tool's TCP connection and opens its own, so TCP is split, and TLS still runs
@@ -12,16 +12,13 @@ from math import ceil
 from typing import NamedTuple
 
 from planner.model.errors import InputError
+from relayd.catalogue.copies import copies
+from relayd.emitting.buckets import SERVER_SIDE, host_of, is_within, one_lane, remotes
 from relayd.emitting.lanes import Emission, Lane
-from relayd.emitting.text import addresses, by_number, header, lane_words, script
+from relayd.emitting.text import addresses, by_number, header, lane_words, script, summary
 
 PROXY_PORT = 3128  # registered for it, and what squid listens on
 
-_TEMPORARY = """\
-temporary=$(mktemp -d)
-trap 'rm -rf "$temporary"' EXIT
-trap 'exit 1' INT TERM
-"""
 _PROXY = (
     "Relay VMs run a proxy that takes CONNECT to port 443, such as tinyproxy or squid, open to the "
     "sources alone. Names of private addresses go to NO_PROXY."
@@ -35,27 +32,10 @@ _SHARES = (
     "Every lane computes the same shares from the same files; a file is not cut over lanes. Names "
     "with line ends are not handled."
 )
-# `ls -n` has eight fields before the name (POSIX), which `find` begins with `./`.
-_LIST = """\
-folder=$(CDPATH='' cd "$SOURCE" && pwd)
-list=$temporary/list
-(cd "$folder" && find . -type f -exec env LC_ALL=C ls -ln {} +) |
-  awk '{ size = $5; for (i = 0; i < 8; i++) sub(/^[^ ]+ +/, ""); print size, $0 }' |
-  LC_ALL=C sort -k1,1nr -k2 |
-  awk -v lane="$LANE" -v shares="$shares" '
-    BEGIN { lanes = split(shares, share, " ") }
-    {
-      best = 1
-      for (i = 2; i <= lanes; i++)
-        if ((filled[i] + $1) / share[i] < (filled[best] + $1) / share[best]) best = i
-      filled[best] += $1
-      if (best == lane) { sub(/^[0-9]+ \\.\\//, ""); print }
-    }' > "$list"
-if ! [ -s "$list" ]; then
-  echo "lane $LANE has no files" >&2
-  exit 0
-fi
-"""
+
+
+def _line(name: str) -> str:
+    return str(copies()["lines"][name])
 
 
 def upload(
@@ -66,8 +46,9 @@ def upload(
     listed: str,
     destination: str,
     notes: Sequence[str] = (),
+    default: tuple[str, str] = ("", ""),
 ) -> str:
-    """Return a script that uploads a folder over a plan's lanes.
+    """Return a script that sends a folder over a plan's lanes, checks it and sums up.
 
     Parameters
     ----------
@@ -83,6 +64,8 @@ def upload(
     destination : str
         What to say of ``DESTINATION``.
     notes : sequence of str
+    default : (str, str)
+        ``SOURCE``, where it is a bucket, and ``DESTINATION``, where they are known.
     """
     several = len(emission.lanes) > 1
     said = [*notes]
@@ -97,15 +80,26 @@ def upload(
         if lane.relay:
             through = f'"http://${lane.relay.variable}:${{PROXY_PORT:-{PROXY_PORT}}}"'
             proxy = [*addresses([lane.relay]).splitlines(), f"export HTTPS_PROXY={through}"]
+            # What a bucket is read over stays in its region.
+            if default[0]:
+                proxy.append(f'export NO_PROXY="{host_of(emission)}${{NO_PROXY:+,$NO_PROXY}}"')
         words = f"{lane.regions}, from {lane.src.words}"
         choices.append((words, [*proxy, *settings(lane)]))
     lines = by_number("LANE", "which lane to send, each from its source VM", choices)
     if several:
-        lines += f'shares="{" ".join(f"{lane.share:.6g}" for lane in emission.lanes)}"\n{_LIST}'
+        lines += f'shares="{" ".join(f"{lane.share:.6g}" for lane in emission.lanes)}"\n\n'
+        lines += (_line("list_bucket") if default[0] else _line("list_folder")) + _line("divide")
     lines += listed if several else whole
-    body = f': "${{SOURCE:?a folder}}"\n: "${{DESTINATION:?{destination}}}"\n'
+    body = "".join(
+        f'{name}="${{{name}:-{known}}}"\n' if known else f': "${{{name}:?{what}}}"\n'
+        for name, known, what in zip(
+            ("SOURCE", "DESTINATION"), default, ("a folder", destination), strict=True
+        )
+    )
+    body += "started=$(date +%s)\n"
+    lines += summary(emission)
     if "$temporary" in lines:
-        body += _TEMPORARY
+        body += _line("temporary")
     return script(header(emission, title, said), body + lines)
 
 
@@ -205,14 +199,24 @@ def rclone(emission: Emission) -> str:
         "One large file alone: set FILES_AT_ONCE=1 and PARTS_AT_ONCE to the connections. Memory: "
         "files times parts times the size of a part."
     )
+    default = remotes(emission)
+    if is_within(emission):  # the store copies
+        tail = tail.replace("  --transfers", "  --server-side-across-configs \\\n  --transfers", 1)
+        emission, one_file = one_lane(emission), SERVER_SIDE
+
+    def lines_of(source: str, names: str) -> str:
+        ends = f'"{source}" "$DESTINATION"{names}'
+        return f"rclone copy {ends} \\\n{tail}rclone check {ends} --one-way\n"
+
     return upload(
         emission,
-        "An upload with rclone",
+        "A copy with rclone" if default[0] else "An upload with rclone",
         settings,
-        'rclone copy "$SOURCE" "$DESTINATION" \\\n' + tail,
-        'rclone copy "$folder" "$DESTINATION" --files-from-raw "$list" \\\n' + tail,
+        lines_of("$SOURCE", ""),
+        lines_of("$folder", ' --files-from-raw "$list"'),
         "a remote of rclone and a path, such as store:bucket/path",
         (one_file, *([PART_NOTE] if of_parts else [])),
+        default,
     )
 
 
@@ -241,11 +245,12 @@ def aws_cli(emission: Emission) -> str:
         emission,
         "An upload with the AWS command line",
         settings,
-        'aws s3 cp --recursive "$SOURCE" "$DESTINATION" "$@"\n',
+        _line("s3_sync").format('"$SOURCE"'),
         # Links carry the share of files, which the tool follows.
-        _LINKED + 'aws s3 cp --recursive "$share" "$DESTINATION" "$@"\n',
+        _line("linked") + _line("s3_sync").format('"$share"'),
         "s3://bucket/path",
         (PART_NOTE,),
+        ("", emission.dst_bucket),
     )
 
 
@@ -261,7 +266,7 @@ def azcopy(emission: Emission) -> str:
         part = part_mib(lane, emission.volume_gb, STORES["azure"])
         return [f"export AZCOPY_CONCURRENCY_VALUE={lane.connections}", f"part=${{PART:-{part}}}"]
 
-    flags = '--recursive --as-subdir=false --block-size-mb "$part" "$@"\n'
+    flags = '--recursive --as-subdir=false --overwrite=ifSourceNewer --block-size-mb "$part" "$@"\n'
     return upload(
         emission,
         "An upload with AzCopy",
@@ -269,7 +274,7 @@ def azcopy(emission: Emission) -> str:
         'azcopy copy "$SOURCE" "$DESTINATION" \\\n  ' + flags,
         'azcopy copy "$folder" "$DESTINATION" --list-of-files "$list" \\\n  ' + flags,
         "https://account.blob.core.windows.net/container with its SAS",
-        (PART_NOTE,),
+        ("AzCopy compares lengths itself.", PART_NOTE),
     )
 
 
@@ -298,22 +303,13 @@ def gcloud(emission: Emission) -> str:
         emission,
         "An upload with gcloud storage",
         settings,
-        'gcloud storage cp --recursive "$SOURCE/*" "$DESTINATION" "$@"\n',
-        _LINKED + 'gcloud storage cp --recursive "$share/*" "$DESTINATION" "$@"\n',
-        "gs://bucket/path/",
-        (PART_NOTE,),
+        'gcloud storage rsync --recursive "$SOURCE" "$DESTINATION" "$@"\n',
+        _line("linked")
+        + 'gcloud storage rsync --recursive --no-ignore-symlinks "$share" "$DESTINATION" "$@"\n',
+        "gs://bucket/path",
+        ("gcloud compares checksums itself.", PART_NOTE),
+        ("", emission.dst_bucket),
     )
-
-
-# A folder of links to the lane's files, for tools that take no list.
-_LINKED = """\
-share=$temporary/share
-mkdir "$share"
-while IFS= read -r file; do
-  mkdir -p "$share/$(dirname "./$file")"
-  ln -s "$folder/$file" "$share/$file"
-done < "$list"
-"""
 
 
 def _must_be_store(emission: Emission, provider: str, tool: str, store: str) -> None:

@@ -332,7 +332,7 @@ def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
     for region in compared:
         refuse_old(request, wan.catalogue, network, links(region))
     chosen_of = _chosen(found)
-    notes = tuple(one.note for one in chosen_of)
+    notes = tuple(one.note for one in chosen_of if one.note)
     ranking = recommend_candidates(resolved, network.snapshot, candidates(), notes=notes)
     ranking = replace(ranking, resolutions=chosen_of)
     return dated(ranking, wan.catalogue, network, links(ranking.candidates[0].region))
@@ -408,7 +408,7 @@ def _answer(
     """
     refuse_old(request, wan.catalogue, network, pairs)
     chosen = _chosen(named or ())
-    more = {} if named is None else {"notes": (*(one.note for one in chosen), *notes)}
+    more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
     found = recommend(resolved, network, _prices(wan, network, request), **more)
     if chosen:
         found = replace(found, resolutions=chosen)
@@ -433,8 +433,8 @@ def _network_of(
 
 
 def _chosen(found: Iterable[Resolution]) -> tuple[Resolution, ...]:
-    """Keep what names that were not clear stand for, each once."""
-    return tuple(dict.fromkeys(one for one in found if one.note))
+    """Keep buckets, and what names that were not clear stand for, each once."""
+    return tuple(dict.fromkeys(one for one in found if one.note or one.bucket))
 
 
 def _each_once(

@@ -20,7 +20,7 @@ def answer_text(
     The verdict, the subject, which regions names were taken for and what is too old to rely on; the
     reason, the blocks, how sure it is, the snapshot, and other notes.
     """
-    taken = [one.note for one in answer.resolutions]
+    taken = [one.note for one in answer.resolutions if one.note]
     old = (styled(filled(note), text.YELLOW) for note in answer.outdated)
     lines = filter(None, (*subject.split("\n"), " ".join(taken)))
     head = "\n".join([styled(verdict, text.BOLD), *map(filled, lines), *old])

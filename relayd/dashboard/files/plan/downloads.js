@@ -14,7 +14,7 @@ function save(name, text, type) {
 // What a plan can be run by, and the file that it reads.
 const TOOLS = {
   haproxy: "haproxy.cfg", socat: "socat.sh", iperf3: "iperf3.sh", rclone: "rclone.sh", "aws-cli": "aws-cli.sh", azcopy: "azcopy.sh",
-  gcloud: "gcloud.sh", env: "plan.env",
+  gcloud: "gcloud.sh", "storage-transfer": "storage-transfer.sh", datasync: "datasync.sh", skyplane: "skyplane.sh", env: "plan.env",
 };
 
 function scripts(plan) {
