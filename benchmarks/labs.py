@@ -56,16 +56,24 @@ class Check:
         self._add(what, "", f"{value:.3g} {unit}", held=True)
 
     def finished(self, docs: str | None, mark: str) -> int:
-        """Put findings between two marks of a document, if one is named; return the exit code."""
+        """Put what was promised between two marks of a document, if named; return the exit code."""
         if docs:
             path = Path(docs)
             head, _, rest = path.read_text().partition(f"<!-- {mark} -->")
             _, _, tail = rest.partition(f"<!-- /{mark} -->")
-            table = "| what | promised | found |\n|---|---|---|\n" + "".join(
-                f"| {one.what.strip()} | {one.promised} | {one.found} |\n" for one in self.findings
-            )
+            table = "| what | promised | found |\n|---|---|---|\n" + "".join(self._promised())
             path.write_text(f"{head}<!-- {mark} -->\n{table}<!-- /{mark} -->{tail}")
         return 0 if all(finding.held for finding in self.findings) else 1
+
+    def _promised(self) -> Iterator[str]:
+        """Rows of a document's table; an indented finding is of the last that is not."""
+        of = ""
+        for what, promised, found, _ in self.findings:
+            if not what.startswith(" "):
+                of = what.rpartition(": ")[0] or what
+            if promised:
+                name = f"{of}: {what.strip()}" if what.startswith(" ") else what
+                yield f"| {name} | {promised} | {found} |\n"
 
     def _add(self, what: str, promised: str, found: str, held: bool) -> None:
         self.findings.append(Finding(what, promised, found, held))
