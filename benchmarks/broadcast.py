@@ -1,6 +1,7 @@
 """Speed of broadcasts to 10 of the 63 regions measured in January 2022.
 
-``python -m benchmarks.broadcast``; run it with ``OPENBLAS_NUM_THREADS=1``, as ``relayd broadcast``
+``python -m benchmarks.broadcast``; run it with ``OPENBLAS_NUM_THREADS=1``,
+as ``relayd plan broadcast``
 runs. The reference, in the same run, is a flow to each destination over the ends and the 14
 cheapest relays through OR-Tools: as a mixed-integer program for least fees (CBC), as a
 linear program for least time (GLOP). Needs the shared measurements (tests/shared_data.py).

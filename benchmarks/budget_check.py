@@ -2,10 +2,10 @@
 
 Takes minutes to an hour and needs root: ``make budget-check``. Each of ``--number`` cases draws a
 fleet file that is wrong by up to 50 times in caps and VM types and names any prices, a question to
-the command line (``relayd probe``, also killed and resumed, ``relayd verify`` of a transfer, a
-shuffle or a broadcast by estimates as wrong, ``relayd watch``) and a budget. What counts are bytes
-that leave each host, by the counters of its network interface, times the price that the fleet file
-states for it: nothing can know a price that the file gets wrong.
+the command line (``relayd probe``, also killed and resumed, ``relayd measure verify`` of a
+transfer, a shuffle or a broadcast by estimates as wrong, ``relayd measure watch``) and a
+budget. What counts are bytes that leave each host, by the counters of its network interface, times
+the price that the fleet file states for it: nothing can know a price that the file gets wrong.
 
 ``--place veth`` runs on network namespaces that are joined at the kernel's full speed, ``--place
 lab`` in an emulated WAN. Exits with 1 where a budget was exceeded by any byte.
@@ -206,10 +206,10 @@ class Case:
             plan = wan.broadcast(src, to, volume_gb=50.0, **like)
         file = self.folder / "plan.json"
         file.write_text(plan.model_dump_json())
-        return ["verify", str(file), "--seconds", str(self.random.choice([3, 5]))]
+        return ["measure", "verify", str(file), "--seconds", str(self.random.choice([3, 5]))]
 
     def _watch(self) -> list[str]:
-        return ["watch", "--interval", "4s", "--campaign-every", "60s"]
+        return ["measure", "watch", "--interval", "4s", "--campaign-every", "60s"]
 
     def _budget_usd(self, words: list[str], kind: str) -> float:
         """Draw a budget around what the question is expected to cost."""

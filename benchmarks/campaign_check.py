@@ -232,7 +232,7 @@ def main() -> int:
 
     def measure(check: Check, folder: Path) -> None:
         with lab_of(topology) as lab:
-            fit = run("fleet", "check", "--fleet", lab.fleet_file, allowed=(0, 5))
+            fit = run("measure", "fleet", "check", "--fleet", lab.fleet_file, allowed=(0, 5))
             check.note("hosts tested by fleet check", len(fit["hosts"]), "")
             check_forecasts(check, lab.fleet_file, folder, len(topology.sites))
             check_campaign(check, lab, folder, at_once=options.parallel)

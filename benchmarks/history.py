@@ -34,16 +34,24 @@ def steps(folder: Path, samples: int) -> Iterator[tuple[str, Cost, int]]:
     path.unlink()
     write_samples(path, NEW_SAMPLES, samples)
     yield f"import of {NEW_SAMPLES} more, and a snapshot", imported(path, db), _bytes(db)
-    yield "all read again: relayd store rebuild", _relayd("store", "rebuild", "--db", db), 0
-    yield "export as Parquet", _relayd("export", "samples", "-o", data, "--db", db), _bytes(data)
-    yield "backtest of the store", _relayd("backtest", *REPLAYED, "--db", db), 0
+    yield (
+        "all read again: relayd data store rebuild",
+        _relayd("data", "store", "rebuild", "--db", db),
+        0,
+    )
+    yield (
+        "export as Parquet",
+        _relayd("data", "export", "samples", "-o", data, "--db", db),
+        _bytes(data),
+    )
+    yield "backtest of the store", _relayd("study", "backtest", *REPLAYED, "--db", db), 0
     yield from reading(data)
 
 
 def reading(data: Path) -> Iterator[tuple[str, Cost, int]]:
     """Yield the steps that read a data set of Parquet files."""
-    yield "backtest of Parquet", _relayd("backtest", *REPLAYED, "--db", data), 0
-    yield "report of Parquet", _relayd("report", "--section", "relays", "--db", data), 0
+    yield "backtest of Parquet", _relayd("study", "backtest", *REPLAYED, "--db", data), 0
+    yield "report of Parquet", _relayd("study", "report", "--section", "relays", "--db", data), 0
     newest = data.with_name("newest.db")
     words = ("import", "parquet", data, "--trust", "--newest", "--db", newest)
     yield "import of what counts, and a snapshot", _relayd(*words), _bytes(newest)

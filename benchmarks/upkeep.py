@@ -2,7 +2,7 @@
 
 Simulates a month in which links of the January 2022 grid drift as those of their class were seen to
 (:mod:`planner.model.throughput`), or stay as they are (``--still``), and measures them with tests
-that repeat as those of their class. Compares measuring by expected regret (``relayd watch
+that repeat as those of their class. Compares measuring by expected regret (``relayd measure watch
 --regret``) with campaigns at fixed intervals. Regret is that of acting on the estimates of each
 day where the day's true levels count, the mean over all ordered pairs; money is the egress of tests
 of many connections, which slow start keeps below their rate at first.

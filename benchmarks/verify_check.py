@@ -1,7 +1,8 @@
 """Verifies plans of all verdicts on a lab: the last part of ``make lab-check``.
 
 Brings up a lab in which some links carry less than their ends do, measures its links and VMs with
-``relayd probe`` (no relay runs for that), plans, and lets ``relayd verify`` run at least thirty
+``relayd probe`` (no relay runs for that), plans, and lets ``relayd measure verify`` run at least
+thirty
 plans as a user would: direct, relayed, split over both, with many connections and with one; then a
 shuffle, a broadcast, and 64 connections from a site of slow paths to three others at once. Holds
 what they carried against what was predicted. Takes about ten minutes and needs root; ``--only
@@ -238,7 +239,7 @@ def check_lab(check: Check, lab: Lab, folder: Path, options: argparse.Namespace)
         for file, document in zip(files, documents, strict=True):
             file.write_text(json.dumps(document))
         words = ("--fleet", every, "--db", db, "--yes", "--seconds", SECONDS)
-        return run("verify", *files, *words, allowed=(0, 1, 5))
+        return run("measure", "verify", *files, *words, allowed=(0, 1, 5))
 
     with lateness_of(lab) as lateness:
         if options.only != "many":

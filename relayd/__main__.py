@@ -39,7 +39,7 @@ def _run(arguments: list[str]) -> int:
         _print_error(error, options, getattr(options, "json", {"--json", "-j"} & {*arguments}))
         return error.exit_code
     except BrokenPipeError:
-        # The reader of a pipe has had enough (`relayd links | head`): not an error.
+        # The reader of a pipe has had enough (`relayd data links | head`): not an error.
         sys.stderr.close()
         return 0
     except OSError as error:

@@ -240,7 +240,7 @@ class StoredHistory(SampleHistory):
 
 @contextmanager
 def open_history(where: Location) -> Iterator[SampleHistory]:
-    """Open a store, or a data set as ``relayd export samples`` writes it.
+    """Open a store, or a data set as ``relayd data export samples`` writes it.
 
     Parameters
     ----------

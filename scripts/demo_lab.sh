@@ -10,7 +10,7 @@ minutes=${3:-2}
 name=demo-$$
 folder=$(mktemp -d)
 end() {
-    $relayd lab down --name "$name" >/dev/null || true
+    $relayd measure lab down --name "$name" >/dev/null || true
     rm -rf "$folder"
 }
 trap end EXIT
@@ -22,7 +22,7 @@ run() {
     $relayd "$@"
 }
 run lab up --regions "$regions" --name "$name"
-RELAYD_FLEET=$($relayd lab status --name "$name" --json |
+RELAYD_FLEET=$($relayd measure lab status --name "$name" --json |
     sed -n 's/.*"fleet_file": "\([^"]*\)".*/\1/p')
 export RELAYD_FLEET
 run fleet check --db "$db"

@@ -2,7 +2,7 @@
 
 In a virtual environment of its own, in a folder without the repository: what the base install and
 `relayd[parquet]` take on disk (modules compiled, pip left out), how long the first plan takes, and
-whether ``relayd doctor`` finds a problem. Needs a network, or pip's cache.
+whether ``relayd data doctor`` finds a problem. Needs a network, or pip's cache.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def test_chart_image_and_changelog_are_of_this_version() -> None:
 def test_the_manual_page_has_every_command_and_is_good_roff() -> None:
     page = man_page()
     names = [name for name, _ in commands(build_parser(), "relayd")]
-    assert "relayd catalogue undo" in names
+    assert "relayd data catalogue undo" in names
     assert [name for name in names if name.replace("-", r"\-") not in page] == []
     if shutil.which("groff"):
         groff = ["groff", "-man", "-Tutf8", "-ww"]

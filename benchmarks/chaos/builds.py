@@ -124,8 +124,8 @@ def kill_creations(places: Iterator[str], kills: int, seed: int = 5) -> Killed:
 def _begun(what: str, where: str, exported: Path) -> subprocess.Popen[bytes]:
     command = {
         "build": ("-c", _BUILD, where),
-        "rebuild": ("-m", "relayd", "store", "rebuild", "--db", where),
-        "export": ("-m", "relayd", "export", "samples", "-o", str(exported), "--db", where),
+        "rebuild": ("-m", "relayd", "data", "store", "rebuild", "--db", where),
+        "export": ("-m", "relayd", "data", "export", "samples", "-o", str(exported), "--db", where),
     }
     return subprocess.Popen(
         [sys.executable, *command[what]],

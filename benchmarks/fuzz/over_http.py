@@ -87,7 +87,7 @@ def _rounds(operations: list[Any], until_s: float, chance: Random) -> Iterator[A
 
 
 def _token(db: Path, scope: str) -> str:
-    return run("token", "create", scope, "--scope", scope, db=db).stdout.strip()
+    return run("serve", "token", "create", scope, "--scope", scope, db=db).stdout.strip()
 
 
 def _described(

@@ -74,7 +74,7 @@ class UnknownRegionError(InputError):
         remedy = (
             f"Did you mean {_one_of(near)}?"
             if near
-            else "`relayd regions` lists the regions and aliases."
+            else "`relayd data regions` lists the regions and aliases."
         )
         super().__init__(field, "is not a known region or alias", value=name, remedy=remedy)
 

@@ -197,7 +197,7 @@ def schedule_from(document: Any, field: str = "existing") -> ScheduleInProgress:
     FormatError
         If the document is not that of a schedule, naming the entry.
     """
-    remedy = "Give the JSON that `relayd schedule` printed."
+    remedy = "Give the JSON that `relayd plan schedule` printed."
     try:
         text = json.dumps(document, allow_nan=False)
     except (TypeError, ValueError):

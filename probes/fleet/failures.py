@@ -69,7 +69,7 @@ def missing_tool(host: str, tool: str) -> ProbeError:
         host,
         "missing-tool",
         f"{tool} is not there or can't be run",
-        "`relayd fleet check --install-tools` installs what is missing.",
+        "`relayd measure fleet check --install-tools` installs what is missing.",
     )
 
 

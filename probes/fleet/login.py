@@ -165,13 +165,13 @@ def _untrusted(host: Host, known: asyncssh.SSHKnownHosts) -> ProbeError:
             "host-key",
             "its host key is not the one on record: it was recreated, or someone intercepts",
             f"If you know that it was recreated, remove its line from {host.known_hosts} and run "
-            "`relayd fleet check --trust-new`.",
+            "`relayd measure fleet check --trust-new`.",
         )
     return ProbeError(
         host.name,
         "host-key",
         f"its host key is not in {host.known_hosts}",
-        "`relayd fleet check --trust-new` shows it and asks.",
+        "`relayd measure fleet check --trust-new` shows it and asks.",
     )
 
 

@@ -1,6 +1,6 @@
 """Samples as Parquet: a row each, with columns as :class:`~probes.samples.Sample` names its fields.
 
-`relayd export samples` writes such files; engines for data frames read and write them.
+`relayd data export samples` writes such files; engines for data frames read and write them.
 """
 
 from __future__ import annotations

@@ -111,7 +111,8 @@ class Lab:
                     "--name",
                     "is taken by a lab with other sites or another profile",
                     value=self.name,
-                    remedy=f"Take it down with `relayd lab down --name {self.name}`, or give "
+                    remedy=f"Take it down with `relayd measure lab down --name {self.name}`, or "
+                    "give "
                     "the new one another name.",
                 )
             self._remove()
@@ -253,7 +254,7 @@ class Lab:
                 "--name",
                 "names no lab that is up",
                 value=self.name,
-                remedy="`relayd lab up` starts one; `relayd lab status` lists those that run.",
+                remedy="`relayd measure lab up` starts one; `measure lab status` lists them.",
             )
         return record
 
@@ -265,7 +266,7 @@ class Lab:
             except OSError as error:
                 raise RelaydError(
                     f"The lab {self.name!r} does not answer ({error}). Take it down with "
-                    f"`relayd lab down --name {self.name}` and start it again."
+                    f"`relayd measure lab down --name {self.name}` and start it again."
                 ) from error
             control.sendall(json.dumps(request).encode() + b"\n")
             with control.makefile("rb") as answer:

@@ -218,7 +218,7 @@ class Keeper:
             for key in (name, f"{name}.pub"):
                 (self.folder / key).unlink()
         (self.folder / "known_hosts").write_text("".join(known))
-        comment = f"Sites of the lab {self.folder.name!r}, written by `relayd lab up`."
+        comment = f"Sites of the lab {self.folder.name!r}, written by `relayd measure lab up`."
         (self.folder / "fleet.toml").write_text(fleet_toml(hosts, comment))
 
     async def serve(self) -> None:

@@ -136,7 +136,11 @@ class Topology:
         if len(ends) == 1:
             return names.index(ends[0])
         near = ends or get_close_matches(region, names, n=3, cutoff=0.4)
-        hint = f"Did you mean {' or '.join(near)}?" if near else "`relayd lab status` lists them."
+        hint = (
+            f"Did you mean {' or '.join(near)}?"
+            if near
+            else "`relayd measure lab status` lists them."
+        )
         raise InputError("region", "is not a site of this lab", value=region, remedy=hint)
 
     def expected_flow_mbps(self, source: int, destination: int) -> float:

@@ -153,7 +153,11 @@ def _judged(facts: dict[str, Any]) -> list[HostFinding]:
 
     tools = facts["tools"]
     if "iperf3" not in tools:
-        note("error", "iperf3 is missing", "`relayd fleet check --install-tools` installs it.")
+        note(
+            "error",
+            "iperf3 is missing",
+            "`relayd measure fleet check --install-tools` installs it.",
+        )
     elif (version := re.match(r"(\d+)\.(\d+)", tools["iperf3"])) and (
         tuple(map(int, version.groups())) < OLDEST_IPERF3
     ):
@@ -164,13 +168,13 @@ def _judged(facts: dict[str, Any]) -> list[HostFinding]:
         note(
             "error",
             "neither ping nor python3 is there to measure round-trip times",
-            "`relayd fleet check --install-tools` installs ping.",
+            "`relayd measure fleet check --install-tools` installs ping.",
         )
     elif "ping" not in tools:
         note(
             "warning",
             "ping is missing; TCP handshakes stand in, without loss",
-            "`relayd fleet check --install-tools` installs it.",
+            "`relayd measure fleet check --install-tools` installs it.",
         )
     if not facts["window_scaling"]:
         note(

@@ -184,7 +184,7 @@ class PlanPrediction:
                     "plan",
                     f"needs a VM in {region}, where the fleet has none",
                     remedy="Add a host there to the fleet file, or plan with the regions that it "
-                    "has: `relayd verify` does.",
+                    "has: `relayd measure verify` does.",
                 )
         share = min(min(1.0, available[region] / count) for region, count in self.vms.items())
         if share == 1.0:

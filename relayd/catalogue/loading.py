@@ -36,7 +36,7 @@ def load_catalogue(
     """Load the built-in catalogue, extended and overridden by imports and by a user's files.
 
     `user_files` are TOML (``docs/catalogue.md`` describes them); `overlays` are what ``relayd
-    catalogue`` imported, the oldest first, and by default all in force. The digest is the same
+    data catalogue`` imported, the oldest first, and by default all in force. The digest is the same
     wherever the same files lie.
 
     Raises
@@ -59,7 +59,7 @@ def load_catalogue(
 
 
 def _digest(files: Sequence[CatalogueFile]) -> str:
-    digest = blake2b(f"relayd catalogue {SCHEMA_VERSION}".encode(), digest_size=16)
+    digest = blake2b(f"relayd data catalogue {SCHEMA_VERSION}".encode(), digest_size=16)
     for file in files:
         # The name is told apart from its folder: it ends up in the catalogue as a source.
         name = Path(file.name).name

@@ -1,6 +1,6 @@
 """Overlays: dated files of imported prices, which lie over the built-in tables.
 
-``relayd catalogue import`` and ``update`` write one; each counts until it is undone, the newest
+``relayd data catalogue import`` and ``update`` write one; each counts until undone, the newest
 first. They lie in ``RELAYD_CATALOGUE_DIR``, else in the user's data folder.
 """
 

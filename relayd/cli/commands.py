@@ -66,28 +66,6 @@ _BLOCKS = {
     "takes it back",
 }
 _DATA_COMMANDS = """
-regions  data.listing:regions  list regions and aliases
-  +listing
-  rules:RULE*          only these: a region, an alias, a city, or a pattern such as gcp:us-*
-  --provider NAME...   only of this provider
-  --country CODE...    only in this country, such as BR
-vm-types  data.listing:vm_types  list VM types
-  +listing
-  names:TYPE*          only these: how names begin, such as c7gn
-  --provider NAME...   only of this provider
-  --min-gbps N         only those that send that much to other clouds, each
-  --min-vcpus N        only those with that many vCPUs
-links  data.listing:links  list links with estimates
-  +listing
-  --src REGION         only links out of this region
-  --dst REGION         only links into this region
-matrix  data.matrix:run  print one figure for all pairs
-  +listing
-  --metric {per-flow,aggregate,rtt,fee,relay-gain,loss,age}:=aggregate  the figure (default
-                       aggregate)
-  --connections N      for relay-gain: TCP connections a VM (default 64)
-  --measured           only regions whose throughput was measured
-  --summary            by pair of providers instead of by region
 import  data.importing:run  import measurements
   +importers
   --src REGION         sending region, for files that name none (iperf3: the client's)
@@ -113,47 +91,58 @@ import  data.importing:run  import measurements
                        a series
   --trust              use also what can't be a measurement by the catalogue: above a VM type's
                        network card, faster than light, in the future
-export  data.exporting:run  export the graph, or all samples
+data  list what is known, and look after it
+data regions  data.listing:regions  list regions and aliases
+  +listing
+  rules:RULE*          only these: a region, an alias, a city, or a pattern such as gcp:us-*
+  --provider NAME...   only of this provider
+  --country CODE...    only in this country, such as BR
+data vm-types  data.listing:vm_types  list VM types
+  +listing
+  names:TYPE*          only these: how names begin, such as c7gn
+  --provider NAME...   only of this provider
+  --min-gbps N         only those that send that much to other clouds, each
+  --min-vcpus N        only those with that many vCPUs
+data links  data.listing:links  list links with estimates
+  +listing
+  --src REGION         only links out of this region
+  --dst REGION         only links into this region
+data matrix  data.matrix:run  print one figure for all pairs
+  +listing
+  --metric {per-flow,aggregate,rtt,fee,relay-gain,loss,age}:=aggregate  the figure (default
+                       aggregate)
+  --connections N      for relay-gain: TCP connections a VM (default 64)
+  --measured           only regions whose throughput was measured
+  --summary            by pair of providers instead of by region
+data export  data.exporting:run  export the graph, or all samples
   what:{graph,samples}
   --format {json,csv,graphml,adjacency,node-link,parquet}  of a graph (default json); samples are
                        written as Parquet
   --output FILE        instead of standard output; of samples, a new folder
   --since TIME         only samples measured at it or later
-report  data.report:run  analyse all samples with the methods of measurement papers
-  --format {md,html,json}  (default: by FILE's name)
-  --output FILE        instead of standard output
-  --since TIME         only the newest samples, such as 30d
-  --section KEY...     only this section, such as transients; repeatable
-series  data.report:series  analyse a link in time
-  --src REGION!        region that the link leaves
-  --dst REGION!        region that it leads to
-  --metric {per-flow,aggregate,udp,rtt,loss,jitter}:=aggregate  (default aggregate)
-  --horizon TIME       of the forecast (default 1h)
-  --since TIME         only the newest samples, such as 30d
-backtest  data.backtest:run  replay history: what following relayd would have achieved
-  --dask ADDRESS       compute on a running Dask cluster (its scheduler)
-samples  show who sent samples, and which do not count; retract and restore them
-samples list  data.samples:batches  list batches with who sent them
+data doctor  help.doctor:run  look for what is missing, old or wrong here
+data samples  show who sent samples, and which do not count; retract and restore them
+data samples list  data.samples:batches  list batches with who sent them
   +last
   --disputed           instead, links whose samples contradict others' and do not count
-samples quarantine  data.samples:apart  list samples that nothing rests on
+data samples quarantine  data.samples:apart  list samples that nothing rests on
   +last
   --state {open,accepted,rejected}:=open  of which nothing is decided (the default), or those
                        accepted or rejected
-samples decisions  data.samples:list_decisions  list what was retracted, and so on
+data samples decisions  data.samples:list_decisions  list what was retracted, and so on
   +last
-samples retract  data.samples:run_decision  let samples count no longer, after showing what that \
-changes
+data samples retract  data.samples:run_decision  let samples count no longer, after showing what \
+that changes
   +selection
-samples restore  data.samples:run_decision  let retracted samples count again
+data samples restore  data.samples:run_decision  let retracted samples count again
   +selection
-samples confirm  data.samples:run_decision  let samples count as the own prober's
+data samples confirm  data.samples:run_decision  let samples count as the own prober's
   +selection
-samples accept  data.samples:run_on_quarantine  let samples in quarantine count as the own prober's
+data samples accept  data.samples:run_on_quarantine  let samples in quarantine count as the own \
+prober's
   +numbers
-samples reject  data.samples:run_on_quarantine  keep samples in quarantine for good
+data samples reject  data.samples:run_on_quarantine  keep samples in quarantine for good
   +numbers
-transfers  report transfers under way
 transfers list  data.transfers:listed  list transfers, the newest first
   +listing
   --state {in-flight,finished,failed,cancelled}  only these; in-flight are those that run and those
@@ -162,50 +151,44 @@ transfers list  data.transfers:listed  list transfers, the newest first
   --dst REGION         only to this region
 transfers show  data.transfers:shown  show one transfer
   +id
-  --plan               print its plan alone, as JSON for `relayd replan -`
+  --plan               print its plan alone, as JSON for `relayd transfers replan -`
 transfers begin  data.transfers:begin  say that a transfer begins; prints its id
 transfers progress  data.transfers:progress  say how far a transfer is
   +id
 transfers end  data.transfers:end  say how a transfer ended
   +id
-store  look after the store
-store compact  data.store:compact  summarise old samples
+data store  look after the store
+data store compact  data.store:compact  summarise old samples
   --older-than TIME!   such as 90d; at least a day
   --period {hour,day}:=hour  that one summary stands for
   --files              also samples of imported files, which stay otherwise
-store rebuild  data.store:rebuild  make a snapshot of all samples, trusting no state
-store check  data.store:check  look for damage of the database and its schema
-store backup  data.store:backup  copy the store into a new file, while in use
+data store rebuild  data.store:rebuild  make a snapshot of all samples, trusting no state
+data store check  data.store:check  look for damage of the database and its schema
+data store backup  data.store:backup  copy the store into a new file, while in use
   +backup
-store restore  data.store:restore  make a store of a backup
+data store restore  data.store:restore  make a store of a backup
   +backup
-store changes  data.store:list_changes  list who changed what
+data store changes  data.store:list_changes  list who changed what
   +last
-catalogue  show and refresh the prices
-catalogue show  catalogue.showing:run  show what is in force, and since when
+data catalogue  show and refresh the prices
+data catalogue show  catalogue.showing:run  show what is in force, and since when
   names:NAME*          a region, a VM type or an egress price: every figure with its source
-catalogue diff  catalogue.changing:run  show what an import would change
+data catalogue diff  catalogue.changing:run  show what an import would change
   +prices
-catalogue import  catalogue.changing:run  lay the prices of files over the catalogue
+data catalogue import  catalogue.changing:run  lay the prices of files over the catalogue
   +prices
   --dry-run            change nothing, as `diff`
-catalogue update  catalogue.updating:run  download the providers' public prices and lay them over \
-the catalogue
+data catalogue update  catalogue.updating:run  download the providers' public prices and lay them \
+over the catalogue
   --provider NAME...   aws, azure or gcp, which wants a key (default: all that can be)
   --region ID...       VM prices of this region; needed for AWS, whose lists are large
   --url BASE           of a mirror of the provider's server
   --timeout TIME:=30m   in all (default 30m)
   --dry-run            download, and change nothing else
-catalogue undo  catalogue.changing:undo  take the newest import back
+data catalogue undo  catalogue.changing:undo  take the newest import back
   overlay:NAME?        this one and all after it
 """
 _MEASURING_COMMANDS = """
-fleet  look after the hosts that measure
-fleet check  measuring.fleet:check  test every host at once
-  +asking
-  --trust-new          show the keys of hosts that have none on record, ask, and store them
-  --install-tools      offer to install missing tools by the host's package manager
-fleet caps  measuring.fleet:caps  show slow VMs that may be worth recreating
 probe  measuring.probe:run  measure with the fleet
   +asking
   [what to measure]
@@ -235,7 +218,14 @@ probe  measuring.probe:run  measure with the fleet
   --max-minutes N      start nothing that would end later
   --parallel N         most bandwidth probes at a time
   --resume             resume an interrupted campaign
-verify  measuring.verify:run  run plans briefly, and compare
+measure  look after hosts, verify plans, watch links, emulate
+measure fleet  look after the hosts that measure
+measure fleet check  measuring.fleet:check  test every host at once
+  +asking
+  --trust-new          show the keys of hosts that have none on record, ask, and store them
+  --install-tools      offer to install missing tools by the host's package manager
+measure fleet caps  measuring.fleet:caps  show slow VMs that may be worth recreating
+measure verify  measuring.verify:run  run plans briefly, and compare
   plans:PLAN*          plans as `relayd plan`, `shuffle` or `broadcast` printed them with --json, -
                        reads one; or --src and --dst
   +asking
@@ -244,7 +234,7 @@ verify  measuring.verify:run  run plans briefly, and compare
   --seconds N          measured seconds of each run (default 10)
   --max-gb N           most GB to send for a plan, over all links
   --budget USD@max_usd  most egress fees for a plan, such as 1usd
-watch  measuring.watch:run  watch a fleet continuously
+measure watch  measuring.watch:run  watch a fleet continuously
   +fleet
   --webhook URL        notify this address when links fail or recover; signed by
                        RELAYD_WEBHOOK_SECRET
@@ -260,28 +250,28 @@ watch  measuring.watch:run  watch a fleet continuously
   --retain TIME        age at which samples are summarised, or never (90d)
 """
 _LAB_COMMANDS = """
-lab  emulate datacenters on this machine, to try and to test
-lab up  measuring.lab:up  bring a lab up and write its fleet file
+measure lab  emulate datacenters on this machine, to try and to test
+measure lab up  measuring.lab:up  bring a lab up and write its fleet file
   --regions N|LIST     how many, or which (comma-separated)
   --profile NAME|FILE  paper, skyplane-2022 or a TOML file (default paper)
   --scale X            what caps and windows are multiplied by
   --from-store         emulate what was measured instead of a profile
   +data
-lab status  measuring.lab:status  show the labs that run, or one of them
-lab exec  measuring.lab:execute  run a command in a region
+measure lab status  measuring.lab:status  show the labs that run, or one of them
+measure lab exec  measuring.lab:execute  run a command in a region
   region:              region id, such as aws:us-east-1
   words:-- COMMAND*    what to run
-lab set  change how hosts and links behave, while they run
-lab set host  measuring.lab:set_host  one host, or all
+measure lab set  change how hosts and links behave, while they run
+measure lab set host  measuring.lab:set_host  one host, or all
   region:              region id, or all
   +setting
-lab set link  measuring.lab:set_link  the link between two hosts
+measure lab set link  measuring.lab:set_link  the link between two hosts
   src:                 region id, or all
   dst:                 region id, or all
   --one-way            only from the first to the second
   +setting
-lab set clear  measuring.lab:clear  undo all settings
-lab down  measuring.lab:down  take a lab down and remove its leftovers
+measure lab set clear  measuring.lab:clear  undo all settings
+measure lab down  measuring.lab:down  take a lab down and remove its leftovers
   --all                every lab of this user
 """
 _OF_LAB = """
@@ -289,6 +279,20 @@ _OF_LAB = """
   --json               print JSON
 """
 _SERVING_COMMANDS = """
+study  analyse and replay what was measured
+study report  data.report:run  analyse all samples with the methods of measurement papers
+  --format {md,html,json}  (default: by FILE's name)
+  --output FILE        instead of standard output
+  --since TIME         only the newest samples, such as 30d
+  --section KEY...     only this section, such as transients; repeatable
+study series  data.report:series  analyse a link in time
+  --src REGION!        region that the link leaves
+  --dst REGION!        region that it leads to
+  --metric {per-flow,aggregate,udp,rtt,loss,jitter}:=aggregate  (default aggregate)
+  --horizon TIME       of the forecast (default 1h)
+  --since TIME         only the newest samples, such as 30d
+study backtest  data.backtest:run  replay history: what following relayd would have achieved
+  --dask ADDRESS       compute on a running Dask cluster (its scheduler)
 serve  serving.serve:run  answer questions over HTTP
   --config FILE        TOML with a table [serve]
   [where]
@@ -305,28 +309,25 @@ serve  serving.serve:run  answer questions over HTTP
   --workers N          processes for long questions (default: one for each core)
   --fleet FILE         the fleet file of campaigns
   --check              only print the settings and every problem with them
-mcp  serving.mcp:run  answer questions of assistants (MCP)
+serve mcp  serving.mcp:run  answer questions of assistants (MCP)
   --port N             serve HTTP on this machine, with a token; 0 takes a free one (default:
                        standard input and output)
   --fleet FILE         the fleet file of forecasts
   --allow-reports      let assistants report transfers, too; otherwise they only read
-token  manage the tokens of the service
-token create  serving.token:create  create a token and print it once
+serve token  manage the tokens of the service
+serve token create  serving.token:create  create a token and print it once
   name:                who or what will use it
   --scope SCOPE...     read, plan, ingest, probe or admin; repeatable (default read and plan)
   --expires TIME       from now, such as 90d (default: never)
   --requests-per-s N   that it may send; 0: no limit (default: as the service is set)
   --max-series N       metrics of links that it may report; 0: no limit (default: as the service is
                        set)
-token list  serving.token:listing  list tokens
+serve token list  serving.token:listing  list tokens
   +listing
-token revoke  serving.token:revoke  revoke a token
-  number:              as `relayd token list` shows it
-explain  help.explain:run  explain a term of the answers, or an option
+serve token revoke  serving.token:revoke  revoke a token
+  number:              as `relayd serve token list` shows it
+help  help.explain:run  explain a term of the answers, or an option
   term:TERM*           such as aggregate, or margin
-doctor  help.doctor:run  look for what is missing, old or wrong here
-completion  help.completion:run  print a script that completes in a shell
-  shell:{bash,zsh,fish,tcsh}
 """
 _VERIFY_EXIT_CODES = (
     "Exit codes: 0 all was as predicted, 1 something was outside of its bounds, 5 something "
@@ -336,10 +337,11 @@ _VERIFY_EXIT_CODES = (
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; ``run`` of the result is the handler."""
-    parser = build_parser(words[0] if words else "")
-    if [*words[:2]] == ["lab", "exec"] and "--" in words:  # what follows is another program's
+    asked = [name for name in NAMES if name.split() == [*words[: len(name.split())]]]
+    parser = build_parser(max(asked, key=len, default=""))
+    if [*words[:3]] == ["measure", "lab", "exec"] and "--" in words:  # another program's
         at = [*words].index("--")
-        options = parser.parse_args([*words[:at]])
+        options = parser.parse([*words[:at]])
         options.words = [*words[at + 1 :]]
         return options
     joined: list[str] = []
@@ -352,7 +354,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
             joined[-1] += f"={word}"
         else:
             joined.append(word)
-    return parser.parse_args(joined)
+    return parser.parse(joined)
 
 
 def build_parser(only: str | None = None) -> Parser:
@@ -365,14 +367,33 @@ def build_parser(only: str | None = None) -> Parser:
         "5 finished in part, 1 internal error.",
     )
     parser.add_argument("--version", action="version", version=f"relayd {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    add_question_commands(commands, only)
+    parser.add_argument(
+        "--print-completion",
+        action=_PrintCompletion,
+        choices=("bash", "zsh", "fish", "tcsh"),
+        help="print a script that completes in this shell",
+    )
+    parser.known[""] = parser
+    add_question_commands(parser.known, only)
     if only not in NAMES:
-        _add_other_commands(commands)
+        _add_other_commands(parser.known)
+        for listed in parser.listed:  # a group's line has its commands
+            if verbs := ", ".join(parser.known[listed.dest].commands):
+                listed.help = f"{listed.help}: {verbs}"
     return parser
 
 
-def _add_other_commands(commands: Any) -> None:
+class _PrintCompletion(argparse.Action):
+    """Print a shell's script, and leave."""
+
+    def __call__(self, parser: Any, _namespace: Any, values: Any, _option: Any = None) -> None:
+        from argcomplete.shell_integration import shellcode
+
+        print(shellcode(["relayd"], shell=values))
+        parser.exit()
+
+
+def _add_other_commands(known: dict[str, Parser]) -> None:
     from planner.transfer.request import TransferRequest
     from probes.importers import FORMATS
     from relayd.backtesting.request import BacktestRequest
@@ -383,20 +404,20 @@ def _add_other_commands(commands: Any) -> None:
     )
 
     formats = f"  files:FILE+  before them, if need be, their format: {', '.join(FORMATS)}"
-    known = add_commands(commands, _DATA_COMMANDS, {**_BLOCKS, "importers": formats})
-    known |= add_commands(commands, _MEASURING_COMMANDS, _BLOCKS)
-    known |= add_commands(commands, _LAB_COMMANDS, _BLOCKS, common=_OF_LAB)
-    known |= add_commands(commands, _SERVING_COMMANDS, _BLOCKS)
-    add_fields(known["backtest"], BacktestRequest)
+    add_commands(known, _DATA_COMMANDS, {**_BLOCKS, "importers": formats})
+    add_commands(known, _MEASURING_COMMANDS, _BLOCKS)
+    add_commands(known, _LAB_COMMANDS, _BLOCKS, common=_OF_LAB)
+    add_commands(known, _SERVING_COMMANDS, _BLOCKS)
+    add_fields(known["study backtest"], BacktestRequest)
     add_fields(known["transfers begin"], TransferStartRequest)
     add_fields(known["transfers progress"], TransferProgressRequest, required=False)
     add_fields(known["transfers end"], TransferEndRequest, required=False)
     of_plan = {"budget_usd": "--plan-budget"}
-    add_fields(known["verify"], TransferRequest, required=False, renamed=of_plan)
-    known["verify"].epilog = _VERIFY_EXIT_CODES
-    known["catalogue diff"].set_defaults(dry_run=True)
+    add_fields(known["measure verify"], TransferRequest, required=False, renamed=of_plan)
+    known["measure verify"].epilog = _VERIFY_EXIT_CODES
+    known["data catalogue diff"].set_defaults(dry_run=True)
     for decision in ("retract", "restore", "confirm", "accept", "reject"):
-        known[f"samples {decision}"].set_defaults(decision=decision)
+        known[f"data samples {decision}"].set_defaults(decision=decision)
 
 
 def introduction() -> str:

@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 from planner.model.errors import InputError
 
 _MOST_SHOWN = 30
+_MOST_WORDS = 4
 
 
 class _Once(argparse.Action):
@@ -61,6 +62,8 @@ class Parser(argparse.ArgumentParser):
     ----------
     unfinished : bool
         Whether command lines are still being typed, so that nothing is wrong with them.
+    known, commands : dict
+        All commands by their words, and those of this one by their last word.
     """
 
     unfinished = False
@@ -69,18 +72,43 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"allow_abbrev": False, **more})
         if not self.unfinished:  # completion acts by argparse's own actions alone
             self.register("action", None, _Once)
-        self._commands: dict[str, Parser] = {}
+        self.known: dict[str, Parser] = {}
+        self.commands: dict[str, Parser] = {}
+        self.listed: list[Any] = []
+        self._adding: Any = None
         self._is_intermixing = False
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Write help or a version; argparse would say nothing where it can't be written."""
         print(message, end="", file=file or sys.stderr, flush=True)
 
-    def add_subparsers(self, **more: Any) -> Any:
-        """Add commands; one of them must be given."""
-        found = super().add_subparsers(required=True, **more)
-        self._commands = found.choices
-        return found
+    def add_command(self, name: str, **more: Any) -> Parser:
+        """Add a command below this one."""
+        if self._adding is None:
+            self._adding = self.add_subparsers(title="commands", metavar="COMMAND")
+            self.commands, self.listed = self._adding.choices, self._adding._choices_actions
+        parser: Parser = self._adding.add_parser(name, **more)
+        parser.known = self.known
+        return parser
+
+    def of(self, words: Sequence[str]) -> tuple[Parser, list[str]]:
+        """Find the command that words begin with, the longest, and what follows it."""
+        counts = range(min(len(words), _MOST_WORDS), -1, -1)
+        count = next(n for n in counts if " ".join(words[:n]) in self.known)
+        found = self.known[" ".join(words[:count])]
+        if not self.unfinished or len(found._get_positional_actions()) > 1:
+            # They are found here, and only help lists them.
+            found._actions = [one for one in found._actions if one.nargs != argparse.PARSER]
+        return found, [*words[count:]]
+
+    def parse(self, words: Sequence[str]) -> argparse.Namespace:
+        """Parse a command line, by the parser of its command."""
+        parser, left = self.of(words)
+        options = parser.parse_args(left)
+        if not hasattr(options, "run"):
+            verbs = f"needs one of its commands: {', '.join(parser.commands)}"
+            parser._refuse(parser.prog.removeprefix("relayd "), verbs)
+        return options
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -89,16 +117,13 @@ class Parser(argparse.ArgumentParser):
         if self.unfinished or self._is_intermixing:
             return super().parse_known_args(args, namespace)
         words = list(args or ())
-        self._check_command(words)
-        by_position = self._get_positional_actions()
-        if any(action.nargs == argparse.PARSER for action in by_position):
-            found, left = super().parse_known_args(words, namespace)
-        else:
-            self._is_intermixing = True
-            try:  # options may stand after any word
-                found, left = self.parse_known_intermixed_args(words, namespace)
-            finally:
-                self._is_intermixing = False
+        if self.commands and words and not self._get_positional_actions():
+            self._check_command(words[0])
+        self._is_intermixing = True
+        try:  # options may stand after any word
+            found, left = self.parse_known_intermixed_args(words, namespace)
+        finally:
+            self._is_intermixing = False
         if left:
             self._refuse_left(left[0])
         return found, left
@@ -125,22 +150,16 @@ class Parser(argparse.ArgumentParser):
         """Raise with what is wrong, what was probably meant, and where all is listed."""
         near = get_close_matches(word, [name for name in known if len(name) > 2], 2, 0.7)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
-        listed = "commands" if self._commands else "options"
+        listed = "commands" if self.commands else "options"
         raise InputError(field, problem, remedy=f"{meant}`{self.prog} --help` lists all {listed}.")
 
-    def _check_command(self, words: Sequence[str]) -> None:
+    def _check_command(self, word: str) -> None:
         """Refuse a command that there is none of; argparse would name them all, or none."""
-        if not self._commands:
-            return
-        if not words:
-            verbs = f"needs one of its commands: {', '.join(self._commands)}"
-            self._refuse(self.prog.removeprefix("relayd "), verbs)
-        word = words[0]
         if word.startswith("-"):
-            if word.partition("=")[0] not in self._option_string_actions:
-                self._refuse_left(word)
-        elif word not in self._commands:
-            self._refuse(word, f"is no command of `{self.prog}`", word, self._commands)
+            return
+        if elsewhere := [f"`relayd {one}`" for one in self.known if one.split()[-1:] == [word]]:
+            raise InputError(f"`{word}`", f"is {' or '.join(elsewhere)}", value=word)
+        self._refuse(word, f"is no command of `{self.prog}`", word, self.commands)
 
     def _refuse_left(self, word: str) -> NoReturn:
         option = word.partition("=")[0]
@@ -159,51 +178,37 @@ ALL = f"  --json  print JSON{DATA}"
 
 
 def add_commands(
-    commands: Any, text: str, blocks: Mapping[str, str] = {}, common: str = ALL
-) -> dict[str, Parser]:
+    known: dict[str, Parser], text: str, blocks: Mapping[str, str] = {}, common: str = ALL
+) -> None:
     """Add the commands of a text, which is described above.
 
     Parameters
     ----------
-    commands
-        What ``add_subparsers`` returned.
+    known : dict
+        Words of a command to its parser, to which these are added; of ``""``, the first parser.
     text : str
     blocks : mapping
         Options that several commands have, under the name after ``+``.
     common : str
         Options of all of them.
-
-    Returns
-    -------
-    dict
-        Words of a command to its parser.
     """
-    added: dict[str, Parser] = {}
-    groups: dict[str, Any] = {"": commands}
     for entry in re.split(r"\n(?=\w)", text.strip()):
         line, _, options = entry.partition("\n")
         words, *handler, help_text = re.split("  +", line)
-        room, _, name = words.rpartition(" ")
-        if room and room not in groups:
-            kind = "VIEW" if room == "samples" else "ACTION"
-            groups[room] = added[room].add_subparsers(title=f"{kind.lower()}s", metavar=kind)
+        group, _, name = words.rpartition(" ")
         described = help_text[0].upper() + help_text[1:] + "."
-        parser = groups[room].add_parser(name, help=help_text, description=described)
-        added[words] = parser
+        parser = known[words] = known[group].add_command(
+            name, help=help_text, description=described
+        )
         if handler:
             parser.set_defaults(run=_late(handler[0]))
-        if handler or room:
-            # What a group within a group has of these holds unless it is given here.
-            add_options(parser, common, default=argparse.SUPPRESS if " " in room else None)
+            add_options(parser, common)
             add_options(parser, options, blocks)
-    return added
 
 
-def add_options(
-    parser: Any, text: str, blocks: Mapping[str, str] = {}, default: str | None = None
-) -> None:
+def add_options(parser: Any, text: str, blocks: Mapping[str, str] = {}) -> None:
     """Add the options of a text, which is described above."""
-    more, to = {"default": default} if default else {}, parser
+    to = parser
     text = re.sub(r"^  \+(\w+)", lambda found: blocks[found[1]], text, flags=re.MULTILINE)
     text = re.sub(r"\n   +(?=\S)", " ", text)
     for line in filter(None, map(str.strip, text.split("\n"))):
@@ -211,7 +216,7 @@ def add_options(
             to = parser.add_argument_group(line[1:-1])
             continue
         written, _, help_text = line.partition("  ")
-        option(to, written, help_text.strip().replace("%", "%%"), **more)
+        option(to, written, help_text.strip().replace("%", "%%"))
 
 
 def option(to: Any, written: str, help_text: str, **more: Any) -> None:

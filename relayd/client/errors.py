@@ -42,7 +42,7 @@ class ServiceError(StoreError):
 
 
 _REMEDIES = {
-    "unauthorized": "Give a token (`relayd token create` on the service's host makes one).",
+    "unauthorized": "Give a token (`relayd serve token create` on the service's host makes one).",
     "forbidden": "Ask for a token with the scope that this takes.",
     "rate-limited": "Ask less often, or in batches.",
 }

@@ -77,7 +77,7 @@ def _document() -> bytes:
     paths: dict[str, Any] = {}
     for one in routes:
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas)
-    needed = "From `relayd token create`; needed once any token was made."
+    needed = "From `relayd serve token create`; needed once any token was made."
     described = {
         "openapi": "3.1.0",
         "info": {

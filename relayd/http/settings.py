@@ -123,7 +123,7 @@ class ServiceSettings:
             "host",
             "is a public address and the store has no token",
             value=self.host,
-            remedy="Make one first: `relayd token create NAME --scope admin`, with the same --db.",
+            remedy="Make one: `relayd serve token create NAME --scope admin`, with the same --db.",
         )
 
     @property

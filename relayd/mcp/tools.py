@@ -199,7 +199,7 @@ def _forecast(location: Location, fleet: Path) -> AssistantTool:
     )
 
 
-# ---- reports of transfers: `relayd mcp --allow-reports` ----------------------------------------
+# ---- reports of transfers: `relayd serve mcp --allow-reports` ----------------------------------
 
 Register: TypeAlias = TransferRegister | RemoteWan
 _ID = {"type": "string", "description": "The transfer's id, as `begin_transfer` answered."}

@@ -184,8 +184,8 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tup
     return (
         *notes,
         f"The egress {prices} {_named(list(old), 'prices')} {verb} of {min(old.values())}, more "
-        "than a year old: `relayd catalogue update` renews some; override other prices in your own "
-        "catalogue file.",
+        "than a year old: `relayd data catalogue update` renews some; override other prices in "
+        "your own catalogue file.",
     )
 
 
@@ -195,7 +195,7 @@ def _refuse_old_price(price: EgressPrice, now_s: float, max_age_s: float) -> Non
         raise DataError(
             f"The egress price {price.name} is of {price.as_of or 'an unknown date'}, and may be "
             f"{max_age_s / SECONDS_PER_DAY:g} days old at most. Put today's in a catalogue file of "
-            "your own, with `as_of`, try `relayd catalogue update`, or allow older prices."
+            "your own, with `as_of`, try `relayd data catalogue update`, or allow older prices."
         )
 
 
@@ -227,11 +227,11 @@ def public_price_notes(
 
 
 _WHY = {
-    "none": "no snapshot has been made of them. `relayd store rebuild` makes one.",
+    "none": "no snapshot has been made of them. `relayd data store rebuild` makes one.",
     "begun": "a snapshot of them was begun at {at} and has not ended. If it was interrupted, "
-    "`relayd store rebuild` makes one.",
-    "failed": "making a snapshot of them failed at {at}. `relayd store rebuild` tries again, and "
-    "says what is wrong.",
+    "`relayd data store rebuild` makes one.",
+    "failed": "making a snapshot of them failed at {at}. `relayd data store rebuild` tries again, "
+    "and says what is wrong.",
 }
 
 
@@ -457,7 +457,7 @@ def _disputes_of(
     elif figures.disputed_by and count >= least:
         sentence = (
             f"{count} samples of {_joined(figures.disputed_by)} contradict the {what} "
-            "and do not count: see `relayd samples list --disputed`."
+            "and do not count: see `relayd data samples list --disputed`."
         )
         yield DisputedFigure(src, dst, metric, figures.disputed_by, count, sentence)
 

@@ -35,7 +35,7 @@ def explanation(word: str) -> Explanation:
     if entry is None:
         near = dict.fromkeys(known[key]["name"] for key in get_close_matches(_key(word), known, 3))
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
-        remedy = f"{meant}`relayd explain` lists the terms."
+        remedy = f"{meant}`relayd help` lists the terms."
         raise InputError("term", "is not explained here", value=word, remedy=remedy)
     return entry
 

@@ -1,4 +1,4 @@
-"""``relayd report``: analyses the samples of a store as measurement papers do."""
+"""``relayd study report``: analyses the samples of a store as measurement papers do."""
 
 from __future__ import annotations
 

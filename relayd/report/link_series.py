@@ -1,4 +1,4 @@
-"""``relayd series``: all analyses of one link's samples in time."""
+"""``relayd study series``: all analyses of one link's samples in time."""
 
 from __future__ import annotations
 

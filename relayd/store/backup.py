@@ -122,7 +122,7 @@ def _copy_into(source: Path, database: SqliteDatabase) -> None:
 
 
 def _no_backup(source: Path, problem: str) -> InputError:
-    remedy = "Name a file that `relayd store backup` wrote."
+    remedy = "Name a file that `relayd data store backup` wrote."
     return InputError("FILE", problem, value=str(source), remedy=remedy)
 
 
@@ -146,7 +146,7 @@ def _refuse_damaged(copy: sqlite3.Connection, path: Path) -> None:
     if path.stat().st_size < _pragma(copy, "page_count") * _pragma(copy, "page_size"):
         found = "the file is cut off"  # SQLite reads zeros in place of what is missing
     if found != "ok":
-        remedy = "Use another backup, and `relayd store check` on the store."
+        remedy = "Use another backup, and `relayd data store check` on the store."
         raise StoreError("FILE", f"is damaged: {found}", value=str(path), remedy=remedy)
 
 

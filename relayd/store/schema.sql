@@ -47,7 +47,7 @@ CREATE TABLE batches (
 
 -- The key holds all that tells samples apart, so that each is stored once. What rows refer to is
 -- read in the transaction that writes them, and never removed: looking at four references a row
--- would take longer than all the rest. `relayd store check` looks at them.
+-- would take longer than all the rest. `relayd data store check` looks at them.
 CREATE TABLE samples (
     src_id INTEGER NOT NULL,
     dst_id INTEGER NOT NULL,

@@ -166,7 +166,7 @@ class Tokens(Part):
                 "token",
                 "is not in this store",
                 value=token_id,
-                remedy="`relayd token list` shows the numbers.",
+                remedy="`relayd serve token list` shows the numbers.",
             )
         if found.revoked_at_s is not None:
             return found

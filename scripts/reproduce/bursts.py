@@ -1,7 +1,7 @@
 """Bursts of t2.micro, which the paper leaves open: a token bucket on a VM of the lab.
 
 relayd measures it as it would a VM's in a cloud: tests of many flows by ``relayd probe``, to two
-regions in turn, with pauses in between, and ``relayd report``.
+regions in turn, with pauses in between, and ``relayd study report``.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _found(lab: Lab, bucket: Bucket) -> dict[str, Any]:
             of = ("--pairs", f"{VM}>{PEERS[number % 2]}", "--phases", "aggregate", "--full-time")
             like = ("-n", CONNECTIONS, "--aggregate-time", f"{bucket.test_s}s")
             run("probe", "--fleet", lab.fleet_file, "--yes", *store, *of, *like)
-        (section,) = run("report", *store, "--section", "buckets")["sections"]
+        (section,) = run("study", "report", *store, "--section", "buckets")["sections"]
     (figures,) = section["figures"]["buckets"]
     found: dict[str, Any] = figures
     return found

@@ -120,11 +120,11 @@ def python() -> str:
 
 
 def glossary() -> str:
-    """Return the words that `relayd explain` knows."""
+    """Return the words that `relayd help` knows."""
     content = tomllib.loads((_ROOT / "configs" / "glossary.toml").read_text(encoding="utf-8"))
     terms = sorted(content["term"], key=lambda term: term["name"].casefold())
     rows = ((f"**{t['name']}**", t["text"], f"[more](../{t['page']})") for t in terms)
-    return "# Glossary\n\n`relayd explain TERM` says these, too.\n\n" + _table(
+    return "# Glossary\n\n`relayd help TERM` says these, too.\n\n" + _table(
         "term", "meaning", "page", rows=rows
     )
 

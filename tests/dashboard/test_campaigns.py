@@ -178,7 +178,7 @@ def start_by_hand(seen: Watched, service: Served) -> None:
         assert region in regions.inner_text()
     # Of prices that no document confirms, and of old ones.
     notes = service.get("/v1/overview").json["knowledge"]["old_prices"]
-    assert "relayd catalogue update" in notes[-1]
+    assert "relayd data catalogue update" in notes[-1]
     shown = page.locator(".forecast .aging").all_inner_texts()
     assert shown == [note.replace("`", "") for note in notes]
     assert seen.violations() == []
@@ -228,7 +228,7 @@ def tokens_decide(browser: Browser, service: Served, db: Path) -> None:
     """Who may only read is told why nothing can be started; who may measure sees the form."""
     tokens = {
         scope: run(
-            "token", "create", scope, "--scope", "read", "--scope", scope, db=db
+            "serve", "token", "create", scope, "--scope", "read", "--scope", scope, db=db
         ).stdout.split()[-1]
         for scope in ("plan", "probe")
     }

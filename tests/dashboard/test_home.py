@@ -139,7 +139,9 @@ def test_an_empty_store_shows_three_ways_to_begin(empty: Served, browser: Browse
         shown = seen.open(f"{empty.url}/")
         beginnings = shown.locator(".beginnings > li")
         expect(beginnings).to_have_count(3, timeout=WAIT_MS)
-        for beginning, command in zip(beginnings.all(), ("probe", "import", "lab up"), strict=True):
+        for beginning, command in zip(
+            beginnings.all(), ("probe", "import", "measure lab up"), strict=True
+        ):
             text = beginning.locator("code").inner_text()
             assert text.startswith(f"relayd {command}")
             beginning.get_by_role("button").click()

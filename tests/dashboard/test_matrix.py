@@ -106,7 +106,7 @@ def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
     shown = page.open(f"{grid.url}/matrix?metric=fee")
     # Of prices that no document confirms, and of old ones.
     notes = grid.get("/v1/overview").json["knowledge"]["old_prices"]
-    assert "relayd catalogue update" in notes[-1]
+    assert "relayd data catalogue update" in notes[-1]
     assert shown.locator(".aging").all_inner_texts() == [note.replace("`", "") for note in notes]
     for metric, title, kinds in (
         ("per-flow", "Per-flow", {"inferred"}),  # many flows were measured, never one
@@ -393,7 +393,9 @@ def test_an_empty_store_says_that_all_is_baseline(empty: Served, page: Watched) 
     shown = page.open(f"{empty.url}/matrix")
     said = shown.locator(".empty").inner_text()
     assert "baseline" in said
-    assert all(command in said for command in ("relayd lab up", "relayd probe", "relayd import"))
+    assert all(
+        command in said for command in ("relayd measure lab up", "relayd probe", "relayd import")
+    )
     assert "no measurement" in shown.locator("#snapshot").inner_text()
     seen = cells(shown)
     assert len(seen) == 40 * 40

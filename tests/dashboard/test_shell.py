@@ -84,7 +84,7 @@ def test_a_token_is_typed_once_and_forgotten_on_signing_out(
     browser: Browser, tmp_path: Path
 ) -> None:
     db = make_store(tmp_path)
-    made = run("token", "create", "reader", "--scope", "read", "--scope", "plan", db=db)
+    made = run("serve", "token", "create", "reader", "--scope", "read", "--scope", "plan", db=db)
     token = next(word for word in made.stdout.split() if len(word) > 30)
     # The browser itself says in the console what was refused, and that nobody answers.
     allowed = ("401", "ERR_CONNECTION_REFUSED")
@@ -164,7 +164,7 @@ def test_pages_and_signing_in_work_where_storage_is_forbidden(
     browser: Browser, tmp_path: Path
 ) -> None:
     db = make_store(tmp_path)
-    token = run("token", "create", "r", "--scope", "admin", db=db).stdout.split()[-1]
+    token = run("serve", "token", "create", "r", "--scope", "admin", db=db).stdout.split()[-1]
     with (
         served(db, environment=QUICK, auth=True) as service,
         watched(browser, allowed=("401",)) as seen,

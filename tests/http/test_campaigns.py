@@ -53,7 +53,7 @@ def test_a_campaign_is_started_seen_and_told(store: Path, fleet: Path) -> None:
         again = service.ask("POST", "/v1/campaigns", {**ASKED, "resume": True})
         assert (again.status, again.json["campaign"]["id"]) == (202, number)
         # Who started them is kept in the store, too.
-        kept = json.loads(run("store", "changes", "--json", db=store).stdout)["changes"]
+        kept = json.loads(run("data", "store", "changes", "--json", db=store).stdout)["changes"]
         assert [(each["action"], each["subject"], each["address"]) for each in kept] == [
             ("POST /v1/campaigns", f"/v1/campaigns/{number}", "127.0.0.1")
         ] * 2
@@ -124,7 +124,7 @@ def test_a_campaign_is_stopped_by_any_process_and_goes_on_later(store: Path, fle
             if resume:
                 again = service.ask("POST", "/v1/campaigns", resume)
                 assert (again.status, again.json["campaign"]["id"]) == (202, number)
-    kept = json.loads(run("store", "changes", "--json", db=store).stdout)["changes"]
+    kept = json.loads(run("data", "store", "changes", "--json", db=store).stdout)["changes"]
     assert [each["action"] for each in kept].count(f"POST {stop}") == 2
 
 

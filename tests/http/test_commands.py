@@ -9,7 +9,9 @@ import pytest
 from tests.http.running import Served, run, served
 
 
-@pytest.mark.parametrize("words", ["regions", "links --src us-east", "export graph --format csv"])
+@pytest.mark.parametrize(
+    "words", ["data regions", "data links --src us-east", "data export graph --format csv"]
+)
 def test_a_service_gives_commands_the_answers_of_its_store(
     service: Served, measured: Path, words: str
 ) -> None:
@@ -21,21 +23,21 @@ def test_a_service_gives_commands_the_answers_of_its_store(
 def test_what_needs_the_store_itself_or_a_token_says_so(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = run("token", "create", "reader", "--scope", "read", db=store)
+    made = run("serve", "token", "create", "reader", "--scope", "read", db=store)
     with served(store, auth=True) as service:
-        refused = run("regions", db=service.url)
+        refused = run("data", "regions", db=service.url)
         assert refused.returncode == 2
-        assert "`relayd token create`" in refused.stderr
+        assert "`relayd serve token create`" in refused.stderr
         monkeypatch.setenv("RELAYD_TOKEN", made.stdout.split()[-1])
-        assert run("regions", db=service.url).returncode == 0
-        for words in ("report", "store compact --older-than 90d", "token list"):
+        assert run("data", "regions", db=service.url).returncode == 0
+        for words in ("study report", "data store compact --older-than 90d", "serve token list"):
             failed = run(*words.split(), db=service.url)
             assert failed.returncode == 2
             assert "is the address of a service" in failed.stderr
-        mine = run("regions", "--catalogue", "mine.toml", db=service.url)
+        mine = run("data", "regions", "--catalogue", "mine.toml", db=service.url)
         assert "Give it to `relayd serve`" in mine.stderr
         service.stop()
-        gone = run("regions", db=service.url)
+        gone = run("data", "regions", db=service.url)
     assert gone.returncode == 2
     assert gone.stderr.startswith(f"relayd: {service.url}: can't be reached")
     assert gone.stderr.count("\n") == 1

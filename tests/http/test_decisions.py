@@ -63,7 +63,7 @@ def test_accepting_and_rejecting_what_is_in_quarantine(store: Path) -> None:
         )
         audited = [line for line in service.lines() if line["event"] == "change"]
     assert [line["status"] for line in audited if line["path"] == DECISIONS] == [200, 200, 422]
-    kept = json.loads(run("store", "changes", "--json", db=store).stdout)["changes"]
+    kept = json.loads(run("data", "store", "changes", "--json", db=store).stdout)["changes"]
     assert [(each["who"], each["action"], each["address"]) for each in kept[:2]] == [
         ("test", "samples reject", "127.0.0.1"),
         ("test", "samples accept", "127.0.0.1"),
@@ -102,7 +102,7 @@ def test_a_decision_that_nobody_waits_for_any_more_is_audited_and_heeded(store: 
             assert "still finishes" in answer.json["detail"]
             other.execute("ROLLBACK")
         eventually(lambda: not _is_measured(service))
-    kept = json.loads(run("store", "changes", "--json", db=store).stdout)["changes"]
+    kept = json.loads(run("data", "store", "changes", "--json", db=store).stdout)["changes"]
     assert (kept[0]["action"], kept[0]["address"]) == ("samples retract", "127.0.0.1")
 
 

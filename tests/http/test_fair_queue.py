@@ -123,13 +123,13 @@ def test_a_token_that_floods_does_not_starve_another(store: Path) -> None:
 
 
 def test_a_token_has_a_rate_of_its_own(store: Path) -> None:
-    made = run("token", "create", "slow", "--requests-per-s", "0.001", db=store)
+    made = run("serve", "token", "create", "slow", "--requests-per-s", "0.001", db=store)
     slow, free = bearer(made.stdout.strip()), bearer(make(store, "plan"))
     path = "/v1/plans?src=us-east&dst=sa"
     with served(store, auth=True) as service:
         assert [service.get(path, **slow).status for _ in range(3)] == [200, 429, 429]
         assert [service.get(path, **free).status for _ in range(3)] == [200] * 3
-    assert "0.001" in run("token", "list", db=store).stdout
+    assert "0.001" in run("serve", "token", "list", db=store).stdout
     for wrong in ("-1", "many", "inf", "nan"):
-        refused = run("token", "create", "x", f"--requests-per-s={wrong}", db=store)
+        refused = run("serve", "token", "create", "x", f"--requests-per-s={wrong}", db=store)
         assert (refused.returncode, "requests" in refused.stderr) == (2, True)

@@ -199,7 +199,7 @@ def test_a_dry_run_costs_nothing_and_only_those_who_may_measure_ask(
 ) -> None:
     tokens = {}
     for scope in ("read", "probe"):
-        made = run("token", "create", scope, "--scope", "read", "--scope", scope, db=store)
+        made = run("serve", "token", "create", scope, "--scope", "read", "--scope", scope, db=store)
         tokens[scope] = {"Authorization": f"Bearer {made.stdout.split()[-1]}"}
     asked = {"budget_usd": 5.0, "phases": ["rtt", "per-flow"]}
     with served(store, "--fleet", str(fleet), environment=QUICK, auth=True) as service:

@@ -118,7 +118,7 @@ def test_container_and_unit_start_with_secure_settings(tmp_path: Path) -> None:
     assert "\nUSER 65534:65534\n" in container
     refused = run(*command, "--check", db=db)
     assert (refused.returncode, "has no token" in refused.stderr) == (2, True)
-    assert run("token", "create", "ops", "--scope", "admin", db=db).returncode == 0
+    assert run("serve", "token", "create", "ops", "--scope", "admin", db=db).returncode == 0
     assert run(*command, "--check", db=db).returncode == 0
     # So does that of the compose file, whose token is made as Prometheus finds it.
     services = yaml.safe_load((deploy / "compose.yaml").read_text())["services"]
@@ -130,7 +130,7 @@ def test_container_and_unit_start_with_secure_settings(tmp_path: Path) -> None:
         shell = [*services["token"]["entrypoint"], making]
         subprocess.run(shell, env=environment, check=True, capture_output=True)
     assert (tmp_path / "relayd-token").read_text().startswith("relayd_")
-    listed = json.loads(run("token", "list", "--json", db=db).stdout)["tokens"]
+    listed = json.loads(run("serve", "token", "list", "--json", db=db).stdout)["tokens"]
     assert [token["name"] for token in listed] == ["ops", "prometheus"]
     for service in services.values():
         for volume in service.get("volumes", ()):
@@ -354,10 +354,10 @@ def test_tls_with_an_authority_of_ones_own(
         assert "max-age" in response.headers["Strict-Transport-Security"]
         connection.close()
         # The authority is trusted by those who name it, and by nobody else.
-        refused = run("regions", "br", db=service.url)
+        refused = run("data", "regions", "br", db=service.url)
         assert "certificate verify failed" in refused.stderr
         assert "--ca" in refused.stderr
-        assert run("regions", "br", "--ca", str(ca), db=service.url).returncode == 0
+        assert run("data", "regions", "br", "--ca", str(ca), db=service.url).returncode == 0
         for kind in (RemoteWan, MirroredWan):
             with pytest.raises(ServiceError, match="certificate verify failed"):
                 kind(service.url, attempts=1).plan("us-east", "sa")
@@ -365,12 +365,12 @@ def test_tls_with_an_authority_of_ones_own(
                 assert wan.plan("us-east", "sa").verdict
         assert relayd.open(service.url, ca=ca, mirror=True).plan("us-east", "sa").verdict
         monkeypatch.setenv("RELAYD_CA", str(ca))
-        assert run("regions", "br", db=service.url).returncode == 0
+        assert run("data", "regions", "br", db=service.url).returncode == 0
     for wrong, said in (
         (("--ca", str(key)), "can't be used"),
         (("--ca", str(tmp_path / "none")), "No such file"),
     ):
-        done = run("regions", *wrong, db="https://127.0.0.1:9")
+        done = run("data", "regions", *wrong, db="https://127.0.0.1:9")
         assert (done.returncode, said in done.stderr) == (2, True), done.stderr
-    assert "with TLS" in run("regions", "--ca", str(ca), db="http://127.0.0.1:9").stderr
-    assert "names none" in run("regions", "--ca", str(ca), db=store).stderr
+    assert "with TLS" in run("data", "regions", "--ca", str(ca), db="http://127.0.0.1:9").stderr
+    assert "names none" in run("data", "regions", "--ca", str(ca), db=store).stderr

@@ -109,7 +109,7 @@ def test_what_no_measurement_can_show_changes_nothing_and_is_told(store: Path) -
         {**SAMPLE, "measured_at_s": time.time() + 3600},
     ]
     with served(store, auth=True) as service:
-        made = run("token", "create", "robot", "--scope", "ingest", "--json", db=store)
+        made = run("serve", "token", "create", "robot", "--scope", "ingest", "--json", db=store)
         secret = json.loads(made.stdout)["token"]
         bearer = {"Authorization": f"Bearer {secret}"}
         eventually(
@@ -126,9 +126,9 @@ def test_what_no_measurement_can_show_changes_nothing_and_is_told(store: Path) -
         again = service.ask("POST", "/v1/samples", body, bearer).json
         assert (again["duplicates"], again["batch_id"]) == (1, None)
     assert sorted(stored(store)) == [100.0, 114.25]
-    (batch, *_) = json.loads(run("samples", "list", "--json", db=store).stdout)["batches"]
+    (batch, *_) = json.loads(run("data", "samples", "list", "--json", db=store).stdout)["batches"]
     assert (batch["token"], batch["address"], batch["quarantined"]) == ("robot", "127.0.0.1", 4)
-    listed = run("samples", "quarantine", db=store).stdout
+    listed = run("data", "samples", "quarantine", db=store).stdout
     assert all(reason in listed for reason in reasons)
     assert "robot" in listed
     assert secret not in listed

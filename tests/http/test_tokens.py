@@ -60,7 +60,7 @@ def test_a_first_start_makes_an_admin_token_that_the_same_user_needs_not_type(
         with RemoteWan(service.url) as wan:
             assert wan.plan("us-east", "sa").verdict
         assert token_for("https://relayd.example") is None
-        assert "revoked" in run("token", "revoke", "1", db=store).stdout
+        assert "revoked" in run("serve", "token", "revoke", "1", db=store).stdout
         eventually(lambda: service.get(PLAN, **bearer(token)).status == 401)
 
 
@@ -104,8 +104,8 @@ def test_stores_of_one_user_get_the_same_first_token_and_each_only_once(
 @pytest.mark.parametrize(
     ("options", "remedy"),
     [
-        (["--insecure-public"], "relayd token create"),
-        (["--behind-proxy", "relayd.example"], "relayd token create"),
+        (["--insecure-public"], "relayd serve token create"),
+        (["--behind-proxy", "relayd.example"], "relayd serve token create"),
         ([], "--behind-proxy"),
         (["--behind-proxy", "relayd.example", "--no-auth"], "Leave it out"),
         (["--behind-proxy", "https://relayd.example"], "without scheme"),
@@ -190,20 +190,20 @@ def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 def test_an_expired_token_is_refused(store: Path) -> None:
-    made = run("token", "create", "test", "--scope", "plan", "--expires", "3s", db=store)
+    made = run("serve", "token", "create", "test", "--scope", "plan", "--expires", "3s", db=store)
     token = made.stdout.strip()
     with served(store, auth=True) as service:
         expired = eventually(
             lambda: (found := service.get(PLAN, **bearer(token))).status == 401 and found
         )
         assert 'error="invalid_token"' in expired.headers["WWW-Authenticate"]
-    listed = run("token", "list", db=store)
+    listed = run("serve", "token", "list", db=store)
     assert "expired" in listed.stdout
 
 
 def test_tokens_are_listed_with_their_last_use_and_without_secrets(store: Path) -> None:
     secrets = {scope: make(store, scope) for scope in ("admin", "read", "plan")}
-    run("token", "revoke", "3", db=store)
+    run("serve", "token", "revoke", "3", db=store)
     began_s = time.time()
     with served(store, auth=True) as service:
         own = service.get("/v1/token", **bearer(secrets["read"])).json
@@ -226,7 +226,7 @@ def test_tokens_are_listed_with_their_last_use_and_without_secrets(store: Path) 
             assert busy[0]["last_used_at_s"] > used[0]
             other.execute("ROLLBACK")
     # It is kept at least when the service ends.
-    kept = json.loads(run("token", "list", "--json", db=store).stdout)["tokens"]
+    kept = json.loads(run("serve", "token", "list", "--json", db=store).stdout)["tokens"]
     used = [each["last_used_at_s"] for each in kept]
     assert used[2] is None
     assert began_s <= used[1] <= used[0] <= time.time()
@@ -255,7 +255,7 @@ def test_a_token_is_nowhere_but_with_who_has_it(store: Path) -> None:
     assert (audited[0]["method"], audited[0]["path"]) == ("POST", "/v1/samples")
     assert token not in service.log.read_text()
     assert token.encode() not in store.read_bytes()
-    listed = run("token", "list", "--json", db=store).stdout
+    listed = run("serve", "token", "list", "--json", db=store).stdout
     assert token not in listed
     assert digest_of(token) not in listed
     with sqlite3.connect(store) as database:
@@ -266,11 +266,11 @@ def test_a_token_is_nowhere_but_with_who_has_it(store: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("token", "create", ""), "name"),
-        (("token", "create", "x", "--scope", "everything"), "scope"),
-        (("token", "create", "x", "--expires", "0s"), "future"),
-        (("token", "revoke", "99"), "not in this store"),
-        (("token", "revoke", "one"), "whole number"),
+        (("serve", "token", "create", ""), "name"),
+        (("serve", "token", "create", "x", "--scope", "everything"), "scope"),
+        (("serve", "token", "create", "x", "--expires", "0s"), "future"),
+        (("serve", "token", "revoke", "99"), "not in this store"),
+        (("serve", "token", "revoke", "one"), "whole number"),
     ],
 )
 def test_wrong_commands_say_why(

@@ -106,7 +106,7 @@ def fleet(tmp_path: Path) -> Path:
 
 def test_a_watched_fleet_is_shown_to_those_who_may_see_it(store: Path, fleet: Path) -> None:
     budget = {"RELAYD_SERVE_WATCH_DAILY_BUDGET_USD": "1", "RELAYD_SERVE_WATCH_INTERVAL_S": "2"}
-    made = run("token", "create", "reader", "--scope", "read", db=store)
+    made = run("serve", "token", "create", "reader", "--scope", "read", db=store)
     assert made.returncode == 0
     token = made.stdout.split()[-1]
     with served(

@@ -262,7 +262,7 @@ def test_what_never_changes_is_followed_without_regret(
     assert by_cost.relayed == by_cost.hindsight_relayed == 0.0
     assert by_cost.of("relay").cost_usd > by_cost.of("direct").cost_usd
     # Printed, it says what it rests on.
-    asked = ["backtest", "--db", str(db), "--step", "30min", "--objective", "time"]
+    asked = ["study", "backtest", "--db", str(db), "--step", "30min", "--objective", "time"]
     assert main(asked) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "570 decisions on 6 pairs of 3 regions, from 576 samples" in shown
@@ -335,7 +335,7 @@ def test_too_little_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str
         with pytest.raises((DataError, InputError), match=said):
             relayd.backtest(store, **asked)
     for words in (["--step", "0.001s"], ["--pairs", "nowhere>aws"]):
-        assert main(["backtest", "--db", str(db), *words]) == 2
+        assert main(["study", "backtest", "--db", str(db), *words]) == 2
         assert words[0] in capsys.readouterr().err
 
 
@@ -440,7 +440,18 @@ def test_exploring_says_what_it_rests_on_and_refuses_what_takes_too_long(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db = wandering(tmp_path / "history.db", 2, 0.0)
-    asked = ["backtest", "--db", str(db), "--step", "3h", "--explore", "1%", "--pairs", "azure>aws"]
+    asked = [
+        "study",
+        "backtest",
+        "--db",
+        str(db),
+        "--step",
+        "3h",
+        "--explore",
+        "1%",
+        "--pairs",
+        "azure>aws",
+    ]
     assert main(asked) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "222 transfers of 2 pairs" in shown

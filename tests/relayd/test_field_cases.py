@@ -197,8 +197,10 @@ def test_samples_of_a_vm_type_that_no_catalogue_has_count_and_say_so(
     plan = json.loads(relayd(*asked, "--db", db).out)
     assert plan["direct"]["throughput_gbps"] == pytest.approx(0.09, rel=0.06)  # but for slow start
     assert any("measured with m4.xlarge" in warning for warning in plan["warnings"])
-    assert "taken with m4.xlarge" in flat(relayd("samples", "list", "--disputed", "--db", db))
-    assert "taken with m4.xlarge" in flat(relayd("doctor", "--db", db))
+    assert "taken with m4.xlarge" in flat(
+        relayd("data", "samples", "list", "--disputed", "--db", db)
+    )
+    assert "taken with m4.xlarge" in flat(relayd("data", "doctor", "--db", db))
 
 
 @pytest.mark.parametrize(
@@ -294,7 +296,7 @@ def test_demands_that_are_no_numbers_are_refused(relayd: Relayd, tmp_path: Path)
         wan.shuffle(LONG.assign(volume_gb=[3.0, nan]))
     table = tmp_path / "demands.csv"
     table.write_text("src,dst,volume_gb\nus-east-1,eu-west-1,nan\nus-east-1,sa-east-1,5\n")
-    told = relayd("shuffle", table)
+    told = relayd("plan", "shuffle", table)
     assert told.code == 2
     assert "us-east-1 -> eu-west-1: must be a finite number of GB" in told.err
 

@@ -1,4 +1,4 @@
-"""``relayd report`` on stores with nothing, little and much, with truths planted in them.
+"""``relayd study report`` on stores with nothing, little and much, with truths planted in them.
 
 What each analysis finds is for tests/probes/analysis; here it is found in a store and shown.
 """
@@ -44,7 +44,7 @@ KEYS = _KEYS.split()
 
 def report(db: Path, *options: str) -> dict[str, Any]:
     output = db.with_suffix(".json")
-    assert main(["report", "--db", str(db), "--output", str(output), *options]) == 0
+    assert main(["study", "report", "--db", str(db), "--output", str(output), *options]) == 0
     sections = json.loads(output.read_text())["sections"]
     if "--section" not in options:
         assert [section["key"] for section in sections] == KEYS
@@ -59,7 +59,7 @@ def figures(db: Path, section: str) -> dict[str, Any]:
 def of_parquet(db: Path) -> dict[str, Any]:
     """Return the report of a store's samples, exported as Parquet."""
     folder = db.with_suffix("")
-    assert main(["export", "samples", "--db", str(db), "-o", str(folder)]) == 0
+    assert main(["data", "export", "samples", "--db", str(db), "-o", str(folder)]) == 0
     return report(folder)
 
 
@@ -141,7 +141,7 @@ def test_planted_truths_are_found_and_the_page_is_whole_in_itself(planted: Path)
     # The last day alone can't show a daily pattern.
     assert "aggregate_mbps_day" not in report(planted, "--since", "1d")["stability"]["figures"]
     page = planted.with_suffix(".html")
-    assert main(["report", "--db", str(planted), "--output", str(page)]) == 0
+    assert main(["study", "report", "--db", str(planted), "--output", str(page)]) == 0
     text = page.read_text()
     assert text.count("<svg") >= 6
     assert not re.search(r"(src|href)=[\"'](?!#)|<script", text)  # nothing is fetched
@@ -150,7 +150,7 @@ def test_planted_truths_are_found_and_the_page_is_whole_in_itself(planted: Path)
 
 def series(db: Path, capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, Any]:
     capsys.readouterr()
-    assert main(["series", "--db", str(db), "--json", *options]) == 0
+    assert main(["study", "series", "--db", str(db), "--json", *options]) == 0
     sections = json.loads(capsys.readouterr().out)["sections"]
     return {section["key"]: section for section in sections}
 
@@ -169,7 +169,7 @@ def test_a_link_is_analysed_in_time(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert ten_hours["figures"]["shifts"][0]["after"] < 5
     nothing = series(db, capsys, *link, "--metric", "loss")
     assert not nothing["occurrences"]["concluded"]
-    assert main(["series", "--db", str(db), *link, "--metric", "rtt"]) == 0
+    assert main(["study", "series", "--db", str(db), *link, "--metric", "rtt"]) == 0
     assert "# rtt_ms of aws:us-east-1 > azure:eastus" in capsys.readouterr().out
 
 
@@ -265,7 +265,7 @@ def test_vms_of_one_type_that_differ_are_seen(
     db = stored(tmp_path / "caps.db", samples)
     found = figures(db, "caps")["egress_azure:A2"]
     assert (found["vms"], found["vms_differ"]) == (6, True)
-    assert main(["report", "--db", str(db), "--section", "caps"]) == 0
+    assert main(["study", "report", "--db", str(db), "--section", "caps"]) == 0
     said = capsys.readouterr().out  # Markdown is the default
     assert said.startswith("# What the samples show")
     assert "| azure:A2 | egress | 6 | 20" in said
@@ -348,7 +348,7 @@ def test_slow_start_is_no_reason_to_relay(tmp_path: Path) -> None:
     found = report(db)
     assert found["throughput"]["figures"]["aggregate_mbps"][0]["mean"] == pytest.approx(cap_mbps)
     assert found["relays"]["figures"]["many_connections"]["maximum"] < 1.02
-    assert main(["report", "--db", str(db), "--output", str(tmp_path / "cold.md")]) == 0
+    assert main(["study", "report", "--db", str(db), "--output", str(tmp_path / "cold.md")]) == 0
     assert "336 tests" in (tmp_path / "cold.md").read_text()
 
 
@@ -378,7 +378,7 @@ def test_wrong_options_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
         (["--db", db, "--output", str(tmp_path / "no" / "x.md")], "--output"),
         (["--db", db, "--section", "caps", "--section", "x"], "Sections are throughput"),
     ):
-        assert main(["report", *words]) == 2
+        assert main(["study", "report", *words]) == 2
         assert said in capsys.readouterr().err
 
 

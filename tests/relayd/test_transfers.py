@@ -422,7 +422,7 @@ def test_commands_report_list_and_learn(relayd: Relayd, tmp_path: Path) -> None:
     assert relayd(*progress, *db).err.startswith("relayd: --moved: is missing")
     shown = " ".join(relayd("transfers", "show", "nightly/1", *db).out.split())
     assert f"{SRC} -> {DST}, 1 MB of 100 TB" in shown
-    again = "relayd transfers show nightly/1 --plan | relayd replan - --moved 0.001GB"
+    again = "relayd transfers show nightly/1 --plan | relayd transfers replan - --moved 0.001GB"
     assert again in shown
     written = relayd("transfers", "show", "nightly/1", "--plan", *db)
     assert json.loads(written.out)["plan_id"] == json.loads(plan.out)["plan_id"]

@@ -641,7 +641,7 @@ def test_the_example_unit_is_understood(tmp_path: Path, monkeypatch: pytest.Monk
 def test_wrong_words_name_the_option(tmp_path: Path, field: str, words: str) -> None:
     for word in words.split():
         usual = ["--daily-budget=1usd"] * (field != "--daily-budget")
-        options = parse(["watch", *usual, f"{field}={word}"])
+        options = parse(["measure", "watch", *usual, f"{field}={word}"])
         with pytest.raises(InputError) as refused:
             watch_options(options, unreachable(tmp_path, *_PAIR))
         assert str(refused.value).startswith(field), word
@@ -649,14 +649,14 @@ def test_wrong_words_name_the_option(tmp_path: Path, field: str, words: str) -> 
 
 def test_compact_from_a_shell(store: Store, db: Path, relayd: Relayd) -> None:
     append(store, [ping(*_PAIR, 120.0, 1.6e9 + 60 * number) for number in range(1000)])
-    done = relayd("store", "compact", "--older-than", "90d", "--db", db, "--json")
+    done = relayd("data", "store", "compact", "--older-than", "90d", "--db", db, "--json")
     told = {"samples": 744, "summaries": 13, "kept": 256, "transfer_reports": 0}
     assert (done.code, json.loads(done.out)) == (0, told)
-    again = relayd("store", "compact", "--older-than", "90d", "--period", "day", "--db", db)
+    again = relayd("data", "store", "compact", "--older-than", "90d", "--period", "day", "--db", db)
     assert again.out.splitlines() == [
         "Summarised 0 samples: 0 summaries, one per day",
         "Kept 256 as old: estimates use them, or they are from imported files",
     ]
-    refused = relayd("store", "compact", "--older-than", "3h", "--db", db)
+    refused = relayd("data", "store", "compact", "--older-than", "3h", "--db", db)
     assert (refused.code, "--older-than" in refused.err) == (2, True)
-    assert relayd("store", "compact", "--older-than", "9d", "--db", "/nowhere").code == 2
+    assert relayd("data", "store", "compact", "--older-than", "9d", "--db", "/nowhere").code == 2

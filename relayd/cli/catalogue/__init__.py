@@ -1,1 +1,1 @@
-"""``relayd catalogue``: what prices are in force, and newer ones."""
+"""``relayd data catalogue``: what prices are in force, and newer ones."""

@@ -1,4 +1,4 @@
-"""``relayd catalogue diff``, ``import`` and ``undo``."""
+"""``relayd data catalogue diff``, ``import`` and ``undo``."""
 
 from __future__ import annotations
 
@@ -113,10 +113,10 @@ def _report(change: _Change) -> list[str]:
     found, prices = change.comparison, change.reading.prices
     headline = "Nothing changes: the catalogue has these prices."
     if change.path:
-        headline = f"In force: {change.path.name}. `relayd catalogue undo` takes it back."
+        headline = f"In force: {change.path.name}. `relayd data catalogue undo` takes it back."
     elif found.document:
         headline = (
-            "Nothing has changed yet: `relayd catalogue import` lays these over the catalogue."
+            "Nothing has changed yet: `relayd data catalogue import` lays these over the catalogue."
         )
     dated = f", as of {prices.as_of}" if prices.as_of else ""
     number = len(change.reading.files)

@@ -1,4 +1,4 @@
-"""``relayd catalogue show``: what is in force, and where every figure is from."""
+"""``relayd data catalogue show``: what is in force, and where every figure is from."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def run(options: argparse.Namespace) -> int:
         dates=lambda row: " to ".join(dict.fromkeys(filter(None, (row["oldest"], row["newest"])))),
     )
     told = (
-        "Later files go before earlier ones. `relayd catalogue show NAME` has the source of "
-        "each figure of a region, VM type or price; `relayd catalogue undo` takes the newest "
+        "Later files go before earlier ones. `relayd data catalogue show NAME` has the source of "
+        "each figure of a region, VM type or price; `relayd data catalogue undo` takes the newest "
         "import back."
     )
     document = {"files": rows, "digest": catalogue.digest}
@@ -95,7 +95,7 @@ def _figures(
     for name in (one for named in options.names for one in _meant(named, catalogue)):
         of_name = list(_of(name, layers))
         if not of_name:
-            remedy = "`relayd regions` and `relayd vm-types` list them."
+            remedy = "`relayd data regions` and `relayd data vm-types` list them."
             problem = "is no region, VM type or egress price of the catalogue"
             raise InputError("NAME", problem, value=name, remedy=remedy)
         found += of_name

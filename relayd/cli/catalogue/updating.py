@@ -1,4 +1,4 @@
-"""``relayd catalogue update``: the providers' own price lists of today."""
+"""``relayd data catalogue update``: the providers' own price lists of today."""
 
 from __future__ import annotations
 

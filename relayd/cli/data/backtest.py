@@ -1,4 +1,4 @@
-"""``relayd backtest``: a replay of stored history, for people or as JSON."""
+"""``relayd study backtest``: a replay of stored history, for people or as JSON."""
 
 from __future__ import annotations
 

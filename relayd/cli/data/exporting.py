@@ -1,4 +1,4 @@
-"""``relayd export``: the graph, or all samples, in formats that other programs read."""
+"""``relayd data export``: the graph, or all samples, in formats that other programs read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
         return _write_samples(options)
     if options.format == "parquet" or options.since:
         field = "--since" if options.since else "--format parquet"
-        remedy = "Write `relayd export samples -o FOLDER`, or `relayd links` for a table."
+        remedy = "Write `relayd data export samples -o FOLDER`, or `relayd data links` for a table."
         raise InputError(field, "is of samples", remedy=remedy)
     made = io.StringIO(newline="")
     WRITERS[options.format or "json"](wan_of(options).network, made)

@@ -112,7 +112,7 @@ def _files(path: Path, wanted: str, options: argparse.Namespace) -> list[_Input]
     if not path.is_dir():
         if options.newest:
             problem = "is of data sets, and this is a file"
-            remedy = "Name a folder of Parquet files, such as `relayd export samples` writes."
+            remedy = "Name a folder of Parquet files, such as `relayd data export samples` writes."
             raise InputError("--newest", problem, value=str(path), remedy=remedy)
         return [_readable(path, path.name, wanted)]
     if wanted not in ("", "parquet"):
@@ -230,7 +230,7 @@ def _print_report(file: _Input, what: str, report: ImportReport) -> None:
     if report.duplicates:
         line += f", {report.duplicates:,} already there"
     if report.quarantined:
-        line += f", {report.quarantined:,} in quarantine (`relayd samples quarantine`)"
+        line += f", {report.quarantined:,} in quarantine (`relayd data samples quarantine`)"
     print(line)
     for reason, skipped in report.skipped.items():
         rows = ", ".join(str(row) for row in skipped.first_rows)

@@ -1,4 +1,4 @@
-"""``relayd regions``, ``vm-types`` and ``links``: what the catalogue and the network have."""
+"""``relayd data regions``, ``vm-types`` and ``links``: what the catalogue and the network have."""
 
 from __future__ import annotations
 

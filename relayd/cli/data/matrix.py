@@ -1,4 +1,4 @@
-"""``relayd matrix``: one figure for all pairs, as cells, as text or for programs."""
+"""``relayd data matrix``: one figure for all pairs, as cells, as text or for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``relayd report`` and ``series``: analyses of samples, as Markdown, HTML or JSON."""
+"""``relayd study report`` and ``series``: analyses of samples, as Markdown, HTML or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``relayd samples``: which batches were sent by whom, and what is in quarantine."""
+"""``relayd data samples``: which batches were sent by whom, and what is in quarantine."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def run_on_quarantine(options: argparse.Namespace) -> int:
         if is_done:
             batch = settle(store.database, options.decision, numbers, **_by(options))
         snapshot = make_snapshot(store, catalogue) if batch else None
-    where = f"; `relayd samples retract --batch {batch}` takes them back" if batch else ""
+    where = f"; `relayd data samples retract --batch {batch}` takes them back" if batch else ""
     told = f"{len(samples):,} samples {options.decision}ed{where}." if is_done else ""
     done = {"done": is_done, "batch": batch}
     return _print(options, len(samples), changed, done, snapshot, told)

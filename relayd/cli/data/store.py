@@ -1,4 +1,4 @@
-"""``relayd store``: look after the store."""
+"""``relayd data store``: look after the store."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def check(options: argparse.Namespace) -> int:
         raise failure(
             store.location,
             f"is damaged in {len(damage):,} {'place' if len(damage) == 1 else 'places'}",
-            "Look after the disk, then `relayd store restore` a backup into a new store, or "
+            "Look after the disk, then `relayd data store restore` a backup into a new store, or "
             "import the files again.",
         )
     return 0

@@ -153,7 +153,8 @@ def _rest(of: TrackedTransfer, rest: RestQuestion) -> str:
         gbps = rest.body.get("rate_gbps")
         rate = "" if gbps is None else f" --rate {gbps:.4g}gbps"
         return (
-            f"{begun}`relayd transfers show {of.id} --plan | relayd replan - --moved {moved:g}GB "
+            f"{begun}`relayd transfers show {of.id} --plan | relayd transfers replan - "
+            f"--moved {moved:g}GB "
             f"--elapsed {elapsed:g}s{rate}`"
         )
     deadline = rest.body.get("deadline_s")

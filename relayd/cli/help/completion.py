@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -21,34 +22,26 @@ TYPES = ("TYPE", "WHERE=NAME")
 _MOST_IDS = 100
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print a script that lets a shell ask :func:`complete`."""
-    from argcomplete.shell_integration import shellcode
-
-    print(shellcode(["relayd"], shell=options.shell))
-    return 0
-
-
 def complete() -> None:
     """Answer the shell that asks by the variables of argcomplete, and exit."""
     import argcomplete
+    from argcomplete.lexers import split_line
 
     Parser.unfinished = True
-    parser = build_parser()
-    _add_completers(parser)
+    line, point = os.environ["COMP_LINE"], int(os.environ["COMP_POINT"])
+    *_, typed, _ = split_line(line, point)
+    before = int(os.environ["_ARGCOMPLETE"])
+    parser, left = build_parser().of(typed[before:])
+    os.environ["_ARGCOMPLETE"] = str(len(typed) - len(left))  # where the command's own words begin
+    for action in parser._actions:
+        if completer := _completer(action, parser):
+            action.completer = completer  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser)
 
 
-def _add_completers(parser: Parser) -> None:
-    for action in parser._actions:
-        if isinstance(action.choices, Mapping):
-            for name in action.choices:
-                _add_completers(action.choices[name])
-        elif completer := _completer(action):
-            action.completer = completer  # type: ignore[attr-defined]
-
-
-def _completer(action: argparse.Action) -> Callable[..., Iterable[str]] | None:
+def _completer(action: argparse.Action, parser: Parser) -> Callable[..., Iterable[str]] | None:
+    if action.dest == "by_position":  # or a command below it
+        return lambda **_: [*regions(), *parser.commands]
     if action.metavar in TYPES:
         return vm_types
     if action.metavar in REGIONS or action.dest in ("src", "dst", "region"):

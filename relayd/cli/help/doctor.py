@@ -1,4 +1,4 @@
-"""``relayd doctor``: what is installed, what can be reached, and what has grown old."""
+"""``relayd data doctor``: what is installed, what can be reached, and what has grown old."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXTRAS = {
     "psycopg": ("postgresql", "stores on a PostgreSQL server"),
     "pandas": ("pandas", "data frames of links and matrices"),
     "pyarrow": ("parquet", "listings as Parquet"),
-    "vl_convert": ("report", "charts of `relayd report`"),
+    "vl_convert": ("report", "charts of `relayd study report`"),
     "distributed": ("dask", "backtests on a Dask cluster"),
     "mcp": ("mcp", "tools for assistants"),
     "fsspec": ("fsspec", "copies between object stores"),
@@ -122,7 +122,7 @@ def _ages(wan: Wan) -> Iterator[Check]:
         yield Check("measurements", "problem" if old else "ok", found, remedy)
     prices = wan.catalogue.egress_prices
     old = sum((price_age_s(price, now_s) or 0.0) > OLD_PRICE_S for price in prices)
-    remedy = "`relayd catalogue show` has their dates, `update` renews some." if old else ""
+    remedy = "`relayd data catalogue show` has their dates, `update` renews some." if old else ""
     found = f"{old} of {len(prices)} egress prices are more than a year old"
     yield Check("prices", "note" if old else "ok", found, remedy)
 
@@ -147,4 +147,6 @@ def _fleet(file: Path | None) -> Iterator[Check]:
     except RelaydError as error:
         yield Check("fleet", "problem", str(error).removesuffix("."))
     else:
-        yield Check("fleet", "ok", f"{len(fleet)} hosts in {file}", "`relayd fleet check` logs in.")
+        yield Check(
+            "fleet", "ok", f"{len(fleet)} hosts in {file}", "`relayd measure fleet check` logs in."
+        )

@@ -1,4 +1,4 @@
-"""``relayd explain``: what a word of the answers, or an option of a question, means."""
+"""``relayd help``: what a word of the answers, or an option of a question, means."""
 
 from __future__ import annotations
 

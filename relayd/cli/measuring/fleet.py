@@ -1,4 +1,4 @@
-"""``relayd fleet check``: is every host there, trusted, equipped and reachable."""
+"""``relayd measure fleet check``: is every host there, trusted, equipped and reachable."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def fleet_path(options: argparse.Namespace) -> Path:
             "--fleet",
             "is needed",
             remedy="Name a fleet file, here or as RELAYD_FLEET; configs/fleet.example.toml shows "
-            "one, and `relayd lab up` makes one.",
+            "one, and `relayd measure lab up` makes one.",
         )
     return path
 

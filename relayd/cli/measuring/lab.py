@@ -1,4 +1,4 @@
-"""``relayd lab``: a wide-area network of emulated datacenters on this machine."""
+"""``relayd measure lab``: a wide-area network of emulated datacenters on this machine."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def status(options: argparse.Namespace) -> int:
     running = [lab.status() for lab in chosen if options.name or lab.is_up()]
     left = [lab.name for lab in chosen if not lab.is_up()]
     lines = [
-        f"Left over, not running: {name} (`relayd lab down --name {name}` removes it)"
+        f"Left over, not running: {name} (`relayd measure lab down --name {name}` removes it)"
         for name in left
     ]
     if not chosen:
-        lines.append("No lab runs. `relayd lab up` starts one.")
+        lines.append("No lab runs. `relayd measure lab up` starts one.")
     lines += map(_described, running)
     return respond(options, {"labs": running, "left_over": left}, "\n".join(lines))
 
@@ -91,7 +91,7 @@ def _settings(values: dict[str, Any], without: tuple[str, ...] = ()) -> str:
 def execute(options: argparse.Namespace) -> int:
     """Run a command in a region."""
     if not options.words:
-        remedy = "Write `relayd lab exec REGION -- COMMAND`."
+        remedy = "Write `relayd measure lab exec REGION -- COMMAND`."
         raise InputError("exec", "has no command", remedy=remedy)
     command = _lab(options).command(options.region, options.words)
     return subprocess.run(command).returncode  # noqa: S603 - what the user asked for

@@ -1,4 +1,4 @@
-"""``relayd verify``: run plans with the fleet for a short time, and compare."""
+"""``relayd measure verify``: run plans with the fleet for a short time, and compare."""
 
 from __future__ import annotations
 

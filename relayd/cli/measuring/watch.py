@@ -1,4 +1,4 @@
-"""``relayd watch``: continuous operation in the foreground, until stopped."""
+"""``relayd measure watch``: continuous operation in the foreground, until stopped."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Items, Specified, fields_of
 from planner.model.errors import FormatError, InputError
-from relayd.cli.parser import add_commands, add_options, flags
+from relayd.cli.parser import Parser, add_commands, add_options, flags
 from relayd.emitting.formats import DEFAULT_PORT, FORMATS
 from relayd.files import read_demands, read_json, read_rows, read_text
 from relayd.questions.registry import QUESTIONS
@@ -225,14 +225,14 @@ _MORE = {
                        repeatable
   --port N             for --emit: where relays listen (default {DEFAULT_PORT})
 """,
-    "shuffle": "  [shown]\n  --pairs  list every pair, with its paths",
-    "broadcast": "  [shown]\n  --trees  list every tree",
-    "schedule": "  [shown]\n  --periods  list rates and paths over time",
+    "plan shuffle": "  [shown]\n  --pairs  list every pair, with its paths",
+    "plan broadcast": "  [shown]\n  --trees  list every tree",
+    "plan schedule": "  [shown]\n  --periods  list rates and paths over time",
 }
-NAMES = tuple(dict.fromkeys(question.command.split()[0] for question in QUESTIONS))
+NAMES = tuple(question.command for question in QUESTIONS)
 
 
-def add_question_commands(commands: Any, only: str | None = None) -> None:
+def add_question_commands(known: dict[str, Parser], only: str | None = None) -> None:
     """Add the commands that answer a question; with options, unless another one is the only one.
 
     The fields of a question are loaded with its options, and of those that are not asked, none are.
@@ -242,9 +242,10 @@ def add_question_commands(commands: Any, only: str | None = None) -> None:
         f"{one.summary[0].lower()}{one.summary[1:]}"
         for one in QUESTIONS
     ]
-    lines.insert(4, "place  recommend where to reduce or run tasks")
-    added = add_commands(commands, "\n".join(lines))
+    lines.insert(4, "plan place  recommend where to reduce or run tasks")
+    lines.insert(5, "transfers  report transfers under way")
+    add_commands(known, "\n".join(lines))
     for question in QUESTIONS:
-        if only in {None, question.command.split()[0]}:
-            add_fields(added[question.command], question.request)
-            add_options(added[question.command], _MORE.get(question.command, ""))
+        if only in {None, "", question.command}:
+            add_fields(known[question.command], question.request)
+            add_options(known[question.command], _MORE.get(question.command, ""))

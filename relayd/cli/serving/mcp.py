@@ -1,4 +1,4 @@
-"""``relayd mcp``: questions as tools of assistants."""
+"""``relayd serve mcp``: questions as tools of assistants."""
 
 from __future__ import annotations
 

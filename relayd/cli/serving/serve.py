@@ -57,7 +57,7 @@ def _show_token(first: FirstToken, url: str) -> None:
             "requests need a token. This one may do all:\n"
             f"  export RELAYD_TOKEN={first.secret}\n"
             f"It is {kept}. The dashboard asks for it, or opens with it:\n"
-            f"  {url}/#token={first.secret}\n`relayd token create` makes others."
+            f"  {url}/#token={first.secret}\n`relayd serve token create` makes others."
         )
     elif first.path:
         told = (
@@ -65,7 +65,7 @@ def _show_token(first: FirstToken, url: str) -> None:
             f"can read; {taken}"
         )
     else:
-        told = "requests need a token. Make one: `relayd token create NAME --scope admin`."
+        told = "requests need a token. Make one: `relayd serve token create NAME --scope admin`."
     print(f"relayd: {told}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""``relayd token``: the tokens of the service."""
+"""``relayd serve token``: the tokens of the service."""
 
 from __future__ import annotations
 

@@ -367,7 +367,7 @@ async def list_tokens(context: RequestContext) -> dict[str, Any]:
     """List all tokens.
 
     Names, scopes, limits and when they were used, never a token itself. Tokens are made and
-    revoked by `relayd token` on the store.
+    revoked by `relayd serve token` on the store.
     """
     service = context.service
     tokens, series = await service.store.read(

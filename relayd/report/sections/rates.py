@@ -129,8 +129,8 @@ def heterogeneity(section: Section, data: ReportData, metric: Metric) -> None:
     "What would relays gain?",
     "Best single relay over direct for every pair between measured regions, by the estimates that "
     "plans rest on: min(first link, second link) within the VMs' caps, one VM a region, with one "
-    "connection and with 64, as `relayd matrix --metric relay-gain` has it. HotCloud 2018, Figure "
-    "1c, and its rebuttal by aggregates.",
+    "connection and with 64, as `relayd data matrix --metric relay-gain` has it. HotCloud 2018, "
+    "Figure 1c, and its rebuttal by aggregates.",
 )
 def relays(section: Section, data: ReportData) -> None:
     """Tell the gains of the best relay over direct."""

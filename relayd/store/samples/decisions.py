@@ -318,7 +318,7 @@ def _undecidable(
     if sample is None:
         return "is not in quarantine", "List them again."
     if decision == "accept":
-        return "was accepted before", "`relayd samples retract` takes samples back."
+        return "was accepted before", "`relayd data samples retract` takes samples back."
     if not accepting:
         return ("was rejected before", "Leave it out.") if decision else None
     if sample.measured_at_s > time.time():
@@ -329,8 +329,8 @@ def _undecidable(
     if (batch := _batch_with(database, sample)) is not None:
         return (
             f"is in the store already, in batch {batch}",
-            f"Let that one count: `relayd samples restore --batch {batch}` if it was "
-            f"retracted, else `relayd samples confirm --batch {batch}`; reject this one.",
+            f"Let that one count: `relayd data samples restore --batch {batch}` if it was "
+            f"retracted, else `relayd data samples confirm --batch {batch}`; reject this one.",
         )
     return None
 

@@ -279,8 +279,8 @@ class SampleWriter:
                 f"{count:,}, more than the {most:,} that it may report",
                 source,
                 "A series is one metric of a link: send fewer, or let the operator raise "
-                "`max_series` of the service, or make a token that may send more (`relayd token "
-                "create NAME --max-series N`).",
+                "`max_series` of the service, or make a token that may send more (`relayd serve "
+                "token create NAME --max-series N`).",
             )
 
     def keep_apart(self, rows: Iterable[Quarantined]) -> None:

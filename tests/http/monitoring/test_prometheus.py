@@ -61,7 +61,9 @@ def test_metrics_are_named_as_prometheus_names_them(service: Served) -> None:
 @pytest.fixture
 def watched(store: Path, tmp_path: Path) -> Iterator[tuple[Served, str]]:
     """Return a service that needs tokens, and the address of a Prometheus that scrapes it."""
-    token = run("token", "create", "prometheus", "--scope", "read", db=store).stdout.strip()
+    token = run(
+        "serve", "token", "create", "prometheus", "--scope", "read", db=store
+    ).stdout.strip()
     address = f"127.0.0.1:{free_port()}"
     quick = {"RELAYD_SERVE_REFRESH_S": "0.2"}
     with served(store, auth=True, environment=quick) as service:

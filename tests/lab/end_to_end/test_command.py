@@ -1,4 +1,4 @@
-"""``relayd lab`` as a person types it."""
+"""``relayd measure lab`` as a person types it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def command(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
     def run(*words: str) -> tuple[int, str, str]:
-        code = main(["lab", *words])
+        code = main(["measure", "lab", *words])
         said = capfd.readouterr()
         return code, said.out, said.err
 
     yield run
-    main(["lab", "down", "--all"])
+    main(["measure", "lab", "down", "--all"])
 
 
 def test_a_lab_from_up_to_down(machine: None, command: Any) -> None:

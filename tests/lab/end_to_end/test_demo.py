@@ -23,13 +23,15 @@ def test_from_nothing_to_a_plan_and_back_without_a_hand(machine: None, tmp_path:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     steps = [line for line in done.stdout.splitlines() if line.startswith("$ relayd")]
-    assert [" ".join(step.split()[2:4]) for step in steps] == [
-        "lab up",
-        "fleet check",
+    expected = [
+        "measure lab up",
+        "measure fleet check",
         "probe --db",
         "plan --src",
-        "lab down",
+        "measure lab down",
     ]
+    for step, words in zip(steps, expected, strict=True):
+        assert step.startswith(f"$ relayd {words}"), step
     assert "12 of 12 hosts are fit" in done.stdout
     assert "Rests on" in done.stdout
     assert "(baseline)" not in done.stdout  # what was measured has gone into the plan

@@ -36,10 +36,10 @@ def lab(machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     table.write_text(MEASURED.format(now=lately))
     assert main(["import", "csv", str(table), "--db", db]) == 0
     pair = "aws:us-east-1,gcp:us-east1"
-    up = ["lab", "up", "--from-store", "--db", db, "--regions", pair]
+    up = ["measure", "lab", "up", "--from-store", "--db", db, "--regions", pair]
     assert main([*up, "--scale", str(SCALE), "--name", "again"]) == 0
     yield Lab("again")
-    assert main(["lab", "down", "--name", "again"]) == 0
+    assert main(["measure", "lab", "down", "--name", "again"]) == 0
 
 
 def test_a_lab_of_a_store_measures_as_what_was_imported(lab: Lab) -> None:

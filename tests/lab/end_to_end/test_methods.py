@@ -96,7 +96,7 @@ def test_udp_shows_the_capacity_and_a_trace_the_hops(lab: Lab, tmp_path: Path) -
     assert rtt_detail["first_ms"] > 0
     assert {len(kept(db, name)) for name in ("jitter_ms", "loss_pct")} == {1}
     # Estimates, listings and exports pass over what they have no use for.
-    done = relayd("links", "--db", db, "--src", _REGIONS[0], "--json")
+    done = relayd("data", "links", "--db", db, "--src", _REGIONS[0], "--json")
     assert done.returncode == 0, done.stderr
 
 

@@ -87,7 +87,7 @@ class Bench:
             file = self.folder / f"{db.stem}-{number}.json"
             file.write_text(plan.model_dump_json())
             files.append(file)
-        return ["verify", *files, "--fleet", self.fleet, "--db", db, "--yes", "--json"]
+        return ["measure", "verify", *files, "--fleet", self.fleet, "--db", db, "--yes", "--json"]
 
     def verify(self, db: Path, *plans: Plan) -> tuple[int, dict[str, Any]]:
         """Verify plans; not judged where the machine is too busy for the lab to keep time."""

@@ -1,4 +1,4 @@
-"""Shuffles and broadcasts run by `relayd verify`: all paths at once over shared VMs, as planned."""
+"""Shuffles and broadcasts run by `relayd measure verify`: all paths at once, as planned."""
 
 from __future__ import annotations
 

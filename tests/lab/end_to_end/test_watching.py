@@ -281,6 +281,7 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
         sys.executable,
         "-m",
         "relayd",
+        "measure",
         "watch",
         "--fleet",
         str(lab.fleet_file),

@@ -125,7 +125,7 @@ def test_it_is_refused_in_one_sentence(
     make, words = HOSTILE[name]
     folder = tmp_path / "documents"
     folder.mkdir()
-    assert main(["catalogue", "import", str(make(folder))]) == 2
+    assert main(["data", "catalogue", "import", str(make(folder))]) == 2
     seen = capsys.readouterr()
     assert seen.out == ""
     assert words in seen.err
@@ -141,7 +141,7 @@ def test_a_folder_that_is_none_is_said(
     monkeypatch.setenv("RELAYD_CATALOGUE_DIR", str(tmp_path / "file"))
     folder = tmp_path / "documents"
     folder.mkdir()
-    assert main(["catalogue", "import", str(table(row())(folder))]) == 2
+    assert main(["data", "catalogue", "import", str(table(row())(folder))]) == 2
     assert "can't be written" in capsys.readouterr().err
 
 
@@ -150,7 +150,7 @@ def test_a_damaged_overlay_is_named_and_can_be_undone(
 ) -> None:
     overlays.mkdir()
     (overlays / "0001-2026-11-22-skypilot.toml").write_text("[[vm_price]]\ntype = 5\n")
-    assert main(["vm-types", "m5.large"]) == 2
+    assert main(["data", "vm-types", "m5.large"]) == 2
     assert "0001-2026-11-22-skypilot.toml" in capsys.readouterr().err
-    assert main(["catalogue", "undo"]) == 0
-    assert main(["vm-types", "m5.large"]) == 0
+    assert main(["data", "catalogue", "undo"]) == 0
+    assert main(["data", "vm-types", "m5.large"]) == 0

@@ -68,7 +68,7 @@ def test_quotas_are_imported_planned_with_and_undone(
         ],
     }
     files = [written(tmp_path / name, document) for name, document in documents.items()]
-    words = ["catalogue", "import", *map(str, files), "--as-of", "2026-11-22"]
+    words = ["data", "catalogue", "import", *map(str, files), "--as-of", "2026-11-22"]
     assert main([*words, "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["changes"]
@@ -101,8 +101,8 @@ def test_quotas_are_imported_planned_with_and_undone(
     assert (first.vcpus, first.used_vcpus) == (96, 40)
     for command, told in (
         (words, "Nothing changes"),
-        (["catalogue", "show", "aws:us-east-1"], "L-1216C47A"),
-        (["catalogue", "undo"], ""),
+        (["data", "catalogue", "show", "aws:us-east-1"], "L-1216C47A"),
+        (["data", "catalogue", "undo"], ""),
     ):
         assert main(command) == 0
         assert told in capsys.readouterr().out
@@ -132,7 +132,7 @@ def test_a_wrong_document_is_one_clear_sentence_and_changes_nothing(
     case: str, tmp_path: Path, overlays: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name, document, said = HOSTILE[case]
-    assert main(["catalogue", "import", str(written(tmp_path / name, document))]) == 2
+    assert main(["data", "catalogue", "import", str(written(tmp_path / name, document))]) == 2
     err = capsys.readouterr().err
     assert said in err
     assert err.count("\n") == 1

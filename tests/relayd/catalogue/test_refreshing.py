@@ -86,7 +86,7 @@ def test_a_round_trip_leaves_plans_as_they_were(
     written(pages / "1.json", azure_page(items[:200], "https://prices.azure.com/?skip=1000"))
     written(pages / "2.json", azure_page(items[200:]))
 
-    assert main(["catalogue", "diff", str(sky), str(pages), "--json"]) == 0
+    assert main(["data", "catalogue", "diff", str(sky), str(pages), "--json"]) == 0
     seen = json.loads(capsys.readouterr().out)
     assert seen["changes"]
     assert seen["overlay"] is None
@@ -96,8 +96,8 @@ def test_a_round_trip_leaves_plans_as_they_were(
     assert seen["vm_prices"]["known"] == 40 * 5 + 30 * 4
     assert any(effect["changes"] for effect in seen["plans"])
 
-    assert main(["catalogue", "import", str(sky), "--as-of", "2026-11-20"]) == 0
-    assert main(["catalogue", "import", str(pages)]) == 0
+    assert main(["data", "catalogue", "import", str(sky), "--as-of", "2026-11-20"]) == 0
+    assert main(["data", "catalogue", "import", str(pages)]) == 0
     assert "In force: 0002-" in capsys.readouterr().out
     after = plan_ids()
     assert all(a[0] != b[0] and a[1] != b[1] for a, b in zip(before, after, strict=True))
@@ -116,24 +116,24 @@ def test_a_round_trip_leaves_plans_as_they_were(
         (0.12, inf),
     ]
     # What is in force already is not laid a second time.
-    assert main(["catalogue", "import", str(sky), str(pages), "--as-of", "2026-11-20"]) == 0
+    assert main(["data", "catalogue", "import", str(sky), str(pages), "--as-of", "2026-11-20"]) == 0
     assert "Nothing changes" in capsys.readouterr().out
 
-    assert main(["catalogue", "show"]) == 0
+    assert main(["data", "catalogue", "show"]) == 0
     assert "0001-" in capsys.readouterr().out
-    assert main(["catalogue", "show", SRC, "azure:D32_v5", "--json"]) == 0
+    assert main(["data", "catalogue", "show", SRC, "azure:D32_v5", "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)["figures"]
     assert {"Azure Retail Prices", "vm-prices.csv"} <= {f["source"] for f in figures} | {
         Path(f["file"]).name for f in figures
     }
 
-    assert main(["catalogue", "show", "Ireland", "m5.8xlarge"]) == 0
+    assert main(["data", "catalogue", "show", "Ireland", "m5.8xlarge"]) == 0
     assert "region aws:eu-west-1" in (seen_names := capsys.readouterr().out)
     assert "vm_type aws:m5.8xlarge" in seen_names
-    assert main(["catalogue", "show", "atlantis"]) == 2
+    assert main(["data", "catalogue", "show", "atlantis"]) == 2
     assert "is no region" in capsys.readouterr().err
 
-    assert main(["catalogue", "undo", "0001"]) == 0
+    assert main(["data", "catalogue", "undo", "0001"]) == 0
     assert plan_ids() == before
     assert overlays_in_force() == []
     with pytest.raises(InputError, match="finds no overlay"):
@@ -145,7 +145,7 @@ def test_ones_own_prices_go_before_imported_ones(tmp_path: Path) -> None:
     traffic = [azure_traffic("brazilsouth", 0, 0.2), azure_traffic("eastus", 0, 0.1)]
     vms = [azure_vm(name, region, 2.0) for region in ("eastus", "brazilsouth", "westeurope")]
     page = written(tmp_path / "page.json", azure_page([*traffic, *vms]))
-    assert main(["catalogue", "import", str(page)]) == 0
+    assert main(["data", "catalogue", "import", str(page)]) == 0
 
     def with_own(text: str) -> Catalogue:
         (tmp_path / "own.toml").write_text(text)

@@ -50,7 +50,7 @@ def publish_azure(server: Publisher, usd: float = 2.0) -> None:
 
 
 def update(server: Publisher, provider: str = "azure", *more: str) -> int:
-    return main(["catalogue", "update", "--provider", provider, "--url", server.url, *more])
+    return main(["data", "catalogue", "update", "--provider", provider, "--url", server.url, *more])
 
 
 def usd_per_h(region: str) -> float:
@@ -80,7 +80,7 @@ def test_what_has_not_changed_is_not_fetched_again(
     assert [status for _, status, _ in server.asked] == [200, 304, 304]
     assert usd_per_h("eastus") == 2.5
     assert len(overlays_in_force()) == 2
-    assert main(["catalogue", "undo"]) == 0
+    assert main(["data", "catalogue", "undo"]) == 0
     assert usd_per_h("eastus") == 2.0
 
 
@@ -190,7 +190,7 @@ def test_lists_of_aws_say_the_same_as_json(tmp_path: Path) -> None:
         written(tmp_path / f"{number}.json", aws_as_json(table))
         for number, table in enumerate(tables)
     ]
-    assert main(["catalogue", "import", *map(str, paths)]) == 0
+    assert main(["data", "catalogue", "import", *map(str, paths)]) == 0
     check_aws()
 
 

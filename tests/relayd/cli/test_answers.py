@@ -23,7 +23,7 @@ from tests.relayd.conftest import Relayd
 from tests.shared_data import GRID_VM_TYPES
 
 DESTINATIONS = ["aws:eu-west-1", "gcp:europe-west1", "azure:japaneast", "gcp:asia-south1"]
-COPIES = ("broadcast", "aws:us-east-1", *DESTINATIONS, "--volume", "500GB")
+COPIES = ("plan", "broadcast", "aws:us-east-1", *DESTINATIONS, "--volume", "500GB")
 SCHEDULE = """\
 id,src,dst,volume,start,deadline,priority
 backup,azure:eastus,aws:ap-northeast-1,1.5TB,0,2h,0
@@ -104,23 +104,23 @@ def answer(relayd: Relayd, *words: object) -> Any:
         ),
         ((*COPIES, "--relays", "none"), "Send each copy direct.;there is no other plan"),
         (
-            ("schedule", "t.csv", "--periods", "--vms", "1"),
+            ("plan", "schedule", "t.csv", "--periods", "--vms", "1"),
             "2 admitted, 1 refused, 1 best effort;backup |#;What would do;- logs: a deadline of;"
             "Gbit/s;Snapshot baseline",
         ),
-        (("schedule", "t.csv", "--explain", "0"), "3 admitted, 0 refused"),
+        (("plan", "schedule", "t.csv", "--explain", "0"), "3 admitted, 0 refused"),
         (
-            ("shuffle", "list.csv", "--frontier", "--pairs"),
+            ("plan", "shuffle", "list.csv", "--frontier", "--pairs"),
             "3 pairs among 4 regions, 650 GB;all at once, direct;best direct rates;frontier;"
             "One more VM at aws:us-east-1:;Snapshot baseline",
         ),
         (
-            ("place", "reduce", "in.json", "--links", "heterogeneous"),
+            ("plan", "place", "reduce", "in.json", "--links", "heterogeneous"),
             "promised;really takes;hose;heterogeneous;equal;egress, USD",
         ),
-        (("place", "tasks", "tasks.json"), "Proven;map-us, join"),
+        (("plan", "place", "tasks", "tasks.json"), "Proven;map-us, join"),
         (
-            ("compare", "--with", "eu-west-1", "--candidates", "us-east", "--most", "3"),
+            ("plan", "compare", "--with", "eu-west-1", "--candidates", "us-east", "--most", "3"),
             "ranks first of;est of each provider",
         ),
     ],
@@ -142,12 +142,16 @@ def test_people_see_the_comparison_and_what_would_help(
         ((*COPIES, "aws:eu-west-1"), 2, "twice"),
         ((*COPIES, "--volume", "lots"), 2, "--volume"),
         ((*COPIES, "--deadline", "1s"), 3, "Allow at least"),
-        (("shuffle", "none.csv"), 2, "none.csv"),
-        (("shuffle", "list.csv", "--deadline", "10s"), 3, "Allow at least"),
-        (("place", "reduce", "in.json", "--budget", "1usd"), 3, "Allow at least"),
-        (("compare",), 2, "--with: is missing"),
-        (("compare", "--with", "sa", "--types", "m5.huge"), 2, "--types: has what is not a VM"),
-        (("compare", "--with", "sa", "--candidates", "provider:acme"), 2, "--candidates: "),
+        (("plan", "shuffle", "none.csv"), 2, "none.csv"),
+        (("plan", "shuffle", "list.csv", "--deadline", "10s"), 3, "Allow at least"),
+        (("plan", "place", "reduce", "in.json", "--budget", "1usd"), 3, "Allow at least"),
+        (("plan", "compare"), 2, "--with: is missing"),
+        (
+            ("plan", "compare", "--with", "sa", "--types", "m5.huge"),
+            2,
+            "--types: has what is not a VM",
+        ),
+        (("plan", "compare", "--with", "sa", "--candidates", "provider:acme"), 2, "--candidates: "),
     ],
 )
 def test_wrong_questions_are_named(
@@ -161,26 +165,30 @@ def test_wrong_questions_are_named(
 @pytest.mark.parametrize(
     ("question", "content", "words"),
     [
-        ("shuffle", "", "no rows"),
-        ("shuffle", "src,dst,volume_gb\n", "no rows"),
-        ("shuffle", "src,dst,size\na,b,3\n", "line 1"),
-        ("shuffle", "src,dst,volume_gb\naws:us-east-1,aws:sa-east-1\n", "line 2"),
-        ("shuffle", "src,dst,volume_gb\naws:us-east-1,aws:sa-east-1,-4\n", "0 or more"),
-        ("shuffle", "src,dst,volume_gb\nus-east,sa,4\naws:us-east-1,aws:sa-east-1,4\n", "twice"),
-        ("shuffle", ",aws:us-east-1\naws:sa-east-1,3,4\n", "line 2"),
-        ("shuffle", "{", "not JSON"),
-        ("shuffle", '{"aws:us-east-1": 4}', "must map destinations"),
-        ("shuffle", '[{"src": "a"}]', "demands 1"),
-        ("schedule", "id,src,dst\nx,aws:us-east-1,aws:sa-east-1\n", "volume_gb"),
-        ("schedule", "id,src,dst,volume,deadline\nx,us-east,sa,4,soon\n", "deadline"),
-        ("schedule", "[1]", "list of objects"),
-        ("place tasks", "[]", "tasks"),
-        ("place tasks", json.dumps({**TASKS, "traffic": [{"src": "a"}]}), "traffic 1"),
-        ("place tasks", json.dumps({**TASKS, "vms": [{"id": "a"}]}), "region: is missing"),
-        ("replan --moved 5GB --elapsed 1min", "", "not JSON"),
-        ("replan --moved 5GB --elapsed 1min", "{}", "is not a plan"),
-        ("replan --moved 5 --elapsed 1min", "{}", "no unit"),
-        ("replan --moved a=5GB --elapsed 1min", "{}", "names no pair"),
+        ("plan shuffle", "", "no rows"),
+        ("plan shuffle", "src,dst,volume_gb\n", "no rows"),
+        ("plan shuffle", "src,dst,size\na,b,3\n", "line 1"),
+        ("plan shuffle", "src,dst,volume_gb\naws:us-east-1,aws:sa-east-1\n", "line 2"),
+        ("plan shuffle", "src,dst,volume_gb\naws:us-east-1,aws:sa-east-1,-4\n", "0 or more"),
+        (
+            "plan shuffle",
+            "src,dst,volume_gb\nus-east,sa,4\naws:us-east-1,aws:sa-east-1,4\n",
+            "twice",
+        ),
+        ("plan shuffle", ",aws:us-east-1\naws:sa-east-1,3,4\n", "line 2"),
+        ("plan shuffle", "{", "not JSON"),
+        ("plan shuffle", '{"aws:us-east-1": 4}', "must map destinations"),
+        ("plan shuffle", '[{"src": "a"}]', "demands 1"),
+        ("plan schedule", "id,src,dst\nx,aws:us-east-1,aws:sa-east-1\n", "volume_gb"),
+        ("plan schedule", "id,src,dst,volume,deadline\nx,us-east,sa,4,soon\n", "deadline"),
+        ("plan schedule", "[1]", "list of objects"),
+        ("plan place tasks", "[]", "tasks"),
+        ("plan place tasks", json.dumps({**TASKS, "traffic": [{"src": "a"}]}), "traffic 1"),
+        ("plan place tasks", json.dumps({**TASKS, "vms": [{"id": "a"}]}), "region: is missing"),
+        ("transfers replan --moved 5GB --elapsed 1min", "", "not JSON"),
+        ("transfers replan --moved 5GB --elapsed 1min", "{}", "is not a plan"),
+        ("transfers replan --moved 5 --elapsed 1min", "{}", "no unit"),
+        ("transfers replan --moved a=5GB --elapsed 1min", "{}", "names no pair"),
     ],
 )
 def test_wrong_files_are_named(relayd: Relayd, question: str, content: str, words: str) -> None:
@@ -192,7 +200,7 @@ def test_wrong_files_are_named(relayd: Relayd, question: str, content: str, word
 
 def test_every_shape_of_inputs_gets_the_same_plan(relayd: Relayd) -> None:
     shuffles = [
-        answer(relayd, "shuffle", name)
+        answer(relayd, "plan", "shuffle", name)
         for name in ("list.csv", "matrix.csv", "nested.json", "entries.json")
     ]
     assert len({plan["plan_id"] for plan in shuffles}) == 1
@@ -203,14 +211,14 @@ def test_every_shape_of_inputs_gets_the_same_plan(relayd: Relayd) -> None:
     matrix = np.zeros((4, 4))
     for (src, dst), volume_gb in pairs.items():
         matrix[regions.index(src), regions.index(dst)] = volume_gb
-    reduces = [answer(relayd, "place", "reduce", name) for name in ("in.csv", "in.json")]
+    reduces = [answer(relayd, "plan", "place", "reduce", name) for name in ("in.csv", "in.json")]
     assert reduces[0] == reduces[1]
     keys, *lines = [line.split(",") for line in SCHEDULE.splitlines()]
     entries = [dict(zip(keys, line, strict=True)) for line in lines]
     Path("t.json").write_text(json.dumps({"transfers": entries}))
-    schedules = [answer(relayd, "schedule", name) for name in ("t.csv", "t.json")]
+    schedules = [answer(relayd, "plan", "schedule", name) for name in ("t.csv", "t.json")]
     assert schedules[0] == schedules[1]
-    tasks = answer(relayd, "place", "tasks", "tasks.json")
+    tasks = answer(relayd, "plan", "place", "tasks", "tasks.json")
     assert tasks["assignment"] == {"map-us": "us", "map-eu": "eu", "join": "us"}
     traffic = {("map-us", "join"): 120, ("map-eu", "join"): 80}
     for found, shown in (
@@ -286,13 +294,13 @@ def test_a_plan_leaves_the_matrix_library_with_the_threads_that_it_had() -> None
 
 
 def test_low_rates_promise_less_and_a_stored_schedule_is_gone_on_with(relayd: Relayd) -> None:
-    asked = ("schedule", "t.csv", "--vms", "1", "--rates")
+    asked = ("plan", "schedule", "t.csv", "--vms", "1", "--rates")
     stored, low = (answer(relayd, *asked, rates) for rates in ("expected", "low"))
     assert stored["end_s"] < low["end_s"]
     Path("plan.json").write_text(json.dumps(stored))
     late = "late,aws:us-east-1,azure:westeurope,300GB,3h"
     table(Path("new.csv"), "id,src,dst,volume,deadline", late)
-    more = ("schedule", "new.csv", "--vms", "1", "--after", "plan.json", "--now", "40min")
+    more = ("plan", "schedule", "new.csv", "--vms", "1", "--after", "plan.json", "--now", "40min")
     plan = answer(relayd, *more)
     assert {t["id"]: t["verdict"] for t in plan["transfers"]} == {
         "backup": "admitted",
@@ -302,13 +310,13 @@ def test_low_rates_promise_less_and_a_stored_schedule_is_gone_on_with(relayd: Re
     }
     assert plan["now_s"] == 2400
     Path("broken.json").write_text('{"transfers": [{"verdict": "admitted"}], "now_s": 0}')
-    wrong = relayd("schedule", "new.csv", "--after", "broken.json")
+    wrong = relayd("plan", "schedule", "new.csv", "--after", "broken.json")
     assert (wrong.code, "transfer 1" in wrong.err) == (2, True)
 
 
 def test_tariffs_are_read_and_wrong_ones_named(relayd: Relayd) -> None:
     Path("tariffs.csv").write_text("src,dst,rate,usd_per_gb\nus-east,ap-northeast-1,2gbps,0.01\n")
-    plan = answer(relayd, "schedule", "t.csv", "--tariffs", "tariffs.csv")
+    plan = answer(relayd, "plan", "schedule", "t.csv", "--tariffs", "tariffs.csv")
     assert plan["request"]["tariffs"][0]["rate_gbps"] == 2.0
     assert plan["tariffs"][0]["id"] == "tariff1"
     for rows, words in (
@@ -316,7 +324,7 @@ def test_tariffs_are_read_and_wrong_ones_named(relayd: Relayd) -> None:
         ("src,dst,end\naws:us-east-1,gcp:us-east1,25h,x\n", "line 2"),
     ):
         Path("tariffs.csv").write_text(rows)
-        wrong = relayd("schedule", "t.csv", "--tariffs", "tariffs.csv")
+        wrong = relayd("plan", "schedule", "t.csv", "--tariffs", "tariffs.csv")
         assert (wrong.code, words in wrong.err) == (2, True)
 
 
@@ -378,7 +386,7 @@ def test_types_are_compared_where_their_provider_has_them() -> None:
 def test_only_what_is_compared_has_to_be_young_enough(relayd: Relayd, tmp_path: Path) -> None:
     row = f"aws:us-east-1,aws:eu-west-1,{datetime.now(UTC).isoformat()},4.5"
     db = imported(tmp_path / "links.db", "src,dst,measured_at,aggregate_gbps", row)
-    asked = ("compare", "--with", "aws:eu-west-1", "--db", db, "--max-age", "1d")
+    asked = ("plan", "compare", "--with", "aws:eu-west-1", "--db", db, "--max-age", "1d")
     places = ("--candidates", "aws:us-east-1", "--candidates", "gcp:us-east1")
     assert relayd(*asked, *places, "--types", "m5.large").code == 0
     outcome = relayd(*asked, *places)
@@ -390,16 +398,16 @@ def test_only_what_is_compared_has_to_be_young_enough(relayd: Relayd, tmp_path: 
 
 def test_a_plan_in_progress_is_kept_on_the_same_snapshot(relayd: Relayd) -> None:
     transfer = ("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--volume", "500GB")
-    for question in (transfer, ("shuffle", "list.csv"), COPIES):
+    for question in (transfer, ("plan", "shuffle", "list.csv"), COPIES):
         plan = answer(relayd, *question)
         Path("plan.json").write_text(json.dumps(plan))
-        progress = ("replan", "plan.json", "--moved", "50GB", "--elapsed", "2min")
+        progress = ("transfers", "replan", "plan.json", "--moved", "50GB", "--elapsed", "2min")
         found = answer(relayd, *progress)
         assert (found["verdict"], found["plan_id"]) == ("keep", plan["plan_id"])
         assert relayd(*progress).out.startswith("Keep to the plan.")
-    Path("plan.json").write_text(json.dumps(answer(relayd, "shuffle", "list.csv")))
+    Path("plan.json").write_text(json.dumps(answer(relayd, "plan", "shuffle", "list.csv")))
     moved = "us-east-1>azure:westeurope=150GB"
-    pair = answer(relayd, "replan", "plan.json", "--moved", moved, "--elapsed", "5min")
+    pair = answer(relayd, "transfers", "replan", "plan.json", "--moved", moved, "--elapsed", "5min")
     assert pair["remaining_gb"] == pytest.approx(500)
 
 
@@ -430,8 +438,10 @@ def test_new_measurements_change_the_plan(tmp_path: Path, relayd: Relayd) -> Non
     assert found.plan is not None
     assert found.plan["verdict"] != "direct"
     Path("plan.json").write_text(plan.model_dump_json())
-    relayd("links")  # what importing said is of no interest
-    out = relayd("replan", "plan.json", "--moved", "300GB", "--elapsed", "8min", "--db", db).out
+    relayd("data", "links")  # what importing said is of no interest
+    out = relayd(
+        "transfers", "replan", "plan.json", "--moved", "300GB", "--elapsed", "8min", "--db", db
+    ).out
     assert out.startswith("Change the plan.")
     assert "start 1 at" in out
 

@@ -51,12 +51,12 @@ def test_what_most_people_ask_needs_no_extra(tmp_path: Path) -> None:
     found = without_extras(
         tmp_path,
         "plan us-east sa --volume 500GB --json",
-        "shuffle demands.csv --json",
+        "plan shuffle demands.csv --json",
         "import csv measured.csv --db links.db",
-        "links --db links.db",
-        "matrix --summary",
-        "samples list --db links.db",
-        "doctor",
+        "data links --db links.db",
+        "data matrix --summary",
+        "data samples list --db links.db",
+        "data doctor",
         "serve --check",
     )
     assert [(code, err) for code, _, err in found if code] == []

@@ -1,4 +1,4 @@
-"""``relayd store changes``: what commands change leaves who did it."""
+"""``relayd data store changes``: what commands change leaves who did it."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def test_who_changed_what_is_kept(
         assert main([*words, "--db", str(db)]) == 0
         return capsys.readouterr().out
 
-    done("token", "create", "robot", "--scope", "plan")
-    done("token", "revoke", "1")
-    done("catalogue", "import", str(page))
-    done("catalogue", "undo")
-    done("store", "backup", str(copy))
+    done("serve", "token", "create", "robot", "--scope", "plan")
+    done("serve", "token", "revoke", "1")
+    done("data", "catalogue", "import", str(page))
+    done("data", "catalogue", "undo")
+    done("data", "store", "backup", str(copy))
     db.unlink()
-    done("store", "restore", str(copy))
-    found = json.loads(done("store", "changes", "--json"))["changes"]
+    done("data", "store", "restore", str(copy))
+    found = json.loads(done("data", "store", "changes", "--json"))["changes"]
     assert [change["action"] for change in found] == [
         "store restore",
         "catalogue undo",
@@ -41,5 +41,5 @@ def test_who_changed_what_is_kept(
     assert all("@" in change["who"] and change["address"] == "" for change in found)
     assert [found[4]["subject"], found[3]["subject"]] == ["1 robot (plan)", "1 robot"]
     assert found[1]["subject"] == found[2]["subject"] != ""
-    assert "1 robot (plan)" in done("store", "changes")
-    assert done("store", "changes", "--last", "1").count("@") == 1
+    assert "1 robot (plan)" in done("data", "store", "changes")
+    assert done("data", "store", "changes", "--last", "1").count("@") == 1

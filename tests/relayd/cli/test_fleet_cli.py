@@ -1,4 +1,4 @@
-"""``relayd fleet check`` and the questions of ``relayd probe``, with real hosts."""
+"""``relayd measure fleet check`` and the questions of ``relayd probe``, with real hosts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _relayd(*words: str | Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_fleet_that_is_fit(fleet: tuple[Path, dict[str, Machine]]) -> None:
     begun_s = time.monotonic()
-    done = _relayd("fleet", "check", "--fleet", fleet[0], "--json")
+    done = _relayd("measure", "fleet", "check", "--fleet", fleet[0], "--json")
     took_s = time.monotonic() - begun_s
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -71,7 +71,7 @@ def test_a_host_that_hangs_and_one_with_another_key_do_not_hide_the_third(
     hanging, changed, well = (found[name] for name in _REGIONS)
     hanging.signal(signal.SIGSTOP)
     known.write_text(known.read_text().replace(changed.public_key, well.public_key))
-    done = _relayd("fleet", "check", "--fleet", path)
+    done = _relayd("measure", "fleet", "check", "--fleet", path)
     assert done.returncode == 5
     assert "aws:us-east-1: error: no SSH login within" in done.stdout
     assert "gcp:us-east1: error: its host key is not the one on record" in done.stdout
@@ -83,13 +83,13 @@ def test_new_keys_are_stored_only_with_a_consent(fleet: tuple[Path, dict[str, Ma
     known = path.parent / "known_hosts"
     before = known.read_text()
     known.write_text("".join(before.splitlines(keepends=True)[1:]))
-    done = _relayd("fleet", "check", "--fleet", path)
+    done = _relayd("measure", "fleet", "check", "--fleet", path)
     assert (done.returncode, "add --trust-new" in done.stderr) == (5, True)
-    done = _relayd("fleet", "check", "--fleet", path, "--trust-new")
+    done = _relayd("measure", "fleet", "check", "--fleet", path, "--trust-new")
     assert done.returncode == 2
     assert "needs a consent" in done.stderr
     assert found[_REGIONS[0]].public_key not in known.read_text()
-    done = _relayd("fleet", "check", "--fleet", path, "--trust-new", "--yes")
+    done = _relayd("measure", "fleet", "check", "--fleet", path, "--trust-new", "--yes")
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(known.read_text().split("\n")) == sorted(before.split("\n"))
 

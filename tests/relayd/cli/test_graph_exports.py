@@ -19,7 +19,7 @@ def test_an_adjacency_matrix_is_read_by_pandas_and_makes_the_same_network(
 ) -> None:
     pandas = pytest.importorskip("pandas", reason="needs pandas (the examples group)")
     file = tmp_path / "adjacency.csv"
-    assert relayd("export", "graph", "--format", "adjacency", "--output", file).code == 0
+    assert relayd("data", "export", "graph", "--format", "adjacency", "--output", file).code == 0
     frame = pandas.read_csv(file, index_col=0)
     assert list(frame.index) == list(frame.columns)
     again = Network.from_matrices(list(frame.index), frame.to_numpy())
@@ -35,7 +35,7 @@ def test_a_node_link_topology_is_read_by_networkx_and_a_flow_keeps_to_its_capaci
 ) -> None:
     import networkx
 
-    outcome = relayd("export", "graph", "--format", "node-link")
+    outcome = relayd("data", "export", "graph", "--format", "node-link")
     assert outcome.code == 0
     content = json.loads(outcome.out)
     graph = networkx.node_link_graph(content, edges="links")

@@ -63,7 +63,13 @@ def test_a_name_can_not_forge_a_row_of_a_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["regions onprem:*", "regions --json", "plan onprem:berlin us-east", "regions {0}x"]
+    "words",
+    [
+        "data regions onprem:*",
+        "data regions --json",
+        "plan onprem:berlin us-east",
+        "data regions {0}x",
+    ],
 )
 def test_commands_print_no_control_character_of_a_catalogue(
     relayd: Relayd, tmp_path: Path, words: str

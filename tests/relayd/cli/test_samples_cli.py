@@ -1,4 +1,4 @@
-"""``relayd samples``: who contradicts whom, and what an operator does about it."""
+"""``relayd data samples``: who contradicts whom, and what an operator does about it."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ def test_disputed_samples_are_named_and_retracted_after_consent(
         return json.loads(relayd(*words, "--db", db, "--json").out)
 
     chosen = ("--token", "mallory", "--db", db)
-    refused = relayd("samples", "retract", *chosen)
+    refused = relayd("data", "samples", "retract", *chosen)
     assert (refused.code, "--yes" in refused.err) == (2, True)
     assert "9 samples to retract" in refused.out
     assert f"{SRC} > aws:us-west-2" in refused.out
-    confirmed = relayd("samples", "confirm", "--dst", "aws:us-west-2", *chosen, "--yes")
+    confirmed = relayd("data", "samples", "confirm", "--dst", "aws:us-west-2", *chosen, "--yes")
     assert "8 samples confirmed" in confirmed.out
-    (row,) = read("samples", "list", "--disputed")["disputed"]
+    (row,) = read("data", "samples", "list", "--disputed")["disputed"]
     assert (row["by"], row["samples"], row["counts"]) == ("token mallory", "1 of 1", "no")
     assert read("plan", SRC, DST)["direct"]["throughput_gbps"] > 4
-    done = relayd("samples", "retract", *chosen, "--yes", "--reason", "it lies")
+    done = relayd("data", "samples", "retract", *chosen, "--yes", "--reason", "it lies")
     assert "9 samples retracted." in done.out
     assert "Snapshot " in done.out
-    assert relayd("samples", "list", "--disputed", "--db", db).out == "None.\n"
-    told, who = read("samples", "decisions")["decisions"], this_user()
+    assert relayd("data", "samples", "list", "--disputed", "--db", db).out == "None.\n"
+    told, who = read("data", "samples", "decisions")["decisions"], this_user()
     assert [(each["decision"], each["by"], each["samples"]) for each in told] == [
         ("retract", who, 9),
         ("confirm", who, 8),
     ]
     assert (told[0]["reason"], told[0]["selection"]) == ("it lies", {"token": "mallory"})
-    changes = read("store", "changes")["changes"][:2]
+    changes = read("data", "store", "changes")["changes"][:2]
     assert [(each["action"], each["who"]) for each in changes] == [
         ("samples retract", who),
         ("samples confirm", who),
     ]
-    assert relayd("samples", "retract", "--db", db, "--yes").code == 2
+    assert relayd("data", "samples", "retract", "--db", db, "--yes").code == 2
 
 
 def test_what_is_in_quarantine_is_accepted_or_rejected_after_consent(
@@ -69,14 +69,18 @@ def test_what_is_in_quarantine_is_accepted_or_rejected_after_consent(
         apart = [Quarantined(sample, "faster than light") for sample in fast]
         ingest(store, Batch("a.csv", "csv"), apart)
 
-    refused = relayd("samples", "accept", "1", "2", "--db", db)
+    refused = relayd("data", "samples", "accept", "1", "2", "--db", db)
     assert (refused.code, "--yes" in refused.err) == (2, True)
     assert "2 samples to accept" in refused.out
     assert f"{SRC} > {DST}" in refused.out
-    done = relayd("samples", "accept", "1", "2", "--db", db, "--yes", "--reason", "a tunnel")
-    assert "`relayd samples retract --batch 3` takes them back" in done.out
+    done = relayd(
+        "data", "samples", "accept", "1", "2", "--db", db, "--yes", "--reason", "a tunnel"
+    )
+    assert "`relayd data samples retract --batch 3` takes them back" in done.out
     assert "Snapshot " in done.out
-    rejected = json.loads(relayd("samples", "reject", "3", "--db", db, "--yes", "--json").out)
+    rejected = json.loads(
+        relayd("data", "samples", "reject", "3", "--db", db, "--yes", "--json").out
+    )
     assert (rejected["done"], rejected["changed"], rejected["batch"]) == (True, [], None)
     for words, said in (
         (("reject", "3"), "was rejected before"),
@@ -84,11 +88,11 @@ def test_what_is_in_quarantine_is_accepted_or_rejected_after_consent(
         (("accept", "9" * 23), "is too large"),
         (("retract", "--batch", "9" * 23), "is too large"),
     ):
-        wrong = relayd("samples", *words, "--db", db, "--yes")
+        wrong = relayd("data", "samples", *words, "--db", db, "--yes")
         assert (wrong.code, said in wrong.err) == (2, True), words
-    assert relayd("samples", "quarantine", "--db", db).out == "None.\n"
+    assert relayd("data", "samples", "quarantine", "--db", db).out == "None.\n"
     for state, numbers, because in (("accepted", [2, 1], "a tunnel"), ("rejected", [3], "")):
-        shown = relayd("samples", "quarantine", "--state", state, "--db", db, "--json").out
+        shown = relayd("data", "samples", "quarantine", "--state", state, "--db", db, "--json").out
         rows = json.loads(shown)["quarantine"]
         assert [row["number"] for row in rows] == numbers
         assert {(row["decided by"], row["because"]) for row in rows} == {(this_user(), because)}

@@ -53,7 +53,13 @@ def in_terminal(*words: str, columns: int, lines: int = 400, **environment: str)
 
 @pytest.mark.parametrize("columns", [60, 120])
 def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
-    for words in ("plan us-east sa", "plan us-eest sa", "plan --help", "vm-types c7gn", "matrix"):
+    for words in (
+        "plan us-east sa",
+        "plan us-eest sa",
+        "plan --help",
+        "data vm-types c7gn",
+        "data matrix",
+    ):
         shown = in_terminal(*words.split(), columns=columns)
         assert max(len(ESCAPE.sub("", line)) for line in shown.split("\n")) <= columns, words
 
@@ -84,15 +90,15 @@ def test_colour_is_shown_where_it_is_wanted() -> None:
     assert "\x1b[1mSend it direct" in in_terminal("plan", "us-east", "sa", columns=100)
     assert "\x1b" not in in_terminal("plan", "us-east", "sa", columns=100, NO_COLOR="1")
     assert "\x1b" not in in_terminal("plan", "us-east", "sa", columns=100, TERM="dumb")
-    drawn = in_terminal("matrix", "--metric", "rtt", columns=200)
+    drawn = in_terminal("data", "matrix", "--metric", "rtt", columns=200)
     assert drawn.count("\x1b[48;5;") > 1000
-    shaded = in_terminal("matrix", "--metric", "rtt", columns=200, NO_COLOR="1")
+    shaded = in_terminal("data", "matrix", "--metric", "rtt", columns=200, NO_COLOR="1")
     assert "\x1b" not in shaded
     assert "##" in shaded
     # Where destinations do not fit beside each other, blocks of them follow each other.
     count = len(drawn.split("To ")[0].split("\n\n")[1].split("\n"))
     for columns in (60, 120):
-        shown = in_terminal("matrix", "--metric", "rtt", columns=columns, NO_COLOR="1")
+        shown = in_terminal("data", "matrix", "--metric", "rtt", columns=columns, NO_COLOR="1")
         rows = re.findall(r"^ *\w+:[\w-]+ (.*)$", shown, re.MULTILINE)
         assert len(rows) % count == 0
         assert sum(len(re.sub(" ", "", row)) for row in rows) >= count * (count - 1)
@@ -101,17 +107,17 @@ def test_colour_is_shown_where_it_is_wanted() -> None:
 def test_long_output_goes_through_a_pager(tmp_path: Path) -> None:
     kept = tmp_path / "paged"
     pager = f"tee {kept}"
-    assert "aws:us-east-1" in in_terminal("links", columns=200, lines=30, PAGER=pager)
+    assert "aws:us-east-1" in in_terminal("data", "links", columns=200, lines=30, PAGER=pager)
     assert kept.read_text().count("\n") > 100
     kept.unlink()
-    in_terminal("regions", "sa", columns=200, lines=60, PAGER=pager)
+    in_terminal("data", "regions", "sa", columns=200, lines=60, PAGER=pager)
     assert not kept.exists()
 
 
 @pytest.mark.parametrize(
     ("words", "lines", "code"),
     [
-        ("links --format csv | head -n 2", 2, 0),
+        ("data links --format csv | head -n 2", 2, 0),
         ("plan us-east sa >&-", 0, 0),
         ("plan us-eest sa 2>&-", 0, 2),
     ],
@@ -124,7 +130,7 @@ def test_readers_that_leave_early_and_closed_streams_are_no_fault(
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (code, lines, "")
 
 
-@pytest.mark.parametrize("words", ["--help", "links"])
+@pytest.mark.parametrize("words", ["--help", "data links"])
 def test_what_cannot_be_written_is_said(words: str) -> None:
     command = [sys.executable, "-m", "relayd", *words.split()]
     with Path("/dev/full").open("w") as full:
@@ -138,9 +144,9 @@ def test_first_steps(relayd: Relayd, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (bare.code, bare.err) == (0, "")
     assert "relayd plan us-east sa" in bare.out
     missing = str(tmp_path / "missing.db")
-    assert relayd("links", "--db", missing).err.startswith("relayd: --db: does not exist")
+    assert relayd("data", "links", "--db", missing).err.startswith("relayd: --db: does not exist")
     monkeypatch.setenv("RELAYD_DB", missing)
-    assert relayd("links").err.startswith("relayd: RELAYD_DB: does not exist")
+    assert relayd("data", "links").err.startswith("relayd: RELAYD_DB: does not exist")
 
 
 @pytest.mark.parametrize(
@@ -149,14 +155,14 @@ def test_first_steps(relayd: Relayd, tmp_path: Path, monkeypatch: pytest.MonkeyP
         ("plon", "plon: is no command of `relayd`. Did you mean plan?"),
         ("plan a b --volum 5", "--volum: is no option of `relayd plan`. Did you"),
         ("--versoin", "Did you mean --version?"),
-        ("store", "relayd: store: needs one of its commands: compact, rebuild, check"),
-        ("series -s sa", "relayd: --dst: is missing"),
-        ("links -s us-eest", "relayd: --src: is not a known region"),
-        ("matrix --metric luck", "--metric: invalid choice: 'luck'"),
-        ("token revoke 1 2", "2: is one word too many for `relayd token revoke`"),
-        ("links --src", "--src: expected one argument"),
-        ("links --src sa --src eu", "--src: is given twice (got 'eu')"),
-        ("matrix --metric rtt --db a.db --db b.db", "--db: is given twice"),
+        ("data store", "relayd: data store: needs one of its commands: compact, rebuild, check"),
+        ("study series -s sa", "relayd: --dst: is missing"),
+        ("data links -s us-eest", "relayd: --src: is not a known region"),
+        ("data matrix --metric luck", "--metric: invalid choice: 'luck'"),
+        ("serve token revoke 1 2", "2: is one word too many for `relayd serve token revoke`"),
+        ("data links --src", "--src: expected one argument"),
+        ("data links --src sa --src eu", "--src: is given twice (got 'eu')"),
+        ("data matrix --metric rtt --db a.db --db b.db", "--db: is given twice"),
     ],
 )
 def test_near_misses_are_named(relayd: Relayd, words: str, says: str) -> None:
@@ -187,33 +193,35 @@ def test_options_stand_after_any_word(relayd: Relayd) -> None:
     assert relayd("plan", "us-east", "--volume", "-5GB", "sa").err.startswith("relayd: --volume")
     for words in (
         ["set", "link", "a", "b", "state=down", "--name", "x"],
-        ["set", "--name", "x", "link", "a", "b", "state=down"],
+        ["set", "link", "--name", "x", "a", "b", "state=down"],
         ["set", "link", "a", "--name", "x", "b", "--one-way", "state=down"],
     ):
-        options = parse(["lab", *words])
+        options = parse(["measure", "lab", *words])
         assert (options.name, options.src, options.dst) == ("x", "a", "b")
         assert options.settings == ["state=down"]
-    with pytest.raises(InputError, match="shell"):
-        parse(["completion"])
+    with pytest.raises(InputError, match="--print-completion: expected one"):
+        parse(["--print-completion"])
 
 
 def test_listings_have_the_same_rows_in_every_format(relayd: Relayd, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    listed = json.loads(relayd("links", "--src", "us-east", "--format", "json").out)["links"]
+    listed = json.loads(relayd("data", "links", "--src", "us-east", "--format", "json").out)[
+        "links"
+    ]
     rows = list(
-        csv.DictReader(io.StringIO(relayd("links", "-s", "us-east", "--format", "csv").out))
+        csv.DictReader(io.StringIO(relayd("data", "links", "-s", "us-east", "--format", "csv").out))
     )
-    assert relayd("links", "-s", "us-east", "-o", str(tmp_path / "links.parquet")).code == 0
+    assert relayd("data", "links", "-s", "us-east", "-o", str(tmp_path / "links.parquet")).code == 0
     columns = parquet.read_table(tmp_path / "links.parquet").to_pylist()
     assert len(listed) == len(rows) == len(columns) > 5
     for link, row, column in zip(listed, rows, columns, strict=True):
         assert (link["src"], link["dst"]) == (row["src"], row["dst"])
         assert link["rtt_ms"]["expected"] == float(row["rtt_ms"]) == column["rtt_ms"]
         assert link["aggregate_gbps"]["high"] == float(row["aggregate_gbps_high"])
-    matrix = list(csv.DictReader(io.StringIO(relayd("matrix", "--format", "csv").out)))
+    matrix = list(csv.DictReader(io.StringIO(relayd("data", "matrix", "--format", "csv").out)))
     assert {"src", "dst", "aggregate"} == set(matrix[0])
-    assert "needs --output" in relayd("links", "--format", "parquet").err
-    refused = relayd("regions", "-o", str(tmp_path / "no" / "such.csv"))
+    assert "needs --output" in relayd("data", "links", "--format", "parquet").err
+    refused = relayd("data", "regions", "-o", str(tmp_path / "no" / "such.csv"))
     assert (refused.code, "--output: can't be written" in refused.err) == (2, True)
 
 
@@ -236,12 +244,12 @@ def completed(line: str, tmp_path: Path) -> list[str]:
 
 
 def test_shells_complete_commands_options_regions_and_types(tmp_path: Path) -> None:
-    assert "shuffle" in completed("relayd sh", tmp_path)
+    assert "shuffle" in completed("relayd plan sh", tmp_path)
     assert "--volume" in completed("relayd plan --vol", tmp_path)
     assert "us-east-1" in completed("relayd plan us-eas", tmp_path)
-    assert "eu-west-1" in completed("relayd links --src eu-w", tmp_path)
+    assert "eu-west-1" in completed("relayd data links --src eu-w", tmp_path)
     assert "aws=c7gn.large" in completed("relayd plan --vm-type aws=c7gn.l", tmp_path)
-    assert completed("relayd explain disp", tmp_path) == ["disputed"]
+    assert completed("relayd help disp", tmp_path) == ["disputed"]
 
 
 def test_shells_complete_ids_out_of_the_store(tmp_path: Path, relayd: Relayd) -> None:
@@ -268,7 +276,7 @@ def test_shells_complete_by_their_scripts(shell: str, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text(
         subprocess.run(
-            [command, "completion", shell], capture_output=True, text=True, check=True
+            [command, "--print-completion", shell], capture_output=True, text=True, check=True
         ).stdout
     )
     environment = {
@@ -311,14 +319,14 @@ def until(terminal: int, wanted: bytes) -> None:
 
 
 def test_terms_and_options_are_explained(relayd: Relayd) -> None:
-    assert "window divided by" in relayd("explain", "per-flow").out
-    assert relayd("explain", "aggregate_mbps").out == relayd("explain", "aggregate").out
-    margin = relayd("explain", "--json", "margin").out
+    assert "window divided by" in relayd("help", "per-flow").out
+    assert relayd("help", "aggregate_mbps").out == relayd("help", "aggregate").out
+    margin = relayd("help", "--json", "margin").out
     assert "`relayd plan`" in json.loads(margin)["commands"]
-    assert relayd("explain").out.count("\n") > 20
-    assert "Did you mean snapshot?" in relayd("explain", "snapshto").err
+    assert relayd("help").out.count("\n") > 20
+    assert "Did you mean snapshot?" in relayd("help", "snapshto").err
     folder = Path(__file__).parents[3] / "docs"
-    for term in json.loads(relayd("explain", "--json").out)["terms"]:
+    for term in json.loads(relayd("help", "--json").out)["terms"]:
         page, _, anchor = term["page"].partition("#")
         headings = re.findall(r"^#+ (.*)", (folder / page).read_text(), re.MULTILINE)
         anchors = {re.sub(r"[^\w -]", "", name).lower().replace(" ", "-") for name in headings}
@@ -326,14 +334,14 @@ def test_terms_and_options_are_explained(relayd: Relayd) -> None:
 
 
 def test_the_doctor_says_what_is_wrong(relayd: Relayd, tmp_path: Path) -> None:
-    well = relayd("doctor", "--json")
+    well = relayd("data", "doctor", "--json")
     assert well.code == 0, well.out
     states = {check["name"]: check["state"] for check in json.loads(well.out)["checks"]}
     assert states["relayd"] == states["disk"] == "ok"
     assert states["knowledge"] == "note"
     broken = tmp_path / "broken.db"
     broken.write_text("not a database")
-    ill = relayd("doctor", "--db", str(broken))
+    ill = relayd("data", "doctor", "--db", str(broken))
     assert ill.code == 4
     assert "problem  store:" in ill.out
 

@@ -116,7 +116,7 @@ def test_tasks_plan_wait_and_run_what_is_emitted_and_a_wrong_token_is_not_waited
     (tmp_path / "store").mkdir()
     db = make_store(tmp_path / "store")
     scopes = [word for scope in ("read", "plan", "ingest") for word in ("--scope", scope)]
-    token = run("token", "create", "airflow", *scopes, db=db).stdout.strip()
+    token = run("serve", "token", "create", "airflow", *scopes, db=db).stdout.strip()
     with served(db, auth=True) as service:
         address = urlsplit(service.url)
         environment = prepared(

@@ -1,4 +1,4 @@
-"""``relayd mcp`` with the official client: over standard input and output, and over HTTP."""
+"""``relayd serve mcp`` with the official client: over standard input and output, and over HTTP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def over_stdio(db: Path, asks: Callable[[Client], Coroutine[Any, Any, None]], *more: str) -> None:
-    words = ["-m", "relayd", "mcp", "--db", str(db), *more]
+    words = ["-m", "relayd", "serve", "mcp", "--db", str(db), *more]
     server = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))
 
     async def connected() -> None:
@@ -123,7 +123,7 @@ def test_transfers_are_reported_where_that_is_allowed(db: Path, tmp_path: Path) 
 
 
 def test_over_http_it_answers_whoever_has_the_token(db: Path) -> None:
-    command = [sys.executable, "-m", "relayd", "mcp", "--db", str(db), "--port", "0"]
+    command = [sys.executable, "-m", "relayd", "serve", "mcp", "--db", str(db), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         where, token = (server.stderr.readline().split()[-1] for _ in range(2))

@@ -102,7 +102,7 @@ def test_a_store_keeps_what_was_measured_over_both_kinds(
     larger = wan.plan(SRC, DST, vms=1, vm_types={"gcp": "gcp:n2-standard-8"}, relays="none")
     assert larger.paths[0].addresses == ("private",)
     capsys.readouterr()
-    assert main(["links", "--src", SRC, "--db", str(db)]) == 0
+    assert main(["data", "links", "--src", SRC, "--db", str(db)]) == 0
     shown = capsys.readouterr().out
     assert f"{SRC} -> {DST} (private)" in shown
     assert shown.count("(private)") == 1

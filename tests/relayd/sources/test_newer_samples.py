@@ -76,7 +76,7 @@ def test_a_failure_is_said_at_once_in_the_same_words_everywhere(
     (warning,) = [text for text in said.warnings if "not in this answer" in text]
     assert warning.startswith("1 sample is not in this answer, stored since 20")
     assert "failed at 20" in warning
-    assert "`relayd store rebuild`" in warning
+    assert "`relayd data store rebuild`" in warning
     copy = network_of(document_of(source.network()))  # as a service sends it
     copied = Wan(MemorySource(WHOLE, copy)).plan(SRC, DST, volume_gb=100)
     assert copied.warnings == said.warnings

@@ -64,7 +64,7 @@ def test_what_is_exported_is_imported_again(spot: Spot, relayd: Relayd, tmp_path
         assert made is not None
         links = repr(list(store.snapshots.network(made.id)))
     (tmp_path / ".samples.left").mkdir()  # as an export leaves it that was killed
-    export = ("export", "samples", "--db", spot.where, "-o")
+    export = ("data", "export", "samples", "--db", spot.where, "-o")
     assert f"{len(_found()):,} samples" in _ok(relayd(*export, folder))
 
     # Other programs read it as one table, by month.
@@ -111,7 +111,7 @@ def test_what_can_not_be_exported_is_said(
     folder = tmp_path / "full"
     folder.mkdir()
     (folder / "file").write_text("mine")
-    outcome = relayd("export", *words.format(folder=folder).split(), "--db", db)
+    outcome = relayd("data", "export", *words.format(folder=folder).split(), "--db", db)
     assert outcome.code == 2
     assert said in outcome.err
     assert (folder / "file").read_text() == "mine"
@@ -124,7 +124,7 @@ def test_months_are_written_part_by_part_and_folders_named_like_files_read(
     monkeypatch.setattr(data_set, "BATCH_ROWS", 50)
     folder = tmp_path / "all" / "2026.parquet"
     folder.parent.mkdir()
-    _ok(relayd("export", "samples", "--db", db, "-o", folder))
+    _ok(relayd("data", "export", "samples", "--db", db, "-o", folder))
     assert len(list(folder.rglob("*.parquet"))) == 3  # months
     _ok(relayd("import", "parquet", folder.parent, "--db", tmp_path / "b.db"))
     with open_store(tmp_path / "b.db", mode="read") as store:
@@ -158,7 +158,7 @@ def test_what_estimates_rest_on_is_imported_alone(relayd: Relayd, tmp_path: Path
     few = [s._replace(measured_at_s=s.measured_at_s + 90 * DAY_S) for s in few]
     db = stored(tmp_path / "a.db", [*shifted, *few])
     folder = tmp_path / "samples"
-    _ok(relayd("export", "samples", "--db", db, "-o", folder))
+    _ok(relayd("data", "export", "samples", "--db", db, "-o", folder))
     table = pyarrow.parquet.read_table(next(folder.glob("*=2026-03")))
     broken = table.slice(0, 3).set_column(3, "value", [[5.0, -1.0, 7.0]])
     pyarrow.parquet.write_table(broken, folder / "strange.parquet")

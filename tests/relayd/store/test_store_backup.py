@@ -45,7 +45,7 @@ def test_a_store_backed_up_under_load_and_destroyed_is_the_same_when_restored(
     copy = tmp_path / "copy"
     with program(_APPEND, spot.where, 5) as writer:
         said(writer, "stored")
-        done = relayd("store", "backup", copy, "--db", spot.where)
+        done = relayd("data", "store", "backup", copy, "--db", spot.where)
         assert (done.code, done.err) == (0, "")
         said(writer, "stored")
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
@@ -55,7 +55,7 @@ def test_a_store_backed_up_under_load_and_destroyed_is_the_same_when_restored(
     _destroy(spot)
 
     restored = spot.another()
-    done = relayd("store", "restore", copy, "--db", restored.where)
+    done = relayd("data", "store", "restore", copy, "--db", restored.where)
     assert (done.code, done.err) == (0, "")
     with open_store(restored.where, mode="read") as store:
         held = store.samples.counts().samples

@@ -1,4 +1,4 @@
-"""``relayd store check``: what the engines find of damage, by name."""
+"""``relayd data store check``: what the engines find of damage, by name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_references_to_nowhere_are_found(filled: Spot, relayd: Callable[..., Out
     filled.outsider("DELETE FROM regions WHERE name = 'gcp:7'")
     found = _problems(filled)
     assert "samples  40 refer to rows of regions that are missing" in found
-    done = relayd("store", "check", "--db", filled.where)
+    done = relayd("data", "store", "check", "--db", filled.where)
     assert done.code == 2
     assert "samples: 40 refer to rows of regions that are missing" in done.out
     assert "is damaged in " in done.err

@@ -118,7 +118,7 @@ def test_a_missing_driver_is_named() -> None:
         "import sys\n"
         "sys.modules['psycopg'] = None\n"
         "from relayd.__main__ import main\n"
-        "sys.exit(main(['links', '--db', 'postgresql://u:correct@h/d']))\n"
+        "sys.exit(main(['data', 'links', '--db', 'postgresql://u:correct@h/d']))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
@@ -128,7 +128,7 @@ def test_a_missing_driver_is_named() -> None:
 
 @pytest.mark.parametrize("mode", ["read", "write"])
 def test_an_empty_database_becomes_a_store_only_on_request(spot: PostgresqlSpot, mode: str) -> None:
-    assert "holds no relayd store yet" in _refusal(spot.where, mode)
+    assert "holds no relayd data store yet" in _refusal(spot.where, mode)
     assert spot.dump() == []
     with open_store(spot.where, mode="create") as store:
         append(store, _rows(3))

@@ -1,4 +1,4 @@
-"""Verifications in the store and in plans, and what `relayd verify` says before it runs."""
+"""Verifications in the store and in plans, and what `relayd measure verify` says before it runs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_paths_of_a_shuffle_are_kept_and_calibrate_no_plan(spot: Spot) -> None:
 def test_plans_tell_of_the_last_verification(tmp_path: Path, relayd: Relayd) -> None:
     db = _imported(tmp_path / "one.db", 4000)
     words = ["plan", "--src", SRC, "--dst", DST, "--db", db, "--json"]
-    relayd("links")  # what importing said is of no interest
+    relayd("data", "links")  # what importing said is of no interest
     before = json.loads(relayd(*words).out)
     assert "verified" not in before["confidence"]
     with open_store(db, mode="write") as store:
@@ -107,7 +107,7 @@ def test_a_dry_run_says_what_would_run_and_cost(
     relayd: Relayd, fleet: Path, tmp_path: Path
 ) -> None:
     db = _imported(tmp_path / "few.db", 500, f"{SRC},{RELAY},4000,64", f"{RELAY},{DST},4000,64")
-    words = ["verify", "--src", SRC, "--dst", DST, "--fleet", fleet, "--dry-run"]
+    words = ["measure", "verify", "--src", SRC, "--dst", DST, "--fleet", fleet, "--dry-run"]
     shown = relayd(*words, "--db", db, "--objective", "time")
     assert shown.code == 0, shown.err
     (planned,) = (line for line in shown.out.splitlines() if line.startswith("plan: "))
@@ -124,7 +124,7 @@ def test_a_dry_run_says_what_would_run_and_cost(
     plan = tmp_path / "plan.json"
     asked = ["plan", "--src", SRC, "--dst", DST, "--relays", "none", "--objective", "time"]
     plan.write_text(relayd(*asked, "--vms", "4", "--json").out)
-    shown = relayd("verify", plan, "--fleet", fleet, "--dry-run")
+    shown = relayd("measure", "verify", plan, "--fleet", fleet, "--dry-run")
     assert "Run with 25% of the plan's VMs (1 of 4 at aws:us-east-1" in shown.out
 
 
@@ -137,12 +137,23 @@ def test_a_dry_run_shows_all_paths_of_many_transfers_as_one_run(
     demands = table(tmp_path / "demands.csv", "src,dst,volume_gb", *rows)
     asked: list[object] = ["shuffle", demands]
     if question == "broadcast":
-        asked = ["broadcast", SRC, DST, RELAY, "--volume", "100GB"]
-    relayd("links")
+        asked = ["plan", "broadcast", SRC, DST, RELAY, "--volume", "100GB"]
+    relayd("data", "links")
     plan = tmp_path / "plan.json"
     plan.write_text(relayd(*asked, "--relays", "none", "--vms", "1", "--db", db, "--json").out)
     rates = [link["throughput_gbps"] for link in _links(json.loads(plan.read_text()))]
-    verify = ["verify", plan, "--fleet", fleet, "--db", db, "--dry-run", "--seconds", "10"]
+    verify = [
+        "measure",
+        "verify",
+        plan,
+        "--fleet",
+        fleet,
+        "--db",
+        db,
+        "--dry-run",
+        "--seconds",
+        "10",
+    ]
     content = json.loads(relayd(*verify, "--json").out)["plans"][0]
     assert content["question"] == question
     as_planned = content["runs"][0]
@@ -163,7 +174,7 @@ def test_what_can_not_be_run_is_told_in_a_sentence(
 ) -> None:
     plan = tmp_path / "plan.json"
     plan.write_text(relayd("plan", "--src", SRC, "--dst", "aws:eu-west-1", "--json").out)
-    verify = ["verify", "--fleet", fleet, "--dry-run"]
+    verify = ["measure", "verify", "--fleet", fleet, "--dry-run"]
     pair = [*verify, "--src", SRC, "--dst", DST]
     for words, told in (
         ([*verify, plan], "needs a VM in aws:eu-west-1"),

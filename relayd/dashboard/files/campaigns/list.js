@@ -102,6 +102,6 @@ function nothingYet(fleet) {
   }
   return emptyState("No campaign has run yet, and this service has no fleet",
     element("p", {}, "A campaign measures among VMs of your own, over SSH and within a budget. Name them in a fleet file, then measure from a shell, or start the service with them:"),
-    commands("relayd fleet check --fleet fleet.toml --trust-new\nrelayd probe --fleet fleet.toml --dry-run\nrelayd serve --fleet fleet.toml"),
+    commands("relayd measure fleet check --fleet fleet.toml --trust-new\nrelayd probe --fleet fleet.toml --dry-run\nrelayd serve --fleet fleet.toml"),
     element("p", {}, "Measurements that you have already come in without one: ", element("code", {}, "relayd import csv measured.csv"), "."));
 }

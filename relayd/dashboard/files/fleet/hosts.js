@@ -17,7 +17,7 @@ export function showLinks(part, fleet, watch) {
   const title = element("h2", {}, "Links down or degraded now");
   if (!links.length) {
     const text = watch ? `All ${watch.legs?.up ? `${watch.legs.up} ` : ""}links that are watched are as usual, or were not judged yet.`
-      : "None is known. Nobody watches here: links that fail show only where `relayd watch`, or a service with a daily budget, looks at them.";
+      : "None is known. Nobody watches here: links that fail show only where `relayd measure watch`, or a service with a daily budget, looks at them.";
     replace(part, title, element("p", { class: watch ? null : "muted" }, withCode(text)));
     return;
   }
@@ -75,7 +75,7 @@ export function showHosts(part, fleet) {
       whole = true;
       showHosts(part, fleet);
     } } }, `Show all ${sorted.length}`)),
-    element("p", { class: "muted" }, withCode("`relayd fleet check` logs in to each host and says what stands in its way: tools, clocks, firewalls, VMs worth recreating.")));
+    element("p", { class: "muted" }, withCode("`relayd measure fleet check` logs in to each host and says what stands in its way: tools, clocks, firewalls, VMs worth recreating.")));
 }
 
 function reach(host) {

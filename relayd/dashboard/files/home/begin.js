@@ -6,7 +6,7 @@ import { element } from "../shared/dom.js";
 const COMMANDS = {
   measure: "relayd probe --fleet fleet.toml --budget 20usd",
   take: "relayd import csv measurements.csv",
-  lab: "relayd lab up",
+  lab: "relayd measure lab up",
 };
 
 function command(text) {

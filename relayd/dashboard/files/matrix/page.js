@@ -156,7 +156,7 @@ function showEmpty(matrix) {
     replace(parts.empty, emptyState("Nothing is measured yet: every figure here is baseline",
       element("p", {}, "These are models fitted to open measurements, hatched below. To put your own in their place:"),
       element("ul", {},
-        element("li", {}, command("relayd lab up"), " emulates datacenters on this machine to try it out,"),
+        element("li", {}, command("relayd measure lab up"), " emulates datacenters on this machine to try it out,"),
         element("li", {}, command("relayd probe"), " measures between your hosts,"),
         element("li", {}, command("relayd import"), " takes results of iperf3, nuttcp, ping, or CSV."))));
   } else {

@@ -12,7 +12,7 @@ const MEANINGS = {
   accept: "They count as your own prober's from then on, whatever physics say.",
   reject: "They stay here for good; nothing rests on them.",
   confirm: "They count as your own prober's from then on.",
-  retract: "They count no longer; `relayd samples restore` lets them count again.",
+  retract: "They count no longer; `relayd data samples restore` lets them count again.",
 };
 const samples = (number) => `${count(number)} ${number === 1 ? "sample" : "samples"}`;
 
@@ -57,4 +57,4 @@ function change(before, after) {
 }
 
 export const said = (verb, { samples: number, batch_id: batch }) => [`${samples(number)} ${verb}. The next snapshot heeds it`,
-  batch ? ["; ", element("code", {}, `relayd samples retract --batch ${batch}`), " takes them back."] : "."];
+  batch ? ["; ", element("code", {}, `relayd data samples retract --batch ${batch}`), " takes them back."] : "."];

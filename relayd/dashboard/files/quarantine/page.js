@@ -59,7 +59,7 @@ function showList(found, allowed, total) {
     fill();
   } } }, "Select all shown"), more), mayDecide ? bar : view.state !== "accepted" && needsScope("Accepting or rejecting samples", "admin"),
   element("p", { class: "muted" }, "The command line has the same:"),
-  commands(view.state === "open" ? "relayd samples quarantine --last 100" : `relayd samples quarantine --state ${view.state} --last 100`));
+  commands(view.state === "open" ? "relayd data samples quarantine --last 100" : `relayd data samples quarantine --state ${view.state} --last 100`));
   fill();
 
   function fill() {

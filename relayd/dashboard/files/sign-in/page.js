@@ -48,7 +48,7 @@ function form() {
   replace(content, element("form", { class: "panel", on: { submit } },
     element("label", { for: "token-field" }, "Token"), element("div", { class: "row" }, field, button),
     element("p", { id: "token-help", class: "muted" }, "This browser keeps it until it is closed, or until you sign out. The service's first start prints one; others are made with ",
-      element("code", {}, "relayd token create NAME --scope read --scope plan"), ".")));
+      element("code", {}, "relayd serve token create NAME --scope read --scope plan"), ".")));
   field.focus();
 }
 

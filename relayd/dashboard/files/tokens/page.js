@@ -21,14 +21,14 @@ async function refresh() {
   if (!found.tokens.length) {
     replace(content, emptyState("This store has no tokens",
       element("p", {}, "The service was started with --no-auth: everybody on this machine may do everything. Without it, the first start makes one. Make one for each program, with the scopes that it needs:"),
-      commands("relayd token create NAME --scope read --scope plan --expires 90d")));
+      commands("relayd serve token create NAME --scope read --scope plan --expires 90d")));
     return;
   }
   const order = ["valid", "expired", "revoked"];
   const sorted = [...found.tokens].sort((a, b) => order.indexOf(a.state) - order.indexOf(b.state) || a.number - b.number);
   replace(content, cardTable("tokens", "The tokens of this service, without their secrets: those that are valid first", HEADS, sorted.map((token) => row(token, found))),
     element("p", { class: "muted" }, "Tokens are made and revoked on the store, by their number:"),
-    commands("relayd token create NAME --scope read --scope plan --expires 90d\nrelayd token revoke NUMBER"));
+    commands("relayd serve token create NAME --scope read --scope plan --expires 90d\nrelayd token revoke NUMBER"));
 }
 
 function row(token, usual) {
