@@ -188,6 +188,33 @@ class Exploration:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyService:
+    """A service that copies between buckets without VMs of one's own.
+
+    Attributes
+    ----------
+    name, emit : str
+        What people call it, and ``--emit``.
+    usd_per_gb : float
+        Its own fee.
+    cost_usd : float
+        With egress and requests of the direct path, for the whole volume.
+    source, as_of : str
+        Page and month of the fee.
+    unconfirmed : bool
+        Whether the page itself was not read.
+    """
+
+    name: str
+    emit: str
+    usd_per_gb: float
+    cost_usd: float
+    source: str
+    as_of: str
+    unconfirmed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Plan(Recommendation):
     """A recommendation for one transfer.
 
@@ -201,6 +228,8 @@ class Plan(Recommendation):
         Part of the duration, until the VMs have started.
     vcpus : dict of str to int
         Of all its VMs by region, where their type is known; as a catalogue states them.
+    services : tuple of CopyService
+        Where both ends are buckets: what copies them instead, the cheapest first.
     """
 
     request: dict[str, Any]
@@ -227,6 +256,7 @@ class Plan(Recommendation):
     vm_start_s: float = 0.0
     vcpus: dict[str, int] = field(default_factory=dict)
     throughput_gbps_least: float | None = None
+    services: tuple[CopyService, ...] = ()
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""

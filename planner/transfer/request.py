@@ -49,6 +49,7 @@ DEFAULT_CANDIDATES = 6
 MOST_CANDIDATES = 1000
 MOST_EXPLORED = 0.5
 MOST_OUTCOMES = 10_000
+MOST_OBJECTS = 10**12
 
 
 @specified
@@ -67,6 +68,13 @@ class TransferRequest(RuledRequest):
     _: KW_ONLY
     volume_gb: Annotated[Figure, Volume()] = volume_field(
         "Volume to move", example="500GB", group="transfer"
+    )
+    objects: Annotated[WholeLimit, Count(1, MOST_OBJECTS)] = field(
+        "How many objects of a store the volume is: a request reads and one writes each.",
+        default=None,
+        example="100000",
+        group="transfer",
+        label="Objects",
     )
     objective: Annotated[
         Objective,

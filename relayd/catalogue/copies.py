@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from relayd.catalogue.files import built_in_folder
+
+REQUESTS = "Requests"
+"""What the names of fees begin with that are of a transfer's objects."""
 
 
 @cache
 def copies() -> dict[str, Any]:
     """Return the file: ``tool`` by what ``--emit`` calls it, and ``requests`` by provider."""
     return tomllib.loads((built_in_folder() / "copies.toml").read_text())
+
+
+def filled(lines: str, known: Mapping[str, object]) -> str:
+    """Return lines with values in place of their names between ``@``."""
+    return re.sub(r"@(\w+)@", lambda found: str(known[found[1]]), lines)

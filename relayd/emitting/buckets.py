@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from planner.model.errors import InputError
-from relayd.catalogue.copies import copies
+from relayd.catalogue.copies import copies, filled
 from relayd.emitting.lanes import Emission
 from relayd.emitting.text import header, script, summary
 
@@ -48,13 +47,9 @@ def is_within(emission: Emission) -> bool:
 
 def one_lane(emission: Emission) -> Emission:
     """Return a plan whose whole volume one machine copies, with as many requests at once."""
-    connections = sum(lane.connections for lane in emission.lanes)
-    whole = replace(
-        emission.lanes[0],
-        share=1.0,
-        connections=connections,
-        throughput_gbps=emission.plan.throughput_gbps,
-    )
+    connections, gbps = sum(a.connections for a in emission.lanes), emission.plan.throughput_gbps
+    first = emission.lanes[0]
+    whole = replace(first, share=1.0, connections=connections, throughput_gbps=gbps)
     return replace(emission, lanes=(whole,))
 
 
@@ -91,14 +86,11 @@ def copy(emission: Emission, tool: str) -> str:
         raise InputError("emit", problem, remedy="Ask for --relays none, or --emit rclone.")
     azure = _WEB["az"] if "service" in how else "azure://{account}/{path}"
     known = {"id": plan.plan_id, "vms": str(max(plan.vms.values()))}
-    for name, form in (
-        ("", {"s3": "s3://{path}", "gs": "gs://{path}", "az": azure}),
-        ("_web", _WEB),
-        ("_path", dict.fromkeys(_WEB, "{path}")),
-        ("_region", dict.fromkeys(_WEB, "{region}")),
-    ):
+    urls = {"s3": "s3://{path}", "gs": "gs://{path}", "az": azure}
+    parts = (dict.fromkeys(_WEB, part) for part in ("{path}", "{region}"))
+    for name, form in zip(("", "_web", "_path", "_region"), (urls, _WEB, *parts), strict=True):
         known[f"src{name}"], known[f"dst{name}"] = _written(emission, form)
-    lines = re.sub(r"@(\w+)@", lambda found: known[found[1]], how["lines"])
+    lines = filled(how["lines"], known)
     note = SERVER_SIDE if "within" in how else "It takes no part of the plan's VMs."
     text = f"started=$(date +%s)\n{lines}{summary(one_lane(emission))}"
     return script(header(emission, f"A copy with {tool}", [note]), text)

@@ -14,7 +14,7 @@ from relayd.emitting.buckets import copy
 from relayd.emitting.lanes import Emission, emission
 from relayd.emitting.scripts import haproxy, iperf3, socat
 from relayd.emitting.text import header
-from relayd.emitting.uploads import aws_cli, azcopy, gcloud, rclone
+from relayd.emitting.uploads import rclone, to_store
 
 
 def env(emission: Emission) -> str:
@@ -70,9 +70,7 @@ FORMATS = {
     "socat": Format(socat, True),
     "iperf3": Format(iperf3, True),
     "rclone": Format(rclone, False),
-    "aws-cli": Format(aws_cli, False),
-    "azcopy": Format(azcopy, False),
-    "gcloud": Format(gcloud, False),
+    **{n: Format(partial(to_store, tool=n), False) for n in ("aws-cli", "azcopy", "gcloud")},
     **{name: Format(partial(copy, tool=name), False) for name in OF_BUCKETS},
     "env": Format(env, True),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.model.errors import InputError
+from relayd.catalogue.copies import copies
 from relayd.emitting.lanes import Emission, Lane, Vm, must_be_address
 from relayd.emitting.text import addresses, by_number, header, lane_words, plain, script
 
@@ -134,7 +135,10 @@ def iperf3(emission: Emission) -> str:
     body = f"seconds=${{SECONDS_OF_TEST:-{SECONDS}}}\n"
     body += "out=$(mktemp -d)\ntrap 'rm -rf \"$out\"' EXIT\ntrap 'exit 1' INT TERM\n"
     body += by_number("SRC", "which source VM this is", choices)
-    return script(header(emission, "A trial with iperf3", notes), f"{body}wait\n{_SUM}")
+    return script(
+        header(emission, "A trial with iperf3", notes),
+        f"{body}wait\n{copies()['lines']['iperf3_sum']}",
+    )
 
 
 def _run(lane: Lane, port: int) -> list[str]:
@@ -147,14 +151,3 @@ def _run(lane: Lane, port: int) -> list[str]:
 
 
 # Of several streams the last line of the receiver is their sum.
-_SUM = """\
-if [ -e "$out/failed" ]; then
-  cat "$out"/* >&2
-  exit 1
-fi
-for lane in "$out"/*; do
-  awk '/receiver/ { for (i = 2; i <= NF; i++) if ($i ~ /bits\\/sec/) rate = $(i - 1) }
-    END { print rate }' "$lane"
-done | awk -v predicted="$predicted" '{ sum += $1 / 1000 }
-  END { printf "%.3f Gbit/s, predicted %.3f (%.0f %%)\\n", sum, predicted, 100 * sum / predicted }'
-"""

@@ -12,30 +12,16 @@ from math import ceil
 from typing import NamedTuple
 
 from planner.model.errors import InputError
-from relayd.catalogue.copies import copies
+from relayd.catalogue.copies import copies, filled
 from relayd.emitting.buckets import SERVER_SIDE, host_of, is_within, one_lane, remotes
 from relayd.emitting.lanes import Emission, Lane
 from relayd.emitting.text import addresses, by_number, header, lane_words, script, summary
 
 PROXY_PORT = 3128  # registered for it, and what squid listens on
 
-_PROXY = (
-    "Relay VMs run a proxy that takes CONNECT to port 443, such as tinyproxy or squid, open to the "
-    "sources alone. Names of private addresses go to NO_PROXY."
-)
-PART_NOTE = (
-    "Parts are as large as one object of the whole share would need them. Smaller objects do with "
-    "smaller ones, which take less memory: set PART."
-)
-_SHARES = (
-    "Each lane sends its share: files by size, largest first, to the lane that is least filled. "
-    "Every lane computes the same shares from the same files; a file is not cut over lanes. Names "
-    "with line ends are not handled."
-)
 
-
-def _line(name: str) -> str:
-    return str(copies()["lines"][name])
+def _text(name: str, of: str = "lines") -> str:
+    return str(copies()[of][name])
 
 
 def upload(
@@ -70,9 +56,9 @@ def upload(
     several = len(emission.lanes) > 1
     said = [*notes]
     if emission.relays:
-        said.append(_PROXY)
+        said.append(_text("proxy", "notes"))
     if several:
-        said.append(_SHARES)
+        said.append(_text("shares", "notes"))
         said += [lane_words(lane, to_vms=False) for lane in emission.lanes]
     choices = []
     for lane in emission.lanes:
@@ -88,7 +74,7 @@ def upload(
     lines = by_number("LANE", "which lane to send, each from its source VM", choices)
     if several:
         lines += f'shares="{" ".join(f"{lane.share:.6g}" for lane in emission.lanes)}"\n\n'
-        lines += (_line("list_bucket") if default[0] else _line("list_folder")) + _line("divide")
+        lines += (_text("list_bucket") if default[0] else _text("list_folder")) + _text("divide")
     lines += listed if several else whole
     body = "".join(
         f'{name}="${{{name}:-{known}}}"\n' if known else f': "${{{name}:?{what}}}"\n'
@@ -99,7 +85,7 @@ def upload(
     body += "started=$(date +%s)\n"
     lines += summary(emission)
     if "$temporary" in lines:
-        body += _line("temporary")
+        body += _text("temporary")
     return script(header(emission, title, said), body + lines)
 
 
@@ -169,10 +155,7 @@ def side_by_side(connections: int) -> tuple[int, int]:
 # --- tools --------------------------------------------------------------------------------------
 
 
-_RCLONE_PARTS = {
-    "aws": ["--s3-upload-concurrency", '"$streams"', "--s3-chunk-size", '"$part"'],
-    "azure": ["--azureblob-upload-concurrency", '"$streams"', "--azureblob-chunk-size", '"$part"'],
-}
+_RCLONE_PARTS = {"aws": "s3", "azure": "azureblob"}
 
 
 def rclone(emission: Emission) -> str:
@@ -183,7 +166,7 @@ def rclone(emission: Emission) -> str:
     """
     provider = emission.destinations[0].region.partition(":")[0]
     store = provider if provider in STORES else "aws"  # S3's is what most others offer
-    of_parts = _RCLONE_PARTS.get(store, [])
+    of_parts = _RCLONE_PARTS.get(store, "")
 
     def settings(lane: Lane) -> list[str]:
         files, streams = side_by_side(lane.connections) if of_parts else (lane.connections, 1)
@@ -191,18 +174,15 @@ def rclone(emission: Emission) -> str:
         part = part_mib(lane, emission.volume_gb, STORES[store])
         return [*lines, *([f"part=${{PART:-{part}Mi}}"] if of_parts else [])]
 
-    flags = ["--transfers", '"$files"', "--checkers", '"$files"']
-    flags += ["--multi-thread-streams", '"$streams"', *of_parts]
-    lines = [" ".join(flags[i : i + 2]) for i in range(0, len(flags), 2)]
-    tail = " \\\n".join(f"  {line}" for line in [*lines, '"$@"']) + "\n"
-    one_file = (
-        "One large file alone: set FILES_AT_ONCE=1 and PARTS_AT_ONCE to the connections. Memory: "
-        "files times parts times the size of a part."
-    )
-    default = remotes(emission)
+    flags = ['--transfers "$files"', '--checkers "$files"', '--multi-thread-streams "$streams"']
+    if of_parts:
+        flags.append(f'--{of_parts}-upload-concurrency "$streams"')
+        flags.append(f'--{of_parts}-chunk-size "$part"')
+    one_file, default = _text("one_file", "notes"), remotes(emission)
     if is_within(emission):  # the store copies
-        tail = tail.replace("  --transfers", "  --server-side-across-configs \\\n  --transfers", 1)
+        flags.insert(0, "--server-side-across-configs")
         emission, one_file = one_lane(emission), SERVER_SIDE
+    tail = " \\\n".join(f"  {line}" for line in [*flags, '"$@"']) + "\n"
 
     def lines_of(source: str, names: str) -> str:
         ends = f'"{source}" "$DESTINATION"{names}'
@@ -215,108 +195,42 @@ def rclone(emission: Emission) -> str:
         lines_of("$SOURCE", ""),
         lines_of("$folder", ' --files-from-raw "$list"'),
         "a remote of rclone and a path, such as store:bucket/path",
-        (one_file, *([PART_NOTE] if of_parts else [])),
+        (one_file, *([_text("part", "notes")] if of_parts else [])),
         default,
     )
 
 
-def aws_cli(emission: Emission) -> str:
-    """Return a script for the AWS command line, version 1 or 2.
+def to_store(emission: Emission, tool: str) -> str:
+    """Return a script for the command line of a provider's own store.
 
-    Settings go into a copy of the user's configuration, which stays as it is. Source of the
-    settings: ``aws help s3-config`` (1.45.11).
+    Parameters
+    ----------
+    emission : Emission
+        With lanes that end at the store.
+    tool : str
+        ``aws-cli``, ``azcopy`` or ``gcloud``: its settings are in ``copies.toml``, with sources.
+
+    Raises
+    ------
+    InputError
+        If the plan ends at another provider.
     """
-    _must_be_store(emission, "aws", "aws-cli", "S3")
-
-    def settings(lane: Lane) -> list[str]:
-        part = part_mib(lane, emission.volume_gb, STORES["aws"])
-        return [
-            'cat "${AWS_CONFIG_FILE:-$HOME/.aws/config}" > "$temporary/config" 2> /dev/null || :',
-            'export AWS_CONFIG_FILE="$temporary/config"',
-            # The other client, crt, ignores the number of requests.
-            "aws configure set s3.preferred_transfer_client classic",
-            f"aws configure set s3.max_concurrent_requests {lane.connections}",
-            f"part=${{PART:-{part}MB}}",
-            'aws configure set s3.multipart_chunksize "$part"',
-            'aws configure set s3.multipart_threshold "$part"',
-        ]
-
-    return upload(
-        emission,
-        "An upload with the AWS command line",
-        settings,
-        _line("s3_sync").format('"$SOURCE"'),
-        # Links carry the share of files, which the tool follows.
-        _line("linked") + _line("s3_sync").format('"$share"'),
-        "s3://bucket/path",
-        (PART_NOTE,),
-        ("", emission.dst_bucket),
-    )
-
-
-def azcopy(emission: Emission) -> str:
-    """Return a script for AzCopy 10.
-
-    Source of the settings: "Optimize the performance of AzCopy with Azure Storage"
-    (https://learn.microsoft.com/azure/storage/common/storage-use-azcopy-optimize, 2026-11).
-    """
-    _must_be_store(emission, "azure", "azcopy", "Azure Blob")
-
-    def settings(lane: Lane) -> list[str]:
-        part = part_mib(lane, emission.volume_gb, STORES["azure"])
-        return [f"export AZCOPY_CONCURRENCY_VALUE={lane.connections}", f"part=${{PART:-{part}}}"]
-
-    flags = '--recursive --as-subdir=false --overwrite=ifSourceNewer --block-size-mb "$part" "$@"\n'
-    return upload(
-        emission,
-        "An upload with AzCopy",
-        settings,
-        'azcopy copy "$SOURCE" "$DESTINATION" \\\n  ' + flags,
-        'azcopy copy "$folder" "$DESTINATION" --list-of-files "$list" \\\n  ' + flags,
-        "https://account.blob.core.windows.net/container with its SAS",
-        ("AzCopy compares lengths itself.", PART_NOTE),
-    )
-
-
-def gcloud(emission: Emission) -> str:
-    """Return a script for ``gcloud storage``.
-
-    Source of the settings: the properties of ``gcloud topic configurations`` in section
-    ``storage`` (Google Cloud SDK 528.0.0), each of which has an environment variable.
-    """
-    _must_be_store(emission, "gcp", "gcloud", "Google Cloud Storage")
+    how, dst = copies()["upload"][tool], emission.destinations[0].region
+    if dst.partition(":")[0] != how["provider"]:
+        problem = f"is {tool}, which uploads to {how['store']}, and the plan ends in {dst}"
+        raise InputError("emit", problem, remedy="`--emit rclone` uploads to any store.")
 
     def settings(lane: Lane) -> list[str]:
         threads, processes = side_by_side(lane.connections)
-        part = part_mib(lane, emission.volume_gb, STORES["gcp"])
-        composite = "export CLOUDSDK_STORAGE_PARALLEL_COMPOSITE_UPLOAD"
-        return [
-            f"export CLOUDSDK_STORAGE_PROCESS_COUNT={processes}",
-            f"export CLOUDSDK_STORAGE_THREAD_COUNT={threads}",
-            f"part=${{PART:-{part}Mi}}",
-            f"{composite}_ENABLED=True",
-            f'{composite}_THRESHOLD="$part"',
-            f'{composite}_COMPONENT_SIZE="$part"',
-        ]
+        part = part_mib(lane, emission.volume_gb, STORES[how["provider"]])
+        known = {"part": part, "connections": lane.connections}
+        known |= {"threads": threads, "processes": processes}
+        return filled(how["settings"], known).splitlines()
 
-    return upload(
-        emission,
-        "An upload with gcloud storage",
-        settings,
-        'gcloud storage rsync --recursive "$SOURCE" "$DESTINATION" "$@"\n',
-        _line("linked")
-        + 'gcloud storage rsync --recursive --no-ignore-symlinks "$share" "$DESTINATION" "$@"\n',
-        "gs://bucket/path",
-        ("gcloud compares checksums itself.", PART_NOTE),
-        ("", emission.dst_bucket),
-    )
-
-
-def _must_be_store(emission: Emission, provider: str, tool: str, store: str) -> None:
-    dst = emission.destinations[0].region
-    if dst.partition(":")[0] != provider:
-        raise InputError(
-            "emit",
-            f"is {tool}, which uploads to {store}, and the plan ends in {dst}",
-            remedy="`--emit rclone` uploads to any store.",
-        )
+    title, notes = f"An upload with {how['title']}", (*how["notes"], _text("part", "notes"))
+    listed = how["listed"]
+    if "$share" in listed:  # links carry the share of files, which the tool follows
+        listed = _text("linked") + listed
+    default = ("", emission.dst_bucket if how["provider"] != "azure" else "")
+    ends = how["destination"], notes, default
+    return upload(emission, title, settings, how["whole"], listed, *ends)

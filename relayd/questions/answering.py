@@ -27,6 +27,7 @@ from planner.model.rate_cuts import with_lasting_caps
 from planner.model.units import MBPS_PER_GBPS, rate_text
 from probes.importers.limits import PhysicalGate
 from probes.samples import Metric, Sample
+from relayd.questions.buckets import with_services, with_store_prices
 from relayd.questions.caveats import Pair, dated, refuse_old
 from relayd.questions.matrix_threads import one_matrix_thread
 
@@ -122,7 +123,12 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         possible, doubts = _possible_outcomes(wan.catalogue, network, resolved)
         resolved = replace(resolved, outcomes=possible)
     recommended = partial(recommend, catalogue=wan.catalogue, now_s=now_s)
-    return _answer(wan, request, resolved, network, [(source, target)], recommended, found, doubts)
+    catalogue = with_store_prices(wan.catalogue, resolved, found)
+    pairs = [(source, target)]
+    answer = _answer(
+        wan, request, resolved, network, pairs, recommended, found, doubts, catalogue=catalogue
+    )
+    return with_services(answer, found)
 
 
 def _possible_outcomes(
@@ -311,7 +317,7 @@ def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
         compared = [region for region in compared if provider_of(region) in providers]
 
     def candidates() -> Iterator[tuple[str, Network, CataloguePrices]]:
-        usual = _prices(wan, network, request)
+        usual = _prices(wan.catalogue, network, request)
         if not types:
             yield from ((region, network, usual) for region in compared)
         for type_id in types:
@@ -321,7 +327,7 @@ def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
             for group in together + [[r] for r in of_provider if r in regions]:
                 typed = {**chosen, **dict.fromkeys(group, type_id)}
                 with_type = wan.network_of(ids, typed, *of_hosts) if group else network
-                its_prices = _prices(wan, with_type, request)
+                its_prices = _prices(wan.catalogue, with_type, request)
                 yield from ((region, with_type, its_prices) for region in group)
 
     def links(region: str) -> list[Pair]:
@@ -395,6 +401,7 @@ def _answer(
     recommend: Callable[..., A],
     named: Iterable[Resolution] | None = None,
     notes: Iterable[str] = (),
+    catalogue: Catalogue | None = None,
 ) -> A:
     """Recommend at today's prices, and add caveats on the links that were asked about.
 
@@ -409,15 +416,15 @@ def _answer(
     refuse_old(request, wan.catalogue, network, pairs)
     chosen = _chosen(named or ())
     more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
-    found = recommend(resolved, network, _prices(wan, network, request), **more)
+    prices = _prices(catalogue or wan.catalogue, network, request)
+    found = recommend(resolved, network, prices, **more)
     if chosen:
         found = replace(found, resolutions=chosen)
     return dated(found, wan.catalogue, network, pairs, request.addresses)
 
 
-def _prices(wan: NetworkView, network: Network, request: PricedRequest) -> CataloguePrices:
+def _prices(catalogue: Catalogue, network: Network, request: PricedRequest) -> CataloguePrices:
     """Return the catalogue's prices at the tiers that this month has reached."""
-    catalogue = wan.catalogue
     if catalogue.has_interconnects and request.addresses == "public":
         catalogue = replace(catalogue, fees=tuple(fee for fee in catalogue.fees if not fee.gbps))
     return CataloguePrices(catalogue, network, request.month_to_date_gb)

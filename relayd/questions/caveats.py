@@ -17,6 +17,7 @@ from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Ori
 from planner.model.link import Link
 from planner.model.network import Network
 from probes.samples import FILES, Metric
+from relayd.catalogue.copies import REQUESTS
 from relayd.times import seconds_of, utc_date, utc_text
 
 MOST_NAMED = 3
@@ -217,6 +218,7 @@ def public_price_notes(
     """Return a sentence on what the price of traffic over public addresses leaves out."""
     links = [network.links.get(src, {}).get(dst) for src, dst in pairs]
     cost, names = getattr(answer, "cost_usd", None), {fee.name: None for fee in answer.fees}
+    names = {name: None for name in names if not name.startswith(REQUESTS)}
     much = names or (cost and cost.egress >= MUCH_EGRESS_USD)
     if not much or not any(link and link.address == "public" for link in links):
         return ()

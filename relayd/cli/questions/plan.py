@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.fields.kinds import assignments
 from planner.model.errors import InputError
-from planner.model.units import chance_text, gbps_text, volume_text
+from planner.model.units import chance_text, gbps_text, usd_text, volume_text
 from planner.transfer.plan import Exploration, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli.options import wan_of, whole_number
@@ -73,6 +73,7 @@ def human(plan: Plan, options: argparse.Namespace) -> str:
         f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}\n"
         f"{printing.figures_text(plan, _connections(plan))}",
         _comparison(plan),
+        _services(plan),
         printing.table(
             plan.paths if split else (),
             "path | Gbit/s=throughput_gbps | share | connections | RTT=rtt_ms | "
@@ -107,6 +108,15 @@ def _exploration(found: Exploration) -> str:
         " =mark",
         mark=lambda rate: marks.get(rate.via, ""),
     )
+
+
+def _services(plan: Plan) -> str:
+    said = [
+        f"{one.name} for ${usd_text(one.cost_usd)} (its own fee: ${one.usd_per_gb:g} a GB"
+        f"{', unconfirmed' * one.unconfirmed}; --emit {one.emit})"
+        for one in plan.services
+    ]
+    return filled(f"Without VMs: {', or '.join(said)}.") if said else ""
 
 
 def _chances(relay: RelayOption) -> str:
