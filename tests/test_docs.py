@@ -116,7 +116,11 @@ def test_commands_that_need_more_than_a_page_are_right_as_they_stand() -> None:
             for line in block.replace("\\\n", " ").splitlines():
                 for part in re.split(r"\$\(|[|;&]|(?:^|\s)[<>]", line):
                     if language in ("", "sh") and part.lstrip().startswith("relayd "):
-                        parse(shlex.split(part, comments=True)[1:])
+                        try:
+                            parse(shlex.split(part, comments=True)[1:])
+                        except SystemExit as ended:  # `--print-completion` prints and ends
+                            if ended.code:
+                                raise
                         seen += 1
     assert seen > 30
 
