@@ -49,13 +49,13 @@ rest,gcp:us-east1,aws:us-west-2,400,,0
 """
 # What each page is asked to show; a page may have several pictures, by other names.
 SHOTS = {page.name: page.path for page in PAGES} | {
-    "home": f"/?{PAIR}&volume_gb=20TB",
+    "ask": "/",
     "matrix": "/matrix?measured=1",
     "matrix-per-flow": "/matrix?metric=per-flow&measured=1",
     "pair": f"/pair?{PAIR}",
-    "plan": f"/plan?{PAIR}&volume_gb=1000&objective=time",
-    "shuffle": f"/plan?question=shuffle&vms=2#demands={quote(DEMANDS)}",
-    "schedule": f"/plan?question=schedule#transfers={quote(TRANSFERS)}",
+    "plan": f"/?{PAIR}&volume_gb=1000&objective=time",
+    "shuffle": f"/?question=shuffle&vms=2#demands={quote(DEMANDS)}",
+    "schedule": f"/?question=schedule#transfers={quote(TRANSFERS)}",
     "map": f"/map?{PAIR}&volume_gb=1000&objective=time",
 }
 # Samples that a token sent of this link, for the pages of what is in doubt.

@@ -66,11 +66,6 @@ POLICY = (
 HTML = "text/html; charset=utf-8"
 _MOST_LEVELS = 10
 """Of a path that is not there: a longer one would make a page much larger than the request."""
-_NO_SCRIPT = (
-    '<noscript><p class="problem">This page asks the service by script, which is switched off '
-    'here. The same answers come from the command line and the <a href="docs">API</a>.</p>'
-    "</noscript>"
-)
 _IMPORT = re.compile(r'^(?:import|export) (?:.*from )?"(\.{1,2}/[\w./]+)";$', re.MULTILINE)
 
 
@@ -97,31 +92,24 @@ class Page:
 
 
 PAGES = (
-    Page("/", "home", "Home", "Ask first; then see what the answers rest on."),
-    Page("/matrix", "matrix", "Matrix", "What is known of every pair of regions, at one glance."),
+    Page("/", "plan", "Ask", "Direct or relayed, how long, at what cost."),
+    Page("/pair", "pair", "Pair", "What is known between two regions, and from what."),
     Page("/map", "map", "Map", "Where traffic from a region or of a plan goes."),
-    Page("/plan", "plan", "Plan", "Every question: direct or relayed, how long, at what cost."),
-    Page(
-        "/pair", "pair", "Pair", "What was measured between two regions, and what follows from it."
-    ),
-    Page(
-        "/transfers", "transfers", "Transfers", "What is under way, how fast, and whether in time."
-    ),
-    Page("/campaigns", "campaigns", "Campaigns", "What is being measured, and what it takes."),
-    Page("/fleet", "fleet", "Fleet", "Hosts that measure, their caps, and what has changed."),
-    Page(
-        "/quarantine", "quarantine", "Quarantine", "Samples that nothing rests on, and the reasons."
-    ),
+    Page("/matrix", "matrix", "Network", "What is known of every pair of regions."),
+    Page("/now", "now", "Now", "What is wrong, what has changed, and what is under way."),
+    Page("/campaigns", "campaigns", "Campaigns", "What is measured, and what it takes."),
+    Page("/fleet", "fleet", "Fleet", "Hosts that measure, their caps, what changed."),
+    Page("/quarantine", "quarantine", "Quarantine", "Samples that nothing rests on."),
     Page("/tokens", "tokens", "Tokens", "Who may do what, and when it was last used."),
 )
 SIGN_IN = Page("/sign-in", "sign-in", "Sign in", "A token says what you may see and do.")
-DOCS = Page("/docs", "docs", "API", "Every path of the service, with a form to try it.")
+DOCS = Page("/docs", "docs", "API", "Every path, with a form to try it.")
 
 
 @cache
 def rendered(page: Page) -> Asset:
     """Return a page as HTML, ready to be sent; its figures come later, by its script."""
-    return asset(framed(page, _NO_SCRIPT).encode(), HTML)
+    return asset(framed(page).encode(), HTML)
 
 
 def error_page(title: str, detail: str, request_id: str, path: str) -> bytes:
@@ -144,7 +132,7 @@ def error_page(title: str, detail: str, request_id: str, path: str) -> bytes:
     return framed(Page(path, "error", title, ""), content, root).encode()
 
 
-def framed(page: Page, content: str, root: str = "") -> str:
+def framed(page: Page, content: str = "", root: str = "") -> str:
     """Return the HTML of a page; links begin with ``root``, where its path has several levels."""
     template = Template((FILES / "shared" / "page.html").read_text("utf-8"))
     return template.substitute(
@@ -152,7 +140,6 @@ def framed(page: Page, content: str, root: str = "") -> str:
         summary=escape(page.summary),
         name=page.name,
         root=root,
-        menu="".join(_entry(other, root, other is page) for other in (*PAGES, DOCS)),
         version=escape(__version__),
         modules="".join(_preload(name, root) for name in _modules(f"{page.name}/page.js")),
         content=content,
@@ -172,9 +159,3 @@ def _modules(script: str) -> list[str]:
 def _preload(name: str, root: str) -> str:
     """Return a link by which all modules are asked for at once, not one after the other."""
     return f'<link rel="modulepreload" href="{root}assets/{name}">\n'
-
-
-def _entry(page: Page, root: str, is_current: bool) -> str:
-    href = root + escape(page.path.removeprefix("/"))
-    current = ' aria-current="page"' if is_current else ""
-    return f'<li><a href="{href or "./"}"{current}>{escape(page.title)}</a></li>'

@@ -6,18 +6,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 
-from planner.fields.shared import DEFAULT_MARGIN
 from planner.fields.specified import Specified
 from planner.model.errors import DataError, InfeasibleError, RelaydError
+from planner.model.link_array import KINDS
 from planner.model.network import Snapshot
 from planner.model.units import S_PER_H
-from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.loading import load_catalogue
 from relayd.emitting.formats import emit
@@ -30,14 +31,11 @@ from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import Selection, selected, to_decide
-from relayd.tables.figures import evidence_of, pairs_by_price
+from relayd.tables.figures import evidence_of, pairs_by_price, relay_worth
 
 MOST_EFFECTS = 100
 VOLUME_GB = 1000.0
 """That relays are compared for."""
-PLANS_PER_ENTRY = 2
-"""Pairs that are planned for each entry of the answer, because a plan's gain may be less than the
-matrix says: it allows for what VMs do to each other."""
 MOST_S = 3.0
 """After which no further pair is planned; some 40 ms a pair."""
 
@@ -111,56 +109,68 @@ def knowledge_bytes(wan: Wan) -> bytes:
     return encoded({**evidence_of(wan.network, now_s), "old_prices": prices})
 
 
-def relay_gains_bytes(wan: Wan, limit: int) -> bytes:
-    """Return the largest gains as JSON: plans of the pairs that are first in the matrix."""
+def relay_gains_bytes(wan: Wan, limit: int, usd_per_h: float, vms: int) -> bytes:
+    """Return the pairs on which the planner relays at these settings, as JSON.
+
+    Parameters
+    ----------
+    wan : Wan
+    limit : int
+        Entries of the answer at most.
+    usd_per_h : float
+        What an hour is worth; infinity where time alone counts.
+    vms : int
+        That a region may have at most.
+    """
     until_s = time.monotonic() + MOST_S
-    matrix = wan.matrix("relay-gain")
-    assert matrix.sources is not None
-    gains = np.nan_to_num(matrix.values, posinf=0.0)
-    worth = int((gains >= 1 + DEFAULT_MARGIN).sum())
+    worth = relay_worth(wan.network, wan.catalogue, VOLUME_GB, usd_per_h)
+    worth = np.nan_to_num(worth, posinf=0.0)
+    regions, promising, asked = tuple(wan.network.sites), int((worth > 1).sum()), 0
     found: list[dict[str, Any]] = []
-    for at in np.argsort(-gains, axis=None, kind="stable")[: min(worth, PLANS_PER_ENTRY * limit)]:
-        if time.monotonic() > until_s and len(found) >= limit:
+    for at in np.argsort(-worth, axis=None, kind="stable")[:promising]:
+        if time.monotonic() > until_s:
             break
-        i, j = divmod(int(at), len(matrix.regions))
-        src, dst = matrix.regions[i], matrix.regions[j]
-        request = TransferRequest(
-            src, dst, volume_gb=VOLUME_GB, objective="time", relays="one", vms=1, candidates=1
-        )
-        try:
-            entry = _relay_gain(wan.ask(request), src, dst)
-        except (DataError, InfeasibleError):  # such as a quota that leaves an end no VM
-            continue
-        if entry:
-            found.append(entry | {"source": matrix.sources[i][j]})
+        i, j = divmod(int(at), len(regions))
+        entry, asked = _relay_gain(wan, regions[i], regions[j], usd_per_h, vms), asked + 1
+        found += [entry] if entry else []
     found.sort(key=lambda entry: -entry["gain"])
-    return encoded(
-        {"snapshot": wan.snapshot, "volume_gb": VOLUME_GB, "pairs": worth, "relays": found[:limit]}
+    about = {"time_value_usd_per_h": usd_per_h, "vms": vms, "volume_gb": VOLUME_GB}
+    about |= {"promising": promising, "asked": asked, "pairs": len(found)}
+    return encoded({"snapshot": wan.snapshot, **about, "relays": found[:limit]})
+
+
+def _relay_gain(wan: Wan, src: str, dst: str, usd_per_h: float, vms: int) -> dict[str, Any] | None:
+    by: Any = {"objective": "time"} if usd_per_h == inf else {"time_value_usd_per_h": usd_per_h}
+    request = TransferRequest(
+        src, dst, volume_gb=VOLUME_GB, relays="one", vms=vms, candidates=1, **by
     )
-
-
-def _relay_gain(plan: Plan, src: str, dst: str) -> dict[str, Any] | None:
-    relay, direct = plan.best_relay, plan.direct
-    if relay is None or relay.gain is None or direct.duration_s is None or direct.cost_usd is None:
-        return None  # the direct path is down: that is no gain, but an outage
-    saved_h = (direct.duration_s - relay.duration_s) / S_PER_H
-    if saved_h <= 0:
+    try:
+        plan = wan.ask(request)
+    except (DataError, InfeasibleError):  # such as a quota that leaves an end no VM
         return None
+    direct, usual_gbps = plan.direct, plan.direct.throughput_gbps
+    if plan.verdict == "direct" or direct.duration_s is None or direct.cost_usd is None:
+        return None  # without a direct path, that is no gain, but an outage
+    saved_h = (direct.duration_s - plan.duration_s) / S_PER_H
+    paid_usd = plan.cost_usd.total - direct.cost_usd.total
+    hops = {(src, dst), *(hop for path in plan.paths for hop in pairwise(path.regions))}
+    sources = [wan.network.link(*hop).aggregate_gbps.source for hop in hops]
     return {
         "src": src,
         "dst": dst,
-        "relay": relay.relay,
-        "gain": relay.gain,
-        "gain_low": relay.gain_low,
-        "gain_high": relay.gain_high,
-        "probability": relay.probability,
-        "direct_gbps": direct.throughput_gbps,
-        "relay_gbps": relay.throughput_gbps,
+        "relay": next(path.regions[1] for path in plan.paths if len(path.regions) > 2),
+        "verdict": plan.verdict,
+        "gain": plan.throughput_gbps / usual_gbps,
+        "gain_low": plan.throughput_gbps_low / usual_gbps,
+        "gain_high": plan.throughput_gbps_high / usual_gbps,
+        "source": max(sources, key=KINDS.index),
+        "direct_gbps": usual_gbps,
+        "relay_gbps": plan.throughput_gbps,
         "direct_s": direct.duration_s,
-        "relay_s": relay.duration_s,
+        "relay_s": plan.duration_s,
         "direct_usd": direct.cost_usd.total,
-        "relay_usd": relay.cost_usd.total,
-        "pays_from_usd_per_h": max(0.0, relay.cost_usd.total - direct.cost_usd.total) / saved_h,
+        "relay_usd": plan.cost_usd.total,
+        "pays_from_usd_per_h": max(0.0, paid_usd) / saved_h if saved_h > 0 else 0.0,
     }
 
 

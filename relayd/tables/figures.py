@@ -9,14 +9,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Kind
 from planner.model.link import LINK_FIGURES, Link, LinkFigure
 from planner.model.link_array import KINDS, NO_LINK, Floats, LinkArray, Records, most_gbps, taken
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, links_gbps, usd_per_gb_or_inf
-from planner.model.units import MBPS_PER_GBPS
-from planner.transfer.all_pairs import best_relays
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H
+from planner.transfer import all_pairs
+from planner.transfer.all_pairs import DIRECT, best_relays
 from relayd.tables.matrices import UNITS, CellSources, Matrix, MatrixMetric
 
 Ranks: TypeAlias = NDArray[np.int8]
@@ -164,7 +166,8 @@ def _named(ranks: Ranks) -> CellSources:
 def _relay_gain(network: Network, connections: int, in_all: Floats) -> tuple[Floats, Ranks]:
     """Return the best single relay over direct, and the least sure of the links of both.
 
-    `in_all` is what links carry whatever the VMs, in Gbit/s.
+    `in_all` is what links carry whatever the VMs, in Gbit/s. A link in trouble has no gain: what a
+    relay is worth there is for as long as that lasts.
     """
     links = network.links
     flows_gbps = connections * _expected(links, "per_flow_mbps") / MBPS_PER_GBPS
@@ -183,7 +186,52 @@ def _relay_gain(network: Network, connections: int, in_all: Floats) -> tuple[Flo
     with np.errstate(divide="ignore", invalid="ignore"):
         gain: Floats = np.where(capped > 0, best.rate_gbps.astype(float) / capped, np.nan)
     np.fill_diagonal(gain, np.nan)
+    gain = _without_trouble(gain, network)
     relay = best.relay  # -1, none, takes any link's: the gain is 0 then, and as sure as direct is
     first, second = (np.take_along_axis(ranks, relay, axis) for axis in (1, 0))
     through = np.maximum(first, second)
     return gain, np.maximum(ranks, np.where(relay < 0, ranks, through))
+
+
+def _without_trouble(figures: Floats, network: Network) -> Floats:
+    """Take out links that are down or degraded now."""
+    regions = list(network.sites)
+    for src, dst in network.states:
+        figures[regions.index(src), regions.index(dst)] = np.nan
+    return figures
+
+
+def relay_worth(
+    network: Network, catalogue: Catalogue, volume_gb: float, usd_per_h: float
+) -> Floats:
+    """Compare direct paths with the best single relays, by cost and time of a volume.
+
+    For looking at promising pairs first: one VM a region, without its price.
+
+    Parameters
+    ----------
+    network : Network
+    catalogue : Catalogue
+        For fees.
+    volume_gb : float
+    usd_per_h : float
+        What an hour is worth; infinity where time alone counts.
+
+    Returns
+    -------
+    array, shape (n, n)
+        What the direct path comes to over what the relay does, egress fees and time together; 0,
+        infinite or NaN where one of them does not exist, NaN where the link is in trouble.
+    """
+    links, fees = network.links, matrix_of(network, catalogue, "fee", 1).values * volume_gb
+    gbps = np.where(links.present, most_gbps(links.whole, DEFAULT_CONNECTIONS), np.nan)
+    in_all = links_gbps(CataloguePrices(catalogue, network), list(network.sites))
+    egress, ingress = (np.array(caps) for caps in network.caps())
+    rates = all_pairs.within_caps(np.minimum(gbps, in_all), egress, ingress)
+    rtt_ms = np.nan_to_num(_expected(links, "rtt_ms"))
+    fees, gbps_h = np.nan_to_num(fees, nan=np.inf), volume_gb * BITS_PER_BYTE / S_PER_H
+    terms = all_pairs.Terms(gbps_h, fees, np.zeros(len(rates)), 0.0, usd_per_h, 0.0)
+    relay, through = all_pairs.best_relays_by_value(terms, rates, rtt_ms)
+    direct = all_pairs.outcomes(terms, rates, rtt_ms, np.full_like(relay, DIRECT)).value
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _without_trouble(direct / through, network)

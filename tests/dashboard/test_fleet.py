@@ -93,7 +93,7 @@ def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
                 trouble = text_of(page, "tr[data-host='gcp-us-east1']")
                 assert "unreachable no SSH connection" in trouble
                 assert "What to do: Check that it runs" in trouble
-                assert "no trouble known" in text_of(page, "tr[data-host='aws-sa-east-1']")
+                assert "no trouble seen" in text_of(page, "tr[data-host='aws-sa-east-1']")
                 vm = text_of(page, "tr[data-host='aws-us-east-1']")
                 assert "egress 4.2 Gbit/s of 5 Gbit/s" in vm
                 assert "prober" in text_of(page, ".part.watch")

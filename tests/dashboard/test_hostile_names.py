@@ -105,12 +105,12 @@ def test_hostile_names_are_text_on_every_page(browser: Browser, tmp_path: Path) 
     pair = urlencode({"src": HTML, "dst": TURNED})
     names = [*SHOWN.values()]
     expected = {
-        f"/?{pair}&volume_gb=500": [SHOWN[HTML], SHOWN[TURNED], SHOWN[LONG], "\\u202e"],
+        "/now": [SHOWN[TURNED], SHOWN[LONG], "\\u202e"],
         "/matrix?measured=1": [name.partition(":")[2] for name in names],
         f"/matrix?{urlencode({'from': HTML, 'metric': SCRIPT})}": [],
         f"/map?{pair}": [],
-        f"/plan?{pair}&volume_gb=500": [SHOWN[HTML], SHOWN[TURNED]],
-        f"/plan?{urlencode({'src': SCRIPT, 'dst': LONG})}": [],
+        f"/?{pair}&volume_gb=500": [SHOWN[HTML], SHOWN[TURNED]],
+        f"/?{urlencode({'src': SCRIPT, 'dst': LONG})}": [],
         f"/pair?{pair}": [SHOWN[HTML], SHOWN[TURNED]],
         f"/pair?{urlencode({'src': LONG, 'dst': EMOJI})}": [SHOWN[LONG], SHOWN[EMOJI]],
         "/campaigns": [],

@@ -173,7 +173,7 @@ def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: S
     assert forwarders
     with watched(browser, width=390) as seen:
         query = urlencode({"question": "broadcast", **body}, doseq=True)
-        shown = seen.open(f"{grid.url}/plan?{query}")
+        shown = seen.open(f"{grid.url}/?{query}")
         lines = shown.locator(".world-map .line")
         lines.first.wait_for(state="attached")
         links = lines.evaluate_all("all => all.map(it => it.dataset.link)")
@@ -187,7 +187,7 @@ def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: S
     transfer |= {"volume_gb": "500", "time_value_usd_per_h": "500"}
     answer = grid.get("/v1/plans?" + urlencode(transfer)).json
     with watched(browser, dark=True) as seen:
-        shown = seen.open(f"{grid.url}/plan?{urlencode(transfer)}")
+        shown = seen.open(f"{grid.url}/?{urlencode(transfer)}")
         chosen = shown.locator(".world-map .line[data-kind=chosen]")
         chosen.first.wait_for(state="attached")
         links = chosen.evaluate_all("all => all.map(it => it.dataset.link)")

@@ -41,7 +41,7 @@ def column(page: Page, table: str, at: int) -> list[str]:
 
 
 def test_the_form_has_every_option_of_the_api(page: Watched, grid: Served) -> None:
-    shown = page.open(f"{grid.url}/plan")
+    shown = page.open(f"{grid.url}/")
     shown.locator("form.plan-form").wait_for()
     for field in fields_of(TransferRequest).values():
         assert shown.locator(f"[name={field.key}]").count() == 1
@@ -53,7 +53,7 @@ def test_the_form_has_every_option_of_the_api(page: Watched, grid: Served) -> No
 
 
 def test_the_address_is_the_request_and_back_works(page: Watched, grid: Served) -> None:
-    shown = page.open(f"{grid.url}/plan")
+    shown = page.open(f"{grid.url}/")
     shown.get_by_role("combobox", name="From").fill(PAIR["src"])
     shown.get_by_role("combobox", name="To").fill(PAIR["dst"])
     shown.get_by_label("Volume").fill("500")
@@ -111,7 +111,7 @@ WRONG = {
 def test_a_problem_is_said_at_its_field(browser: Browser, grid: Served) -> None:
     with watched(browser, allowed=("422",)) as seen:
         for field, text in WRONG.items():
-            shown = seen.open(f"{grid.url}/plan?{urlencode({**PAIR, field: text})}")
+            shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, field: text})}")
             wrong = shown.locator("[aria-invalid]")
             assert wrong.get_attribute("name") == field
             assert wrong.is_visible()  # the further options were opened
@@ -129,7 +129,7 @@ def test_a_problem_is_said_at_its_field(browser: Browser, grid: Served) -> None:
 
 def test_what_is_not_feasible_says_what_would_be(browser: Browser, grid: Served) -> None:
     with watched(browser, allowed=("422",)) as seen:
-        shown = seen.open(f"{grid.url}/plan?{urlencode({**PAIR, 'deadline_s': 1})}")
+        shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, 'deadline_s': 1})}")
         problem = plan_of(grid, deadline_s=1)
         assert problem["detail"] in shown.locator(".no-plan").inner_text()
         assert seen.violations() == []
@@ -138,7 +138,7 @@ def test_what_is_not_feasible_says_what_would_be(browser: Browser, grid: Served)
 def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Served) -> None:
     asked = {"src": "azure:canadacentral", "volume_gb": 500, "time_value_usd_per_h": 500}
     plan = plan_of(grid, **asked)
-    shown = page.open(f"{grid.url}/plan?{urlencode({**PAIR, **asked})}")
+    shown = page.open(f"{grid.url}/?{urlencode({**PAIR, **asked})}")
     answered(shown, plan)
     rates = shown.locator(".compared tr:has-text('Throughput') td").all_inner_texts()
     options = (plan["direct"], plan["best_relay"], plan)
@@ -188,7 +188,7 @@ def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Ser
 def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) -> None:
     asked = {"volume_gb": 500, "min_throughput_gbps": 4}
     plan = plan_of(grid, **asked)
-    shown = page.open(f"{grid.url}/plan?{urlencode({**PAIR, **asked})}")
+    shown = page.open(f"{grid.url}/?{urlencode({**PAIR, **asked})}")
     answered(shown, plan)
     points = shown.locator(".frontier-chart .point:not(.chosen)")
     points.first.wait_for()
@@ -249,7 +249,7 @@ def test_what_is_copied_gives_the_same_plan(
 ) -> None:
     with watched(browser) as seen:
         seen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-        shown = seen.open(f"{grid.url}/plan?{urlencode({**PAIR, **asked}, True)}")
+        shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, **asked}, True)}")
         shown.locator(ANSWER).wait_for()
         shown_id = shown.locator("#basis ~ dl code").inner_text()
         texts = {}
@@ -287,7 +287,7 @@ def test_what_is_copied_gives_the_same_plan(
 
 def test_without_a_clipboard_it_is_copied_the_old_way(page: Watched, grid: Served) -> None:
     page.page.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
-    shown = page.open(f"{grid.url}/plan?{urlencode(PAIR)}")
+    shown = page.open(f"{grid.url}/?{urlencode(PAIR)}")
     shown.get_by_role("tab", name="CLI command").press("ArrowRight")
     assert shown.get_by_role("tab", name="curl").evaluate("it => it === document.activeElement")
     shown.get_by_role("button", name="Copy curl").click()
@@ -296,7 +296,7 @@ def test_without_a_clipboard_it_is_copied_the_old_way(page: Watched, grid: Serve
 
 
 def test_without_measurements_it_says_so_and_plans(page: Watched, empty: Served) -> None:
-    shown = page.open(f"{empty.url}/plan")
+    shown = page.open(f"{empty.url}/")
     assert "relayd probe" in shown.locator(".empty").inner_text()
     shown.get_by_role("link", name="500 GB").click()
     shown.locator(ANSWER).wait_for()

@@ -54,7 +54,7 @@ def test_a_question_is_asked_shown_shared_and_copied(
     expected = grid.ask("POST", question.path, dict(question.example)).json
     width = WIDTHS[at % len(WIDTHS)]
     with watched(browser, width=width, dark=at % 2 == 1) as seen:
-        shown = seen.open(f"{grid.url}/plan?question={question.name}")
+        shown = seen.open(f"{grid.url}/?question={question.name}")
         shown.locator("form.plan-form").wait_for()
         for field in fields_of(question.request).values():
             described = shown.locator(f"#option-{field.key}-help").all_text_contents()
@@ -104,7 +104,7 @@ def test_a_question_is_asked_shown_shared_and_copied(
 
 def test_rows_are_filled_in_pasted_and_uploaded(browser: Browser, grid: Served) -> None:
     with watched(browser, allowed=("422",)) as seen:
-        shown = seen.open(f"{grid.url}/plan?question=shuffle")
+        shown = seen.open(f"{grid.url}/?question=shuffle")
         # Cell by cell, by the keyboard alone.
         shown.get_by_label("Name 1", exact=True).focus()
         shown.keyboard.type("us-east")
@@ -149,9 +149,7 @@ def test_rows_are_filled_in_pasted_and_uploaded(browser: Browser, grid: Served) 
 
 def test_a_schedule_is_drawn_with_its_deadlines(browser: Browser, grid: Served) -> None:
     with watched(browser, width=390) as seen:
-        shown = seen.open(
-            f"{grid.url}/plan?question=schedule#{urlencode({'transfers': TRANSFERS})}"
-        )
+        shown = seen.open(f"{grid.url}/?question=schedule#{urlencode({'transfers': TRANSFERS})}")
         shown.locator(ANSWER, has_text="1 admitted, 1 refused, 1 best effort").wait_for()
         with shown.expect_download() as download:
             shown.get_by_role("button", name="Download JSON").click()
@@ -178,7 +176,7 @@ def test_what_a_schedule_stores_is_drawn_and_listed(browser: Browser, grid: Serv
     }
     disk = urlencode({"disk_gb": "aws:us-east-2=1TB"})
     with watched(browser) as seen:
-        shown = seen.open(f"{grid.url}/plan?question=schedule&{disk}#{urlencode(asked)}")
+        shown = seen.open(f"{grid.url}/?question=schedule&{disk}#{urlencode(asked)}")
         row = shown.locator("section:has(#stored) tr", has_text="aws:us-east-2")
         row.wait_for()
         assert "300 GB" in row.inner_text()
@@ -193,7 +191,7 @@ def test_two_answers_stand_side_by_side_and_a_plan_becomes_a_script(
     before = grid.get(f"/v1/plans?{urlencode({**PAIR, 'vms': 1})}").json
     after = grid.get(f"/v1/plans?{urlencode({**PAIR, 'vms': 2})}").json
     with watched(browser) as seen:
-        shown = seen.open(f"{grid.url}/plan?{urlencode({**PAIR, 'vms': 1})}")
+        shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, 'vms': 1})}")
         what_if = shown.get_by_role("link", name="2 VMs a region")
         what_if.focus()
         shown.keyboard.press("Enter")

@@ -148,9 +148,9 @@ def test_a_token_is_typed_once_and_forgotten_on_signing_out(
         shown.wait_for_url(f"{service.url}/")
         # The link that a first start prints does the same, and is not left in the address.
         shown.context.clear_cookies()
-        shown.goto(f"{service.url}/plan#token={token}")
-        shown.get_by_label("From").wait_for()
-        assert shown.url == f"{service.url}/plan"
+        shown.goto(f"{service.url}/#token={token}")
+        shown.get_by_label("From").first.wait_for()
+        assert shown.url == f"{service.url}/"
         shown.goto(f"{service.url}/matrix")
         shown.locator("table.matrix").wait_for()
         settle(shown)
@@ -192,8 +192,8 @@ def test_an_error_is_a_page_for_people_and_a_document_for_programs(
         shown.get_by_label("Theme").select_option("dark")  # its scripts and styles are found
         paper = "getComputedStyle(document.body).backgroundColor"
         assert shown.evaluate(paper) == "rgb(20, 23, 27)"
-        shown.get_by_role("link", name="Fleet").click()
-        shown.wait_for_url(f"{empty.url}/fleet")
+        shown.get_by_role("link", name="Measure").click()
+        shown.wait_for_url(f"{empty.url}/campaigns")
     for_people = empty.get(path, Accept="text/html,*/*")
     assert for_people.status == 404
     assert "default-src 'none'" in for_people.headers["Content-Security-Policy"]
@@ -206,6 +206,7 @@ def test_an_error_is_a_page_for_people_and_a_document_for_programs(
 def test_the_api_is_tried_in_the_same_frame(empty: Served, browser: Browser) -> None:
     with watched(browser, width=390) as seen:
         shown = seen.open(f"{empty.url}/fleet")
+        shown.get_by_text("Settings").click()
         shown.get_by_role("link", name="API").click()
         shown.wait_for_url(f"{empty.url}/docs")
         # All operations and models are there, and what is linked to is there, too.

@@ -195,27 +195,38 @@ OVERVIEW = answer(
 
 
 class RelayGainsQuery(RequestModel):
-    """The number of entries."""
+    """The number of entries, and the reader's settings."""
 
     limit: int = Field(10, ge=1, le=MOST_GAINS, description="Most entries of the answer.")
+    time_value_usd_per_h: float = Field(
+        20.0,
+        ge=0,
+        allow_inf_nan=True,
+        description="What an hour is worth; `inf` where time alone counts.",
+    )
+    vms: int = Field(1, ge=1, le=8, description="That a region may have at most.")
 
 
 RELAY_GAINS = answer(
     "RelayGains",
-    "Where a single relay gains most, one VM a region, the largest gain first.",
+    "Where the planner takes a single relay at these settings, the largest gain first.",
     volume_gb=(float, "That times and costs are of."),
-    pairs=(int, "On which a relay is expected to gain a tenth or more."),
+    time_value_usd_per_h=(float | None, "As asked; null where time alone counts."),
+    vms=int,
+    promising=(int, "Pairs on which a relay may be worth more than the direct path."),
+    asked=(int, "Of these: that the planner was asked about."),
+    pairs=(int, "Of these: on which it takes a relay."),
     relays=many(
         model_of(
             "RelayGainSeen",
-            "A pair of regions, and the best single relay between them.",
+            "A pair of regions, and the plan that relays between them.",
             src=str,
             dst=str,
             relay=str,
-            gain=(float, "Throughput through the relay over that of the direct path."),
-            gain_low=float,
+            verdict=(Literal["relay", "split"], "A split sends a part over the direct path."),
+            gain=(float, "Throughput of the plan over that of the direct path."),
+            gain_low=(float, "The plan's low bound over what is expected of the direct path."),
             gain_high=float,
-            probability=(float, "That the gain is at least a tenth."),
             source=(Kind, "The least certain source of the links compared."),
             direct_gbps=float,
             relay_gbps=float,
@@ -310,13 +321,14 @@ def _prediction(store: Store, before: str, since_s: float, now_s: float) -> byte
     "GET", "/v1/relay-gains", "read", RELAY_GAINS, query=RelayGainsQuery, etag=True, internal=True
 )
 async def get_relay_gains(context: RequestContext) -> bytes:
-    """List where a single relay gains most.
+    """List where the planner takes a single relay.
 
-    Of all pairs of regions, with one VM a region and 64 connections; with the price, and what
-    an hour must be worth for the relay to pay.
+    Of 1 TB on each pair of regions without trouble, at what an hour is worth and so many VMs; with
+    the price, and what an hour must be worth for the relay to pay.
     """
-    most = context.query.limit
-    return await context.ask_once(f"relay gains {most}", relay_gains_bytes, most)
+    query = context.query
+    asked = query.limit, query.time_value_usd_per_h, query.vms
+    return await context.ask_once(f"relay gains {asked}", relay_gains_bytes, *asked)
 
 
 # ---- tokens ------------------------------------------------------------------------------------

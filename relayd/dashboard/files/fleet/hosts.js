@@ -17,7 +17,7 @@ export function showLinks(part, fleet, watch) {
   const title = element("h2", {}, "Links down or degraded now");
   if (!links.length) {
     const text = watch ? `All ${watch.legs?.up ? `${watch.legs.up} ` : ""}links that are watched are as usual, or were not judged yet.`
-      : "None is known. Nobody watches here: links that fail show only where `relayd measure watch`, or a service with a daily budget, looks at them.";
+      : "Not looked at: links that fail show only where `relayd measure watch`, or a service with a daily budget, looks at them.";
     replace(part, title, element("p", { class: watch ? null : "muted" }, withCode(text)));
     return;
   }
@@ -44,7 +44,7 @@ function effect(link) {
   return found.join(", ") || UNKNOWN;
 }
 
-export function showHosts(part, fleet) {
+export function showHosts(part, fleet, isWatched) {
   if (!fleet.configured) {
     replace(part);
     return;
@@ -64,7 +64,7 @@ export function showHosts(part, fleet) {
       [host.name === host.region ? element("span", { class: "muted" }, "same as region") : host.name,
         host.zone && element("small", { class: "muted" }, ` zone ${host.zone}`)],
       host.vm_type || element("span", { class: "muted" }, "not said"),
-      reach(host),
+      reach(host, isWatched),
       vmCaps(fleet.vm_caps.filter((cap) => cap.host === host.name)),
     ],
   }));
@@ -73,13 +73,13 @@ export function showHosts(part, fleet) {
       [["Region"], ["Host"], ["VM type"], ["Reached"], ["Measured caps of this VM"]], rows),
     shown.length < sorted.length && element("div", { class: "row" }, element("button", { type: "button", on: { click: () => {
       whole = true;
-      showHosts(part, fleet);
+      showHosts(part, fleet, isWatched);
     } } }, `Show all ${sorted.length}`)),
     element("p", { class: "muted" }, withCode("`relayd measure fleet check` logs in to each host and says what stands in its way: tools, clocks, firewalls, VMs worth recreating.")));
 }
 
-function reach(host) {
-  if (!host.unreachable) return element("span", { class: "muted" }, "no trouble known");
+function reach(host, isWatched) {
+  if (!host.unreachable) return isWatched ? element("span", {}, "no trouble seen") : element("span", { class: "muted" }, "not tried");
   return element("div", { class: "trouble" }, tag("unreachable", "bad"), ` ${host.unreachable}.`,
     host.remedy && element("div", { class: "remedy" }, element("strong", {}, "What to do: "), withCode(host.remedy)));
 }

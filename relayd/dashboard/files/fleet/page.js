@@ -22,7 +22,8 @@ async function refresh() {
     redraw(summary, [fleet.hosts, fleet.vm_caps, fleet.leg_states, Boolean(watched.watch)], () => showSummary(fleet, watched.watch));
     redraw(links, [fleet.leg_states, watched.watch?.legs], () => showLinks(links, fleet, watched.watch));
     replace(watch, watched.watch && [element("h2", {}, "The watcher"), element("div", { class: "panel" }, watchFacts(watched.watch))]);
-    redraw(hosts, [fleet.hosts, fleet.vm_caps, fleet.problem], () => showHosts(hosts, fleet));
+    const isTried = Number.isFinite(watched.watch?.last_look_age_s);
+    redraw(hosts, [fleet.hosts, fleet.vm_caps, fleet.problem, isTried], () => showHosts(hosts, fleet, isTried));
     redraw(caps, [sites.sites, fleet.hosts], () => showCaps(caps, sites.sites, fleet));
     await changes.refresh();
   });

@@ -74,7 +74,7 @@ async function found(state, request) {
 
 function described({ plan, links }, state, known, request) {
   const cities = new Map(known.regions.map((region) => [region.id, region.city]));
-  const planAddress = (src, dst) => `plan?${toAddress({ ...request, src, dst })}`;
+  const planAddress = (src, dst) => `./?${toAddress({ ...request, src, dst })}`;
   const place = (region) => [region.id, region.city].filter(Boolean).join(", ");
   if (plan) {
     return {

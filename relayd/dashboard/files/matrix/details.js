@@ -77,7 +77,7 @@ export class Details {
       return;
     }
     replace(this.links, element("a", { href: pairAddress(from, to) }, "The pair"),
-      element("a", { href: `plan?${new URLSearchParams({ src: from, dst: to })}` }, "Plan a transfer"));
+      element("a", { href: `./?${new URLSearchParams({ src: from, dst: to })}` }, "Plan a transfer"));
     const found = this.kept.get(this.shown);
     if (found) this.fill(found);
     else {

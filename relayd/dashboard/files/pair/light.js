@@ -51,6 +51,6 @@ function line(name, plan, shown, pair, connections) {
     relay.gain ? ` (${times(relay.gain)}, at least ${times(relay.gain_low)}; ${times(relay.cost_ratio)} the cost)` : ""] : ["; no relay does better"];
   return element("div", { class: "relay-line" },
     element("p", {}, element("strong", {}, `${name}: `), begin, through, ". ",
-      element("a", { href: `plan?${query}` }, `Verdict: ${verdict}`, element("span", { class: "hidden-text" }, ` (plan with ${name})`)), "."),
+      element("a", { href: `./?${query}` }, `Verdict: ${verdict}`, element("span", { class: "hidden-text" }, ` (plan with ${name})`)), "."),
     element("p", { class: "muted" }, plan.reason));
 }

@@ -193,7 +193,7 @@ function same() {
 function elsewhere(pair) {
   const query = new URLSearchParams(pair);
   replace(onward,
-    element("a", { href: `plan?${query}` }, "Plan a transfer"),
+    element("a", { href: `./?${query}` }, "Plan a transfer"),
     element("a", { href: `map?${query}` }, "On the map"),
     element("a", { href: "matrix" }, "All pairs"));
 }

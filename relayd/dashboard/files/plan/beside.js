@@ -83,6 +83,6 @@ export function besideTable(now, before, addressOf) {
       element("thead", {}, element("tr", {}, element("td"), ["Before", "Now", "Change"].map((title) => element("th", { scope: "col", class: "number" }, title)))),
       element("tbody", {}, rows.map(([name, one, other, shown]) => element("tr", {}, element("th", { scope: "row" }, name),
         cell(one, shown), cell(other, shown), element("td", { class: "number" }, change(one, other))))))),
-    element("p", { class: "row" }, element("a", { href: `plan?${before.address}` }, "Back to the one before"),
+    element("p", { class: "row" }, element("a", { href: `./?${before.address}` }, "Back to the one before"),
       element("a", { href: addressOf(now.request) }, "Stop comparing")));
 }

@@ -2,6 +2,7 @@
 // is a module by the name of its question, answers/NAME.js; all else is the same for all.
 
 import { get, post } from "../shared/api.js";
+import { beginnings } from "./begin.js";
 import { besideTable, earlierSnapshots, whatIfs } from "./beside.js";
 import { commandLine, curl, python } from "./commands.js";
 import { copyTabs } from "../shared/copying.js";
@@ -9,6 +10,7 @@ import { element, replace } from "../shared/dom.js";
 import { downloads } from "./downloads.js";
 import { loadFields, QUESTION, QUESTIONS } from "./fields.js";
 import { planForm, titled } from "./form.js";
+import { showGains } from "./gains.js";
 import { baselineNote, places } from "../shared/places.js";
 import { besideOf, fromAddress, question, toAddress } from "./request.js";
 import { content, fail, restsOn, say, show } from "../shared/shell.js";
@@ -16,7 +18,7 @@ import { waiting } from "../shared/waiting.js";
 
 const answer = element("div", { id: "answer", "aria-live": "off" });
 const spoken = element("p", { class: "hidden-text", role: "status", "aria-live": "polite" });
-const addressOf = (request, beside) => `plan?${toAddress(request, beside)}`;
+const addressOf = (request, beside) => `./?${toAddress(request, beside)}`;
 const name = new URLSearchParams(location.search).get("question") || "transfer";
 const wait = element("div");
 const begun = waiting(wait);
@@ -31,7 +33,7 @@ const GOES_ON = {
 
 function menu() {
   return element("nav", { class: "questions", "aria-label": "Questions" }, element("ul", {}, QUESTIONS.map((each) => element("li", {},
-    element("a", { href: each.name === "transfer" ? "plan" : `plan?question=${each.name}`, title: each.summary, "aria-current": each === QUESTION ? "page" : null },
+    element("a", { href: each.name === "transfer" ? "./" : `./?question=${each.name}`, title: each.summary, "aria-current": each === QUESTION ? "page" : null },
       titled(each.name))))));
 }
 
@@ -42,7 +44,7 @@ function commands(request, plan) {
     copyTabs("Copy as", [["CLI command", commandLine(request)], ["curl", curl(request)], ["Python", python(request)]]),
     plan && downloads(plan, QUESTION.name),
     more && element("p", {}, written.length < LONGEST_LINKED
-      ? element("a", { href: `plan?question=${more[0]}#${new URLSearchParams({ [more[1]]: written })}` }, more[2])
+      ? element("a", { href: `./?question=${more[0]}#${new URLSearchParams({ [more[1]]: written })}` }, more[2])
       : `${more[2]}: this answer is too long for a link. Download its JSON and paste it there.`));
 }
 
@@ -59,6 +61,7 @@ async function ask(request, beside, form, go) {
   form.clear();
   say("");
   spoken.textContent = "";
+  answer.classList.remove("stale");
   answer.setAttribute("aria-busy", "true");
   const ended = begun(() => {
     asking.abort();
@@ -93,6 +96,14 @@ async function ask(request, beside, form, go) {
   }
 }
 
+// Before a question: three ways to begin where nothing is measured, else where relays pay.
+async function opening({ snapshot }) {
+  const part = element("section", { class: "gains" });
+  answer.append(part);
+  if (snapshot.source === "baseline") replace(part, beginnings(await get("v1/fleet")));
+  await showGains(part.appendChild(element("div")));
+}
+
 const isComplete = (request) => Object.keys(request).length > 0 && QUESTION.fields.every((field) => !field.required || request[field.name]);
 
 function hint({ regions }) {
@@ -122,6 +133,7 @@ function start(known) {
   if (QUESTION.name !== "transfer") document.title = `${titled(QUESTION.name)} - ${document.title}`;
 
   function showAddress() {
+    answer.classList.remove("stale");
     const request = fromAddress(location.search, location.hash);
     made.fill(request);
     if (isComplete(request)) return ask(request, besideOf(location.hash), made, go);
@@ -129,7 +141,7 @@ function start(known) {
     answer.removeAttribute("aria-busy");
     restsOn(known.snapshot);
     replace(answer, baselineNote(known.snapshot), hint(known));
-    return undefined;
+    return QUESTION.name === "transfer" ? opening(known) : undefined;
   }
 
   // The address is the request: it can be shared, and Back leads to the question before. What it is
@@ -137,12 +149,15 @@ function start(known) {
   function go(request) {
     const beside = besideOf(location.hash);
     const address = addressOf(request, beside?.address);
-    if (`plan${location.search}${location.hash}` !== address) history.pushState(null, "", address);
+    if (`./${location.search}${location.hash}` !== address) history.pushState(null, "", address);
     made.fill(request);
     return ask(request, beside, made, go);
   }
 
+  // What is in the form is not what was answered: until it is asked, the answer is dimmed.
+  made.form.addEventListener("input", () => answer.classList.add("stale"));
   addEventListener("popstate", showAddress);
+  if (!location.search && matchMedia("(pointer: fine)").matches) made.form.elements.namedItem("src")?.focus();
   return showAddress();
 }
 

@@ -150,8 +150,10 @@ export function events(heard, onState = () => {}) {
 }
 
 // The service's first start prints a link with a token after the #, which browsers send nowhere.
-const linked = new URLSearchParams(location.hash.slice(1)).get("token");
-if (linked) {
+const linked = () => new URLSearchParams(location.hash.slice(1)).get("token");
+addEventListener("hashchange", () => linked() && location.reload()); // pasted into an open tab
+if (linked()) {
+  const token = linked();
   history.replaceState(null, "", location.pathname + location.search);
-  await signIn(linked).catch(() => {}); // what is asked next says why
+  await signIn(token).catch(() => {}); // what is asked next says why
 }

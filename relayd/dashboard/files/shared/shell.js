@@ -56,6 +56,12 @@ export function restsOn(snapshot) {
   document.getElementById("snapshot").textContent = `Snapshot ${snapshot.id}${age}`;
 }
 
+// The entry of the menu, and the view, that this page is.
+for (const link of document.querySelectorAll(".views a, .gear a, .top nav a")) if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
+for (const view of document.querySelectorAll(".views [aria-current]")) {
+  document.querySelector(`.top nav .${view.closest("ul").className} a`).setAttribute("aria-current", "page");
+}
+
 // Told when colours change, so that charts can be drawn again; returns what ends that.
 const redrawn = new Set();
 export function onTheme(draw) {

@@ -15,7 +15,7 @@ const RENEW_MS = 15_000;
 export function onePage(id) {
   const line = stateLine();
   const parts = Object.fromEntries(["head", "rest", "now", "paths", "reports"].map((name) => [name, element("div", { class: `part ${name}` })]));
-  replace(content, element("p", {}, element("a", { href: "transfers" }, "All transfers")), parts.head, line, parts.rest, parts.now, parts.paths, parts.reports);
+  replace(content, element("p", {}, element("a", { href: "now" }, "Now")), parts.head, line, parts.rest, parts.now, parts.paths, parts.reports);
   document.title = `Transfer ${id} - relayd`;
   async function refresh() {
     await show(async () => {
@@ -37,7 +37,7 @@ export function onePage(id) {
 // Documents stand behind the #, which browsers send nowhere.
 function rest({ question, advised, body }) {
   const { plan, ...said } = body;
-  const address = `plan?${new URLSearchParams(question === "transfer" ? said : { question, ...said })}`
+  const address = `./?${new URLSearchParams(question === "transfer" ? said : { question, ...said })}`
     + (plan ? `#${new URLSearchParams({ plan: JSON.stringify(plan) })}` : "");
   return element("p", { class: advised ? "panel advised" : null },
     advised && "It is late, or slower than its plan allows. ", element("a", { href: address }, "Ask what to do with the rest"));

@@ -42,7 +42,7 @@ const largest = (changes) => changes.filter((each) => each.dst && each.ratio !==
 function thenAndNow({ src, dst }) {
   const asked = { src, dst, volume_gb: 1000 };
   const then = new URLSearchParams({ ...asked, snapshot: "1d" });
-  return element("a", { href: `plan?${new URLSearchParams(asked)}#${new URLSearchParams({ beside: then })}` }, "Plans then and now");
+  return element("a", { href: `./?${new URLSearchParams(asked)}#${new URLSearchParams({ beside: then })}` }, "Plans then and now");
 }
 const METRICS = { aggregate_gbps: "aggregate", per_flow_mbps: "one flow", rtt_ms: "round trip" };
 

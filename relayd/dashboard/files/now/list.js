@@ -2,9 +2,9 @@
 
 import { get } from "../shared/api.js";
 import { element, replace } from "../shared/dom.js";
-import { keepFresh, stateLine } from "../shared/live.js";
+import { keepFresh, soon, stateLine } from "../shared/live.js";
 import { cardTable, commands, redraw, since } from "../shared/parts.js";
-import { content, emptyState, restsOn, show } from "../shared/shell.js";
+import { content, restsOn, show } from "../shared/shell.js";
 import { ending, KIND, pace, progress, route, stateTag, transferAddress } from "./state.js";
 
 const HEADS = [["Transfer"], ["State"], ["Path"], ["Arrived"], ["Rate", "number"]];
@@ -13,13 +13,15 @@ const PAGE = 25;
 const GATHER_MS = 300; // many programs report at once: one question for all of them
 const RENEW_MS = 15_000; // a transfer falls silent, or late, without an event
 
-export function listPage() {
+// health: parts above, and what renews them.
+export function nowPage(health) {
   const line = stateLine();
   const [flying, ended] = ["in-flight", "ended"].map((name) => element("section", { class: `part ${name}` }));
-  replace(content, line, flying, ended);
+  replace(content, line, health.parts, flying, ended);
   const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0] };
   async function refresh() {
     await show(async () => {
+      await health.refresh();
       const [now, past] = await Promise.all([firstPages("in-flight", shown.pages.flying), firstPages(shown.state, shown.pages.ended)]);
       restsOn(now.snapshot);
       const isNew = !now.transfers.length && !past.transfers.length && shown.state === ENDS[0] && !(await get("v1/transfers", { limit: 1 })).transfers.length;
@@ -27,8 +29,12 @@ export function listPage() {
       redraw(ended, [isNew, past.transfers, past.next_cursor, shown.state], () => replace(ended, !isNew && itsEnd(past, shown.state, choose, () => more("ended"))));
     });
   }
-  const renew = keepFresh(line, refresh, heard());
-  setInterval(renew, RENEW_MS);
+  const ofTransfers = heard();
+  const renew = keepFresh(line, refresh, (event, again) => {
+    ofTransfers(event, again);
+    if (event.kind !== "campaign" && event.kind !== KIND) soon(again);
+  });
+  setInterval(renew, RENEW_MS); // a day's probes and what they cost go on without an event, too
 
   async function more(part) {
     shown.pages[part] += 1;
@@ -95,7 +101,7 @@ function row(transfer) {
   };
 }
 
-const nothingYet = () => emptyState("No transfer has been reported",
+const nothingYet = () => element("section", {}, element("h2", {}, "No transfer has been reported"),
   element("p", {}, "Programs say when a transfer begins, how far it is and how it ended; this page then shows its rate and its end against plan and deadline. ",
     "relayd.fs.copy reports to a service by itself; any other program, or a shell on this machine, says it with:"),
   commands("relayd transfers begin us-east sa --volume 500GB --id nightly-7 --deadline 2h\nrelayd transfers progress nightly-7 --moved 120GB\nrelayd transfers end nightly-7"));

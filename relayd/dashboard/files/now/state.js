@@ -9,7 +9,7 @@ export const KIND = "transfer"; // of events
 const KINDS = { running: "good", silent: "warn", finished: "good", failed: "bad", cancelled: "muted" };
 
 export const stateTag = ({ state }) => tag(state, KINDS[state]);
-export const transferAddress = (id) => `transfers?${new URLSearchParams({ id })}`;
+export const transferAddress = (id) => `now?${new URLSearchParams({ id })}`;
 const isUnderWay = ({ state }) => state === "running" || state === "silent";
 
 export function route({ src, dst, via, expected }) {
@@ -43,7 +43,10 @@ export function ending(transfer) {
   const name = deadline === null ? "plan" : "deadline";
   const gap = at === null || beside === null || (ended === null && !isUnderWay(transfer)) ? null
     : `${apart(at - beside)} ${at > beside ? "after" : "before"} its ${name}`;
-  return [told, at !== null && element("small", { class: "muted" }, when(Math.round(at))),
+  // Without a forecast, as of one that is silent, the deadline still stands.
+  const due = at === null && deadline !== null && isUnderWay(transfer)
+    && element("small", { class: late ? "bad" : null }, deadline * 1000 < Date.now() ? "its deadline is over: " : `deadline ${left(deadline)}: `, when(Math.round(deadline)));
+  return [told, at !== null && element("small", { class: "muted" }, when(Math.round(at))), due,
     gap && transfer.state !== "failed" && transfer.state !== "cancelled" && element("small", { class: late ? "bad" : "muted" }, gap),
     late && tag("late", "bad")];
 }

@@ -1,24 +1,27 @@
-// Health in tiles, each a link to what it rests on. The text says what the colour says.
+// Health in tiles, each a link to what it rests on: good, bad, or not looked at (grey, with what to do). The
+// text says what the colour says.
 
 import { element, replace } from "../shared/dom.js";
 import { count, percent, usd } from "../shared/format.js";
-import { redraw, since } from "../shared/parts.js";
+import { redraw, since, withCode } from "../shared/parts.js";
 import { oldPriceNotes } from "../shared/prices.js";
 
 const PROMISED = 0.9; // share of samples that bounds should hold
 const TOO_FEW_INSIDE = 0.5;
 const ENOUGH_SAMPLES = 10; // to judge bounds by
 
-// Red where more than half has outlived its meaning: then most answers rest on figures that fade.
+// Red where more than half has outlived its meaning: then most answers rest on figures that fade. Grey where
+// most pairs were never measured: how old the others are says little.
 function knowledge({ knowledge: known }) {
   const pairs = known.measured + known.inferred + known.baseline;
   const old = known.outlived ? `, ${count(known.outlived)} of them too long ago to rely on` : "";
+  const few = 2 * known.measured < pairs;
   return {
-    name: "Age of knowledge", href: "matrix?metric=age",
-    kind: known.measured === 0 || 2 * known.outlived > known.measured ? "bad" : known.outlived ? "warn" : "good",
-    value: since(known.median_sample_s),
-    note: [`The median of the pairs' newest samples. ${count(known.measured)} of ${count(pairs)} pairs measured${old}; newest `,
-      since(known.newest_sample_s), "."],
+    name: "Age of knowledge", href: few ? "campaigns" : "matrix?metric=age",
+    kind: 2 * known.outlived > known.measured ? "bad" : known.outlived ? "warn" : few ? "" : "good",
+    value: few ? `${count(known.measured)} measured` : since(known.median_sample_s),
+    note: [`${count(known.measured)} of ${count(pairs)} pairs measured${old}; the median of their newest samples `, since(known.median_sample_s),
+      few ? ". Answers for the others rest on models: price a campaign." : "."],
   };
 }
 
@@ -27,10 +30,11 @@ function links({ leg_states: states, measuring }) {
   const [down, degraded] = [number("down"), number("degraded")];
   const worst = states.find((state) => state.condition === "down") ?? states[0];
   const said = [down && `${count(down)} down`, degraded && `${count(degraded)} degraded`].filter(Boolean).join(", ");
+  const isWatched = measuring.budget_usd !== null;
   return {
-    name: "Links", href: "fleet#links", kind: down ? "bad" : degraded ? "warn" : "good", value: said || "none down",
+    name: "Links", href: "fleet#links", kind: down ? "bad" : degraded ? "warn" : isWatched ? "good" : "", value: said || (isWatched ? "none down" : "not watched"),
     note: worst ? [`${worst.src} → ${worst.dst} ${worst.condition === "down" ? "went down" : "degraded"} `, since(Date.parse(worst.since) / 1000), "."]
-      : measuring.budget_usd === null ? "No fleet is watched by this service." : "Plans avoid links that are down.",
+      : isWatched ? "Plans avoid links that are down." : withCode("No failure would be seen. Start the service with a fleet and a daily budget, or `relayd measure watch`."),
   };
 }
 
@@ -44,7 +48,7 @@ function snapshot({ snapshot: { id }, snapshots: { created_at_s, warning } }) {
 function measuring({ measuring: { done, failed, usd: spent, budget_usd: budget } }) {
   const share = budget ? spent / budget : 0;
   return {
-    name: "Measured today", href: "campaigns", kind: share >= 1 ? "bad" : share >= 0.8 || failed ? "warn" : "good",
+    name: "Measured today", href: "campaigns", kind: share >= 1 ? "bad" : share >= 0.8 || failed ? "warn" : done ? "good" : "",
     value: `${count(done)} ${done === 1 ? "probe" : "probes"}`,
     note: [failed ? `${count(failed)} failed. ` : "", budget ? `${usd(spent)} of ${usd(budget)} spent; ` : `${usd(spent)} spent; `, "the day begins at 0:00 UTC."],
   };
@@ -67,7 +71,7 @@ function prediction({ prediction: found }) {
 
 function transfers({ transfers: { in_flight: flying, late, silent } }) {
   return {
-    name: "Transfers in flight", href: "transfers", kind: late ? "bad" : silent ? "warn" : flying ? "good" : "", value: `${count(flying)}${late ? `, ${count(late)} late` : ""}`,
+    name: "Transfers in flight", href: "now", kind: late ? "bad" : silent ? "warn" : flying ? "good" : "", value: `${count(flying)}${late ? `, ${count(late)} late` : ""}`,
     note: [flying ? "As their programs report them" : "No program reports one now", silent ? `; ${count(silent)} silent for too long.` : "."],
   };
 }
