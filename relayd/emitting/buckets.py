@@ -10,6 +10,7 @@ from relayd.emitting.lanes import Emission
 from relayd.emitting.text import header, script, summary
 
 SERVER_SIDE = "The store copies by itself: one machine asks it to, and no VM carries data."
+_DIRECT = "Ask for --relays none."
 _RCLONE = {
     "s3": ":s3,provider=AWS,env_auth,region={region}:{path}",
     "gs": ":gcs,bucket_policy_only:{path}",
@@ -63,8 +64,7 @@ def host_of(emission: Emission) -> str:
     """
     src, dst = ("".join(url.split("/")[2:3]) for url in _written(emission, _WEB))
     if src == dst:
-        remedy = "Ask for --relays none."
-        raise InputError("emit", f"cannot relay: {src} is both ends' host", remedy=remedy)
+        raise InputError("emit", "cannot relay: both ends have one host", remedy=_DIRECT, value=src)
     return src
 
 
@@ -83,7 +83,7 @@ def copy(emission: Emission, tool: str) -> str:
         raise InputError("emit", problem, remedy="`--emit rclone` copies between any buckets.")
     if "within" in how and emission.relays:
         problem = f"is {tool}, with which the store copies, and this plan has relays"
-        raise InputError("emit", problem, remedy="Ask for --relays none, or --emit rclone.")
+        raise InputError("emit", problem, remedy=_DIRECT)
     azure = _WEB["az"] if "service" in how else "azure://{account}/{path}"
     known = {"id": plan.plan_id, "vms": str(max(plan.vms.values()))}
     urls = {"s3": "s3://{path}", "gs": "gs://{path}", "az": azure}

@@ -14,7 +14,7 @@ from math import ceil, inf
 from typing import Any
 
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
-from planner.model.aliases import STORES, bucket_of
+from planner.model.aliases import bucket_of
 from planner.model.answer import Answer
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
@@ -198,13 +198,11 @@ def emission(
                     path.rtt_ms,
                 )
             )
-    # Who sends a plan may have written it, and URLs go into scripts.
+    # Who sends a plan may have written it, and these go into scripts.
     buckets = {r.region_id: bucket_of(r.bucket, "plan") for r in whole.resolutions if r.bucket}
-    fitting = [
-        bucket if STORES.get(bucket[:2]) == end.partition(":")[0] else ""
-        for end in (src, dst)
-        for bucket in [buckets.get(end, "")]
-    ]
+    if buckets and not all(re.fullmatch(r"[\w:-]+", name) for name in (whole.plan_id, src, dst)):
+        raise InputError("plan", "has an id or an end that no plan has", value=whole.plan_id)
+    fitting = buckets.get(src, ""), buckets.get(dst, "")
     return Emission(whole, sources, relays, destinations, tuple(lanes), port, *fitting)
 
 

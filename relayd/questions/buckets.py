@@ -35,8 +35,8 @@ def with_store_prices(
     fees = list(catalogue.fees)
     for end, kind in zip(ends, ("get", "put"), strict=True):
         if not (prices := copies()["requests"].get(provider_of(end.region_id))):
-            problem, remedy = "has no known price of requests there", "State it as a `[[fee]]`."
-            raise InputError("objects", problem, value=end.region_id, remedy=remedy)
+            problem = "has no known price of requests there: state it as a `[[fee]]`"
+            raise InputError("objects", problem, value=end.region_id)
         per_gb = request.objects / 1000 / request.volume_gb  # thousands of requests
         fees.append(
             Fee(

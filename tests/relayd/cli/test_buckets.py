@@ -137,12 +137,15 @@ def test_rclone_copies_resumes_checks_and_sums_up(wan: Wan, tmp_path: Path) -> N
     assert run(text, tmp_path, "--max-size=1", **known | {"DESTINATION": "b"}, LANE="1").code != 0
 
 
-def test_a_url_in_a_plan_of_others_can_not_leave_its_quotes(wan: Wan) -> None:
-    text = wan.plan(S3, GS, volume_gb=500, relays="none").model_dump_json()
+def test_a_plan_of_others_can_not_leave_its_quotes(wan: Wan) -> None:
+    text = wan.plan(S3, S3_EU, volume_gb=500, relays="none").model_dump_json()
     evil = json.loads(text)
     evil["resolutions"][0]["bucket"] = 's3://data"; touch evil; "'
-    with pytest.raises(InputError, match="plan"):
-        emit(evil, "skyplane")
+    region = json.loads(text.replace("aws:eu-west-1", "aws:$(touch evil)"))
+    for wrong in (evil, region, json.loads(text) | {"plan_id": "$(touch evil)"}):
+        for tool in FITTING[S3, S3_EU]:
+            with pytest.raises(InputError, match="plan"):
+                emit(wrong, tool)
 
 
 def test_a_bucket_receives_without_vms_that_are_paid_for(wan: Wan) -> None:
