@@ -260,13 +260,14 @@ class Estimator:
 
         One sentence for each region and type, those of most samples first.
         """
-        found = []
+        found, names = [], self.current.samples.names
+        unlisted = frozenset(unknown_types(names, self.catalogue))
         for region, of_region in self._votes.items():
             used = plain_name(self.estimates.sites[region].vm_type)
             counts: Counter[str] = Counter()
             for of_source in of_region.values():
                 counts.update(of_source)
-            unknown = unknown_types(counts, self.catalogue)
+            unknown = unlisted.intersection(counts)
             for name, count in counts.items():
                 if name and plain_name(name) != used:
                     what = f"{count:,} throughput samples at {region} were taken with {name}"
@@ -293,7 +294,7 @@ class Estimator:
         """
         rows = self._over_private.samples.rows
         claims = np.zeros(len(rows), np.bool_)
-        over_public = self._over_public.reporters()
+        over_public = self._over_public.reporters() if len(rows) else {}
         for (src, dst), by in self._over_private.reporters().items():
             if len(by) != 1 or OWN in by or not over_public.get((src, dst), by) - by:
                 continue
