@@ -283,6 +283,8 @@ class Network:
 
     def held_pairs(self, src: str, dst: str, src_vms: int, dst_vms: int) -> int:
         """Return the number of VM pairs, among so many VMs, that a link gives its rate to."""
+        if src_vms == dst_vms:
+            return src_vms
         link, sites = self.link(src, dst), self.sites
         caps = sites[src].egress(link.address).expected, sites[dst].ingress(link.address).expected
         held = held_ends(np.array(LIMITED_BY.index(link.limited_by)), *caps)

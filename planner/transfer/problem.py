@@ -49,7 +49,8 @@ MOST_PATHS, LEAST_PART = 3, 0.05
 """Paths that a person runs at a time, and the part of the rate for which one is worth running."""
 
 
-@dataclass(frozen=True, slots=True)
+# Not frozen, nor are the next: a plan makes many, and freezing triples the time of that.
+@dataclass(slots=True)
 class End:
     """The source or the destination.
 
@@ -67,7 +68,6 @@ class End:
     quota: int
 
 
-# Not frozen: a plan makes one for each of some 70 regions, and freezing triples the time of that.
 @dataclass(slots=True)
 class TransferPath:
     """A path through one relay, or the direct one.
@@ -116,7 +116,7 @@ class TransferPath:
         return min(self.in_gbps * src_vms, self.out_gbps * dst_vms, self.vm_gbps * self.quota)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TransferProblem:
     """Everything that one transfer's plan depends on.
 
