@@ -22,39 +22,21 @@ function placeholder(field) {
 
 function control(field) {
   const shared = { id: id(field), name: field.name, "aria-describedby": `${id(field)}-help ${id(field)}-problem` };
-  if (field.control === "choice") {
-    return element(
-      "select",
-      shared,
-      field.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`)),
-    );
-  }
+  if (field.control === "choice") return element("select", shared, field.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`)));
   if (field.control === "flag") return element("input", { ...shared, type: "checkbox" });
   if (isLong(field)) return editor(field, shared);
   const list = field.control === "region" ? (field.choices.length ? "relay-names" : "names") : null;
-  return element("input", {
-    ...shared,
-    type: "text",
-    list,
-    autocomplete: "off",
-    spellcheck: "false",
-    class: field.control,
-    placeholder: placeholder(field),
-  });
+  return element("input", { ...shared, type: "text", list, autocomplete: "off", spellcheck: "false", class: field.control, placeholder: placeholder(field) });
 }
 
 function labelled(field) {
   // A figure is in the field's unit, or says its own, as people write it.
   const written = ["volume", "duration", "rate"].includes(field.kind) ? ` or ${field.example}` : "";
   const unit = field.unit && element("small", { class: "muted" }, field.unit, written);
-  return element(
-    "div",
-    { class: `field field-${field.control}` },
-    element("label", { for: id(field) }, field.label, unit),
-    control(field),
+  return element("div", { class: `field field-${field.control}` },
+    element("label", { for: id(field) }, field.label, unit), control(field),
     element("small", { class: "muted", id: `${id(field)}-help` }, withCode(field.help)),
-    element("p", { class: "field-problem bad", id: `${id(field)}-problem` }),
-  );
+    element("p", { class: "field-problem bad", id: `${id(field)}-problem` }));
 }
 
 const input = (field) => document.getElementById(id(field));
@@ -67,54 +49,20 @@ export function planForm(places, onAsk) {
   const more = every.filter((field) => !isBasic(field));
   const summary = element("summary");
   const groups = [...new Set(more.map((field) => field.group))];
-  const details = element(
-    "details",
-    { class: "more-options" },
-    summary,
-    element(
-      "div",
-      { class: "option-groups" },
-      groups.map((group) =>
-        element(
-          "fieldset",
-          {},
-          element("legend", {}, titled(group)),
-          more.filter((field) => field.group === group).map(labelled),
-        ),
-      ),
-    ),
-  );
-  const swap = element(
-    "button",
-    {
-      type: "button",
-      class: "swap",
-      "aria-label": "Swap source and destination",
-      title: "Swap",
-      on: { click: swapEnds },
-    },
-    "⇄",
-  );
+  const details = element("details", { class: "more-options" }, summary, element("div", { class: "option-groups" },
+    groups.map((group) => element("fieldset", {}, element("legend", {}, titled(group)), more.filter((field) => field.group === group).map(labelled)))));
+  const swap = element("button", { type: "button", class: "swap", "aria-label": "Swap source and destination", title: "Swap", on: { click: swapEnds } }, "⇄");
   const basic = every.filter(isBasic).map(labelled);
   if (FIELDS.get("dst")?.control === "region") basic.splice(1, 0, swap);
-  const form = element(
-    "form",
-    { class: "plan-form panel", "aria-label": "Request", novalidate: true },
+  const form = element("form", { class: "plan-form panel", "aria-label": "Request", novalidate: true },
     element("div", { class: "basic-options" }, basic, element("button", { type: "submit", class: "main" }, titled(QUESTION.command))),
-    details,
-    nameList("names", places),
-    nameList("relay-names", places, ["any", "one", "none"]),
-  );
+    details, nameList("names", places), nameList("relay-names", places, ["any", "one", "none"]));
 
   function read() {
-    return tidied(
-      Object.fromEntries(
-        every.map((field) => {
-          const made = form.elements.namedItem(field.name);
-          return [field.name, field.control === "flag" ? String(made.checked) : made.value];
-        }),
-      ),
-    );
+    return tidied(Object.fromEntries(every.map((field) => {
+      const made = form.elements.namedItem(field.name);
+      return [field.name, field.control === "flag" ? String(made.checked) : made.value];
+    })));
   }
 
   function fill(request) {

@@ -24,39 +24,16 @@ export function copyTabs(label, texts) {
   const id = (at) => `copy-${label.toLowerCase().replaceAll(/\W+/g, "-")}-${at}`;
   const panels = texts.map(([title, text], at) => {
     const code = element("code", {}, text);
-    const button = element(
-      "button",
-      {
-        type: "button",
-        on: {
-          click: async () => {
-            said.textContent = "";
-            said.textContent = (await copy(text, code)) ? "copied" : "selected: press Ctrl+C";
-          },
-        },
-      },
-      `Copy ${title}`,
-    );
-    return element(
-      "div",
-      { role: "tabpanel", id: id(at), "aria-labelledby": `${id(at)}-tab` },
-      element("pre", { tabindex: "0", "aria-label": `${title}: text` }, code),
-      button,
-    );
+    const button = element("button", { type: "button", on: { click: async () => {
+      said.textContent = "";
+      said.textContent = (await copy(text, code)) ? "copied" : "selected: press Ctrl+C";
+    } } }, `Copy ${title}`);
+    return element("div", { role: "tabpanel", id: id(at), "aria-labelledby": `${id(at)}-tab` },
+      element("pre", { tabindex: "0", "aria-label": `${title}: text` }, code), button);
   });
-  const tabs = texts.map(([title], at) =>
-    element(
-      "button",
-      {
-        type: "button",
-        role: "tab",
-        id: `${id(at)}-tab`,
-        "aria-controls": id(at),
-        on: { click: () => choose(at), keydown: (event) => move(event, at) },
-      },
-      title,
-    ),
-  );
+  const tabs = texts.map(([title], at) => element("button", {
+    type: "button", role: "tab", id: `${id(at)}-tab`, "aria-controls": id(at), on: { click: () => choose(at), keydown: (event) => move(event, at) },
+  }, title));
 
   function choose(chosen) {
     tabs.forEach((tab, at) => {
@@ -74,10 +51,6 @@ export function copyTabs(label, texts) {
     tabs[next].focus();
   }
   choose(0);
-  return element(
-    "div",
-    { class: "copy-tabs" },
-    element("div", { class: "row" }, element("div", { role: "tablist", "aria-label": label }, tabs), said),
-    panels,
-  );
+  return element("div", { class: "copy-tabs" },
+    element("div", { class: "row" }, element("div", { role: "tablist", "aria-label": label }, tabs), said), panels);
 }
