@@ -94,11 +94,9 @@ def check_ends_differ(src: str, dst: str, remedy: str = "Name two different regi
         raise InputError("dst", "is the source itself", value=dst, remedy=remedy)
 
 
-def volume_field(what: str, *, example: str, group: str) -> Any:
+def volume_field(what: str, **shown: Any) -> Any:
     """Declare the volume that is moved."""
-    return field(
-        f"{what}, in GB (10^9 bytes).", default=DEFAULT_VOLUME_GB, example=example, group=group
-    )
+    return field(f"{what}, in GB (10^9 bytes).", default=DEFAULT_VOLUME_GB, often=True, **shown)
 
 
 def objective_field(default: str) -> Any:
@@ -106,7 +104,7 @@ def objective_field(default: str) -> Any:
     help_text = "What to aim at"
     if default == "value":
         help_text += "; value weighs cost against time at what an hour is worth"
-    return field(f"{help_text}.", default=default, group="goal", label="Objective")
+    return field(f"{help_text}.", default=default, group="goal", label="Objective", often=True)
 
 
 def time_value_field(
@@ -122,7 +120,7 @@ def time_value_field(
     )
 
 
-deadline_field = partial(field, default=None, example="2h", group="goal")
+deadline_field = partial(field, default=None, example="2h", group="goal", often=True)
 relays_of_many_field = partial(
     field, "Whether to relay; `avoid` and `allow` say which regions may.", default="any", group=VMS
 )
@@ -143,7 +141,7 @@ risk_field = partial(
     group="goal",
     label="Risk",
 )
-vms_field = partial(field, example="4", group=VMS, label="VMs a region")
+vms_field = partial(field, example="4", group=VMS, label="VMs a region", often=True)
 vms_limit_field = partial(
     vms_field,
     "Most VMs a region. Unless stated, the plan takes the fewest that are within 5 % of the "
@@ -169,6 +167,7 @@ def connections_field(default: int = DEFAULT_CONNECTIONS) -> Any:
         example=str(default),
         group=VMS,
         label="Connections a VM",
+        often=True,
     )
 
 
@@ -298,6 +297,7 @@ class RuledRequest(VmRequest):
         example="provider:azure",
         group=VMS,
         aliases=("forbidden",),
+        often=True,
     )
     allow: Annotated[Several, Names("rules", "RULE")] = field(
         "The only places that may relay, written like those to avoid.",

@@ -128,8 +128,8 @@ class Field:
         Its name without a unit, under which a text with one is accepted: ``volume="1TB"``.
     aliases : tuple of str
         Other names under which a value is accepted.
-    deprecated : bool
-        Whether it is still accepted but has no effect; no form and no command has it.
+    deprecated, often : bool
+        Whether it is accepted but has no effect; whether it is most used, and in short help.
     """
 
     def __init__(self, name: str, info: FieldInfo, shown: Mapping[str, Any]) -> None:
@@ -142,6 +142,7 @@ class Field:
         self.accepts = next(accepted, info.annotation)
         self.example, self.group, self.aliases = shown["example"], shown["group"], shown["aliases"]
         self.option: str | None = shown["option"]
+        self.often: bool = shown["often"]
         if self.option == "":
             self.option = "--" + plain.replace("_", "-")
         self.label = shown["label"] or plain.replace("_", " ").capitalize()
@@ -275,6 +276,7 @@ def field(
     option: str | None = "",
     aliases: tuple[str, ...] = (),
     deprecated: bool = False,
+    often: bool = False,
 ) -> Any:
     """Declare what a field means, and how surfaces show it.
 
@@ -293,8 +295,8 @@ def field(
         from the name. Fields that share an option are read together. None: the command has none.
     aliases : tuple of str
         Other names under which a value is accepted.
-    deprecated : bool
-        Whether it is accepted but has no effect; no form and no command has it.
+    deprecated, often : bool
+        Whether it is accepted but has no effect; whether it is most used, and in short help.
     """
     shown: dict[str, Any] = {
         "description": description,
@@ -304,6 +306,7 @@ def field(
         "key": key,
         "option": None if deprecated else option,
         "aliases": aliases,
+        "often": often,
     }
     if deprecated:
         shown["deprecated"] = True

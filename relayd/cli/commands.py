@@ -45,9 +45,8 @@ _FLEET = """
   --fleet FILE         the fleet file (default: RELAYD_FLEET)
 """
 _PRICES = """
-  paths:PATH+          price documents, or folders of them: SkyPilot's catalogue, AWS price lists,
-                       Azure Retail Prices pages, Google Cloud SKUs; or quotas as the providers'
-                       command lines print them
+  paths:PATH+          documents: SkyPilot's catalogue, AWS, Azure and Google Cloud prices;
+                       or quotas as the providers' command lines print them
   --as-of DATE         of the prices (default: what the documents say)
 """
 _BLOCKS = {
@@ -61,36 +60,32 @@ _BLOCKS = {
     "prices": _PRICES,
     "fleet": _FLEET,
     "asking": f"{_FLEET}  --yes  answer yes to all questions",
-    "pairs": "  --pairs SRC>DST...  only these; `*` is every host; repeatable",
-    "setting": "  settings:NAME=VALUE+  such as loss_pct=1 or state=blackhole; the value `default` "
-    "takes it back",
+    "pairs": "  * --pairs SRC>DST...  only these; `*` is every host; repeatable",
+    "setting": "  settings:NAME=VALUE+  such as loss_pct=1 or state=blackhole; `default` undoes it",
 }
 _DATA_COMMANDS = """
 import  data.importing:run  import measurements
   +importers
-  --src REGION         sending region, for files that name none (iperf3: the client's)
-  --dst REGION         receiving region, for files that name none
+  * --src REGION         sending region, for files that name none (iperf3: the client's)
+  * --dst REGION         receiving region, for files that name none
   --src-vm TYPE        VM type at the source
   --dst-vm TYPE        VM type at the destination
-  --measured-at TIME   ISO 8601, for files without times (default: the file's modification time)
+  * --measured-at TIME   ISO 8601, for files without times (default: the file's modification time)
   --connections N      if the file does not say
-  --address {public,private}  kind of address that it was measured over (without it, taken for
-                       public)
+  --address {public,private}  kind of address measured over (default public)
   --hosts {tuned,as they come}  whether TCP windows were raised, if the file does not say
   --duration TIME      if the file does not say
-  --columns NAME=COLUMN,...  of CSV or JSON rows: columns that have other names, such as
+  * --columns NAME=COLUMN,...  of CSV or JSON rows: columns that have other names, such as
                        src=srcRegion,per_flow_mbps=received_mbps
-  --provider PROVIDER  of CSV or JSON rows, series and graphs: that of regions written without one
+  * --provider PROVIDER  of CSV or JSON rows, series and graphs: that of regions written without one
   --labels NAME=LABEL,...  of any series of Prometheus: what its labels mean, such as
                        src=source,dst=target
-  --metric NAME        a CSV file is a matrix of this figure, such as rtt_ms: sources to the left,
+  * --metric NAME        a CSV file is a matrix of this figure, such as rtt_ms: sources to the left,
                        destinations above; of series of Prometheus and esmond, what their values are
   --tier NAME...       network tiers to keep of Skyplane files (default PREMIUM); repeatable
   --force              keep rows that fail a plausibility check
-  --newest             of a Parquet data set, only what estimates rest on: the newest 256 samples of
-                       a series
-  --trust              use also what can't be a measurement by the catalogue: above a VM type's
-                       network card, faster than light, in the future
+  --newest             of a Parquet data set, only the newest 256 samples of a series
+  --trust              use also what can't be: above a card's rate, faster than light, in future
 data  list what is known, and look after it
 data regions  data.listing:regions  list regions and aliases
   +listing
@@ -116,8 +111,7 @@ data matrix  data.matrix:run  print one figure for all pairs
   --summary            by pair of providers instead of by region
 data export  data.exporting:run  export the graph, or all samples
   what:{graph,samples}
-  --format {json,csv,graphml,adjacency,node-link,parquet}  of a graph (default json); samples are
-                       written as Parquet
+  --format {json,csv,graphml,adjacency,node-link,parquet}  of a graph (default json)
   --output FILE        instead of standard output; of samples, a new folder
   --since TIME         only samples measured at it or later
 data doctor  help.doctor:run  look for what is missing, old or wrong here
@@ -127,26 +121,22 @@ data samples list  data.samples:batches  list batches with who sent them
   --disputed           instead, links whose samples contradict others' and do not count
 data samples quarantine  data.samples:apart  list samples that nothing rests on
   +last
-  --state {open,accepted,rejected}:=open  of which nothing is decided (the default), or those
-                       accepted or rejected
+  --state {open,accepted,rejected}:=open  default: those to decide on
 data samples decisions  data.samples:list_decisions  list what was retracted, and so on
   +last
-data samples retract  data.samples:run_decision  let samples count no longer, after showing what \
-that changes
+data samples retract  data.samples:run_decision  let samples count no longer
   +selection
 data samples restore  data.samples:run_decision  let retracted samples count again
   +selection
 data samples confirm  data.samples:run_decision  let samples count as the own prober's
   +selection
-data samples accept  data.samples:run_on_quarantine  let samples in quarantine count as the own \
-prober's
+data samples accept  data.samples:run_on_quarantine  let samples in quarantine count
   +numbers
 data samples reject  data.samples:run_on_quarantine  keep samples in quarantine for good
   +numbers
 transfers list  data.transfers:listed  list transfers, the newest first
   +listing
-  --state {in-flight,finished,failed,cancelled}  only these; in-flight are those that run and those
-                       that are silent
+  --state {in-flight,finished,failed,cancelled}  in-flight: running or silent
   --src REGION         only from this region
   --dst REGION         only to this region
 transfers show  data.transfers:shown  show one transfer
@@ -178,8 +168,7 @@ data catalogue diff  catalogue.changing:run  show what an import would change
 data catalogue import  catalogue.changing:run  lay the prices of files over the catalogue
   +prices
   --dry-run            change nothing, as `diff`
-data catalogue update  catalogue.updating:run  download the providers' public prices and lay them \
-over the catalogue
+data catalogue update  catalogue.updating:run  download public prices over the catalogue
   --provider NAME...   aws, azure or gcp, which wants a key (default: all that can be)
   --region ID...       VM prices of this region; needed for AWS, whose lists are large
   --url BASE           of a mirror of the provider's server
@@ -193,9 +182,9 @@ probe  measuring.probe:run  measure with the fleet
   +asking
   [what to measure]
   +pairs
-  --phases LIST        of rtt,per-flow,aggregate,caps (default all)
-  --thorough           all pairs
-  --connections N      TCP connections of a pair (default: as many as saturate it, at most 64)
+  * --phases LIST        of rtt,per-flow,aggregate,caps (default all)
+  * --thorough           all pairs
+  * --connections N      TCP connections of a pair (default: as many as saturate it, at most 64)
   --ramp               try 1, 2, 4, ... connections on every pair, not once a kind of sender
   --tool {iperf3,nuttcp}:=iperf3
   --flow-time TIME     of a one-flow probe (default 10s)
@@ -203,21 +192,19 @@ probe  measuring.probe:run  measure with the fleet
   --full-time          end no one-flow probe early, to see late changes
   --udp                measure UDP capacity too, after each many-flow probe
   --udp-rates N:int:=1  offer UDP at so many growing rates, 8 at least: what arrives of what is sent
-  --udp-packet BYTES:int:=0  payload of each packet of UDP; more than the path takes at once is
-                       fragmented
+  --udp-packet BYTES:int:=0  payload of a UDP packet; longer than the path takes, it is fragmented
   --trace              trace the hops of each route too
-  --addresses {public,private,private-within-provider}  to probe at (default: as the fleet file
-                       says)
+  --addresses {public,private,private-within-provider}  (default: the fleet file's)
   [TCP]
   --tcp-window SIZE    to ask for, such as 8M
   --congestion-control NAME  to ask for, such as cubic
   --change-sysctls     change, as root and for the campaign only, what a socket can't ask for
   [limits]
-  --dry-run            only show what it would take
-  --budget USD         most to spend on egress, such as 5usd
-  --max-minutes N      start nothing that would end later
+  * --dry-run            only show what it would take
+  * --budget USD         most to spend on egress, such as 5usd
+  * --max-minutes N      start nothing that would end later
   --parallel N         most bandwidth probes at a time
-  --resume             resume an interrupted campaign
+  * --resume             resume an interrupted campaign
 measure  look after hosts, verify plans, watch links, emulate
 measure fleet  look after the hosts that measure
 measure fleet check  measuring.fleet:check  test every host at once
@@ -226,8 +213,7 @@ measure fleet check  measuring.fleet:check  test every host at once
   --install-tools      offer to install missing tools by the host's package manager
 measure fleet caps  measuring.fleet:caps  show slow VMs that may be worth recreating
 measure verify  measuring.verify:run  run plans briefly, and compare
-  plans:PLAN*          plans as `relayd plan`, `shuffle` or `broadcast` printed them with --json, -
-                       reads one; or --src and --dst
+  plans:PLAN*          plans as printed with --json, - reads one; or --src and --dst
   +asking
   [limits of the verification]
   --dry-run            only show what it would take
@@ -236,8 +222,7 @@ measure verify  measuring.verify:run  run plans briefly, and compare
   --budget USD@max_usd  most egress fees for a plan, such as 1usd
 measure watch  measuring.watch:run  watch a fleet continuously
   +fleet
-  --webhook URL        notify this address when links fail or recover; signed by
-                       RELAYD_WEBHOOK_SECRET
+  --webhook URL        called when links fail or recover, signed by RELAYD_WEBHOOK_SECRET
   [what to watch]
   --interval TIME      time within which to notice an outage (default 30s)
   +pairs
@@ -294,24 +279,22 @@ study series  data.report:series  analyse a link in time
 study backtest  data.backtest:run  replay history: what following relayd would have achieved
   --dask ADDRESS       compute on a running Dask cluster (its scheduler)
 serve  serving.serve:run  answer questions over HTTP
-  --config FILE        TOML with a table [serve]
+  * --config FILE        TOML with a table [serve]
   [where]
-  --host HOST          address to listen at (default 127.0.0.1)
-  --port N             default 8080; 0 takes a free one
-  --tls-cert FILE      certificate, with its chain (PEM)
-  --tls-key FILE       its key (PEM)
+  * --host HOST          address to listen at (default 127.0.0.1)
+  * --port N             default 8080; 0 takes a free one
+  * --tls-cert FILE      certificate, with its chain (PEM)
+  * --tls-key FILE       its key (PEM)
   --behind-proxy NAME  name of a proxy with TLS in front; allows a public address without TLS
   --insecure-public    allow a public address without TLS
-  --allowed-host NAME...@allowed_hosts  a name by which the service is reached, as localhost and
-                       addresses are; repeatable
+  --allowed-host NAME...@allowed_hosts  name by which the service is reached; repeatable
   [how]
-  --no-auth            need no tokens; on loopback alone
+  * --no-auth            need no tokens; on loopback alone
   --workers N          processes for long questions (default: one for each core)
-  --fleet FILE         the fleet file of campaigns
-  --check              only print the settings and every problem with them
+  * --fleet FILE         the fleet file of campaigns
+  * --check              only print the settings and every problem with them
 serve mcp  serving.mcp:run  answer questions of assistants (MCP)
-  --port N             serve HTTP on this machine, with a token; 0 takes a free one (default:
-                       standard input and output)
+  --port N             serve HTTP here, with a token; 0 takes a free one (default: standard input)
   --fleet FILE         the fleet file of forecasts
   --allow-reports      let assistants report transfers, too; otherwise they only read
 serve token  manage the tokens of the service
@@ -320,8 +303,7 @@ serve token create  serving.token:create  create a token and print it once
   --scope SCOPE...     read, plan, ingest, probe or admin; repeatable (default read and plan)
   --expires TIME       from now, such as 90d (default: never)
   --requests-per-s N   that it may send; 0: no limit (default: as the service is set)
-  --max-series N       metrics of links that it may report; 0: no limit (default: as the service is
-                       set)
+  --max-series N       metrics of links that it may report; 0: no limit (default: the service's)
 serve token list  serving.token:listing  list tokens
   +listing
 serve token revoke  serving.token:revoke  revoke a token

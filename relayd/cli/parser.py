@@ -8,7 +8,8 @@ may go on in lines indented further.
 ``--flag``, ``--name VALUE`` and ``--name VALUE...`` (repeatable) are options; ``dest:NAME``, with
 ``?``, ``*`` or ``+`` after it, are words by position; ``{a,b}`` are choices. Then ``:=value`` is a
 default, ``:int`` and ``:count`` (from 1) before that a type, ``!`` says that the option is
-required, and ``@name`` what it is kept under. ``[title]`` begins a group of options, and ``+name``
+required, and ``@name`` what it is kept under. ``* `` before an option says that it is among those
+most used, which are what ``-h`` shows. ``[title]`` begins a group of options, and ``+name``
 stands for the options of the block with that name.
 """
 
@@ -19,13 +20,14 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches  # for errors alone
+from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
 from planner.model.errors import InputError
 
 _MOST_SHOWN = 30
-_MOST_WORDS = 4
+_MOST_WORDS, _MOST_OPTIONS = 4, 20
 
 
 class _Once(argparse.Action):
@@ -53,6 +55,27 @@ class _Once(argparse.Action):
 _GIVEN = "_given"
 
 
+class _ShortHelp(argparse.Action):
+    """Print help of one screen: of the options that are marked, if any is; and leave."""
+
+    def __call__(self, parser: Any, _namespace: Any, _values: Any, _option: Any = None) -> None:
+        options = [one for one in parser._actions if one.option_strings]
+        if len(options) > _MOST_OPTIONS or any(getattr(one, "often", False) for one in options):
+            for one in options:
+                if one.required or getattr(one, "often", False):
+                    default = re.search(r" \(default [^)]*\)$", one.help or "")
+                    one.help = re.split(r"[;:(.] ?", one.help or "")[0].strip()
+                    one.help += default[0] if default else ""
+                else:
+                    one.help = argparse.SUPPRESS
+            words = " ".join(one.metavar or "" for one in parser._get_positional_actions())
+            parser.usage = f"{parser.prog} [OPTION ...] {words}"
+            parser.epilog = f"`{parser.prog} --help` shows all {len(options)} options."
+            parser.formatter_class = partial(argparse.HelpFormatter, max_help_position=32)
+        parser.print_help()
+        parser.exit()
+
+
 class Parser(argparse.ArgumentParser):
     """A parser of a command line, or of the words after one of its commands.
 
@@ -69,7 +92,9 @@ class Parser(argparse.ArgumentParser):
     unfinished = False
 
     def __init__(self, **more: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **more})
+        super().__init__(**{"allow_abbrev": False, "add_help": False, **more})
+        self.add_argument("-h", action=_ShortHelp, nargs=0, help="show the options most used")
+        self.add_argument("--help", action="help", help="show all options")
         if not self.unfinished:  # completion acts by argparse's own actions alone
             self.register("action", None, _Once)
         self.known: dict[str, Parser] = {}
@@ -158,7 +183,7 @@ class Parser(argparse.ArgumentParser):
         if word.startswith("-"):
             return
         if elsewhere := [f"`relayd {one}`" for one in self.known if one.split()[-1:] == [word]]:
-            raise InputError(f"`{word}`", f"is {' or '.join(elsewhere)}", value=word)
+            raise InputError(word, f"is {' or '.join(elsewhere)}")
         self._refuse(word, f"is no command of `{self.prog}`", word, self.commands)
 
     def _refuse_left(self, word: str) -> NoReturn:
@@ -215,11 +240,12 @@ def add_options(parser: Any, text: str, blocks: Mapping[str, str] = {}) -> None:
         if line.startswith("["):
             to = parser.add_argument_group(line[1:-1])
             continue
-        written, _, help_text = line.partition("  ")
-        option(to, written, help_text.strip().replace("%", "%%"))
+        written, _, help_text = line.removeprefix("* ").partition("  ")
+        added = option(to, written, help_text.strip().replace("%", "%%"))
+        added.often = line.startswith("* ")  # type: ignore[attr-defined]
 
 
-def option(to: Any, written: str, help_text: str, **more: Any) -> None:
+def option(to: Any, written: str, help_text: str, **more: Any) -> argparse.Action:
     """Add an option, or a word by position, to a parser or a group of one.
 
     Parameters
@@ -258,7 +284,8 @@ def option(to: Any, written: str, help_text: str, **more: Any) -> None:
         more["action"] = "store_true"
     if value:
         more["metavar"] = value
-    to.add_argument(*flags(name), help=help_text or None, **more)
+    added: argparse.Action = to.add_argument(*flags(name), help=help_text or None, **more)
+    return added
 
 
 def _positive(text: str) -> int:

@@ -64,7 +64,8 @@ def add_fields(
             more |= {"dest": dest_of(option), "required": needed}
         elif not first.required:
             more["nargs"] = "?"
-        groups[first.group].add_argument(*flags(called), **more)
+        added = groups[first.group].add_argument(*flags(called), **more)
+        added.often = first.often  # type: ignore[attr-defined]
     parser.set_defaults(request=request, renamed=renamed)
 
 
@@ -220,14 +221,14 @@ def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
 _MORE = {
     "plan": f"""
   [running it]
-  --emit {{{",".join(FORMATS)}}}  print what to run with this tool instead
+  * --emit {{{",".join(FORMATS)}}}  print what to run with this tool instead
   --endpoint REGION=ADDRESS...  for --emit: address of the VM there, or of several, with commas;
                        repeatable
   --port N             for --emit: where relays listen (default {DEFAULT_PORT})
 """,
-    "plan shuffle": "  [shown]\n  --pairs  list every pair, with its paths",
-    "plan broadcast": "  [shown]\n  --trees  list every tree",
-    "plan schedule": "  [shown]\n  --periods  list rates and paths over time",
+    "plan shuffle": "  [shown]\n  * --pairs  list every pair, with its paths",
+    "plan broadcast": "  [shown]\n  * --trees  list every tree",
+    "plan schedule": "  [shown]\n  * --periods  list rates and paths over time",
 }
 NAMES = tuple(question.command for question in QUESTIONS)
 

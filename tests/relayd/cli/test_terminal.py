@@ -182,6 +182,32 @@ def test_errors_are_json_where_answers_are(relayd: Relayd) -> None:
     assert "--volume" in json.loads(relayd("plan", "-j", "--volum", "5").err)["error"]["remedy"]
 
 
+def test_help_is_one_screen_and_whole_help_is_asked_for(relayd: Relayd) -> None:
+    root = build_parser()
+    names = ["plan", "transfers", "import", "data", "probe", "measure", "study", "serve", "help"]
+    assert list(root.commands) == names
+    for words, parser in root.known.items():
+        short, whole = (relayd(*words.split(), flag).out for flag in ("-h", "--help"))
+        assert short.count("\n") <= 41, words
+        options = {name for one in parser._actions for name in one.option_strings}
+        assert {name for name in options if name not in whole} == set(), words
+        assert short == whole or f"`relayd {words} --help` shows all" in short, words
+    short = relayd("plan", "-h").out
+    assert "--volume SIZE" in short
+    assert "(default 100GB)" in short
+    assert "--explore" not in short
+
+
+@pytest.mark.parametrize("group", ["", "data ", "serve "])
+def test_a_command_that_stands_elsewhere_is_named_with_its_place(
+    group: str, relayd: Relayd
+) -> None:
+    said = relayd(*f"{group}shuffle".split())
+    assert (said.code, said.err) == (2, "relayd: shuffle: is `relayd plan shuffle`.\n")
+    several = relayd(*f"{group}backup".split()).err
+    assert several == "relayd: backup: is `relayd data store backup`.\n"
+
+
 def test_options_stand_after_any_word(relayd: Relayd) -> None:
     usual = relayd("plan", "us-east", "sa", "--volume", "5GB", "--connections", "16", "--json")
     for words in (
@@ -357,7 +383,7 @@ def test_every_option_has_one_meaning_for_its_short_flag() -> None:
                 if re.fullmatch("-.", flag):
                     meanings[flag].add(action.option_strings[-1])
     assert meanings == {
-        "-h": {"--help"},
+        "-h": {"-h"},
         "-j": {"--json"},
         "-s": {"--src"},
         "-d": {"--dst"},
