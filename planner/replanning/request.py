@@ -81,7 +81,7 @@ class ReplanRequest(PricedRequest):
         group="plan",
     )
     elapsed_s: Annotated[Figure, Duration()] = field(
-        "Time since sending began.", example="10min", group="plan"
+        "Time since sending began.", example="10min", often=True, group="plan"
     )
     rate_gbps: Annotated[Limit, Rate(0.0)] = field(
         "Rate of the moment, over all; the mean since sending began unless it is given.",

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 from planner.model.errors import InputError
 
 _MOST_SHOWN = 30
-_MOST_WORDS, _MOST_OPTIONS = 4, 20
+_MOST_WORDS = 4
 
 
 class _Once(argparse.Action):
@@ -60,7 +60,7 @@ class _ShortHelp(argparse.Action):
 
     def __call__(self, parser: Any, _namespace: Any, _values: Any, _option: Any = None) -> None:
         options = [one for one in parser._actions if one.option_strings]
-        if len(options) > _MOST_OPTIONS or any(getattr(one, "often", False) for one in options):
+        if any(getattr(one, "often", False) for one in options):
             for one in options:
                 if one.required or getattr(one, "often", False):
                     default = re.search(r" \(default [^)]*\)$", one.help or "")
