@@ -91,6 +91,6 @@ def copy(emission: Emission, tool: str) -> str:
     for name, form in zip(("", "_web", "_path", "_region"), (urls, _WEB, *parts), strict=True):
         known[f"src{name}"], known[f"dst{name}"] = _written(emission, form)
     lines = filled(how["lines"], known)
-    note = SERVER_SIDE if "within" in how else "It takes no part of the plan's VMs."
+    note = SERVER_SIDE if "within" in how else "No VM of the plan takes part."
     text = f"started=$(date +%s)\n{lines}{summary(one_lane(emission))}"
     return script(header(emission, f"A copy with {tool}", [note]), text)

@@ -37,7 +37,8 @@ def answer_text(
 
 
 def _fee(fee: FeeLine) -> str:
-    unit = "hours" if fee.unit == "hour" else fee.unit
+    units = {"hour": "hours", "1,000 requests": "thousand requests"}
+    unit = units.get(fee.unit, fee.unit)
     quantity = f"{fee.quantity:,.2f}".removesuffix(".00")
     return f"{fee.name}: {quantity} {unit} at ${fee.usd_per_unit:.6g}: ${usd_text(fee.usd)}"
 
