@@ -135,7 +135,7 @@ def test_a_dry_run_shows_all_paths_of_many_transfers_as_one_run(
     db = _imported(tmp_path / "few.db", 500, f"{SRC},{RELAY},400,64")
     rows = (f"{SRC},{end},100" for end in (DST, RELAY))
     demands = table(tmp_path / "demands.csv", "src,dst,volume_gb", *rows)
-    asked: list[object] = ["shuffle", demands]
+    asked: list[object] = ["plan", "shuffle", demands]
     if question == "broadcast":
         asked = ["plan", "broadcast", SRC, DST, RELAY, "--volume", "100GB"]
     relayd("data", "links")
@@ -186,7 +186,7 @@ def test_what_can_not_be_run_is_told_in_a_sentence(
         ([*pair, "--seconds", "1"], "must be from 3 to 600"),
         ([*pair, "--budget", "0.0001usd"], "is too little"),
         (pair[:2] + pair[4:], "fleet"),
-        (pair[:3] + pair[4:], "--yes"),  # without a terminal that could be asked
+        ([*pair[:4], *pair[5:]], "--yes"),  # without a terminal that could be asked
     ):
         found = relayd(*words)
         assert found.code == 2, words
