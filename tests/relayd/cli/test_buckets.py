@@ -181,7 +181,7 @@ def test_requests_are_charged_by_the_object(wan: Wan, relayd: Relayd) -> None:
     assert plan.cost_usd.total - without.cost_usd.total == pytest.approx(6.9)
     assert not any("of your catalogue" in warning for warning in plan.warnings)
     ask = ("plan", "--src", S3, "--dst", GS, "--objects")
-    assert "Requests to write objects in gcp:europe-west1: 2 1,000" in relayd(*ask, "2000").out
+    assert "Requests to write objects in gcp:europe-west1: 2 thousand" in relayd(*ask, "2000").out
     assert relayd(*ask, "0").code == 2
 
 
