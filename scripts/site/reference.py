@@ -114,7 +114,7 @@ def python() -> str:
         "# Python\n\nThe names of `relayd`. [Questions](questions.md) has what its methods take.\n"
     ]
     homes = {name: f"{home}.{name}" for name, home in relayd._HOME.items()}
-    for name, home in sorted({**homes, "fs.copy": "relayd.fs.copy"}.items()):
+    for name, home in sorted(homes.items()):
         parts.append(f"\n## relayd.{name}\n\n::: {home}\n")
     return "".join(parts)
 

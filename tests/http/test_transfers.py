@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-import relayd.fs
 from relayd.client.blocking import RemoteWan
-from relayd.fs.copying import reported
 from relayd.store import open_store
 from relayd.store.tokens import Tokens
 from tests.http.running import served
@@ -19,40 +17,21 @@ SRC, DST = "aws:us-east-1", "gcp:us-east1"
 CANCELLED = {"state": "cancelled"}
 
 
-def test_a_copy_is_seen_and_then_learnt_from(store: Path, tmp_path: Path) -> None:
-    source, target = tmp_path / "source", tmp_path / "target"
-    source.mkdir()
-    (source / "part").write_bytes(b"x" * 3_000_000)
+def test_a_transfer_is_seen_and_then_learnt_from(store: Path) -> None:
     with served(store) as service, RemoteWan(service.url) as wan:
-        done = relayd.fs.copy(
-            str(source), str(target), src=SRC, dst=DST, wan=wan, budget_usd=1, label="nightly"
-        )
-        assert done is not None
+        plan = wan.plan(SRC, DST, volume_gb=3)
+        began = wan.begin_transfer(SRC, DST, volume_gb=3, label="nightly", plan=plan)
+        wan.report_transfer(began.id, 2)
+        wan.end_transfer(began.id)
         (seen,) = wan.transfers()
         assert (seen.state, seen.label, seen.src, seen.dst) == ("finished", "nightly", SRC, DST)
-        assert seen.moved_gb == pytest.approx(3e-3)
+        assert seen.moved_gb == 3
         assert seen.expected is not None
-        assert seen.expected.throughput_gbps == pytest.approx(done.forecast.throughput_gbps)
+        assert seen.expected.throughput_gbps == pytest.approx(plan.throughput_gbps)
         (outcome,) = wan.outcomes(SRC, DST)
         assert (outcome.id, outcome.rate_gbps) == (seen.id, seen.mean_gbps)
         answer = wan.plan(SRC, DST, volume_gb=100, explore="1%", outcomes=[outcome])
         assert answer.exploration is not None
-
-
-def test_a_copy_goes_on_where_it_cannot_be_reported(
-    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "part").write_bytes(b"x" * 1000)
-    with served(store) as service:
-        wan = RemoteWan(service.url, attempts=1)
-        told = relayd.fs.forecast(str(tmp_path / "part"), "memory://t/p", src=SRC, dst=DST, wan=wan)
-        assert told.links
-        service.stop()
-
-        # The service is gone once the copy has its forecast.
-        with reported(wan, told, "nightly") as moved:
-            moved(1000)
-    assert capsys.readouterr().err.count("The copy goes on, but can't be reported") == 1
 
 
 def test_what_is_wrong_is_a_problem(store: Path) -> None:

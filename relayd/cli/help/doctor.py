@@ -32,7 +32,6 @@ EXTRAS = {
     "vl_convert": ("report", "charts of `relayd study report`"),
     "distributed": ("dask", "backtests on a Dask cluster"),
     "mcp": ("mcp", "tools for assistants"),
-    "fsspec": ("fsspec", "copies between object stores"),
     "opentelemetry.sdk": ("otel", "traces and metrics over OTLP"),
     "airflow": ("airflow", "tasks that plan and wait"),
     "ray": ("ray", "tasks and weights on a cluster"),

@@ -103,5 +103,5 @@ function row(transfer) {
 
 const nothingYet = () => element("section", {}, element("h2", {}, "No transfer has been reported"),
   element("p", {}, "Programs say when a transfer begins, how far it is and how it ended; this page then shows its rate and its end against plan and deadline. ",
-    "relayd.fs.copy reports to a service by itself; any other program, or a shell on this machine, says it with:"),
+    "A program, or a shell on this machine, says it with:"),
   commands("relayd transfers begin us-east sa --volume 500GB --id nightly-7 --deadline 2h\nrelayd transfers progress nightly-7 --moved 120GB\nrelayd transfers end nightly-7"));
