@@ -161,7 +161,8 @@ class _Handling:
         if self._service.settings.tls_cert:
             headers["Strict-Transport-Security"] = "max-age=31536000"
         if self._origins:
-            headers.add(hdrs.VARY, hdrs.ORIGIN)
+            varies = headers.get(hdrs.VARY)
+            headers[hdrs.VARY] = f"{varies}, {hdrs.ORIGIN}" if varies else hdrs.ORIGIN
             origin = request.headers.get(hdrs.ORIGIN)
             if origin in self._origins:
                 headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
