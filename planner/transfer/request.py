@@ -91,7 +91,7 @@ class TransferRequest(RuledRequest):
     margin: Margin = margin_field()
     risk: RiskAttitude = risk_field()
     budget_usd: Annotated[Limit, Money(LEAST_FIGURE)] = field(
-        "Most to spend, with VMs.", default=None, example="20usd", group="limits", often=True
+        "Most to spend, egress and VMs.", default=None, example="20usd", group="limits", often=True
     )
     deadline_s: Deadline = deadline_field(
         "Latest end, from now; on the command line also a time of day, such as 17:30.",

@@ -85,7 +85,7 @@ import  data.importing:run  import measurements
   --tier NAME...       network tiers to keep of Skyplane files (default PREMIUM); repeatable
   --force              keep rows that fail a plausibility check
   --newest             of a Parquet data set, only the newest 256 samples of a series
-  --trust              use also what can't be: above a card's rate, faster than light, in future
+  --trust              use also what can't be: above a card's rate, faster than light, in the future
 data  list what is known, and look after it
 data regions  data.listing:regions  list regions and aliases
   +listing
@@ -124,7 +124,7 @@ data samples quarantine  data.samples:apart  list samples that nothing rests on
   --state {open,accepted,rejected}:=open  default: those to decide on
 data samples decisions  data.samples:list_decisions  list what was retracted, and so on
   +last
-data samples retract  data.samples:run_decision  let samples count no longer
+data samples retract  data.samples:run_decision  retract samples, after showing what that changes
   +selection
 data samples restore  data.samples:run_decision  let retracted samples count again
   +selection
@@ -168,7 +168,7 @@ data catalogue diff  catalogue.changing:run  show what an import would change
 data catalogue import  catalogue.changing:run  lay the prices of files over the catalogue
   +prices
   --dry-run            change nothing, as `diff`
-data catalogue update  catalogue.updating:run  download public prices over the catalogue
+data catalogue update  catalogue.updating:run  download prices and lay them over the catalogue
   --provider NAME...   aws, azure or gcp, which wants a key (default: all that can be)
   --region ID...       VM prices of this region; needed for AWS, whose lists are large
   --url BASE           of a mirror of the provider's server
@@ -287,7 +287,8 @@ serve  serving.serve:run  answer questions over HTTP
   * --tls-key FILE       its key (PEM)
   --behind-proxy NAME  name of a proxy with TLS in front; allows a public address without TLS
   --insecure-public    allow a public address without TLS
-  --allowed-host NAME...@allowed_hosts  name by which the service is reached; repeatable
+  --allowed-host NAME...@allowed_hosts  name by which the service is reached, as localhost and
+                       addresses are; repeatable
   [how]
   * --no-auth            need no tokens; on loopback alone
   --workers N          processes for long questions (default: one for each core)
