@@ -21,15 +21,15 @@ run() {
     printf '\n$ relayd %s\n' "$*"
     $relayd "$@"
 }
-run lab up --regions "$regions" --name "$name"
+run measure lab up --regions "$regions" --name "$name"
 RELAYD_FLEET=$($relayd measure lab status --name "$name" --json |
     sed -n 's/.*"fleet_file": "\([^"]*\)".*/\1/p')
 export RELAYD_FLEET
-run fleet check --db "$db"
+run measure fleet check --db "$db"
 code=0
 run probe --db "$db" --connections 16 --parallel 6 --max-minutes "$minutes" --aggregate-time 4s --yes || code=$?
 [ "$code" = 0 ] || [ "$code" = 5 ] || exit "$code"
 src=$(sed -n 's/^region = "\(.*\)"/\1/p' "$RELAYD_FLEET" | sed -n 1p)
 dst=$(sed -n 's/^region = "\(.*\)"/\1/p' "$RELAYD_FLEET" | sed -n 2p)
 run plan --src "$src" --dst "$dst" --volume 1GB --connections 16 --db "$db"
-run lab down --name "$name"
+run measure lab down --name "$name"

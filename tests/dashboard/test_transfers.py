@@ -88,7 +88,7 @@ def test_progress_shows_while_the_page_is_open(grid_store: Path, browser: Browse
             expect(row).to_contain_text("120 GB of 500 GB (24 %)", timeout=WAIT_MS)
             expect(row.get_by_role("meter")).to_have_attribute("aria-valuenow", "24")
             row.get_by_role("link").first.click()
-            expect(shown.locator(".now")).to_contain_text("120 GB of 500 GB", timeout=WAIT_MS)
+            expect(shown.locator(".part.now")).to_contain_text("120 GB of 500 GB", timeout=WAIT_MS)
             wan.end_transfer("copy-9", "failed", problem="disk full")
         expect(shown.locator(".head")).to_contain_text("It failed: disk full.", timeout=WAIT_MS)
         assert shown.get_by_role("link", name="Ask what to do").count() == 0

@@ -55,7 +55,7 @@ export function planForm(places, onAsk) {
   const basic = every.filter(isBasic).map(labelled);
   if (FIELDS.get("dst")?.control === "region") basic.splice(1, 0, swap);
   const form = element("form", { class: "plan-form panel", "aria-label": "Request", novalidate: true },
-    element("div", { class: "basic-options" }, basic, element("button", { type: "submit", class: "main" }, titled(QUESTION.command))),
+    element("div", { class: "basic-options" }, basic, element("button", { type: "submit", class: "main" }, titled(QUESTION.command.replace(/^(plan|transfers) /, "")))),
     details, nameList("names", places), nameList("relay-names", places, ["any", "one", "none"]));
 
   function read() {

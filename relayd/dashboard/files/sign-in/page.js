@@ -63,6 +63,13 @@ function signedIn({ token, scopes, snapshot }) {
     element("p", {}, element("a", { href: next().href }, "Go on"))));
 }
 
+// The link that a first start prints: its token is taken, and does not stay in the address.
+const target = next();
+const [, given] = target.hash.match(/^#token=(.+)$/) ?? [];
+if (given) {
+  target.hash = "";
+  await signIn(given).then(() => location.replace(target), fail);
+}
 if (location.hash === "#signed-out") say("You are signed out: this browser has forgotten the token.");
 try {
   signedIn(await get("v1/token"));
