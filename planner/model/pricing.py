@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import Protocol, TypeAlias
 
@@ -104,14 +104,21 @@ class CataloguePrices:
     month_to_date_gb : mapping
         Provider (or ``*`` for any) to the volume that each of its meters has counted so far this
         month.
+    without_vms : collection of str
+        Regions whose VMs are not charged: a store takes the data itself there.
     """
 
     def __init__(
-        self, catalogue: Catalogue, network: Network, month_to_date_gb: Mapping[str, float] = {}
+        self,
+        catalogue: Catalogue,
+        network: Network,
+        month_to_date_gb: Mapping[str, float] = {},
+        without_vms: Collection[str] = (),
     ) -> None:
         self.catalogue = catalogue
         self._network = network
         self._month_to_date_gb = month_to_date_gb
+        self._without_vms = without_vms
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
         """Return the mean $/GB at the tier that the month has reached."""
@@ -128,10 +135,12 @@ class CataloguePrices:
 
     def on(self, network: Network) -> CataloguePrices:
         """Return the same prices for the VM types of another network's sites."""
-        return CataloguePrices(self.catalogue, network, self._month_to_date_gb)
+        return CataloguePrices(self.catalogue, network, self._month_to_date_gb, self._without_vms)
 
     def vm_usd_per_h(self, region: str) -> float:
-        """Return the catalogue's price of the region's VM type; 0 where none is known."""
+        """Return the price of the region's VM type; 0 where none is known, or none is charged."""
+        if region in self._without_vms:
+            return 0.0
         return self.catalogue.vm_usd_per_h(region, self._network.sites[region].vm_type)
 
 

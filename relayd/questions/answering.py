@@ -6,7 +6,7 @@ A question's room of the planner is loaded when it is asked, so that a command l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
@@ -27,7 +27,7 @@ from planner.model.rate_cuts import with_lasting_caps
 from planner.model.units import MBPS_PER_GBPS, rate_text
 from probes.importers.limits import PhysicalGate
 from probes.samples import Metric, Sample
-from relayd.questions.buckets import with_services, with_store_prices
+from relayd.questions.buckets import with_requests, with_services
 from relayd.questions.caveats import Pair, dated, refuse_old
 from relayd.questions.matrix_threads import one_matrix_thread
 
@@ -123,10 +123,11 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         possible, doubts = _possible_outcomes(wan.catalogue, network, resolved)
         resolved = replace(resolved, outcomes=possible)
     recommended = partial(recommend, catalogue=wan.catalogue, now_s=now_s)
-    catalogue = with_store_prices(wan.catalogue, resolved, found)
+    catalogue = with_requests(wan.catalogue, resolved, found)
+    prices = _prices(catalogue, network, request, [target] if found[1].bucket else ())
     pairs = [(source, target)]
     answer = _answer(
-        wan, request, resolved, network, pairs, recommended, found, doubts, catalogue=catalogue
+        wan, request, resolved, network, pairs, recommended, found, doubts, prices=prices
     )
     return with_services(answer, found)
 
@@ -401,7 +402,7 @@ def _answer(
     recommend: Callable[..., A],
     named: Iterable[Resolution] | None = None,
     notes: Iterable[str] = (),
-    catalogue: Catalogue | None = None,
+    prices: CataloguePrices | None = None,
 ) -> A:
     """Recommend at today's prices, and add caveats on the links that were asked about.
 
@@ -416,18 +417,23 @@ def _answer(
     refuse_old(request, wan.catalogue, network, pairs)
     chosen = _chosen(named or ())
     more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
-    prices = _prices(catalogue or wan.catalogue, network, request)
+    prices = prices or _prices(wan.catalogue, network, request)
     found = recommend(resolved, network, prices, **more)
     if chosen:
         found = replace(found, resolutions=chosen)
     return dated(found, wan.catalogue, network, pairs, request.addresses)
 
 
-def _prices(catalogue: Catalogue, network: Network, request: PricedRequest) -> CataloguePrices:
+def _prices(
+    catalogue: Catalogue,
+    network: Network,
+    request: PricedRequest,
+    without_vms: Collection[str] = (),
+) -> CataloguePrices:
     """Return the catalogue's prices at the tiers that this month has reached."""
     if catalogue.has_interconnects and request.addresses == "public":
         catalogue = replace(catalogue, fees=tuple(fee for fee in catalogue.fees if not fee.gbps))
-    return CataloguePrices(catalogue, network, request.month_to_date_gb)
+    return CataloguePrices(catalogue, network, request.month_to_date_gb, without_vms)
 
 
 def _network_of(

@@ -1,4 +1,4 @@
-"""What is charged where buckets are the ends of a transfer, and the services that copy them."""
+"""Requests of object stores as fees, and the services that copy between buckets."""
 
 from __future__ import annotations
 
@@ -16,20 +16,16 @@ from relayd.catalogue.copies import REQUESTS, copies
 _FREE = "{} takes the data itself: the VMs counted in {} stand for it, and are not charged."
 
 
-def with_store_prices(
+def with_requests(
     catalogue: Catalogue, request: TransferRequest, ends: Sequence[Resolution]
 ) -> Catalogue:
-    """Add the requests of a transfer's objects, and charge no VMs where a bucket receives.
+    """Add the requests that read and write a transfer's objects to the fees of a catalogue.
 
     Raises
     ------
     InputError
         If there are objects, and no price of requests at an end.
     """
-    dst = ends[1].region_id
-    if ends[1].bucket:  # this way goes before every discount that a user may have stated
-        free = {f"{vm} in {dst}": {"vm": 1.0} for vm in catalogue.vm_types}
-        catalogue = replace(catalogue, discounts={**catalogue.discounts, **free})
     if not request.objects:
         return catalogue
     fees = list(catalogue.fees)
