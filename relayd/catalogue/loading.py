@@ -59,7 +59,7 @@ def load_catalogue(
 
 
 def _digest(files: Sequence[CatalogueFile]) -> str:
-    digest = blake2b(f"relayd data catalogue {SCHEMA_VERSION}".encode(), digest_size=16)
+    digest = blake2b(f"relayd catalogue {SCHEMA_VERSION}".encode(), digest_size=16)
     for file in files:
         # The name is told apart from its folder: it ends up in the catalogue as a source.
         name = Path(file.name).name

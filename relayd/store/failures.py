@@ -24,7 +24,7 @@ _KNOWN = {
     ),
     "older": (
         "was written by a build of relayd from before version 1 of the schema",
-        "It was left as it is. Run `relayd data export samples -o FOLDER` with that build, then "
+        "It was left as it is. Run `relayd export samples -o FOLDER` with that build, then "
         "`relayd import parquet FOLDER` into a new store with this one.",
     ),
     "damaged": (
@@ -116,10 +116,10 @@ def known(location: Location | str, fault: str, error: object = "") -> StoreErro
 def missing(location: Location | str, *, interrupted: bool = False) -> NoStoreError:
     """Return the error for a store that is to be used but is not there, or not yet."""
     problem = (
-        "holds no relayd data store yet" if isinstance(location, Address) else "does not exist"
+        "holds no relayd store yet" if isinstance(location, Address) else "does not exist"
     )
     if interrupted:
-        problem = "holds no relayd data store yet: its creation was interrupted"
+        problem = "holds no relayd store yet: its creation was interrupted"
     remedy = "`relayd import` creates it; or name an existing database."
     return NoStoreError(FIELD, problem, value=shown(location), remedy=remedy)
 

@@ -128,7 +128,7 @@ def test_a_missing_driver_is_named() -> None:
 
 @pytest.mark.parametrize("mode", ["read", "write"])
 def test_an_empty_database_becomes_a_store_only_on_request(spot: PostgresqlSpot, mode: str) -> None:
-    assert "holds no relayd data store yet" in _refusal(spot.where, mode)
+    assert "holds no relayd store yet" in _refusal(spot.where, mode)
     assert spot.dump() == []
     with open_store(spot.where, mode="create") as store:
         append(store, _rows(3))

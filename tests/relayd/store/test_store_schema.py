@@ -53,7 +53,7 @@ def test_a_schema_is_laid_out_whole_or_not_at_all(
             open_store(spot.where, mode="create")
     if spot.engine == "postgresql":
         assert spot.dump() == before
-    with pytest.raises(StoreError, match="holds no relayd data store yet"):
+    with pytest.raises(StoreError, match="holds no relayd store yet"):
         open_store(spot.where, mode="read")
     with open_store(spot.where, mode="create") as store:
         assert append(store, _ROWS).accepted == len(_ROWS)
@@ -77,7 +77,7 @@ def test_stores_of_older_and_newer_builds_are_left_untouched(spot: Spot, mode: M
     else:
         spot.outsider("CREATE TABLE relayd_schema AS SELECT 22 AS version")
         newer.outsider(f"UPDATE {MARK} SET version = 99")
-    for found, said in ((spot, "before version 1.*relayd data export"), (newer, "newer relayd")):
+    for found, said in ((spot, "before version 1.*relayd export"), (newer, "newer relayd")):
         before = found.dump()
         with pytest.raises(StoreError, match=said):
             open_store(found.where, mode=mode)
