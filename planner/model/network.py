@@ -292,7 +292,7 @@ class Network:
 
     @cached_property
     def reporters(self) -> frozenset[tuple[str, ...] | None]:
-        """Who reported what figures of links and sites rest on: each set of names once."""
+        """The sets of sources that figures of links and sites rest on."""
         sites = [getattr(s, name).origin for s in self.sites.values() for name in SITE_FIGURES]
         figures = (origin.figures for origin in (*self.usual.origins, *sites))
         return frozenset(one and one.reported_by for one in figures)
@@ -374,7 +374,7 @@ class Network:
         for bound in BOUNDS:
             caps[bound] = np.minimum(np.array(egress)[:, None], ingress)
             for name, values in zip(LINK_FIGURES, (rtt, flow, aggregate), strict=True):
-                cells[name][bound] = values * present
+                cells[name][bound] = np.where(present, values, 0.0)
         cells["limited_by"] = limits_of(cells["aggregate_gbps"], caps)
         cells["address"] = present * (ADDRESS_KINDS.index("public") + 1)
         cells["loss_pct"] = np.where(present, np.nan, 0.0)
