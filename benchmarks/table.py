@@ -29,7 +29,7 @@ def times_s(run: Callable[[T], object], inputs: Iterable[T]) -> list[float]:
 
 
 def reference_ms(repeats: int = 20) -> float:
-    """Return how long this machine takes now for what takes 1 ms where goals were set."""
+    """Measure the time, in ms, of work that takes 1 ms where goals were set."""
 
     def loop(_: object) -> None:
         found = {}

@@ -111,9 +111,9 @@ def equal_share_finish_s(
     now, together_s = 0.0, STEP_SHARE * resources.time_s(left)
     most = connections * resources.vms
     each = most // np.maximum((left > 0).sum(axis=1), 1)
-    while (left > 0).any():
-        kept = np.where(each > 0, each, most / np.maximum((left > 0).sum(axis=1), 1))
-        rate = _fair_rates(resources, left > 0, kept / connections)
+    while (active := left > 0).any():
+        kept = np.where(each > 0, each, most / np.maximum(active.sum(axis=1), 1))
+        rate = _fair_rates(resources, active, kept / connections)
         with np.errstate(divide="ignore", invalid="ignore"):
             needs = np.where(left > 0, left / rate, np.inf)
         step = max(float(needs.min()), together_s)

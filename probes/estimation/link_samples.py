@@ -232,7 +232,7 @@ class LinkSamples:
         return self._with_types(found) if metric in _OF_LINKS else found
 
     def waiting(self, metric: Metric, src: int, dst: int) -> Figures | None:
-        """Return who reported samples of a link, or a cap, if none of them counts."""
+        """Return the sources of the samples of a link, or a cap, if none of them counts."""
         judged = self.agreements.get((metric, src, dst))
         return mark_of(judged) if judged and not len(judged.places) else None
 

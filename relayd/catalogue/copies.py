@@ -11,7 +11,7 @@ from typing import Any
 from relayd.catalogue.files import built_in_folder
 
 REQUESTS = "Requests"
-"""What the names of fees begin with that are of a transfer's objects."""
+"""The first word of the names of fees for a transfer's objects."""
 
 
 @cache

@@ -449,11 +449,11 @@ def _disputes_of(
     least = max(LEAST_DISPUTED, DISPUTED_SHARE * estimate.origin.samples)
     count = figures.disputed or 0
     if figures.disputed_by and estimate.source != "measured":
-        samples, verb = ("sample", "waits") if count == 1 else ("samples", "wait")
+        samples, wait, do = ("sample", "waits", "does") if count == 1 else ("samples", "wait", "do")
         sentence = (
             f"{count} {samples} of {_joined(figures.disputed_by)} of the {what}, far off what "
-            f"links like it show, {verb} for a second source and {'does' if count == 1 else 'do'} "
-            "not count: see `relayd data samples list --disputed`."
+            f"links like it show, {wait} for a second source and {do} not count: see `relayd data "
+            "samples list --disputed`."
         )
         yield DisputedFigure(src, dst, metric, figures.disputed_by, count, sentence)
     elif figures.disputed_by and count >= least:

@@ -154,8 +154,7 @@ def _rest(of: TrackedTransfer, rest: RestQuestion) -> str:
         rate = "" if gbps is None else f" --rate {gbps:.4g}gbps"
         return (
             f"{begun}`relayd transfers show {of.id} --plan | relayd transfers replan - "
-            f"--moved {moved:g}GB "
-            f"--elapsed {elapsed:g}s{rate}`"
+            f"--moved {moved:g}GB --elapsed {elapsed:g}s{rate}`"
         )
     deadline = rest.body.get("deadline_s")
     limit = "" if deadline is None else f" --deadline {deadline:.0f}s"

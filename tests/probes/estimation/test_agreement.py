@@ -219,7 +219,7 @@ def test_what_models_hardly_allow_waits_for_a_second_source(
         return scale * figure.expected, (told and told.reported_by) or ()
 
     def waiting(source: str) -> tuple[str, ...]:
-        """Return who is named in words for samples that do not count."""
+        """Return the sources that a plan names for samples that do not count."""
         network = _network(_reported(tests, source, 10))
         figures = disputed_figures(network, [(SRC, DST)])
         assert all("for a second source" in one.sentence for one in figures)
