@@ -115,9 +115,7 @@ def known(location: Location | str, fault: str, error: object = "") -> StoreErro
 
 def missing(location: Location | str, *, interrupted: bool = False) -> NoStoreError:
     """Return the error for a store that is to be used but is not there, or not yet."""
-    problem = (
-        "holds no relayd store yet" if isinstance(location, Address) else "does not exist"
-    )
+    problem = "holds no relayd store yet" if isinstance(location, Address) else "does not exist"
     if interrupted:
         problem = "holds no relayd store yet: its creation was interrupted"
     remedy = "`relayd import` creates it; or name an existing database."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from math import inf
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -201,3 +202,11 @@ def test_other_vms_forget_what_runs_with_the_first_have_shown() -> None:
     assert shown("gcp:us-east1") == known
     assert shown("azure:eastus")[pair].paths == ()
     assert shown("aws:us-east-1") == {}
+
+
+def test_matrices_need_no_figures_where_there_is_no_link() -> None:
+    rates = np.array([[0.0, 5.0], [0.0, 0.0]])
+    known, unknown = (np.array([[0.0, 10.0], [other, 0.0]]) for other in (0.0, np.nan))
+    bare, gaps = (Network.from_matrices(["a", "b"], rates, rtt_ms=ms) for ms in (known, unknown))
+    assert document_of(gaps) == document_of(bare)
+    assert gaps.links.whole["rtt_ms"]["expected"].tolist() == known.tolist()
