@@ -413,9 +413,9 @@ def test_an_empty_store_says_that_all_is_baseline(empty: Served, page: Watched) 
     assert len(cells(shown)) == 40 * 40
 
 
-def test_an_open_page_looks_for_news(page: Watched, tmp_path: Path) -> None:
+def test_an_open_page_looks_for_news(browser: Browser, tmp_path: Path) -> None:
     db = tmp_path / "relayd.db"
-    with served(db, environment=QUICK) as service:
+    with served(db, environment=QUICK) as service, watched(browser) as page:
         page.page.clock.install()
         shown = page.open(f"{service.url}/matrix?metric=rtt")
         assert shown.locator(".empty").count() == 1

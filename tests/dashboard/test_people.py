@@ -73,12 +73,12 @@ def test_a_data_engineer_moves_20_tb_tonight(grid: Served, page: Watched) -> Non
     assert "--deadline 8h" in command.inner_text()
 
 
-def test_an_operator_sees_a_link_fail(tmp_path: Path, page: Watched) -> None:
+def test_an_operator_sees_a_link_fail(tmp_path: Path, browser: Browser) -> None:
     db = tmp_path / "relayd.db"
     with open_store(db, mode="create") as store:
         append(store, rates(US, SA, 4000.0, 3600.0) + rates(EU, SA, 4000.0, 3600.0))
         make_snapshot(store, load_catalogue())
-    with served(db, environment=QUICK) as service:
+    with served(db, environment=QUICK) as service, watched(browser) as page:
         shown = page.open(f"{service.url}/now")
         tile = shown.locator("a.tile", has_text="Links")
         expect(tile).to_contain_text("not watched", timeout=WAIT_MS)
@@ -102,7 +102,9 @@ def test_an_operator_sees_a_link_fail(tmp_path: Path, page: Watched) -> None:
         assert operator.steps == 2
 
 
-def test_a_scheduler_author_finds_what_changed_since_monday(tmp_path: Path, page: Watched) -> None:
+def test_a_scheduler_author_finds_what_changed_since_monday(
+    tmp_path: Path, browser: Browser
+) -> None:
     db = tmp_path / "relayd.db"
     with open_store(db, mode="create") as store:
         append(store, rates(US, SA, 4000.0, 9 * DAY_S) + rates(EU, SA, 4000.0, 9 * DAY_S))
@@ -112,7 +114,7 @@ def test_a_scheduler_author_finds_what_changed_since_monday(tmp_path: Path, page
         for hours in range(12):
             append(store, rates(US, SA, 1000.0, 3600.0 * hours))
         make_snapshot(store, load_catalogue())
-    with served(db, environment=QUICK) as service:
+    with served(db, environment=QUICK) as service, watched(browser) as page:
         shown = page.open(f"{service.url}/now")
         author = Person(shown)
         author.link("All changes")

@@ -87,11 +87,17 @@ def test_one_that_takes_too_long_is_overdue(monkeypatch: pytest.MonkeyPatch) -> 
     assert "wait for a snapshot since 20" in str(maker.warning(60.0))
 
 
-def _children(pid: int) -> set[int]:
-    found: set[int] = set()
+def _workers(pid: int) -> set[int]:
+    """Processes that a service has started to answer or to make snapshots.
+
+    A child that doesn't run its own program yet halts its parent if it is halted (vfork).
+    """
+    found = set()
     for task in Path(f"/proc/{pid}/task").iterdir():
         with suppress(OSError):
-            found.update(map(int, (task / "children").read_text().split()))
+            for child in (task / "children").read_text().split():
+                if b"multiprocessing.spawn" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.add(int(child))
     return found
 
 
@@ -106,7 +112,7 @@ def test_a_snapshot_keeps_no_worker_from_questions(store: Path) -> None:
         snapshot = service.get("/v1/snapshots").json["snapshots"][0]["id"]
         # The worker is there once it has answered: what comes later makes snapshots.
         assert service.ask("POST", "/v1/shuffles", demands).status == 200
-        others = _children(service.process.pid)
+        others = _workers(service.process.pid)
         sent = 0
 
         def halted() -> int | None:
@@ -120,7 +126,7 @@ def test_a_snapshot_keeps_no_worker_from_questions(store: Path) -> None:
                 "measured_at_s": 1.7e9,
             }
             assert service.ask("POST", "/v1/samples", {"samples": [sample]}).status == 200
-            pid: int = eventually(lambda: _children(service.process.pid) - others).pop()
+            pid: int = eventually(lambda: _workers(service.process.pid) - others).pop()
             with suppress(OSError):  # it may have ended meanwhile
                 os.kill(pid, signal.SIGSTOP)
                 while (state := _state(pid)) not in "TZX":
