@@ -46,6 +46,11 @@ def settle(page: Page, enough_ms: int = SETTLED_MS) -> None:
         quiet_ms = 0 if _ASKED[page] else quiet_ms + STEP_MS
 
 
+def unfold(page: Page, title: str) -> None:
+    """Open a part of an answer, by the id of its title."""
+    page.locator(f"summary:has(#{title})").click()
+
+
 @dataclass
 class Watched:
     """A page, and what went wrong on it."""

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.dashboard.browser import WAIT_MS, Watched, watched
+from tests.dashboard.browser import WAIT_MS, Watched, unfold, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import SA, US, store_with_history
 from tests.http.running import Served, served
@@ -132,7 +132,9 @@ def test_an_empty_store_shows_three_ways_to_begin(empty: Served, browser: Browse
 
 def test_ages_beyond_what_links_keep_are_red(grid: Served, page: Watched) -> None:
     asked = f"{grid.url}/?{urlencode(ASKED)}"
-    measured = page.open(asked).locator("section[aria-labelledby=basis] td.number", has_text="ago")
+    shown = page.open(asked)
+    unfold(shown, "basis")
+    measured = shown.locator("section[aria-labelledby=basis] td.number", has_text="ago")
     measured.first.wait_for(timeout=WAIT_MS)
     assert "too old" not in measured.first.inner_text()
     assert measured.first.locator(".warn, .bad").count() == 0

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.dashboard.browser import Watched, watched
+from tests.dashboard.browser import Watched, unfold, watched
 from tests.http.running import Served, imported, served
 
 SRC = "azure:eastus"
@@ -174,12 +174,14 @@ def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: S
     with watched(browser, width=390) as seen:
         query = urlencode({"question": "broadcast", **body}, doseq=True)
         shown = seen.open(f"{grid.url}/?{query}")
+        unfold(shown, "world-map")
         lines = shown.locator(".world-map .line")
         lines.first.wait_for(state="attached")
         links = lines.evaluate_all("all => all.map(it => it.dataset.link)")
         assert sorted(links) == sorted(expected)
         said = shown.locator(".world-map .label text").all_text_contents()
         assert {asked["src"], *destinations} <= set(said)
+        unfold(shown, "compared")
         row = shown.locator(".compared tr", has_text="Forwarded by")
         assert set(row.locator("td.chosen").inner_text().split(", ")) == forwarders
         assert seen.violations() == []
@@ -188,6 +190,7 @@ def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: S
     answer = grid.get("/v1/plans?" + urlencode(transfer)).json
     with watched(browser, dark=True) as seen:
         shown = seen.open(f"{grid.url}/?{urlencode(transfer)}")
+        unfold(shown, "world-map")
         chosen = shown.locator(".world-map .line[data-kind=chosen]")
         chosen.first.wait_for(state="attached")
         links = chosen.evaluate_all("all => all.map(it => it.dataset.link)")
@@ -198,7 +201,7 @@ def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: S
 
 
 def test_a_region_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Served) -> None:
-    shown = page.open(f"{grid.url}/map?src=us-east&view=europe&show=all")  # an alias
+    shown = page.open(f"{grid.url}/map?src=us-east&show=all")  # an alias
     headed(shown, "From aws:us-east-1")
     oslo = shown.locator("#map [data-region='azure:norwayeast']")
     oslo.hover()
@@ -208,14 +211,13 @@ def test_a_region_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Serv
     assert shown.locator("#map .line title", has_text=rate).count() >= 1
     oslo.click()
     headed(shown, "From azure:norwayeast")
-    assert query_of(shown) == {"src": ["azure:norwayeast"], "show": ["all"], "view": ["europe"]}
+    assert query_of(shown) == {"src": ["azure:norwayeast"], "show": ["all"]}
     shown.get_by_role("combobox", name="From").select_option("gcp:europe-west3")
     headed(shown, "From gcp:europe-west3")
     shown.go_back()
     headed(shown, "From azure:norwayeast")
     assert shown.get_by_role("combobox", name="From").input_value() == "azure:norwayeast"
 
-    shown.get_by_role("combobox", name="View").select_option("world")
     shown.get_by_role("combobox", name="To").select_option("aws:sa-east-1")
     headed(shown, "azure:norwayeast → aws:sa-east-1")
 
@@ -271,6 +273,7 @@ def test_a_region_without_a_place_is_listed(page: Watched, with_lab: Served) -> 
     assert "1 not on the map, because its place is not known" in missing
     row.get_by_role("link", name="Plan").click()
     shown.locator("#verdict").wait_for()
+    unfold(shown, "world-map")
     assert query_of(shown) == {"src": ["aws:us-east-1"], "dst": ["onprem:lab"]}
     # A map without the path says so.
     readout = shown.locator(".world-map .readout")

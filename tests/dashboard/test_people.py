@@ -65,7 +65,7 @@ def test_a_data_engineer_moves_20_tb_tonight(grid: Served, page: Watched) -> Non
     engineer.click(shown.get_by_text("More options"))
     engineer.fill(shown.get_by_label("Deadline"), "8h")
     engineer.press("Enter")
-    code = shown.locator("#basis ~ dl code")
+    code = shown.locator("section:has(#basis) dl code")
     expect(code).to_have_text(plan["plan_id"], timeout=WAIT_MS)
     assert engineer.steps == 7
     command = shown.get_by_label("CLI command: text", exact=True)
@@ -126,7 +126,9 @@ def test_a_scheduler_author_finds_what_changed_since_monday(
         assert "4 Gbit/s" in first.inner_text()
         assert "1 Gbit/s" in first.inner_text()
         author.click(first.get_by_role("link"))
-        expect(shown.locator("#evidence")).to_contain_text("from samples", timeout=WAIT_MS)
+        expect(shown.locator("section:has(#evidence)")).to_contain_text(
+            "from samples", timeout=WAIT_MS
+        )
         assert author.steps == 3
 
         shown.goto(f"{service.url}/")

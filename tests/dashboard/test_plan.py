@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from planner.fields.specified import fields_of
 from planner.transfer.request import TransferRequest
-from tests.dashboard.browser import Watched, watched
+from tests.dashboard.browser import Watched, unfold, watched
 from tests.http.running import ROOT, Served
 
 PAIR = {"src": "azure:eastus", "dst": "aws:sa-east-1"}
@@ -131,7 +131,11 @@ def test_what_is_not_feasible_says_what_would_be(browser: Browser, grid: Served)
     with watched(browser, allowed=("422",)) as seen:
         shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, 'deadline_s': 1})}")
         problem = plan_of(grid, deadline_s=1)
-        assert problem["detail"] in shown.locator(".no-plan").inner_text()
+        # A field is called what the form calls it.
+        label = fields_of(TransferRequest)["vms_running"].label
+        detail = problem["detail"].replace("`vms_running`", f'"{label}"')
+        assert "vms_running" not in detail
+        assert detail in shown.locator(".no-plan").inner_text()
         assert seen.violations() == []
 
 
@@ -152,6 +156,7 @@ def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Ser
     totals = shown.locator(".compared tr:has-text('Total cost') td").all_inner_texts()
     assert totals == [f"${option['cost_usd']['total']:.2f}" for option in options]
 
+    unfold(shown, "candidates")
     shown.locator("section:has(#candidates) th button", has_text="Total").click()
     costs = [float(text.strip("$")) for text in column(shown, "#candidates", 8)]
     assert costs == sorted(costs, reverse=True)
@@ -251,7 +256,7 @@ def test_what_is_copied_gives_the_same_plan(
         seen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
         shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, **asked}, True)}")
         shown.locator(ANSWER).wait_for()
-        shown_id = shown.locator("#basis ~ dl code").inner_text()
+        shown_id = shown.locator("section:has(#basis) dl code").text_content()
         texts = {}
         for title in ("CLI command", "curl", "Python"):
             shown.get_by_role("tab", name=title).click()
@@ -304,3 +309,70 @@ def test_without_measurements_it_says_so_and_plans(page: Watched, empty: Served)
     answered(shown, plan_of(empty, **asked))
     assert "relayd probe" in shown.locator(".empty").inner_text()
     assert shown.locator("section:has(#basis) .tag", has_text="baseline").count() >= 1
+
+
+def test_a_name_that_fits_several_regions_offers_each(browser: Browser, grid: Served) -> None:
+    asked = {**PAIR, "src": "us-east", "volume_gb": "500"}
+    plan = plan_of(grid, **asked)
+    (taken,) = [each for each in plan["resolutions"] if each["name"] == "us-east"]
+    matches = [taken["region_id"], *taken["others"]]
+    with watched(browser, allowed=("422",)) as seen:
+        shown = seen.open(f"{grid.url}/?{urlencode(asked)}")
+        chips = shown.locator("#option-src-chips .chip")
+        names = [text.split(" ")[0] for text in chips.all_text_contents()]
+        assert sorted(names) == sorted(matches)
+        providers = [name.split(":")[0] for name in names]
+        assert len(set(providers[: len(set(providers))])) == len(set(providers))
+        current = shown.locator(".chip[aria-current]")
+        assert current.inner_text().startswith(
+            f"{taken['region_id']} ${plan['cost_usd']['total']:.2f}"
+        )
+        prices = dict(text.split(" ", 1) for text in chips.all_text_contents() if "$" in text)
+        assert 2 <= len(prices) <= 5
+        name = next(name for name in prices if name != taken["region_id"])
+        other = plan_of(grid, **asked | {"src": name})
+        assert prices[name].startswith(f"${other['cost_usd']['total']:,.2f}")
+        assert seen.violations() == []
+        shown.locator("#option-src-chips .chip", has_text=name).click()
+        shown.wait_for_url(f"**src={name}*")
+        shown.locator(ANSWER).wait_for()
+        assert chips.count() == 0
+        # What is refused leads on, too.
+        shown.get_by_role("combobox", name="From").fill("us-eas")
+        shown.get_by_role("button", name="Plan", exact=True).click()
+        chips.filter(has_text="us-east").first.wait_for()
+        said = shown.locator("#option-src-problem").inner_text()
+        assert "From is not a known region" in said
+
+
+def test_what_an_hour_is_worth_is_a_slider_and_a_number(page: Watched, grid: Served) -> None:
+    shown = page.open(f"{grid.url}/")
+    slider = shown.get_by_role("slider", name="Worth of an hour")
+    number = shown.locator("[name=time_value_usd_per_h]")
+    assert slider.get_attribute("aria-valuetext") == "$20"
+    slider.focus()
+    shown.keyboard.press("End")
+    assert (number.input_value(), slider.get_attribute("aria-valuetext")) == ("200", "$200")
+    shown.keyboard.press("Home")
+    assert number.input_value() == "0"
+    number.fill("50")
+    assert slider.get_attribute("aria-valuetext") == "$50"
+    number.fill("inf")
+    assert slider.get_attribute("aria-valuetext") == "any sum"
+    shown.goto(f"{grid.url}/?{urlencode({**PAIR, 'time_value_usd_per_h': 100})}")
+    shown.locator(ANSWER).wait_for()
+    assert slider.get_attribute("aria-valuetext") == "$100"
+
+
+def test_an_answer_takes_two_screens_and_the_address_says_what_is_open(
+    browser: Browser, grid: Served
+) -> None:
+    for width, height in ((1440, 1800), (390, 2800)):
+        with watched(browser, width=width) as seen:
+            shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, 'volume_gb': 500})}")
+            shown.locator(ANSWER).wait_for()
+            assert shown.evaluate("document.documentElement.scrollHeight") <= height
+            unfold(shown, "candidates")
+            shown.wait_for_url("**#open=candidates")
+            shown.reload()
+            shown.locator("section:has(#candidates) tbody tr").first.wait_for()

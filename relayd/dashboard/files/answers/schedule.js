@@ -1,12 +1,12 @@
 // A schedule: when each transfer sends, against its deadline, and how full that makes the regions.
 
 import { chart } from "../shared/chart.js";
-import { drawn, element, sortable } from "../shared/dom.js";
+import { drawn, element, number, sortable, words } from "../shared/dom.js";
 import { count, duration, percent, rate, usd, volume } from "../shared/format.js";
 import { ends } from "../shared/pairs.js";
+import { key, panel, tag, widePanel } from "../shared/parts.js";
 import { STEPS } from "../transfer/frontier.js";
-import { advice, basis, costOf, panel, vmsOf, widePanel } from "./parts.js";
-import { verdictPanel } from "./verdict.js";
+import { advice, basis, costOf, verdictPanel, vmsOf } from "./parts.js";
 
 const MOST_LINES = 3;
 const VERDICTS = { admitted: "good", refused: "bad", "best effort": "muted" };
@@ -42,7 +42,6 @@ function rows(plan, from, end) {
   return element("ul", { class: "rows" }, plan.transfers.map((each) => element("li", {}, element("span", { title: each.id }, each.id), line(each))));
 }
 
-const key = (kind, text) => element("span", {}, element("i", { class: `key ${kind}` }), text);
 const COLOURS = ["chosen", "relay", "cap"];
 
 function gantt(plan) {
@@ -51,10 +50,10 @@ function gantt(plan) {
   const unit = STEPS.find(([from]) => end >= from);
   const senders = plan.busiest.map(({ region }) => region)
     .filter((region) => plan.transfers.some((each) => each.periods.some((period) => period.paths.some((path) => sends(path.regions, region))))).slice(0, MOST_LINES);
+  const share = (part) => percent(100 * part);
   const busy = sortable("How full the regions' VMs are", [
-    { title: "Region", value: ({ region }) => region }, { title: "Fullest limit", value: ({ constraint }) => constraint },
-    { title: "At its peak", number: true, value: (each) => each.peak_share, shown: (each) => percent(100 * each.peak_share) },
-    { title: "Mean", number: true, value: (each) => each.mean_share, shown: (each) => percent(100 * each.mean_share) },
+    words("Region", "region"), words("Fullest limit", "constraint"),
+    number("At its peak", "peak_share", share), number("Mean", "mean_share", share),
   ], plan.busiest, { order: 2, descending: true });
   const from = plan.now_s;
   // Drawn when it is in the page: its width is the page's.
@@ -75,33 +74,29 @@ function remedies({ remedies: found }) {
 }
 
 const transfers = (plan) => widePanel("transfers", "Transfers", sortable("What becomes of each", [
-  { title: "Transfer", value: (each) => each.id },
-  { title: "From, to", value: (each) => `${each.src} ${each.dst}`, shown: (each) => ends(each.src, each.dst) },
-  { title: "Volume", number: true, value: (each) => each.volume_gb, shown: (each) => volume(each.volume_gb) },
-  { title: "Verdict", value: (each) => each.verdict, shown: (each) => element("span", { class: `tag ${VERDICTS[each.verdict]}` }, each.verdict) },
-  { title: "Ends after", number: true, value: (each) => each.end_s, shown: (each) => duration(each.end_s) },
-  { title: "Deadline", number: true, value: (each) => each.deadline_s, shown: (each) => (each.deadline_s === null ? "none" : duration(each.deadline_s)) },
-  { title: "Egress", number: true, value: (each) => each.egress_usd, shown: (each) => usd(each.egress_usd) },
-  { title: "What would admit it", value: remedies },
+  words("Transfer", "id"),
+  words("From, to", (each) => `${each.src} ${each.dst}`, (_, each) => ends(each.src, each.dst)),
+  number("Volume", "volume_gb", volume),
+  words("Verdict", "verdict", (verdict) => tag(verdict, VERDICTS[verdict])),
+  number("Ends after", "end_s", duration),
+  number("Deadline", "deadline_s", (time_s) => (time_s === null ? "none" : duration(time_s))),
+  number("Egress", "egress_usd", usd),
+  words("What would admit it", remedies),
 ], plan.transfers, { order: 4 }));
 
 function stored(plan) {
   const rows = plan.transfers.flatMap((each) => each.stored.map((volumes) => ({ id: each.id, ...volumes })));
-  if (!rows.length) return "";
-  return panel("stored", "Stored at relays", sortable("What lies where, and when", [
-    { title: "Transfer", value: (each) => each.id }, { title: "At", value: (each) => each.region },
-    { title: "From", number: true, value: (each) => each.start_s, shown: (each) => duration(each.start_s) },
-    { title: "To", number: true, value: (each) => each.end_s, shown: (each) => duration(each.end_s) },
-    { title: "At most", number: true, value: (each) => each.most_gb, shown: (each) => volume(each.most_gb) },
-    { title: "Cost", number: true, value: (each) => each.usd, shown: (each) => usd(each.usd) },
+  return rows.length > 0 && panel("stored", "Stored at relays", sortable("What lies where, and when", [
+    words("Transfer", "id"), words("At", "region"), number("From", "start_s", duration), number("To", "end_s", duration),
+    number("At most", "most_gb", volume), number("Cost", "usd", usd),
   ], rows));
 }
 
+const reached = (value, { objective }) => (objective === "value" ? usd(value) : count(value));
 const admission = (plan) => panel("admission", "Admission", sortable("By priority, in the order decided", [
-  { title: "Priority", number: true, value: (each) => -each.priority, shown: (each) => String(each.priority) },
-  { title: "Admitted", number: true, value: (each) => each.admitted, shown: (each) => `${each.admitted} of ${each.transfers}` },
-  { title: "Reached", number: true, value: (each) => each.reached, shown: (each) => (each.objective === "value" ? usd(each.reached) : count(each.reached)) },
-  { title: "No choice exceeds", number: true, value: (each) => each.bound, shown: (each) => (each.objective === "value" ? usd(each.bound) : count(each.bound)) },
+  number("Priority", (each) => -each.priority, (_, each) => each.priority),
+  number("Admitted", "admitted", (admitted, each) => `${admitted} of ${each.transfers}`),
+  number("Reached", "reached", reached), number("No choice exceeds", "bound", reached),
 ], plan.admission));
 
 export function shown(plan, { commands }) {
@@ -111,6 +106,6 @@ export function shown(plan, { commands }) {
       ends: `${count(plan.transfers.length)} ${plan.transfers.length === 1 ? "transfer" : "transfers"}, ${volume(plan.volume_gb)}`,
       headline: [["Ends after", duration(plan.end_s), `from ${duration(plan.now_s)}`], costOf(plan), vmsOf(plan), ["Relayed", percent(100 * plan.relayed_share), ""]],
     }),
-    body: [gantt(plan), transfers(plan), element("div", { class: "stack" }, stored(plan), admission(plan), advice(plan)), element("div", { class: "stack" }, commands, basis(plan))],
+    body: [gantt(plan), transfers(plan), element("div", { class: "stack" }, stored(plan), admission(plan)), element("div", { class: "stack" }, advice(plan), commands), basis(plan)],
   };
 }

@@ -1,17 +1,18 @@
 // A shuffle: what every pair keeps to, as a matrix and as a table.
 
-import { breakable, element, scrolling, sortable } from "../shared/dom.js";
+import { breakable, element, number, scrolling, sortable, words } from "../shared/dom.js";
 import { count, duration, percent, perGb, rate, volume } from "../shared/format.js";
 import { pairAddress, pairLink } from "../shared/pairs.js";
+import { folded, panel } from "../shared/parts.js";
 import { pathLinks } from "../transfer/figures.js";
-import { advice, basis, bottleneck, costOf, frontierTable, panel, sideBySide, timeOf, vmsOf, widePanel } from "./parts.js";
-import { verdictPanel } from "./verdict.js";
+import { advice, basis, bottleneck, costOf, frontierTable, sideBySide, timeOf, verdictPanel, vmsOf } from "./parts.js";
 
 const MOST_NAMES = 30;
 
 export const spoken = (plan) => (plan.verdict === "direct" ? "Send every pair direct, at these rates" : "Relay a part of it");
 
 const relayedShare = (pair) => pair.paths.filter((path) => path.regions.length > 2).reduce((sum, path) => sum + path.share, 0);
+const fee = (pair) => pair.paths.reduce((sum, path) => sum + path.share * path.egress_usd_per_gb, 0);
 
 // Rates from row to column, as dark as they are high; what is relayed in part has a frame.
 function matrix(plan) {
@@ -34,32 +35,29 @@ function matrix(plan) {
       element("tbody", {}, sources.map((src) => element("tr", {}, element("th", { scope: "row" }, src), targets.map((dst) => cell(src, dst))))))));
 }
 
-function pairs(plan) {
-  const of = (pair, path) => element("div", {}, percent(100 * path.share), " ", pathLinks(path.regions));
-  return widePanel("pairs", "Pairs", sortable("Every pair, and over what it goes", [
-    { title: "Pair", value: (pair) => `${pair.src} ${pair.dst}`, shown: (pair) => pairLink(pair.src, pair.dst) },
-    { title: "Volume", number: true, value: (pair) => pair.volume_gb, shown: (pair) => volume(pair.volume_gb) },
-    { title: "Throughput", unit: "Gbit/s", number: true, value: (pair) => pair.throughput_gbps, shown: (pair) => rate(pair.throughput_gbps) },
-    { title: "Ends after", number: true, value: (pair) => pair.duration_s, shown: (pair) => duration(pair.duration_s) },
-    { title: "Egress", number: true, value: (pair) => fee(pair), shown: (pair) => perGb(fee(pair)) },
-    { title: "Paths", value: (pair) => relayedShare(pair), shown: (pair) => pair.paths.map((path) => of(pair, path)) },
-  ], plan.pairs, { order: 3, descending: true }));
-}
-const fee = (pair) => pair.paths.reduce((sum, path) => sum + path.share * path.egress_usd_per_gb, 0);
+const pairsOf = (plan) => folded("pairs", "Pairs", sortable("Every pair, and over what it goes", [
+  words("Pair", (pair) => `${pair.src} ${pair.dst}`, (_, pair) => pairLink(pair.src, pair.dst)),
+  number("Volume", "volume_gb", volume),
+  number("Throughput", "throughput_gbps", rate, "Gbit/s"),
+  number("Ends after", "duration_s", duration),
+  number("Egress", fee, perGb),
+  words("Paths", relayedShare, (_, pair) => pair.paths.map((path) => element("div", {}, percent(100 * path.share), " ", pathLinks(path.regions)))),
+], plan.pairs, { order: 3, descending: true }));
 
 export function shown(plan, { commands }) {
   const regions = new Set(plan.pairs.flatMap((pair) => [pair.src, pair.dst]));
+  const isDirect = plan.verdict === "direct";
   return {
     head: verdictPanel(plan, {
-      kind: plan.verdict === "direct" ? "direct" : "split", mark: plan.verdict === "direct" ? "→" : "⇉", title: spoken(plan),
+      kind: isDirect ? "direct" : "split", mark: isDirect ? "→" : "⇉", title: spoken(plan),
       ends: `${count(plan.pairs.length)} pairs among ${regions.size} regions, ${volume(plan.volume_gb)}`,
       headline: [timeOf(plan), costOf(plan), vmsOf(plan), ["Relayed", percent(100 * plan.relayed_share), `not before ${duration(plan.bound_s)}, proven`]],
     }),
     body: [
       element("div", { class: "stack" },
         sideBySide([["All at once, no plan", plan.equal_share, "direct"], ["Best direct rates", plan.direct, "direct"], [`Chosen: ${plan.verdict}`, plan, "chosen"]]), matrix(plan)),
-      element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands), pairs(plan),
-      frontierTable(plan.frontier, [{ title: "Relayed", number: true, value: (point) => point.relayed_share, shown: (point) => percent(100 * point.relayed_share) }]), basis(plan),
+      element("div", { class: "stack" }, bottleneck(plan), advice(plan), commands),
+      frontierTable(plan.frontier, [number("Relayed", "relayed_share", (share) => percent(100 * share))]), pairsOf(plan), basis(plan),
     ],
   };
 }

@@ -1,60 +1,46 @@
 // Where traffic goes: the links of a source to others, or the paths of a plan.
 
 import { all, get, post } from "../shared/api.js";
-import { element, replace } from "../shared/dom.js";
-import { rate, volume } from "../shared/format.js";
-import { fewest, linkLines, SHOWN } from "./links.js";
-import { linkTable, pathTable } from "./tables.js";
+import { element, number, replace, sortable, words } from "../shared/dom.js";
+import { figure, mbps, ms, rate, volume } from "../shared/format.js";
+import { METRICS } from "../shared/metrics.js";
+import { pairAddress } from "../shared/pairs.js";
+import { panel } from "../shared/parts.js";
 import { baselineNote, places } from "../shared/places.js";
-import { verdictText } from "../transfer/figures.js";
-import { planOnMap } from "../transfer/paths.js";
+import { content, restsOn, show } from "../shared/shell.js";
+import { pathTable, placeOf, planOnMap, rateColumns, verdictText } from "../transfer/figures.js";
 import { loadFields } from "../plan/fields.js";
 import { fromAddress, question, toAddress } from "../plan/request.js";
-import { content, restsOn, show } from "../shared/shell.js";
 import { WorldMap } from "../world/map.js";
-import { VIEWS } from "../world/view.js";
 
 const FEW_MISSING = 12;
+const FEW = 20; // links, so that each can be told from the others
+const SHOWN = { best: `${FEW} best`, worst: `${FEW} worst`, all: "all" };
 const LINK_METRICS = ["aggregate", "per-flow", "rtt", "loss"];
-const DEFAULTS = { metric: "aggregate", view: "path", show: "best" };
-const ALLOWED = { metric: [...LINK_METRICS, "fee"], view: Object.keys(VIEWS), show: Object.keys(SHOWN) };
+const DEFAULTS = { metric: "aggregate", show: "best" };
+const ALLOWED = { metric: [...LINK_METRICS, "fee"], show: Object.keys(SHOWN) };
 
-const choice = (label, name, options) => {
-  const select = element("select", { name, id: `show-${name}` }, options);
-  return [element("div", { class: "choice" }, element("label", { for: select.id }, label), select), select];
-};
 const option = ([value, text]) => element("option", { value }, text);
 
 function regionOptions(regions) {
   const providers = [...new Set(regions.map((region) => region.provider))].sort();
-  return providers.map((provider) =>
-    element(
-      "optgroup",
-      { label: provider },
-      regions
-        .filter((region) => region.provider === provider)
-        .sort((a, b) => a.id.localeCompare(b.id))
-        .map((region) => option([region.id, region.city ? `${region.id} (${region.city})` : region.id])),
-    ),
-  );
+  return providers.map((provider) => element("optgroup", { label: provider }, regions
+    .filter((region) => region.provider === provider).sort((a, b) => a.id.localeCompare(b.id))
+    .map((region) => option([region.id, region.city ? `${region.id} (${region.city})` : region.id]))));
 }
 
 function controls(regions, go) {
-  const [from, src] = choice("From", "src", regionOptions(regions));
-  const [to, dst] = choice("To", "dst", [option(["", "all regions"]), regionOptions(regions)]);
-  const [many, shown] = choice("Links", "show", Object.entries(SHOWN).map(option));
-  const [of, view] = choice(
-    "View",
-    "view",
-    Object.entries(VIEWS).map(([name, { title }]) => option([name, title])),
-  );
-  const selects = { src, dst, show: shown, view };
-  const form = element("form", { class: "row map-controls", "aria-label": "What the map shows" }, from, to, many, of);
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("change", (event) => go({ [event.target.name]: event.target.value }));
+  const selects = Object.fromEntries([
+    ["src", "From", regionOptions(regions)], ["dst", "To", [option(["", "all regions"]), regionOptions(regions)]],
+    ["show", "Links", Object.entries(SHOWN).map(option)],
+  ].map(([name, label, options]) => [name, { label, select: element("select", { name, id: `show-${name}` }, options) }]));
+  const form = element("form", { class: "row map-controls", "aria-label": "What the map shows", on: {
+    submit: (event) => event.preventDefault(), change: (event) => go({ [event.target.name]: event.target.value }),
+  } }, Object.values(selects).map(({ label, select }) =>
+    element("div", { class: "choice" }, element("label", { for: select.id }, label), select)));
   function fill(state) {
-    for (const [name, select] of Object.entries(selects)) select.value = state[name] ?? "";
-    shown.disabled = Boolean(state.dst);
+    for (const [name, { select }] of Object.entries(selects)) select.value = state[name] ?? "";
+    selects.show.select.disabled = Boolean(state.dst);
   }
   return { form, fill };
 }
@@ -64,70 +50,80 @@ const resolved = ({ regions, aliases }, name) =>
   regions.some((region) => region.id === name) ? name : (aliases[name]?.[0] ?? name);
 
 async function found(state, request) {
-  if (!state.dst) {
-    return all("v1/links", "links", { src: state.src });
-  }
+  if (!state.dst) return all("v1/links", "links", { src: state.src });
   const { isBody, content: asked } = question({ ...request, src: state.src, dst: state.dst, frontier: "false" });
   const plan = await (isBody ? post("v1/plans", asked) : get("v1/plans", asked));
   return { plan, snapshot: plan.snapshot };
 }
 
-function described({ plan, links }, state, known, request) {
-  const cities = new Map(known.regions.map((region) => [region.id, region.city]));
-  const planAddress = (src, dst) => `./?${toAddress({ ...request, src, dst })}`;
-  const place = (region) => [region.id, region.city].filter(Boolean).join(", ");
-  if (plan) {
+// The links of a source as lines of the map.
+function linkLines(links, metric) {
+  const isFlow = metric === "per-flow";
+  return links.map((link) => {
+    const figures = isFlow ? link.per_flow_mbps : link.aggregate_gbps;
+    const shown = isFlow ? mbps(figures.expected) : `${rate(figures.expected)} Gbit/s`;
     return {
-      ...planOnMap(plan, known.regions, verdictText(plan).toLowerCase()),
-      table: pathTable(plan),
-      heading: [
-        element("h2", {}, `${plan.request.src} → ${plan.request.dst}: ${verdictText(plan)}`),
-        element(
-          "p",
-          {},
-          `${rate(plan.throughput_gbps)} Gbit/s for ${volume(plan.request.volume_gb)}. `,
-          plan.reason,
-          " ",
-          element("a", { href: planAddress(plan.request.src, plan.request.dst) }, "The plan in full"),
-        ),
-      ],
+      src: link.src, dst: link.dst, thickness: figures.expected, kind: figures.source,
+      values: { "per-flow": link.per_flow_mbps.expected, aggregate: link.aggregate_gbps.expected, rtt: link.rtt_ms.expected, loss: link.loss_pct },
+      said: `${link.src} to ${link.dst}: ${shown} (${figure(figures.low)} to ${figure(figures.high)}), round trip ${ms(link.rtt_ms.expected)}, ${figures.source}`,
     };
+  });
+}
+
+// The best or the worst by a metric; those that it is not known of come last.
+function fewest(lines, metric, shown) {
+  if (shown === "all" || lines.length <= FEW) return lines;
+  const sign = (METRICS[metric].isLess ? 1 : -1) * (shown === "worst" ? -1 : 1);
+  const value = (line) => (line.values[metric] === null ? Infinity : sign * line.values[metric]);
+  return [...lines].sort((a, b) => value(a) - value(b) || a.dst.localeCompare(b.dst)).slice(0, FEW);
+}
+
+function linkTable(links, known, planAddress, metric) {
+  const cities = new Map(known.regions.map((region) => [region.id, region.city]));
+  const lead = (text, href, { src, dst }) => element("a", { href, "aria-label": `${text} ${src} to ${dst}` }, text.toLowerCase());
+  return sortable(`All links from ${links[0]?.src ?? "here"}`, [
+    words("To", "dst", (dst) => [dst, " ", element("small", { class: "muted" }, cities.get(dst) ?? "")]),
+    ...rateColumns(links),
+    words("Source", "aggregate_gbps.source"),
+    number("Per flow", "per_flow_mbps.expected", figure, "Mbit/s"),
+    number("Round trip", "rtt_ms.expected", (rtt_ms) => rtt_ms.toFixed(1), "ms"),
+    words("Leads to", "dst", (_, link) => element("span", { class: "row-links" },
+      lead("Pair", pairAddress(link.src, link.dst), link), " ", lead("Plan", planAddress(link.src, link.dst), link))),
+  ], links, { order: { "per-flow": 4, rtt: 5 }[metric] ?? 1, descending: metric !== "rtt", key: (link) => link.dst });
+}
+
+function described({ plan, links }, state, known, request) {
+  const planAddress = (src, dst) => `./?${toAddress({ ...request, src, dst })}`;
+  if (plan) {
+    const { src, dst, volume_gb: gb } = plan.request;
+    return { ...planOnMap(plan, known.regions), table: pathTable(plan), heading: [
+      element("h2", {}, `${src} → ${dst}: ${verdictText(plan)}`),
+      element("p", {}, `${rate(plan.throughput_gbps)} Gbit/s for ${volume(gb)}. ${plan.reason} `,
+        element("a", { href: planAddress(src, dst) }, "The plan in full")),
+    ] };
   }
   const metric = LINK_METRICS.includes(state.metric) ? state.metric : "aggregate";
   const whole = linkLines(links, metric);
   const lines = fewest(whole, metric, state.show);
   const said = new Map(whole.map((each) => [each.dst, each.said]));
-  const many = lines.length < whole.length ? `the ${SHOWN[state.show]} of ${whole.length}` : String(lines.length);
+  const many = lines.length < whole.length ? `the ${SHOWN[state.show]} of ${whole.length}` : lines.length;
   return {
-    regions: known.regions,
-    lines,
-    all: whole,
-    kindTitle: "Rests on",
-    unit: metric === "per-flow" ? "Mbit/s" : "Gbit/s",
-    marked: [state.src],
-    named: lines.map((line) => line.dst),
-    said: (region) => said.get(region.id) ?? place(region),
-    label: `Map of ${lines.length} links from ${state.src}`,
-    table: linkTable(links, cities, planAddress, metric),
+    regions: known.regions, lines, all: whole, kindTitle: "Rests on", unit: metric === "per-flow" ? "Mbit/s" : "Gbit/s",
+    marked: [state.src], named: lines.map((line) => line.dst), said: (region) => said.get(region.id) ?? placeOf(region),
+    label: `Map of ${lines.length} links from ${state.src}`, table: linkTable(links, known, planAddress, metric),
     heading: [
       element("h2", {}, `From ${state.src} to ${whole.length} regions`),
-      element(
-        "p",
-        { class: "muted" },
-        `Drawn: ${many}. Choose a region on the map or in the list to send from it; a destination shows the plan. Markers that would overlap are moved apart.`,
-      ),
+      element("p", { class: "muted" }, `Drawn: ${many}. Choose a region on the map or in the list to send from it; a destination shows the plan. Markers that would overlap are moved apart.`),
     ],
   };
 }
 
 async function start(known) {
-  const map = new WorldMap({ heard: { choose: (id) => go({ src: id, dst: "" }), state: (changed) => go(changed) } });
-  const below = element("section", { class: "panel", "aria-labelledby": "figures" });
-  const heading = element("div", { class: "map-heading" });
+  const map = new WorldMap({ choose: (id) => go({ src: id, dst: "" }), onMetric: (metric) => go({ metric }) });
+  const [below, heading, note] = [element("div"), element("div", { class: "map-heading" }), element("div")];
   const { form, fill } = controls(known.regions, go);
   const first = known.regions.find((region) => region.latitude_deg !== null) ?? known.regions[0];
   const missing = known.regions.filter((region) => region.latitude_deg === null || region.longitude_deg === null);
-  const note = element("div");
   replace(content, form, note, heading, element("div", { class: "panel map-panel", id: "map" }, map.part), below);
   let latest = 0;
 
@@ -166,20 +162,11 @@ async function start(known) {
     const shown = described(answer, state, known, request);
     replace(note, baselineNote(answer.snapshot));
     replace(heading, shown.heading);
-    replace(
-      below,
-      element("h2", { id: "figures" }, "Figures"),
-      shown.table,
-      missing.length > 0 &&
-        element(
-          "details",
-          { open: missing.length <= FEW_MISSING },
-          element("summary", {}, `${missing.length} not on the map, because ${missing.length === 1 ? "its" : "their"} place is not known`),
-          element("p", {}, missing.map((region) => region.id).join(", "), "."),
-        ),
-    );
+    replace(below, panel("figures", "Figures", shown.table, missing.length > 0 && element("details", { open: missing.length <= FEW_MISSING },
+      element("summary", {}, `${missing.length} not on the map, because ${missing.length === 1 ? "its" : "their"} place is not known`),
+      element("p", {}, missing.map((region) => region.id).join(", "), "."))));
     map.part.hidden = false;
-    await map.show(shown, { metric: state.metric, view: state.view });
+    await map.show(shown, state.metric);
   }
 
   addEventListener("popstate", () => show(draw));

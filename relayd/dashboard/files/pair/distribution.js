@@ -1,18 +1,18 @@
 // How values of a metric are spread; of a few samples only the values are shown.
 
 import { chart } from "../shared/chart.js";
-import { element, replace } from "../shared/dom.js";
+import { element, replace, table } from "../shared/dom.js";
 import { figure } from "../shared/format.js";
+import { key } from "../shared/parts.js";
 import { quantile } from "../shared/quantiles.js";
 
-export const key = (kind, text) => element("span", {}, element("span", { class: `key ${kind}` }), text);
-
 let shape = "histogram";
+const SHARES = [0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1];
 
 export function distribution(section, found, about, link) {
   const one = found.quantiles.length;
   const listed = found.samples - found.compacted;
-  const title = element("h3", {}, `Distribution of ${about.name.toLowerCase()}`, element("small", { class: "muted" }, ` n = ${figure(listed)}`));
+  const title = element("h3", {}, `Of ${about.name.toLowerCase()}`, element("small", { class: "muted" }, ` n = ${figure(listed)}`));
   if (!one) return replace(section, title, element("p", { class: "muted" }, "No single sample is in this time."));
   const to = (value) => value * about.scale;
   const quantiles = found.quantiles.map(to);
@@ -31,8 +31,8 @@ export function distribution(section, found, about, link) {
       shape = value;
       draw();
     } } }), element("span", {}, text))));
-  const table = element("table", {}, element("caption", {}, `Quantiles, ${about.unit}`), element("tbody", {},
-    [0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1].map((share) => element("tr", {}, element("th", { scope: "row" }, `${share * 100} %`), element("td", { class: "number" }, figure(at(share)))))));
+  const figures = table("", `Quantiles, ${about.unit}`, [["Share"], [about.unit, "number"]],
+    SHARES.map((share) => [`${share * 100} %`, figure(at(share))]));
   const bars = found.histogram.map((bar) => [to(bar.low), bar.high > bar.low ? to(bar.high) : to(bar.high) * 1.001 + 1e-3, bar.samples]);
   // Bars follow each other: the last height holds to the last end.
   const histogram = () => ({ values: [[...bars.map(([low]) => low), bars.at(-1)[1]], [...bars, bars.at(-1)].map(([, , samples]) => samples)], y: { title: "samples" }, fill: true });
@@ -48,7 +48,7 @@ export function distribution(section, found, about, link) {
       bands: bounds && bounds.high > bounds.low ? [{ low: Math.max(low - room, bounds.low), high: Math.min(high + room, bounds.high), kind: "today", along: "x" }].filter((each) => each.high > each.low) : [],
     };
   };
-  const draw = () => chart(drawing, drawn, { title: `Distribution of ${about.name}. ${words}`, table });
+  const draw = () => chart(drawing, drawn, { title: `Distribution of ${about.name}. ${words}`, table: figures });
   draw();
   return replace(section, title, switches, element("p", { class: "legend" }, key("middle", "median"), bounds && bounds.high > bounds.low ? key("today", "today's bounds") : null),
     drawing, element("p", {}, words, found.compacted ? ` ${figure(found.compacted)} older samples, kept as summaries, are not in it.` : ""));

@@ -1,6 +1,6 @@
 // What happened to a link: rules in the chart, numbered, and a table that says what they are.
 
-import { element, sortable } from "../shared/dom.js";
+import { element, number, sortable, words } from "../shared/dom.js";
 import { figure, when } from "../shared/format.js";
 import { metricOf } from "./metrics.js";
 
@@ -46,9 +46,9 @@ function said(event) {
 export function eventsTable(events) {
   if (!events.length) return element("p", { class: "muted" }, "Nothing happened to this link: no change of level was found, and no outage was seen.");
   return sortable("What happened, as numbered in the chart; times in UTC", [
-    { title: "No.", number: true, value: (event) => event.number },
-    { title: "Time", value: (event) => event.at_s, shown: (event) => when(event.at_s) },
-    { title: "What", value: kindOf, shown: (event) => element("span", { class: `tag event-${kindOf(event)}` }, SHOWN[kindOf(event)] ?? kindOf(event)) },
-    { title: "Change", value: said },
+    number("No.", "number"),
+    words("Time", "at_s", when),
+    words("What", kindOf, (kind) => element("span", { class: `tag event-${kind}` }, SHOWN[kind] ?? kind)),
+    words("Change", said),
   ], numbered(events), { order: 0, descending: true });
 }

@@ -1,59 +1,31 @@
 // What is believed of a pair, both directions side by side, and what that means in words.
 
-import { band } from "../shared/band.js";
-import { element, facts, scrolling } from "../shared/dom.js";
+import { bounded } from "../shared/band.js";
+import { element } from "../shared/dom.js";
 import { UNKNOWN, figure, gbps, mbps, ms, percent, perGb, times } from "../shared/format.js";
+import { cardTable, tag, widePanel, withCode } from "../shared/parts.js";
 import { saturating } from "./metrics.js";
-import { age, tag, withCode } from "../shared/parts.js";
 
-const SOURCES = { measured: "measured", inferred: "inferred", baseline: "baseline" };
+export const sourceTag = (source) => element("span", { class: `tag source-${source}` }, source);
 
-export const sourceTag = (source) => element("span", { class: `tag source-${source}` }, SOURCES[source] ?? source);
+// Figures that evidence explains: their names, units, and how they are written. Rates of one scale, in
+// Gbit/s, are seen against each other: whether more connections help, more VMs, or neither.
+export const QUANTITIES = {
+  rtt_ms: { name: "Round-trip time", unit: "ms", shown: ms, of: ({ link }) => link.rtt_ms },
+  per_flow_mbps: { name: "One flow", unit: "Mbit/s", shown: mbps, of: ({ link }) => link.per_flow_mbps, in_gbps: 1e-3 },
+  aggregate_gbps: { name: "Many flows together", unit: "Gbit/s", shown: gbps, of: ({ link }) => link.aggregate_gbps, in_gbps: 1 },
+  egress_gbps: { name: "Sender's egress cap", unit: "Gbit/s", shown: gbps, of: ({ sender }) => sender.egress_gbps, in_gbps: 1 },
+  ingress_gbps: { name: "Receiver's ingress cap", unit: "Gbit/s", shown: gbps, of: ({ receiver }) => receiver.ingress_gbps, in_gbps: 1 },
+  window_mb: { name: "Receiver's window", unit: "MB", shown: (value) => (value === null ? UNKNOWN : `${figure(value)} MB`), of: ({ receiver }) => receiver.window_mb },
+  loss_pct: { name: "Loss", unit: "%", shown: percent },
+};
 
 export function stateBanner(there, back) {
   const told = [there, back].filter((each) => each?.state).map(({ link, state }) =>
     element("p", {}, element("strong", { class: state.condition === "down" ? "bad" : "warn" }, `${link.src} → ${link.dst} is ${state.condition}`),
       ` since ${state.since.replace("T", " ")}: ${state.reason}. Plans go around it${state.condition === "down" ? "" : " or take it as slow as it is"} until it is back; what it usually does stands under Evidence.`));
-  return told.length ? element("div", { class: "problem pair-state", role: "note" }, told) : null;
+  return told.length > 0 && element("div", { class: "problem pair-state", role: "note" }, told);
 }
-
-// The answer first: one flow against many, and the two directions.
-export function lead(there, back) {
-  const { link, sender, receiver } = there;
-  const connections = saturating(link);
-  const said = [];
-  if (connections === null) {
-    said.push("Nothing gets through now.");
-  } else if (connections === 1) {
-    said.push(`One flow carries all that this pair can: ${gbps(link.aggregate_gbps.expected)}.`);
-  } else {
-    said.push(`One flow carries ${mbps(link.per_flow_mbps.expected)}; ${connections} or more carry ${gbps(link.aggregate_gbps.expected)} together, ${times(link.aggregate_gbps.expected * 1000 / link.per_flow_mbps.expected)} as much.`);
-    const cap = Math.min(sender.egress_gbps?.expected ?? Infinity, receiver.ingress_gbps?.expected ?? Infinity);
-    if (Number.isFinite(cap)) {
-      const end = cap === sender.egress_gbps?.expected ? "the sending VM's egress cap" : "the receiving VM's ingress cap";
-      said.push(`That is ${Math.round(100 * link.aggregate_gbps.expected / cap)} % of ${end} (${gbps(cap)}).`);
-    }
-    said.push(LIMITS[link.limited_by].lead);
-  }
-  if (link.address === "private") said.push("These VMs reach each other over private addresses.");
-  const other = back?.link;
-  if (other && saturating(other) !== null && connections !== null) {
-    const ratio = link.aggregate_gbps.expected / other.aggregate_gbps.expected;
-    if (ratio > 1.15 || ratio < 1 / 1.15) {
-      said.push(`The reverse direction carries ${ratio > 1 ? "less" : "more"}: ${gbps(other.aggregate_gbps.expected)}.`);
-    }
-  }
-  return element("p", { class: "lead" }, said.join(" "));
-}
-
-const ROWS = [
-  { name: "Round-trip time", unit: "ms", quantity: "rtt_ms", of: (pair) => pair.link.rtt_ms },
-  { name: "One flow", unit: "Mbit/s", quantity: "per_flow_mbps", of: (pair) => pair.link.per_flow_mbps },
-  { name: "Many flows together", unit: "Gbit/s", quantity: "aggregate_gbps", of: (pair) => pair.link.aggregate_gbps },
-  { name: "Sender's egress cap", unit: "Gbit/s", quantity: "egress_gbps", of: (pair) => pair.sender.egress_gbps },
-  { name: "Receiver's ingress cap", unit: "Gbit/s", quantity: "ingress_gbps", of: (pair) => pair.receiver.ingress_gbps },
-  { name: "Receiver's window", unit: "MB", quantity: "window_mb", of: (pair) => pair.receiver.window_mb },
-];
 
 // What holds many flows where they are, in short and as advice.
 const LIMITS = {
@@ -63,83 +35,74 @@ const LIMITS = {
   unknown: { short: "unknown", lead: "What holds it there is unknown: plans are careful to be right either way." },
 };
 
+// The answer first: one flow against many, and the two directions.
+export function lead(there, back) {
+  const { link, sender, receiver } = there;
+  const connections = saturating(link);
+  const many = link.aggregate_gbps.expected;
+  const said = [];
+  if (connections === null) {
+    said.push("Nothing gets through now.");
+  } else if (connections === 1) {
+    said.push(`One flow carries all that this pair can: ${gbps(many)}.`);
+  } else {
+    const flow = link.per_flow_mbps.expected;
+    said.push(`One flow carries ${mbps(flow)}; ${connections} or more carry ${gbps(many)} together, ${times(many * 1000 / flow)} as much.`);
+    const cap = Math.min(sender.egress_gbps?.expected ?? Infinity, receiver.ingress_gbps?.expected ?? Infinity);
+    if (Number.isFinite(cap)) {
+      const end = cap === sender.egress_gbps?.expected ? "the sending VM's egress cap" : "the receiving VM's ingress cap";
+      said.push(`That is ${Math.round(100 * many / cap)} % of ${end} (${gbps(cap)}).`);
+    }
+    said.push(LIMITS[link.limited_by].lead);
+  }
+  if (link.address === "private") said.push("These VMs reach each other over private addresses.");
+  const other = back?.link;
+  if (other && saturating(other) !== null && connections !== null) {
+    const ratio = many / other.aggregate_gbps.expected;
+    if (ratio > 1.15 || ratio < 1 / 1.15) {
+      said.push(`The reverse direction carries ${ratio > 1 ? "less" : "more"}: ${gbps(other.aggregate_gbps.expected)}.`);
+    }
+  }
+  return element("p", { class: "lead" }, said.join(" "));
+}
+
+const HEADS = [["Figure"], ["There", "number"], ["Low to high", "number"], ["Source"],
+  ["Back", "number"], ["Low to high", "number"], ["Source"], ["There / back", "number"]];
+// A figure of one direction: expected, its bounds, and from what it is.
+const three = (expected, bounds = "", source = "") => [expected ?? UNKNOWN, bounds, source];
+const ratio = (one, other) => (one > 0 && other > 0 ? times(one / other) : UNKNOWN);
+
 // openEvidence(quantity): shows what a figure was made of.
 export function factsPanel(there, back, openEvidence) {
-  const heads = (name) => element("th", { scope: "colgroup", role: "columnheader", colspan: 3, class: "direction" }, name);
-  const columns = ["Expected", "Low to high", "Source"].map((name, at) => element("th", { scope: "col", role: "columnheader", class: at < 2 ? "number" : null }, name));
-  const again = columns.map((column) => column.cloneNode(true));
-  return element("section", { class: "panel wide", id: "figures" }, element("h3", {}, "Both directions"),
-    element("p", { class: "muted" }, "Nine of ten true values lie between low and high. Caps and windows are of one VM."),
-    scrolling("Both directions",
-      element("table", { class: "directions", role: "table" }, element("caption", { class: "hidden-text" }, "Figures of both directions"),
-        element("thead", { role: "rowgroup" },
-          line("", element("td", { role: "cell" }), heads(`${there.link.src} →`), heads(`← ${there.link.dst}`), element("td", { role: "cell" })),
-          line("", element("th", { scope: "col", role: "columnheader" }, "Figure"), columns, again, element("th", { scope: "col", role: "columnheader", class: "number" }, "There / back"))),
-        element("tbody", { role: "rowgroup" }, ROWS.map((row) => estimateRow(row, there, back)), lossRow(there, back), limitRow(there, back), saturationRow(there, back), feeRow(there, back)))),
-    element("h4", {}, "On what these rest"),
-    facts(ROWS.map((row) => [element("button", { type: "button", class: "link", on: { click: () => openEvidence(row.quantity) } }, row.name), basis(row.of(there))])),
-    there.link.limited_by === "unknown" && element("p", { class: "muted" }, withCode(`What limits many flows is unknown: no test with more and more connections has shown it. \`relayd probe --pairs '${there.link.src}>${there.link.dst}' --ramp\` does.`)));
+  const both = (of) => [of(there), back && of(back)];
+  const named = (text, unit) => [text, unit && element("small", { class: "muted" }, ` ${unit}`)];
+  const opens = (quantity, { name }) =>
+    element("button", { type: "button", class: "link", on: { click: () => openEvidence(quantity) } }, name);
+  const rows = Object.entries(QUANTITIES).filter(([, { of }]) => of).map(([quantity, each]) => ({ ...each, quantity, estimates: both(each.of) }));
+  const highest = ({ estimates, in_gbps: scale = 1 }) => Math.max(0, ...estimates.map((each) => (each?.high ?? 0) * scale).filter(Number.isFinite));
+  const fastest = Math.max(...rows.filter((each) => each.in_gbps).map(highest));
+  function cells(row) {
+    const most = row.in_gbps ? fastest / row.in_gbps : highest(row);
+    const of = (estimate) => {
+      if (!estimate) return three(UNKNOWN);
+      const bounds = bounded(estimate, `${row.name}, ${row.unit}: ${figure(estimate.expected)}`, figure, { most, width: 90 });
+      return three(figure(estimate.expected), Number.isFinite(estimate.expected) ? bounds : bounds[0], sourceTag(estimate.source));
+    };
+    return [named(opens(row.quantity, row), row.unit), ...row.estimates.flatMap(of), ratio(...row.estimates.map((each) => each?.expected))];
+  }
+  const limit = (pair) => three(pair && (pair.link.limited_by === "unknown" ? tag("unknown", "warn") : LIMITS[pair.link.limited_by].short));
+  const loss = (pair) => ((pair?.link.loss_pct ?? null) === null ? three() : three(figure(pair.link.loss_pct), "", sourceTag("measured")));
+  const saturates = both(({ link }) => saturating(link));
+  const fee = (pair) => ((pair?.usd_per_gb ?? null) === null ? three() : three(perGb(pair.usd_per_gb).slice(1, -3), "", "price list"));
+  const { src, dst, limited_by: limits } = there.link;
+  return widePanel("figures", "Both directions", cardTable("directions compact",
+    `There is ${src} → ${dst}, back is ${dst} → ${src}. Nine of ten true values lie between low and high. Caps and windows are of one VM; bands of rates are on one scale. A name opens what its figure was made of.`,
+    HEADS, [
+      ...rows.map(cells),
+      [named("Loss", "%"), ...loss(there), ...loss(back), ""],
+      ["Limited by", ...limit(there), ...limit(back), ""],
+      ["Connections that saturate", ...saturates.flatMap((value) => three(value)), ratio(...saturates)],
+      [named("Egress fee", "$/GB"), ...fee(there), ...fee(back), ratio(there.usd_per_gb, back?.usd_per_gb)],
+    ]),
+  limits === "unknown" && element("p", { class: "muted" }, withCode(`What limits many flows is unknown: no test with more and more connections has shown it. \`relayd probe --pairs '${src}>${dst}' --ramp\` does.`)));
 }
-
-// Roles are said because rows that phones lay out in lines would lose them.
-const line = (kind, ...cells) => element("tr", { role: "row", class: kind || null }, cells);
-function estimateRow(row, there, back) {
-  const [one, other] = [row.of(there), back ? row.of(back) : null];
-  const most = Math.max(...[one, other].map((each) => each?.high).filter(Number.isFinite), 0);
-  return line("", name(row.name, row.unit), cells(one, most, row), cells(other, most, row), ratioCell(one?.expected, other?.expected));
-}
-
-const name = (text, unit) => element("th", { scope: "row", role: "rowheader" }, text, unit ? element("small", { class: "muted" }, ` ${unit}`) : null);
-const number = (text) => element("td", { role: "cell", class: "number" }, text);
-const ratioCell = (one, other) => number(one > 0 && other > 0 ? times(one / other) : UNKNOWN);
-
-function cells(estimate, most, row) {
-  if (!estimate) return [number(UNKNOWN), number(""), element("td", { role: "cell" }, "")];
-  return [
-    element("td", { role: "cell", class: "number expected" }, figure(estimate.expected)),
-    number([`${figure(estimate.low)} to ${figure(estimate.high)}`, Number.isFinite(estimate.expected) && band(estimate, most,
-      `${row.name}: ${figure(estimate.expected)} ${row.unit}, ${figure(estimate.low)} to ${figure(estimate.high)}`, { width: 90 })]),
-    element("td", { role: "cell" }, sourceTag(estimate.source)),
-  ];
-}
-
-function lossRow(there, back) {
-  const loss = (pair) => (pair?.link.loss_pct ?? null);
-  const three = (value) => [element("td", { role: "cell", class: "number expected" }, value === null ? UNKNOWN : figure(value)), number(""),
-    element("td", { role: "cell" }, value === null ? "" : sourceTag("measured"))];
-  return line("", name("Loss", "%"), three(loss(there)), three(loss(back)), number(""));
-}
-
-function limitRow(there, back) {
-  const of = (pair) => {
-    const short = pair && LIMITS[pair.link.limited_by].short;
-    return element("td", { role: "cell", colspan: 3 }, pair?.link.limited_by === "unknown" ? tag(short, "warn") : short ?? UNKNOWN);
-  };
-  return line("limits", name("Limited by"), of(there), of(back), number(""));
-}
-
-function saturationRow(there, back) {
-  const of = (pair) => (pair ? saturating(pair.link) : null);
-  const three = (value) => [element("td", { role: "cell", class: "number expected" }, value ?? UNKNOWN), number(""), element("td", { role: "cell" }, "")];
-  return line("", name("Connections that saturate"), three(of(there)), three(of(back)), ratioCell(of(there), of(back)));
-}
-
-function feeRow(there, back) {
-  const three = (pair) => [element("td", { role: "cell", class: "number expected" }, pair && pair.usd_per_gb !== null ? perGb(pair.usd_per_gb).slice(1, -3) : UNKNOWN), number(""), element("td", { role: "cell" }, "price list")];
-  return line("", name("Egress fee", "$/GB"), three(there), three(back), ratioCell(there.usd_per_gb, back?.usd_per_gb));
-}
-
-// In words: from what, how many samples, how old.
-function basis(estimate) {
-  if (!estimate) return "Not known: no VM type, no measurement.";
-  const parts = [];
-  if (estimate.source === "measured" && estimate.samples) parts.push(`${estimate.samples} ${estimate.samples === 1 ? "sample" : "samples"}`);
-  if (estimate.basis) parts.push(estimate.basis);
-  const newest = estimate.measured_at_s === null ? null : [parts.length ? "; " : "", "newest ", age(estimate)];
-  return [sourceTag(estimate.source), ` ${parts.join("; ")}`, newest];
-}
-
-export const shownAs = {
-  rtt_ms: ms, per_flow_mbps: mbps, aggregate_gbps: gbps, loss_pct: percent, egress_gbps: gbps, ingress_gbps: gbps,
-  window_mb: (value) => (value === null ? UNKNOWN : `${figure(value)} MB`),
-};

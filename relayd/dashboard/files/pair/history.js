@@ -2,11 +2,12 @@
 
 import { get } from "../shared/api.js";
 import { chart } from "../shared/chart.js";
-import { element, replace, sortable } from "../shared/dom.js";
+import { element, number, replace, sortable, words } from "../shared/dom.js";
 import { duration, figure, when } from "../shared/format.js";
-import { distribution, key } from "./distribution.js";
+import { distribution } from "./distribution.js";
 import { eventsTable, marks } from "./events.js";
 import { inOrder, metricOf } from "./metrics.js";
+import { key, widePanel } from "../shared/parts.js";
 import { median } from "../shared/quantiles.js";
 import { show } from "../shared/shell.js";
 
@@ -24,7 +25,7 @@ export function historyPanels(path, seen, link, events, address) {
   const said = element("p", { class: "muted", role: "status" });
   const told = element("div");
   const legend = element("p", { class: "legend" });
-  const spread = element("section", { class: "panel half", id: "distribution" });
+  const spread = element("div");
   const since = element("input", { type: "date", name: "since", value: asked.since, on: { change: () => choose({ range: "" }) } });
   const until = element("input", { type: "date", name: "until", value: asked.until, on: { change: () => choose({ range: "" }) } });
   const range = element("select", { name: "range", on: { change: () => {
@@ -88,11 +89,11 @@ export function historyPanels(path, seen, link, events, address) {
 
   ranges();
   show(draw);
-  const panel = element("section", { class: "panel wide", id: "history" }, element("h3", {}, "History"),
+  const panel = widePanel("history", "History",
     element("div", { class: "row controls" }, choices,
       element("div", { class: "row times" }, element("label", {}, "Time", range), element("label", {}, "from", since), element("label", {}, "to", until))),
     said, legend, drawing, told);
-  return [panel, spread];
+  return [panel, widePanel("distribution", "Distribution", spread)];
 }
 
 function summed(found, about) {
@@ -141,12 +142,8 @@ function reach(values, bounds, { scale, zero }) {
 function figures(found, about) {
   const shown = (value) => figure(value * about.scale);
   const columns = found.points
-    ? [{ title: "Measured at", value: (row) => row.at_s, shown: (row) => when(row.at_s) },
-      { title: about.name, unit: about.unit, number: true, value: (row) => row.value, shown: (row) => shown(row.value) },
-      { title: "Connections", number: true, value: (row) => row.connections }]
-    : [{ title: "From", value: (row) => row.begin_s, shown: (row) => when(row.begin_s) },
-      { title: "To", value: (row) => row.end_s, shown: (row) => when(row.end_s) },
-      ...["low", "median", "high"].map((name) => ({ title: name, unit: about.unit, number: true, value: (row) => row[name], shown: (row) => shown(row[name]) })),
-      { title: "Samples", number: true, value: (row) => row.samples, shown: (row) => figure(row.samples) }];
+    ? [words("Measured at", "at_s", when), number(about.name, "value", shown, about.unit), number("Connections", "connections")]
+    : [words("From", "begin_s", when), words("To", "end_s", when),
+      ...["low", "median", "high"].map((name) => number(name, name, shown, about.unit)), number("Samples", "samples", figure)];
   return element("div", { class: "figures" }, sortable(`${about.name} over time`, columns, found.points ?? found.bins, { descending: true }));
 }

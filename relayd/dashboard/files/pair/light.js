@@ -2,19 +2,20 @@
 
 import { get } from "../shared/api.js";
 import { band } from "../shared/band.js";
-import { element, replace } from "../shared/dom.js";
+import { element, replace, table } from "../shared/dom.js";
 import { figure, gbps, mbps, ms, times } from "../shared/format.js";
+import { panel } from "../shared/parts.js";
 
-export function lightPanel({ link, light }, { wide }) {
-  const section = (...children) => element("section", { class: wide ? "panel wide" : "panel", id: "light" }, element("h3", {}, "Round trip against light"), children);
+export function lightPanel({ link, light }) {
+  const section = (...children) => panel("light", "Round trip against light", children);
   if (!light) return section(element("p", {}, "The place of a region is not known: give it coordinates in a catalogue file."));
-  const found = link.rtt_ms.source === "baseline" ? "The model says" : link.rtt_ms.source === "inferred" ? "Inferred" : "Measured";
   const rows = [["Light, vacuum", light.vacuum_ms], ["Light, fibre", light.fibre_ms], ["Round trip", link.rtt_ms.expected]];
   const most = Math.max(...rows.map(([, value]) => value));
-  const drawing = element("table", {}, element("caption", {}, "There and back, ms"), element("tbody", {}, rows.map(([name, value]) =>
-    element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, band({ low: 0, expected: value, high: value }, most, `${name}: ${ms(value)}`, { width: 260 })),
-      element("td", { class: "number" }, ms(value))))));
-  return section(drawing, element("p", {}, lightWords(light, link.rtt_ms.expected, found)));
+  const found = { baseline: "The model says", inferred: "Inferred" }[link.rtt_ms.source] ?? "Measured";
+  return section(
+    table("light", "There and back", [[""], [""], ["ms", "number"]], rows.map(([name, value]) =>
+      [name, band({ low: 0, expected: value, high: value }, most, `${name}: ${ms(value)}`, { width: 200 }), figure(value)])),
+    element("p", {}, lightWords(light, link.rtt_ms.expected, found)));
 }
 
 function lightWords(light, rtt, found) {
@@ -31,26 +32,25 @@ function lightWords(light, rtt, found) {
 export function relayPanel(pair, signal) {
   const lines = element("div", { "aria-live": "polite" }, element("p", { class: "muted" }, "Asking the planner …"));
   // One VM a region, as all figures of this page: more of them multiply direct and relayed alike.
-  const ask = (connections) => get("v1/plans", { ...pair, connections, vms: 1, objective: "time" }, { signal });
+  const asked = (connections) => ({ ...pair, connections, vms: 1, objective: "time" });
+  const ask = (connections) => get("v1/plans", asked(connections), { signal });
   Promise.all([ask(1), ask(64)]).then(([one, many]) => {
-    replace(lines, line("One flow", one, mbpsOf, pair, 1), line("64 flows", many, gbps, pair, 64));
+    replace(lines, line("One flow", one, (value) => mbps(value * 1000), asked(1)), line("64 flows", many, gbps, asked(64)));
   }).catch((error) => {
     if (error.name !== "AbortError") replace(lines, element("p", { class: "muted" }, `No plan: ${error.message}`));
   });
-  return element("section", { class: "panel", id: "relay" }, element("h3", {}, "Best relay for one VM a region, if time is all that counts"), lines);
+  return panel("relay", "Best relay for one VM a region, if time is all that counts", lines);
 }
 
-const mbpsOf = (value) => mbps(value * 1000);
+const VERDICTS = { direct: "stay direct", split: "split over several paths", relay: "use a relay" };
 
-function line(name, plan, shown, pair, connections) {
-  const { direct, best_relay: relay } = plan;
-  const query = new URLSearchParams({ ...pair, connections, vms: 1, objective: "time" });
-  const verdict = plan.verdict === "direct" ? "stay direct" : plan.verdict === "split" ? "split over several paths" : "use a relay";
+function line(name, { direct, best_relay: relay, verdict, reason }, shown, asked) {
   const begin = direct?.feasible ? `direct ${shown(direct.throughput_gbps)}` : "no direct path now";
-  const through = relay ? [`; best through `, element("strong", {}, relay.relay), ` ${shown(relay.throughput_gbps)}`,
+  const through = relay ? ["; best through ", element("strong", {}, relay.relay), ` ${shown(relay.throughput_gbps)}`,
     relay.gain ? ` (${times(relay.gain)}, at least ${times(relay.gain_low)}; ${times(relay.cost_ratio)} the cost)` : ""] : ["; no relay does better"];
   return element("div", { class: "relay-line" },
     element("p", {}, element("strong", {}, `${name}: `), begin, through, ". ",
-      element("a", { href: `./?${query}` }, `Verdict: ${verdict}`, element("span", { class: "hidden-text" }, ` (plan with ${name})`)), "."),
-    element("p", { class: "muted" }, plan.reason));
+      element("a", { href: `./?${new URLSearchParams(asked)}` }, `Verdict: ${VERDICTS[verdict]}`,
+        element("span", { class: "hidden-text" }, ` (plan with ${name})`)), "."),
+    element("p", { class: "muted" }, reason));
 }

@@ -6,7 +6,6 @@ import { evidencePanel } from "./evidence.js";
 import { factsPanel, lead, stateBanner } from "./facts.js";
 import { historyPanels } from "./history.js";
 import { lightPanel, relayPanel } from "./light.js";
-import { ratesPanel } from "./rates.js";
 import { linkPath, pairLink } from "../shared/pairs.js";
 import { withCode } from "../shared/parts.js";
 import { content, emptyState, fail, restsOn, say } from "../shared/shell.js";
@@ -90,7 +89,7 @@ function linkInPlace(from, to) {
   return link;
 }
 
-export function howToMeasure(from = "SRC", to = "DST") {
+function howToMeasure(from = "SRC", to = "DST") {
   return [
     element("p", {}, "Measure it, with hosts of your own in both regions, or import what a tool has measured:"),
     element("pre", { tabindex: "0" }, element("code", {},
@@ -162,9 +161,8 @@ async function show(chosen, signal) {
       howToMeasure(pair.src, pair.dst)),
     element("div", { class: "pair-grid" },
       factsPanel(there, back, open),
-      element("div", { class: "side" }, ratesPanel(there, back), relayPanel(pair, signal)),
-      measured ? historyPanels(own, series.metrics, usual(there, evidence), events, { asked, keep }) : null,
-      lightPanel(there, { wide: !measured }), panel));
+      relayPanel(pair, signal), lightPanel(there),
+      measured && historyPanels(own, series.metrics, usual(there, evidence), events, { asked, keep }), panel));
 }
 
 // A link that is down or degraded has bounds of now; its history is held against the usual ones.

@@ -1,10 +1,10 @@
 // What if: the same question with one thing changed, and its answer beside the one it began with.
 
 import { get } from "../shared/api.js";
-import { element, scrolling } from "../shared/dom.js";
+import { element, table } from "../shared/dom.js";
 import { duration, percent, rate, usd } from "../shared/format.js";
 import { vmCount } from "../answers/parts.js";
-import { FIELDS } from "./fields.js";
+import { FIELDS, worded } from "./fields.js";
 import { tidied, toAddress } from "./request.js";
 
 const vmsOf = ({ vms }) => (vms && !Array.isArray(vms) && Object.values(vms).every((each) => typeof each === "number") ? vms : {});
@@ -42,13 +42,14 @@ export function whatIfs(request, plan, addressOf, earlier) {
     element("a", { href: addressOf(request, now) }, "keep this answer and change the form"));
 }
 
+const costOf = (plan) => plan.cost_usd ?? plan.candidates?.[0].cost_usd;
 const ROWS = [
   ["Verdict", (plan) => plan.verdict],
   ["Throughput", (plan) => plan.throughput_gbps, (value) => `${rate(value)} Gbit/s`],
   ["Time", (plan) => plan.duration_s ?? plan.end_s ?? plan.candidates?.[0].duration_s, duration],
-  ["Total cost", (plan) => (plan.cost_usd ?? plan.candidates?.[0].cost_usd)?.total, usd],
-  ["Egress fees", (plan) => (plan.cost_usd ?? plan.candidates?.[0].cost_usd)?.egress, usd],
-  ["VM cost", (plan) => (plan.cost_usd ?? plan.candidates?.[0].cost_usd)?.vm, usd],
+  ["Total cost", (plan) => costOf(plan)?.total, usd],
+  ["Egress fees", (plan) => costOf(plan)?.egress, usd],
+  ["VM cost", (plan) => costOf(plan)?.vm, usd],
   ["Relayed", (plan) => plan.relayed_share, (value) => percent(100 * value)],
   ["Admitted", (plan) => plan.admitted],
   ["VMs", (plan) => vmCount(vmsOf(plan)) || undefined],
@@ -73,16 +74,14 @@ function differences(one, other) {
 export function besideTable(now, before, addressOf) {
   const differ = differences(before.request, now.request);
   const isKnown = !(before.plan instanceof Error);
-  const rows = ROWS.map(([name, value, shown = String]) => [name, isKnown ? value(before.plan) : undefined, value(now.plan), shown])
-    .filter(([, one, other]) => (one ?? other ?? null) !== null);
-  const cell = (value, shown) => element("td", { class: "number" }, (value ?? null) === null ? "–" : shown(value));
+  const cell = (value, shown) => ((value ?? null) === null ? "–" : shown(value));
+  const rows = ROWS.map(([name, value, shown = String]) => ({ name, shown, was: isKnown ? value(before.plan) : undefined, is: value(now.plan) }))
+    .filter(({ was, is }) => (was ?? is ?? null) !== null)
+    .map(({ name, shown, was, is }) => [name, cell(was, shown), cell(is, shown), change(was, is)]);
   return element("section", { class: "panel beside", "aria-labelledby": "beside" }, element("h2", { id: "beside" }, "Before and now"),
     element("p", {}, differ.length ? differ.join("; ") : "Both are the same question: change the form and ask again."),
-    isKnown ? null : element("p", { class: "problem" }, `Before: ${before.plan.message}`),
-    scrolling("Before and now", element("table", {},
-      element("thead", {}, element("tr", {}, element("td"), ["Before", "Now", "Change"].map((title) => element("th", { scope: "col", class: "number" }, title)))),
-      element("tbody", {}, rows.map(([name, one, other, shown]) => element("tr", {}, element("th", { scope: "row" }, name),
-        cell(one, shown), cell(other, shown), element("td", { class: "number" }, change(one, other))))))),
+    !isKnown && element("p", { class: "problem" }, `Before: ${worded(before.plan)}`),
+    table("", "The answers", [[""], ["Before", "number"], ["Now", "number"], ["Change", "number"]], rows),
     element("p", { class: "row" }, element("a", { href: `./?${before.address}` }, "Back to the one before"),
       element("a", { href: addressOf(now.request) }, "Stop comparing")));
 }

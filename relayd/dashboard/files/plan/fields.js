@@ -37,3 +37,13 @@ export const isLong = (field) => ["table", "document"].includes(field.control);
 
 // The field that a problem of the API names: `budget_usd`, `vms_in aws:us-east-1`.
 export const fieldOf = (name = "") => FIELDS.get(name.split(" ")[0]) ?? null;
+
+// A problem with fields as the form calls them: "Volume must be ...", not `volume_gb: must be ...`.
+export function worded({ message, field: named }) {
+  const field = fieldOf(named);
+  const text = !field ? message
+    : message.startsWith(`${named}: `) ? `${field.label}${named.slice(field.name.length)} ${message.slice(named.length + 2)}`
+      : /^[a-z]/.test(message) ? `${field.label} ${message}` : message;
+  const quoted = (said, name) => (FIELDS.has(name) ? `"${FIELDS.get(name).label}"` : said);
+  return text.replace(/`?\b([a-z]+(?:_[a-z]+)+)\b`?/g, quoted);
+}

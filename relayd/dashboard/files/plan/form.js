@@ -4,12 +4,14 @@ import { element, replace } from "../shared/dom.js";
 import { withCode } from "../shared/parts.js";
 import { nameList } from "../shared/places.js";
 import { editor } from "./editor.js";
-import { FIELDS, fieldOf, isLong, QUESTION } from "./fields.js";
+import { clearChips } from "./chips.js";
+import { FIELDS, fieldOf, isLong, QUESTION, worded } from "./fields.js";
 import { tidied } from "./request.js";
 
 // Always shown, beside what the question is about: its first group, but for tables and documents that
 // it can do without. The others are behind "More options".
 const BASIC = ["objective", "time_value_usd_per_h"];
+const RARE = ["objects"];
 
 const id = (field) => `option-${field.name}`;
 // "place-reduce" as a heading.
@@ -26,7 +28,29 @@ function control(field) {
   if (field.control === "flag") return element("input", { ...shared, type: "checkbox" });
   if (isLong(field)) return editor(field, shared);
   const list = field.control === "region" ? (field.choices.length ? "relay-names" : "names") : null;
-  return element("input", { ...shared, type: "text", list, autocomplete: "off", spellcheck: "false", class: field.control, placeholder: placeholder(field) });
+  const input = element("input", { ...shared, type: "text", list, autocomplete: "off", spellcheck: "false", class: field.control, placeholder: placeholder(field) });
+  return field.name === "time_value_usd_per_h" ? element("div", { class: "slid" }, slider(input, field), input) : input;
+}
+
+// As even steps to a person: each is about half as much again.
+const WORTHS = [0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200];
+
+// Beside the field of what an hour is worth, which it fills in.
+function slider(input, field) {
+  const made = element("input", { type: "range", min: 0, max: WORTHS.length - 1, "aria-label": "Worth of an hour" });
+  const tell = (worth) => made.setAttribute("aria-valuetext", worth === Infinity ? "any sum" : `$${worth}`);
+  function follow() {
+    const worth = { "": Number(field.standard), inf: Infinity }[input.value.trim()] ?? Number(input.value);
+    if (Number.isNaN(worth)) return;
+    made.value = WORTHS.findLastIndex((each) => each <= Math.max(0, worth));
+    tell(worth);
+  }
+  made.addEventListener("input", () => {
+    input.value = WORTHS[made.value];
+    tell(WORTHS[made.value]);
+  });
+  for (const event of ["input", "filled"]) input.addEventListener(event, follow);
+  return made;
 }
 
 function labelled(field) {
@@ -35,17 +59,16 @@ function labelled(field) {
   const unit = field.unit && element("small", { class: "muted" }, field.unit, written);
   return element("div", { class: `field field-${field.control}` },
     element("label", { for: id(field) }, field.label, unit), control(field),
+    field.control === "region" && element("div", { class: "chips", id: `${id(field)}-chips` }),
     element("small", { class: "muted", id: `${id(field)}-help` }, withCode(field.help)),
     element("p", { class: "field-problem bad", id: `${id(field)}-problem` }));
 }
-
-const input = (field) => document.getElementById(id(field));
 
 // places: the answer of /v1/regions; onAsk(request) when the form is sent.
 export function planForm(places, onAsk) {
   const every = [...FIELDS.values()];
   const isBasic = (field) => field === every[0] || BASIC.includes(field.name)
-    || (field.group === every[0].group && (field.required || !isLong(field)));
+    || (field.group === every[0].group && (field.required || !isLong(field)) && !RARE.includes(field.name));
   const more = every.filter((field) => !isBasic(field));
   const summary = element("summary");
   const groups = [...new Set(more.map((field) => field.group))];
@@ -71,7 +94,7 @@ export function planForm(places, onAsk) {
       const text = request[field.name];
       if (field.control === "flag") made.checked = (text ?? field.standard) === "true";
       else made.value = text ?? (field.control === "choice" ? field.standard : "");
-      if (isLong(field)) made.dispatchEvent(new Event("filled"));
+      made.dispatchEvent(new Event("filled"));
     }
     count();
     clear();
@@ -84,6 +107,7 @@ export function planForm(places, onAsk) {
   }
 
   function clear() {
+    clearChips();
     for (const field of every) {
       form.elements.namedItem(field.name).removeAttribute("aria-invalid");
       document.getElementById(`${id(field)}-problem`)?.replaceChildren();
@@ -94,10 +118,9 @@ export function planForm(places, onAsk) {
   function problem(error) {
     const field = fieldOf(error.field);
     if (!field) return false;
-    const at = input(field);
+    const at = document.getElementById(id(field));
     at.dispatchEvent(new Event("wrong"));
-    // Only "src: " and the like goes: the field says that by itself.
-    replace(document.getElementById(`${id(field)}-problem`), error.message.replace(/^[\w.]+: /, ""));
+    replace(document.getElementById(`${id(field)}-problem`), worded(error));
     at.setAttribute("aria-invalid", "true");
     if (details.contains(at)) details.open = true;
     at.focus();

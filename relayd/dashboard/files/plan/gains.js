@@ -44,7 +44,7 @@ function shown(answer) {
   const onScale = (value) => Math.log(Math.max(1, value));
   const second = (text) => element("small", { class: "muted" }, text);
   return [
-    cardTable("gains", `For ${size} ${settings}, the planner relays on ${count(pairs)} pairs; of these, the largest gains.${rest} Links in trouble are left out. Bands are the plan's, nine of ten times; their scale is logarithmic and begins at 1×.`,
+    cardTable("gains compact", `For ${size} ${settings}, the planner relays on ${count(pairs)} pairs; of these, the largest gains.${rest} Links in trouble are left out. Bands are the plan's, nine of ten times; their scale is logarithmic and begins at 1×.`,
       [["Transfer"], ["Gain", "number"], ["Time", "number"], ["Price", "number"], ["Pays from", "number"]],
       relays.map((each) => ({
         data: { key: `${each.src}>${each.dst}` },

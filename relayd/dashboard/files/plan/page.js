@@ -8,7 +8,8 @@ import { commandLine, curl, python } from "./commands.js";
 import { copyTabs } from "../shared/copying.js";
 import { element, replace } from "../shared/dom.js";
 import { downloads } from "./downloads.js";
-import { loadFields, QUESTION, QUESTIONS } from "./fields.js";
+import { showChips } from "./chips.js";
+import { loadFields, QUESTION, QUESTIONS, worded } from "./fields.js";
 import { planForm, titled } from "./form.js";
 import { showGains } from "./gains.js";
 import { baselineNote, places } from "../shared/places.js";
@@ -83,12 +84,14 @@ async function ask(request, beside, form, go) {
     replace(answer, baselineNote(plan.snapshot), head, whatIfs(request, plan, addressOf, earlier),
       beside && besideTable({ request, plan }, { ...beside, plan: other }, addressOf), element("div", { class: "answer-grid" }, body));
     spoken.textContent = `${module.spoken(plan)}. ${plan.reason}`;
+    showChips(request, plan, undefined, { addressOf, signal });
   } catch (error) {
     if (error.name === "AbortError") return;
     replace(answer);
-    if (form.problem(error)) spoken.textContent = error.message;
+    showChips(request, {}, error, { addressOf, signal });
+    if (form.problem(error)) spoken.textContent = worded(error);
     else if (["infeasible", "data"].includes(error.kind))
-      replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"), element("p", {}, error.message)), commands(request));
+      replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"), element("p", {}, worded(error))), commands(request));
     else fail(error);
   } finally {
     ended();

@@ -4,8 +4,8 @@ import { drawn } from "./dom.js";
 
 const HEIGHT = 16;
 
-// most: the end of the scale; reference: what it is held against, as a notch.
-export function band({ low, expected, high }, most, label, { reference = null, width = 130 } = {}) {
+// most: the end of the scale.
+export function band({ low, expected, high }, most, label, { width = 130 } = {}) {
   const at = (value) => (most > 0 ? Math.max(0, Math.min(1, value / most)) * (width - 2) + 1 : 1);
   const svg = drawn("svg", { class: "band", viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "img", "aria-label": label });
   svg.append(
@@ -13,9 +13,11 @@ export function band({ low, expected, high }, most, label, { reference = null, w
     drawn("rect", { class: "range", x: at(low), y: 3, width: Math.max(1.5, at(high ?? most) - at(low)), height: 10, rx: 1 }),
     drawn("rect", { class: "expected", x: at(expected) - 1, y: 1, width: 2.5, height: 14 }),
   );
-  if (reference !== null) {
-    const x = at(reference);
-    svg.append(drawn("path", { class: "reference", d: `M${x - 4} 0 L${x + 4} 0 L${x} 5 Z M${x - 4} ${HEIGHT} L${x + 4} ${HEIGHT} L${x} ${HEIGHT - 5} Z` }));
-  }
   return svg;
+}
+
+// The bounds of an estimate in words, above its band; what: the figure's name.
+export function bounded({ low, expected, high }, what, shown, { most = high, unit = "", ...more } = {}) {
+  const words = `${shown(low)} to ${shown(high)}`;
+  return [`${words}${unit}`, band({ low, expected, high }, most, `${what}, ${words}${unit}`, more)];
 }

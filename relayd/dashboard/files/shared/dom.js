@@ -52,23 +52,61 @@ export function breakable(name) {
   return at ? [name.slice(0, at), element("wbr"), name.slice(at)] : [name];
 }
 
+// What may be wider than the page, in a frame that scrolls by itself, by the keyboard too.
+export const scrolling = (label, ...content) =>
+  element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...content);
+
+// Tables. Roles are said because rows that phones lay out as cards would lose them.
+const headCell = (content, kind, unit) => element("th", { scope: "col", role: "columnheader", class: kind || null },
+  content, unit && element("small", { class: "muted" }, ` ${unit}`));
+const dataCell = (content, kind, title, unit) => element("td", {
+  role: "cell", class: kind || null, dataset: { label: unit ? `${title}, ${unit}` : title },
+}, element("div", {}, content));
+const framed = (name, caption, heads, body, more) => scrolling(caption,
+  element("table", { role: "table", class: name }, element("caption", {}, caption),
+    element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body), more);
+
+// heads: [title, "number" where figures stand below it, unit]; rows: cells, of which the first names the
+// row, or { cells, kinds: classes by column, data }.
+export function table(name, caption, heads, rows) {
+  const line = (row) => {
+    const { cells, kinds = {}, data = {} } = Array.isArray(row) ? { cells: row } : row;
+    return element("tr", { role: "row", dataset: data }, cells.map((content, at) => {
+      const [title, own, unit] = heads[at];
+      const kind = [own, kinds[at]].filter(Boolean).join(" ") || null;
+      return at ? dataCell(content, kind, title, unit)
+        : element("th", { scope: "row", role: "rowheader", class: kind }, content);
+    }));
+  };
+  return framed(name, caption, heads.map(([title, ...more]) => (title ? headCell(title, ...more) : element("td", { role: "cell" }))),
+    element("tbody", { role: "rowgroup" }, rows.map(line)));
+}
+
+// Columns of a table that sorts: the value of a row is a function, or the path of a key in it; what is
+// shown is the value, or made of it and its row.
+const valueOf = (value) => (typeof value === "function" ? value
+  : (row) => value.split(".").reduce((part, key) => part?.[key], row));
+export function words(title, value, shown = (text) => text) {
+  const of = valueOf(value);
+  return { title, value: of, shown: (row) => shown(of(row), row) };
+}
+export const number = (title, value, shown, unit) => ({ ...words(title, value, shown), unit, number: true });
+
 const MOST_ROWS = 100; // until the rest is asked for
 const MOST_CARDS = 12; // on a phone; what is longer scrolls, beside its first column
 
 // columns: [{ title, unit, number: true, value: row => sortable, shown: row => text or element }]
-// Headings sort; the order is said to screen readers by aria-sort. Roles are said because rows that are
-// laid out as cards would lose them.
+// Headings sort; the order is said to screen readers by aria-sort.
 export function sortable(caption, columns, rows, { order = 0, descending = false, key } = {}) {
   const body = element("tbody", { role: "rowgroup" });
-  const heads = columns.map((column, at) => element("th", { scope: "col", role: "columnheader", class: column.number ? "number" : null },
-    element("button", { class: "sort", type: "button", on: { click: () => sort(at) } }, column.title),
-    column.unit ? element("small", { class: "muted" }, ` ${column.unit}`) : null));
+  const heads = columns.map(({ title, unit, number: isNumber }, at) => headCell(
+    element("button", { class: "sort", type: "button", on: { click: () => sort(at) } }, title), isNumber && "number", unit));
   let by = order;
   let falling = descending;
   const made = new Map();
   const line = (row) => element("tr", { role: "row", dataset: key ? { key: key(row) } : {} },
-    columns.map(({ title, unit, number, value, shown: made = value }) => element("td", { role: "cell", class: number ? "number" : null,
-      dataset: { label: unit ? `${title}, ${unit}` : title } }, element("div", {}, made(row) ?? ""))));
+    columns.map(({ title, unit, number: isNumber, value, shown: content = value }) =>
+      dataCell(content(row) ?? "", isNumber && "number", title, unit)));
   let most = MOST_ROWS;
   function put() {
     const value = columns[by].value;
@@ -95,11 +133,6 @@ export function sortable(caption, columns, rows, { order = 0, descending = false
     part.focus({ preventScroll: true });
     more.remove();
   } } }, `Show all ${rows.length}`);
-  const part = scrolling(caption,
-    element("table", { role: "table", class: rows.length > MOST_CARDS ? "sorted" : "sorted cards" }, element("caption", {}, caption),
-      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body), more);
+  const part = framed(rows.length > MOST_CARDS ? "sorted" : "sorted cards", caption, heads, body, more);
   return part;
 }
-
-// What may be wider than the page, in a frame that scrolls by itself, by the keyboard too.
-export const scrolling = (label, ...content) => element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...content);

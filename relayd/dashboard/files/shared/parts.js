@@ -1,7 +1,34 @@
-// Parts that campaigns and the fleet share: bars with their figures, tags, tables of spending.
+// Parts that pages share: panels, bars with their figures, tags, tables of spending.
 
-import { element, facts, scrolling } from "./dom.js";
+import { element, facts, table } from "./dom.js";
 import { ago, duration, usd, volume, when } from "./format.js";
+
+// A part of a page below its title.
+export const panel = (id, title, ...children) =>
+  element("section", { class: "panel", "aria-labelledby": id }, element("h2", { id }, title), children);
+export function widePanel(...all) {
+  const made = panel(...all);
+  made.classList.add("wide");
+  return made;
+}
+// The same, opened by its title. The address says which are open: "#open=candidates".
+const fragment = () => new URLSearchParams(location.hash.slice(1));
+const opened = new Set(fragment().get("open")?.split(" "));
+export function folded(id, title, ...children) {
+  const details = element("details", { open: opened.has(id), on: { toggle: () => {
+    if (details.open === opened.has(id)) return;
+    if (details.open) opened.add(id);
+    else opened.delete(id);
+    const kept = fragment();
+    kept.set("open", [...opened].join(" "));
+    if (!opened.size) kept.delete("open");
+    history.replaceState(null, "", `${location.pathname}${location.search}${kept.size ? `#${kept}` : ""}`);
+  } } }, element("summary", {}, element("h2", { id }, title)), children);
+  return element("section", { class: "panel wide folded", "aria-labelledby": id }, details);
+}
+// A part that a phone shows folded.
+const isPhone = matchMedia("(max-width: 40rem)").matches;
+export const secondary = isPhone ? folded : panel;
 
 // A bar of how much of something is used; the figures stand beside it, as text.
 // kind: "good", "warn" or "bad" where the colour is to say what the text says, too.
@@ -14,6 +41,9 @@ export function bar(share, label, kind = "") {
     "aria-valuenow": Math.round(100 * part),
   }, fill);
 }
+
+// What a mark of a chart means.
+export const key = (kind, text) => element("span", {}, element("i", { class: `key ${kind}` }), text);
 
 export function tag(text, kind = "muted") {
   return element("span", { class: `tag ${kind}` }, text);
@@ -69,22 +99,8 @@ export function withCode(text) {
   return text.split("`").map((piece, at) => (at % 2 ? element("code", {}, piece) : piece));
 }
 
-// A table whose rows become cards on a phone. Roles are said, because a row that is laid out as a
-// card would lose them. heads: [title, "number" where figures stand below it, unit];
-// rows: { cells: contents, of which the first names the row, kinds: classes by column, data }.
-export function cardTable(name, caption, heads, rows) {
-  const head = ([title, kind, unit]) => element("th", { scope: "col", role: "columnheader", class: kind || null }, title,
-    unit && element("small", { class: "muted" }, ` ${unit}`));
-  const row = ({ cells, kinds = {}, data = {} }) => element("tr", { role: "row", dataset: data }, cells.map((content, at) => {
-    const kind = [heads[at][1], kinds[at]].filter(Boolean).join(" ") || null;
-    return at === 0 ? element("th", { scope: "row", role: "rowheader", class: kind }, content)
-      : element("td", { role: "cell", class: kind, dataset: { label: heads[at][2] ? `${heads[at][0]}, ${heads[at][2]}` : heads[at][0] } }, element("div", {}, content));
-  }));
-  return scrolling(caption,
-    element("table", { role: "table", class: `cards ${name}` }, element("caption", {}, caption),
-      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads.map(head))),
-      element("tbody", { role: "rowgroup" }, rows.map(row))));
-}
+// A table whose rows become cards on a phone.
+export const cardTable = (name, ...more) => table(`cards ${name}`, ...more);
 
 export const commands = (text) => element("pre", { tabindex: "0", role: "region", "aria-label": "Commands" }, element("code", {}, text));
 

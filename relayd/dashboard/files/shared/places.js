@@ -2,6 +2,7 @@
 
 import { get } from "./api.js";
 import { element } from "./dom.js";
+import { commands } from "./parts.js";
 import { emptyState } from "./shell.js";
 
 let known = null;
@@ -16,36 +17,14 @@ export function places() {
 
 // A datalist of what a region may be called; words come first ("any", "none").
 export function nameList(id, { regions, aliases }, words = []) {
-  return element(
-    "datalist",
-    { id },
+  const listed = (members) => `alias: ${members.slice(0, 3).join(", ")}${members.length > 3 ? ", ..." : ""}`;
+  return element("datalist", { id },
     words.map((word) => element("option", { value: word })),
-    Object.entries(aliases).map(([alias, members]) =>
-      element("option", {
-        value: alias,
-        label: `alias: ${members.slice(0, 3).join(", ")}${members.length > 3 ? ", ..." : ""}`,
-      }),
-    ),
-    regions.map((region) =>
-      element("option", { value: region.id, label: [region.city, region.country].filter(Boolean).join(", ") }),
-    ),
-  );
+    Object.entries(aliases).map(([alias, members]) => element("option", { value: alias, label: listed(members) })),
+    regions.map((region) => element("option", { value: region.id, label: [region.city, region.country].filter(Boolean).join(", ") })));
 }
 
 // Said wherever figures come from models because nothing was measured.
-export function baselineNote(snapshot) {
-  if (snapshot.source !== "baseline") return null;
-  return emptyState(
-    "Nothing is measured yet",
-    element(
-      "p",
-      {},
-      "These figures come from the baseline: models of backbones, windows and caps, not your VMs. Bounds are wide. Measure with your own VMs, or import what was measured before:",
-    ),
-    element(
-      "pre",
-      { tabindex: "0" },
-      element("code", {}, "relayd probe --fleet fleet.toml --budget 20usd\nrelayd import csv measurements.csv"),
-    ),
-  );
-}
+export const baselineNote = (snapshot) => snapshot.source === "baseline" && emptyState("Nothing is measured yet",
+  element("p", {}, "These figures come from the baseline: models of backbones, windows and caps, not your VMs. Bounds are wide. Measure with your own VMs, or import what was measured before:"),
+  commands("relayd probe --fleet fleet.toml --budget 20usd\nrelayd import csv measurements.csv"));

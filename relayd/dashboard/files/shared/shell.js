@@ -68,7 +68,12 @@ export function onTheme(draw) {
   redrawn.add(draw);
   return () => redrawn.delete(draw);
 }
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+// A colour of the theme that is shown, for what is drawn without styles.
+const swatch = document.head.appendChild(element("i"));
+export function colour(name) {
+  swatch.style.color = `var(--${name})`;
+  return getComputedStyle(swatch).color;
+}
 
 themes.value = document.documentElement.dataset.theme ?? "";
 themes.addEventListener("change", () => {

@@ -1,8 +1,8 @@
-// What a plan says, in figures that several parts of the page (and the map) show.
+// What a plan says, in figures and tables that several parts of pages show.
 
-import { band } from "../shared/band.js";
-import { element } from "../shared/dom.js";
-import { rate } from "../shared/format.js";
+import { bounded } from "../shared/band.js";
+import { element, number, sortable, words } from "../shared/dom.js";
+import { figure, ms, percent, perGb, rate } from "../shared/format.js";
 import { pairAddress } from "../shared/pairs.js";
 
 export const relaysOf = (plan) => plan.paths.filter((path) => path.regions.length === 3).map((path) => path.regions[1]);
@@ -21,6 +21,7 @@ export function chosenOption(plan) {
   const { direct, paths: used } = plan;
   return {
     ...plan,
+    relays: relaysOf(plan),
     rtt_ms: Math.max(...used.map((path) => path.rtt_ms)),
     connections: used.map((path) => path.connections),
     gain: direct.throughput_gbps ? plan.throughput_gbps / direct.throughput_gbps : null,
@@ -29,85 +30,76 @@ export function chosenOption(plan) {
   };
 }
 
-// Direct, the best relay and what was chosen, as alike columns.
-export function columnsOf(plan) {
-  const { direct, best_relay: best } = plan;
-  return [
-    {
-      title: "Direct",
-      kind: "direct",
-      is: direct.throughput_gbps !== null,
-      option: direct,
-      relays: [],
-      note: direct.feasible ? "" : direct.reason,
-    },
-    {
-      title: "Best relay",
-      kind: "relay",
-      is: Boolean(best),
-      option: best ?? {},
-      relays: best ? [best.relay] : [],
-      note: best ? "" : "There is none within these rules and limits.",
-    },
-    {
-      title: `Chosen: ${plan.verdict}`,
-      kind: "chosen",
-      is: true,
-      relays: relaysOf(plan),
-      note: "",
-      option: chosenOption(plan),
-    },
-  ];
-}
+// Links of a path, from end to end.
+export const linksAlong = (regions) => regions.slice(1).map((region, at) => [regions[at], region]);
 
 // A path with links to what is known of each of its links.
 export function pathLinks(regions) {
   const name = (region) => element("span", { class: "name" }, region);
-  return regions.flatMap((region, at) =>
-    at === 0
-      ? [name(region)]
-      : [
-          " ",
-          element(
-            "a",
-            {
-              href: pairAddress(regions[at - 1], region),
-              "aria-label": `to, by the pair ${regions[at - 1]} to ${region}`,
-            },
-            "→",
-          ),
-          " ",
-          name(region),
-        ],
-  );
+  const arrow = ([src, dst]) => element("a", { href: pairAddress(src, dst), "aria-label": `to, by the pair ${src} to ${dst}` }, "→");
+  return [name(regions[0]), linksAlong(regions).map((link) => [" ", arrow(link), " ", name(link[1])])];
 }
 
 // Each link once, of the direct path and of those chosen.
 export function linksOf(plan) {
-  const all = [
-    [plan.request.src, plan.request.dst],
-    ...plan.paths.flatMap(({ regions }) => regions.slice(1).map((region, at) => [regions[at], region])),
-  ];
-  return [...new Map(all.map((link) => [link.join(" "), link])).values()];
+  const links = [[plan.request.src, plan.request.dst], ...plan.paths.flatMap(({ regions }) => linksAlong(regions))];
+  return [...new Map(links.map((link) => [link.join(" "), link])).values()];
 }
 
 // Columns of a table of links, as /v1/links shows them: what one VM pair reaches, on one scale.
-export const aggregate = (links) => [
-  {
-    title: "One VM pair",
-    unit: "Gbit/s",
-    number: true,
-    value: (link) => link.aggregate_gbps.expected,
-    shown: (link) => rate(link.aggregate_gbps.expected),
-  },
-  {
-    title: "Bounds",
-    number: true,
-    value: (link) => link.aggregate_gbps.high - link.aggregate_gbps.low,
-    shown: ({ aggregate_gbps: estimate }) => {
-      const bounds = `${rate(estimate.low)} to ${rate(estimate.high)}`;
-      const most = Math.max(...links.map((link) => link.aggregate_gbps.high));
-      return [bounds, band(estimate, most, `One VM pair, ${bounds} Gbit/s`, { width: 90 })];
-    },
-  },
-];
+export function rateColumns(links) {
+  const most = Math.max(...links.map((link) => link.aggregate_gbps.high));
+  return [
+    number("One VM pair", "aggregate_gbps.expected", rate, "Gbit/s"),
+    number("Bounds", ({ aggregate_gbps: { low, high } }) => high - low,
+      (_, { aggregate_gbps: estimate }) => bounded(estimate, "One VM pair, Gbit/s", rate, { most, width: 90 })),
+  ];
+}
+
+// The paths of a plan: those chosen, and direct and the best relay beside.
+function shownPaths(plan) {
+  const { direct, best_relay: best, request: { src, dst } } = plan;
+  const shown = plan.paths.map((path) => ({ kind: "chosen", ...path }));
+  const others = [
+    direct.throughput_gbps !== null && { ...direct, kind: "direct", regions: [src, dst] },
+    best && { ...best, kind: "best relay", regions: [src, best.relay, dst] },
+  ];
+  const isNew = (path) => path && shown.every((other) => other.regions.join() !== path.regions.join());
+  return [...shown, ...others.filter(isNew)].map((path) => ({
+    ...path, usd_per_gb: path.egress_usd_per_gb ?? path.cost_usd.egress / plan.request.volume_gb,
+  }));
+}
+
+function privateNote({ addresses = [] }) {
+  const own = addresses.filter((kind) => kind === "private").length;
+  return own > 0 && element("small", { class: "muted" }, own === addresses.length ? " over private addresses" : " over private and public addresses");
+}
+
+export const pathTable = (plan) => sortable("An arrow leads to what is known of that pair.", [
+  words("Role", "kind", (kind) => element("span", { class: "tag" }, kind)),
+  words("Path", (path) => path.regions.join(" "), (_, path) => element("span", {}, pathLinks(path.regions), privateNote(path))),
+  number("Throughput", "throughput_gbps", rate, "Gbit/s"),
+  number("Share", "share", (share) => (share === undefined ? "" : percent(100 * share))),
+  number("Connections", "connections", (opened) => [opened].flat().map(figure).join(" + ")),
+  number("Round trip", "rtt_ms", ms),
+  number("Egress", "usd_per_gb", perGb),
+  words("Limited by", "bottleneck"),
+], shownPaths(plan), { order: 2, descending: true });
+
+// A place's name on a map.
+export const placeOf = (region) => [region.id, region.city].filter(Boolean).join(", ");
+
+// What the shared map shows of a plan; regions: of /v1/regions.
+export function planOnMap(plan, regions) {
+  const { src: first, dst: last } = plan.request;
+  const lines = shownPaths(plan).flatMap((path) => linksAlong(path.regions).map(([src, dst]) => ({
+    src, dst, kind: path.kind, thickness: path.throughput_gbps,
+    values: { aggregate: path.throughput_gbps, rtt: path.rtt_ms, fee: path.usd_per_gb },
+    said: `${path.kind}: ${path.regions.join(" to ")}, ${rate(path.throughput_gbps)} Gbit/s, round trip ${ms(path.rtt_ms)}`,
+  })));
+  return {
+    regions, lines, kindTitle: "Path", said: placeOf,
+    marked: [...new Set([first, last, ...lines.flatMap((line) => [line.src, line.dst])])],
+    label: `Map of ${verdictText(plan).toLowerCase()}, ${first} to ${last}: ${lines.length} links`,
+  };
+}

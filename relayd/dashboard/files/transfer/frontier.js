@@ -1,8 +1,10 @@
 // What less time costs: the cost-time frontier, with the chosen plan on it.
 
 import { chart } from "../shared/chart.js";
-import { element, sortable } from "../shared/dom.js";
+import { element, number, sortable, words } from "../shared/dom.js";
 import { duration, rate, usd } from "../shared/format.js";
+import { secondary } from "../shared/parts.js";
+import { vmCount } from "../answers/parts.js";
 
 export const STEPS = [[172800, 86400, "days"], [7200, 3600, "hours"], [180, 60, "minutes"], [0, 1, "seconds"]];
 const named = (point) => (point.relays.length ? `${point.verdict} (${point.relays.join(", ")})` : point.verdict);
@@ -30,7 +32,7 @@ function drawn(points, plan, [, size, name], mark) {
   const side = (chosen - across[0]) / (across[1] - across[0]) < 0.2 ? "right" : "left";
   const wide = Math.max(...costs) - Math.min(...costs) > 12;
   return {
-    isStill: true,
+    isStill: true, height: 250,
     x: { title: `Time, ${name}`, range: () => across },
     y: { title: "Cost", range: () => around([...costs, plan.cost_usd.total], 0.12), ticks: (value) => `$${wide ? value.toLocaleString("en-US") : value.toFixed(2)}` },
     values: [times, costs], series: [{ kind: "line", color: "line", width: 1.5 }],
@@ -44,11 +46,10 @@ function drawn(points, plan, [, size, name], mark) {
 // onPoint(point): a point was chosen; pointAddress(point): where the same leads by a link.
 export function frontier(plan, onPoint, pointAddress) {
   const points = plan.frontier;
-  const section = element("section", { class: "panel wide", "aria-labelledby": "frontier" }, element("h2", { id: "frontier" }, "Cost and time"));
+  const section = (...content) => secondary("frontier", "Cost and time", content);
   if (points.length < 2) {
-    section.append(element("p", { class: "muted" }, points.length
+    return section(element("p", { class: "muted" }, points.length
       ? "One plan is best in both time and cost within these limits." : "The cost-time frontier was not asked for."));
-    return section;
   }
   const start = "Each point is a plan that nothing beats in both. Choose one to plan within its time or cost.";
   const readout = element("p", { class: "readout muted" }, start);
@@ -59,17 +60,17 @@ export function frontier(plan, onPoint, pointAddress) {
   }
   const unit = STEPS.find(([from]) => Math.max(...points.map((point) => point.duration_s)) >= from);
   const table = sortable("The cost-time frontier", [
-    { title: "Verdict", value: named, shown: (point) => element("a", { href: pointAddress(point) }, named(point)) },
-    { title: "Throughput", unit: "Gbit/s", number: true, value: (point) => point.throughput_gbps, shown: (point) => rate(point.throughput_gbps) },
-    { title: "Time", number: true, value: (point) => point.duration_s, shown: (point) => duration(point.duration_s) },
-    { title: "Total", number: true, value: (point) => point.cost_usd.total, shown: (point) => usd(point.cost_usd.total) },
-    { title: "VMs", number: true, value: (point) => Object.values(point.vms).reduce((sum, count) => sum + count, 0) },
+    words("Verdict", named, (name, point) => element("a", { href: pointAddress(point) }, name)),
+    number("Throughput", "throughput_gbps", rate, "Gbit/s"),
+    number("Time", "duration_s", duration),
+    number("Total", "cost_usd.total", usd),
+    number("VMs", ({ vms }) => vmCount(vms)),
   ], points, { order: 2 });
   const holder = element("div", { class: "frontier-chart" });
-  section.append(element("p", { class: "legend" }, VERDICTS.map((verdict) => element("span", {}, element("i", { class: `point ${verdict}` }), verdict))), holder, readout);
   // Drawn when it is in the page: its width is the page's.
   queueMicrotask(() => chart(holder, () => drawn(points, plan, unit, mark), {
     title: `Cost against time of ${points.length} plans; the chosen one takes ${duration(plan.duration_s)} and costs ${usd(plan.cost_usd.total)}.`, table,
   }));
-  return section;
+  return section(element("p", { class: "legend" },
+    VERDICTS.map((verdict) => element("span", {}, element("i", { class: `point ${verdict}` }), verdict))), holder, readout);
 }

@@ -27,8 +27,8 @@ export function markerOf(provider, size) {
 export const greatest = (lines) => Math.max(...lines.map((line) => line.thickness), 1e-9);
 
 // From throughput to pixels, between lines that carry nothing and the most.
-export function thickness(most, width, isSmall) {
-  const [thin, fat] = isSmall ? [0.7, 2.5] : width < NARROW ? [0.9, 4] : [1.1, 7];
+export function thickness(most, width) {
+  const [thin, fat] = width < NARROW ? [0.9, 4] : [1.1, 7];
   return (value) => thin + (fat - thin) * (value / most);
 }
 
@@ -53,16 +53,16 @@ const line = (styles) => {
 };
 const group = (title, entries) => element("dl", {}, element("dt", {}, title), entries.map(([picture, text]) => element("dd", {}, picture, text)));
 
-export function legend({ regions, lines, kindTitle, metric, scale, unit = "Gbit/s", width, isSmall }) {
+export function legend({ regions, lines, kindTitle, metric, scale, unit = "Gbit/s", width }) {
   const kinds = Object.keys(KINDS).filter((name) => lines.some((each) => each.kind === name));
-  const thick = thickness(greatest(lines), width, isSmall);
+  const thick = thickness(greatest(lines), width);
   const providers = [...new Set(regions.map((region) => region.provider))].sort();
   return element("div", { class: "world-legend" },
     metric && colours(metric, scale, lines),
     lines.length > 0 && group(`Thickness, ${unit}`, steps(greatest(lines)).map((value) => [line({ stroke: "var(--text)", strokeWidth: `${thick(value)}px` }), figure(value)])),
     kinds.length > 0 && group(kindTitle, kinds.map((name) => [
       line({ stroke: `var(--${KINDS[name].stroke ?? "text"})`, strokeWidth: "3px", strokeDasharray: KINDS[name].dash?.join(" ") ?? "none" }), name])),
-    !isSmall && group("Provider", providers.map((name) => [drawn("svg", { class: "region", width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, markerOf(name, 5.5)), name])));
+    group("Provider", providers.map((name) => [drawn("svg", { class: "region", width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, markerOf(name, 5.5)), name])));
 }
 
 // The classes that occur.

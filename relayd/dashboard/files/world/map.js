@@ -5,6 +5,7 @@
 import { get } from "../shared/api.js";
 import { drawn, element, replace } from "../shared/dom.js";
 import { METRICS, level, shade } from "../shared/metrics.js";
+import { folded } from "../shared/parts.js";
 import { feature, geoGraticule10, geoPath } from "../vendor/geo.js";
 import { greatest, KINDS, legend, markerOf, offered, scaleFor, thickness } from "./legend.js";
 import { labels, spread } from "./marks.js";
@@ -41,20 +42,18 @@ function hintOf({ regions, lines }) {
 // what: { regions, lines, marked, said, label }: lines are { src, dst, thickness, values, kind, said },
 // thickness a throughput in the legend's unit, values by metric; marked regions have their name beside them,
 // named ones too where there is room; said(region) is shown where it is pointed at.
-// heard: { choose(region id) for a click, state({ metric }) where the reader changed it }.
+// choose(region id): for a click; onMetric(metric): where the reader chose another.
 export class WorldMap {
-  constructor({ metric = "aggregate", view = "path", isSmall = false, heard = {} } = {}) {
-    Object.assign(this, { metric, view, isSmall, heard, what: null, width: 0, hint: HINT });
-    this.holder = element("div", {
-      class: isSmall ? "world small" : "world", ...(isSmall ? {} : { tabindex: "0", role: "group",
-        "aria-label": "Map: arrow keys turn it, plus and minus zoom, 0 fits it again" }),
-    });
-    this.readout = element("p", { class: "readout muted", hidden: isSmall }, HINT);
+  constructor({ choose = () => {}, onMetric = () => {} } = {}) {
+    Object.assign(this, { metric: "aggregate", choose, onMetric, what: null, width: 0, hint: HINT });
+    this.holder = element("div", { class: "world", tabindex: "0", role: "group",
+      "aria-label": "Map: arrow keys turn it, plus and minus zoom, 0 fits it again" });
+    this.readout = element("p", { class: "readout muted" }, HINT);
     this.key = element("div");
     this.tools = element("div", { class: "world-tools row" });
-    this.part = element("div", { class: "world-map" }, isSmall ? null : this.tools, this.holder, this.readout, this.key);
+    this.part = element("div", { class: "world-map" }, this.tools, this.holder, this.readout, this.key);
     this.fit();
-    if (!isSmall) this.listen();
+    this.listen();
     new ResizeObserver(() => {
       const width = Math.floor(this.holder.clientWidth);
       if (this.what && width && width !== this.width) this.draw();
@@ -62,17 +61,15 @@ export class WorldMap {
   }
 
   // The same place in the page, with something else on it.
-  async show(what, changed = {}) {
+  async show(what, metric = this.metric) {
     try {
       this.world ??= await land();
     } catch (error) {
-      this.readout.hidden = false;
       replace(this.readout, `The map can't be drawn: ${error.message} `,
-        element("button", { type: "button", on: { click: () => this.show(what, changed) } }, "Try again"));
+        element("button", { type: "button", on: { click: () => this.show(what, metric) } }, "Try again"));
       return;
     }
-    this.readout.hidden = this.isSmall;
-    Object.assign(this, changed, { what, hint: hintOf(what) });
+    Object.assign(this, { what, metric, hint: hintOf(what) });
     replace(this.readout, this.hint);
     this.fit();
     if (this.holder.clientWidth) this.draw();
@@ -90,11 +87,11 @@ export class WorldMap {
     if (!metrics.includes(this.metric)) [this.metric = ""] = metrics;
     const scale = this.metric ? scaleFor(this.metric, this.what, lines) : null;
     const { projection, height, isWhole } = frame({
-      view: this.view, lines: lines.map((line) => [at.get(line.src), at.get(line.dst)]), places: [...at.values()], width: this.width,
+      lines: lines.map((line) => [at.get(line.src), at.get(line.dst)]), places: [...at.values()], width: this.width,
     });
     this.drawing = { at, lines, scale, height, isWhole, fitted: { rotate: projection.rotate(), scale: projection.scale(), translate: projection.translate() }, projection };
-    if (!this.isSmall) this.showTools(metrics);
-    replace(this.key, legend({ ...this.what, lines, metric: this.metric, scale, width: this.width, isSmall: this.isSmall }));
+    this.showTools(metrics);
+    replace(this.key, legend({ ...this.what, lines, metric: this.metric, scale, width: this.width }));
     this.paint();
   }
 
@@ -108,28 +105,28 @@ export class WorldMap {
       .translate([width / 2 + (x - width / 2) * zoom, height / 2 + (y - height / 2) * zoom]);
     const path = geoPath(projection).digits(1);
     const isSeen = (place) => path({ type: "Point", coordinates: place }) !== null;
-    const marker = this.isSmall ? 2.6 : width < NARROW ? 3.6 : 5;
+    const marker = width < NARROW ? 3.6 : 5;
     const points = this.what.regions.filter((region) => at.has(region.id) && isSeen(at.get(region.id))).map((region) => {
       const [px, py] = projection(at.get(region.id));
       return { region, x: px, y: py };
     });
-    if (!this.isSmall) spread(points, 2 * marker + 1);
+    spread(points, 2 * marker + 1);
     // Lines go to where their markers are.
     const placed = new Map(at);
     for (const point of points) {
-      const moved = this.isSmall ? null : projection.invert([point.x, point.y]);
-      if (moved?.every(Number.isFinite)) placed.set(point.region.id, moved);
+      const moved = projection.invert([point.x, point.y]);
+      if (moved.every(Number.isFinite)) placed.set(point.region.id, moved);
     }
     const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": this.what.label },
       isWhole ? drawn("path", { class: "sea", d: path({ type: "Sphere" }) }) : drawn("rect", { class: "sea", width, height }),
-      this.isSmall ? null : drawn("path", { class: "graticule", d: path(geoGraticule10()) }),
+      drawn("path", { class: "graticule", d: path(geoGraticule10()) }),
       drawn("path", { class: "land", d: path(this.world) }),
       this.drawLines(lines, placed, path), points.map((point) => this.drawMarker(point, marker)), this.drawLabels(points, marker, height));
     replace(this.holder, svg);
   }
 
   drawLines(lines, placed, path) {
-    const thick = thickness(greatest(lines), this.width, this.isSmall);
+    const thick = thickness(greatest(lines), this.width);
     // Thin ones are drawn last, so that none is hidden.
     return [...lines].sort((a, b) => b.thickness - a.thickness).map((line) => {
       const d = path({ type: "LineString", coordinates: [placed.get(line.src), placed.get(line.dst)] });
@@ -152,8 +149,8 @@ export class WorldMap {
   drawMarker({ region, x, y }, size) {
     const isMarked = this.what.marked.includes(region.id);
     const made = drawn("g", { class: isMarked ? "region marked" : "region", "data-region": region.id, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
-      markerOf(region.provider, isMarked ? size * 1.3 : size), this.isSmall ? null : drawn("title", {}, this.what.said(region)));
-    made.said = this.what.said?.(region);
+      markerOf(region.provider, isMarked ? size * 1.3 : size), drawn("title", {}, this.what.said(region)));
+    made.said = this.what.said(region);
     return made;
   }
 
@@ -171,7 +168,7 @@ export class WorldMap {
       this.metric = metric;
       this.fit();
       this.draw();
-      this.heard.state?.({ metric });
+      this.onMetric(metric);
     };
     const button = (text, label, on) => element("button", { type: "button", "aria-label": label, title: label, on: { click: on } }, text);
     const state = `${this.metric} ${metrics}`;
@@ -232,14 +229,14 @@ export class WorldMap {
     });
     this.holder.addEventListener("click", (event) => {
       const region = event.target.closest?.(".region")?.dataset.region;
-      if (region && far < 5) this.heard.choose?.(region);
+      if (region && far < 5) this.choose(region);
     });
   }
 }
 
-// A part of a page with a map of its own below a title.
+// A part of a page with a map of its own, drawn when its title is opened.
 export function mapPanel(title, what, more) {
   const map = new WorldMap();
   map.show(what);
-  return element("section", { class: "panel wide", "aria-labelledby": "world-map" }, element("h2", { id: "world-map" }, title), map.part, more);
+  return folded("world-map", title, map.part, more);
 }

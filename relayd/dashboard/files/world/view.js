@@ -17,17 +17,7 @@ const POLAR_DEG = 80; // nearer to a pole, a line follows the edge of a flat map
 // A window narrower than this has smaller markers, and taller maps.
 export const NARROW = 600;
 
-// Where a view looks, and how far around.
-export const VIEWS = {
-  path: { title: "What is drawn" },
-  world: { title: "World", at: [HOME_DEG, 20], radius_deg: 180 },
-  "north-america": { title: "North America", at: [-96, 40], radius_deg: 30 },
-  "south-america": { title: "South America", at: [-60, -18], radius_deg: 36 },
-  europe: { title: "Europe", at: [8, 51], radius_deg: 18 },
-  "middle-east-africa": { title: "Middle East and Africa", at: [32, 8], radius_deg: 44 },
-  asia: { title: "Asia", at: [108, 24], radius_deg: 40 },
-  oceania: { title: "Oceania", at: [145, -28], radius_deg: 27 },
-};
+const WORLD = { at: [HOME_DEG, 20], radius_deg: 180 };
 
 const vector = ([longitude, latitude]) => {
   const [l, p] = [longitude / DEGREES, latitude / DEGREES];
@@ -35,14 +25,14 @@ const vector = ([longitude, latitude]) => {
 };
 const place = ([x, y, z]) => [Math.atan2(y, x) * DEGREES, Math.atan2(z, Math.hypot(x, y)) * DEGREES];
 
-export function greatCircle([from, to]) {
+function greatCircle([from, to]) {
   const along = geoInterpolate(from, to);
   return Array.from({ length: STEPS + 1 }, (_, step) => along(step / STEPS));
 }
 
 // The middle of places and how far they reach around it: { at, radius_deg }. The circle is the smallest
 // that was found on the way from their mean towards whichever place is farthest, in ever shorter steps.
-export function around(places) {
+function around(places) {
   const found = places.map(vector);
   const sum = found.reduce((a, b) => a.map((value, axis) => value + b[axis]), [0, 0, 0]);
   let middle = Math.hypot(...sum) > 1e-6 * places.length ? sum : found[0];
@@ -79,7 +69,7 @@ function turned([longitude, latitude], [middle, tilt_deg]) {
 
 // The middle of a map of the world whose edges, where it is cut, are met by the fewest lines: a
 // meridian and, where lines pass a pole, a latitude.
-export function uncut(lines) {
+function uncut(lines) {
   const meets = (middle) => lines.filter((line) => {
     const shown = line.map((each) => turned(each, middle));
     return shown.some(([longitude, latitude], at) => Math.abs(latitude) > POLAR_DEG || (at > 0 && Math.abs(longitude - shown[at - 1][0]) > 180));
@@ -96,15 +86,14 @@ const points = (coordinates) => ({ type: "MultiPoint", coordinates });
 
 // lines: pairs of places; places: others to be seen.
 // Returns { projection, height, isWhole }; isWhole says that the map has edges of its own.
-export function frame({ view = "path", lines, places, width }) {
+export function frame({ lines, places, width }) {
   const curves = lines.map(greatCircle);
-  const named = VIEWS[view]?.at ? VIEWS[view] : null;
   const seen = curves.flat().concat(lines.length ? [] : places);
-  const middle = named ?? (seen.length ? around(seen) : VIEWS.world);
+  const middle = seen.length ? around(seen) : WORLD;
   const isNarrow = width < NARROW;
   const margin = isNarrow ? 34 : 56;
   if (middle.radius_deg > (isNarrow ? WIDEST_NARROW_DEG : WIDEST_DEG)) {
-    const turn = named ? [named.at[0], 0] : uncut(curves);
+    const turn = uncut(curves);
     const projection = geoEqualEarth().precision(0.3).fitWidth(width, { type: "Sphere" });
     const latitudes = curves.flat().map((each) => turned(each, turn)[1]);
     const [[, top], [, bottom]] = [Math.min(90, Math.max(TOP_DEG, ...latitudes.map((each) => each + 3))), Math.min(BOTTOM_DEG, ...latitudes)].map((each) => projection([0, each]));
@@ -112,7 +101,7 @@ export function frame({ view = "path", lines, places, width }) {
     const [x, y] = projection.translate();
     return { projection: projection.translate([x, y - top]), height: Math.round(bottom - top), isWhole: true };
   }
-  const focus = points(named ? circle(named.at, named.radius_deg) : [...seen, ...circle(middle.at, NARROWEST_DEG)]);
+  const focus = points([...seen, ...circle(middle.at, NARROWEST_DEG)]);
   const projection = geoAzimuthalEqualArea().rotate([-middle.at[0], -middle.at[1]]).clipAngle(150).precision(0.3);
   projection.fitWidth(width - 2 * margin, focus);
   const ys = focus.coordinates.map((each) => projection(each)[1]);
