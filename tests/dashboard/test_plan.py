@@ -333,7 +333,7 @@ def test_a_name_that_fits_several_regions_offers_each(browser: Browser, grid: Se
         other = plan_of(grid, **asked | {"src": name})
         assert prices[name].startswith(f"${other['cost_usd']['total']:,.2f}")
         assert seen.violations() == []
-        shown.locator("#option-src-chips .chip", has_text=name).click()
+        shown.locator("#option-src-chips .chip", has_text=name).first.click()
         shown.wait_for_url(f"**src={name}*")
         shown.locator(ANSWER).wait_for()
         assert chips.count() == 0
