@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 import orjson
 
+from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H
 from planner.fields.specified import Specified
 from planner.model.errors import DataError, InfeasibleError, RelaydError
 from planner.model.link_array import KINDS
 from planner.model.network import Snapshot
 from planner.model.units import S_PER_H
+from planner.replanning.plan import Continuation
+from planner.replanning.request import ReplanRequest
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.loading import load_catalogue
 from relayd.emitting.formats import emit
@@ -31,7 +34,7 @@ from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import Selection, selected, to_decide
-from relayd.tables.figures import evidence_of, pairs_by_price, relay_worth
+from relayd.tables.figures import evidence_of, pairs_by_price, pairs_that_are, relay_worth
 
 MOST_EFFECTS = 100
 VOLUME_GB = 1000.0
@@ -89,6 +92,27 @@ def batch_items(wan: Wan, requests: list[Any], request_id: str | None) -> list[b
     return items
 
 
+def rests_of(
+    wan: Wan, plans: Sequence[Mapping[str, Any]]
+) -> list[tuple[Continuation, Continuation | None] | None]:
+    """Return the rest of each plan in progress: kept, and changed where that is advised.
+
+    None for a plan that can't be re-planned, or that came too late: it takes some 100 ms a plan.
+    """
+    until_s = time.monotonic() + MOST_S
+    found: list[tuple[Continuation, Continuation | None] | None] = []
+    for plan in plans:
+        try:
+            rest = None
+            if time.monotonic() < until_s:
+                advice = wan.ask(ReplanRequest.from_json(plan))
+                rest = advice.keep, advice.change if advice.verdict == "change" else None
+        except RelaydError:
+            rest = None
+        found.append(rest)
+    return found
+
+
 def matrix_bytes(
     wan: Wan, metric: Any, connections: int, measured_only: bool, digits: int | None
 ) -> bytes:
@@ -99,6 +123,17 @@ def matrix_bytes(
         # By way of text: a power of ten times a whole number would show a binary fraction's end.
         values = [[float(f"{value:.{digits}g}") for value in row] for row in values.tolist()]
     return encoded(replace(matrix, values=values))
+
+
+def pairs_bytes(wan: Wan, kind: Any) -> bytes:
+    """Return pairs of regions that deserve a look, as JSON."""
+    found = pairs_that_are(
+        kind, wan.network, wan.catalogue, VOLUME_GB, DEFAULT_TIME_VALUE_USD_PER_H
+    )
+    targets = [np.flatnonzero(row) for row in found]
+    return encoded(
+        {"snapshot": wan.snapshot, "regions": tuple(wan.network.sites), "targets": targets}
+    )
 
 
 def knowledge_bytes(wan: Wan) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,13 @@ from planner.model.pricing import CataloguePrices, links_gbps, usd_per_gb_or_inf
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H
 from planner.transfer import all_pairs
 from planner.transfer.all_pairs import DIRECT, best_relays
+from relayd.questions.caveats import disputed_figures
 from relayd.tables.matrices import UNITS, CellSources, Matrix, MatrixMetric
 
 Ranks: TypeAlias = NDArray[np.int8]
 """Positions in KINDS, NO_LINK where there is none."""
 MEASURED = KINDS.index("measured")
+PairKind: TypeAlias = Literal["relayed", "unmeasured", "old", "disputed"]
 _ESTIMATES: dict[MatrixMetric, LinkFigure] = {
     "per-flow": "per_flow_mbps",
     "aggregate": "aggregate_gbps",
@@ -109,16 +111,60 @@ def evidence_of(network: Network, now_s: float) -> dict[str, int | float | None]
     cells = taken(links.whole, links.present)
     kinds = links.kinds(cells, "aggregate_gbps")
     counts = np.bincount(kinds, minlength=len(KINDS)).tolist()
-    days = (now_s - links.measured_at_s(cells, "aggregate_gbps")) / SECONDS_PER_DAY
-    is_old = days > links.prior(cells, "aggregate_gbps")[:, 3] * DAYS_PER_YEAR
     newest_s = newest_samples_s(links, cells)
     times_s = newest_s[~np.isnan(newest_s)]
     return {
         **dict(zip(KINDS, counts, strict=True)),
-        "outlived": int((is_old & (kinds == MEASURED)).sum()),
+        "outlived": int(_outlived(links, cells, now_s).sum()),
         "newest_sample_s": float(times_s.max()) if len(times_s) else None,
         "median_sample_s": float(np.median(times_s)) if len(times_s) else None,
     }
+
+
+def _outlived(links: LinkArray, cells: Records, now_s: float) -> NDArray[np.bool_]:
+    """Return which throughput was measured too long ago to rely on."""
+    days = (now_s - links.measured_at_s(cells, "aggregate_gbps")) / SECONDS_PER_DAY
+    is_old = days > links.prior(cells, "aggregate_gbps")[:, 3] * DAYS_PER_YEAR
+    return is_old & (links.kinds(cells, "aggregate_gbps") == MEASURED)
+
+
+def pairs_that_are(
+    kind: PairKind, network: Network, catalogue: Catalogue, volume_gb: float, usd_per_h: float
+) -> NDArray[np.bool_]:
+    """Return which pairs of regions with a link deserve a look.
+
+    Parameters
+    ----------
+    kind : {"relayed", "unmeasured", "old", "disputed"}
+        ``relayed`` where a single relay may be worth more than the direct path; the others by
+        throughput, ``old`` as :meth:`.Estimate.outlived` has it, ``disputed`` by any figure.
+    network : Network
+    catalogue : Catalogue
+        For fees.
+    volume_gb, usd_per_h : float
+        That relays are compared for.
+
+    Returns
+    -------
+    array, shape (n, n)
+    """
+    links = network.links
+    if kind == "relayed":
+        worth = relay_worth(network, catalogue, volume_gb, usd_per_h)
+        return np.nan_to_num(worth, posinf=0.0) > 1
+    found = np.zeros(links.present.shape, bool)
+    if kind == "disputed":
+        at = {name: i for i, name in enumerate(network.sites)}
+        pairs = [(link.src, link.dst) for link in network]
+        for one in disputed_figures(network, pairs):
+            found[at[one.src], at[one.dst]] = one.src != one.dst
+        return found
+    cells = taken(links.whole, links.present)
+    if kind == "old":
+        found[links.present] = _outlived(links, cells, time.time())
+    else:
+        found[links.present] = links.kinds(cells, "aggregate_gbps") != MEASURED
+    return found
 
 
 def pairs_by_price(network: Network, catalogue: Catalogue) -> Iterator[tuple[str, str]]:

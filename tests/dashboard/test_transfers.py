@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -10,11 +12,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
+from probes.liveness.link_health import LinkHealth
 from relayd.client.blocking import RemoteWan
+from relayd.store import open_store
+from relayd.store.events import Events
+from relayd.store.links import LinkStates
 from tests.dashboard.browser import WAIT_MS, watched
 from tests.dashboard.conftest import QUICK
-from tests.dashboard.transfers import HOSTILE, report_transfers
-from tests.http.running import Served, run, served
+from tests.dashboard.transfers import CANADA, HOSTILE, SAO_PAULO, report_transfers
+from tests.http.running import Served, eventually, run, served
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +98,63 @@ def test_progress_shows_while_the_page_is_open(grid_store: Path, browser: Browse
             wan.end_transfer("copy-9", "failed", problem="disk full")
         expect(shown.locator(".head")).to_contain_text("It failed: disk full.", timeout=WAIT_MS)
         assert shown.get_by_role("link", name="Ask what to do").count() == 0
+
+
+def test_incidents_say_since_when_and_what_they_cost(
+    grid_store: Path, tmp_path: Path, browser: Browser
+) -> None:
+    db, now_s = Path(shutil.copy(grid_store, tmp_path / "relayd.db")), time.time()
+    with served(db, environment=QUICK) as service:
+        with RemoteWan(service.url) as wan:
+            plan = wan.plan(CANADA, SAO_PAULO, volume_gb=20_000, time_value_usd_per_h=500)
+            asked = {"plan": plan, "volume_gb": 20_000, "src": CANADA, "dst": SAO_PAULO}
+            wan.begin_transfer(id="hit-1", at_s=now_s - 1800, **asked)
+            wan.report_transfer("hit-1", 0.5 * plan.throughput_gbps / 8 * 1800, at_s=now_s)
+            took_s = 1.1 * (plan.duration_s - plan.vm_start_s)
+            wan.begin_transfer(id="done-1", at_s=now_s - took_s - 9, **asked)
+            wan.end_transfer("done-1", at_s=now_s - 9)
+        hit, other = ((path.regions[0], path.regions[1]) for path in plan.paths[:2])
+        with open_store(db, mode="write") as store, store.database.transaction():
+            lossy = LinkHealth("degraded", since_s=now_s - 900, reason="it loses packets")
+            LinkStates(store.database).keep({hit: lossy}, (), now_s + 3600)
+            for pair, before, after in ((other, "up", "down"), (other, "down", "up")):
+                detail = {"from": before, "to": after, "reason": "no reply"}
+                Events(store.database).add("leg", ">".join(pair), detail)
+        eventually(lambda: service.get("/v1/overview").json["leg_states"])
+        found = service.get("/v1/incidents").json
+        now, before_it = found["incidents"]
+        assert (now["condition"], now["is_over"]) == ("degraded", False)
+        assert now["since_s"] == pytest.approx(now_s - 900, abs=1)
+        assert (before_it["condition"], before_it["is_over"]) == ("down", True)
+        assert now["transfers"] == before_it["transfers"] == ["hit-1"]
+        (transfer,) = found["transfers"]
+        # The rest as `replan` has it, with what was spent by the plan's prices, against the plan.
+        rest = service.get("/v1/transfers/hit-1").json["details"]["rest"]["body"]
+        keep = service.ask("POST", "/v1/replans", rest).json["keep"]
+        kept = transfer["kept"]
+        assert kept["extra_s"] == pytest.approx(kept["end_s"] - transfer["planned_end_s"])
+        assert kept["end_s"] == pytest.approx(now_s + keep["duration_s"], abs=1)
+        spent_usd = plan.cost_usd.egress * rest["moved_gb"] / 20_000
+        spent_usd += plan.cost_usd.vm * (plan.vm_start_s + 1800) / plan.duration_s
+        more_usd = spent_usd + keep["cost_usd"]["total"] - plan.cost_usd.total
+        assert kept["extra_usd"] == pytest.approx(more_usd, abs=0.01)
+        assert found["saved"]["transfers"] == 1
+        saved_s = plan.direct.duration_s - plan.vm_start_s - took_s
+        assert found["saved"]["saved_s"] == pytest.approx(saved_s, abs=1)
+
+        with watched(browser) as seen:
+            shown = seen.open(f"{service.url}/now")
+            wrong = shown.locator(".part.wrong")
+            expect(wrong).to_contain_text("1 link is down or degraded", timeout=WAIT_MS)
+            links = wrong.locator("table.incidents tbody tr")
+            expect(links).to_have_count(2)
+            for text in (" → ".join(hit), "it loses packets", "15 min ago", "it lasts", "hit-1"):
+                expect(links.first).to_contain_text(text)
+            row = wrong.locator("tr[data-key=hit-1]")
+            expect(row).to_contain_text(f"+${more_usd:,.2f}")
+            expect(shown.locator("a.tile", has_text="Saved by relays")).to_contain_text(
+                "1 finished"
+            )
+            assert seen.violations() == []
+            row.get_by_role("link").first.click()
+            shown.get_by_role("link", name="Ask what to do with the rest").wait_for()

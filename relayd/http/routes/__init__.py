@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from relayd.http.route import Route
-from relayd.http.routes import campaigns, links, operations, plans, samples, snapshots, transfers
+from relayd.http.routes import (
+    campaigns,
+    incidents,
+    links,
+    operations,
+    plans,
+    samples,
+    snapshots,
+    transfers,
+)
 
 # Routes of a module are in its names; those that are made of a list are in its ``ROUTES``.
 ROUTES: tuple[Route, ...] = tuple(
     route
-    for module in (plans, links, snapshots, samples, campaigns, transfers, operations)
+    for module in (plans, links, snapshots, samples, campaigns, transfers, incidents, operations)
     for route in (*vars(module).values(), *getattr(module, "ROUTES", ()))
     if isinstance(route, Route)
 )

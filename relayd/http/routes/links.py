@@ -26,7 +26,7 @@ from probes.analysis.binning import HistogramBar, TimeBin, bins, histogram, join
 from probes.analysis.geodesic import propagation
 from probes.estimation.provenance import FigureProvenance, UsedSeries
 from probes.samples import MAX_TIME_S, Metric, Sample, Samples
-from relayd.http.answers import encoded, matrix_bytes
+from relayd.http.answers import encoded, matrix_bytes, pairs_bytes
 from relayd.http.models import Name, Page, RequestModel, answer, attributes_as, many, model_of, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, page_of, position, route
@@ -41,6 +41,7 @@ from relayd.store.links import (
     metrics_seen,
 )
 from relayd.store.opening import Store
+from relayd.tables.figures import PairKind
 
 MatrixMetric: TypeAlias = Literal[
     "per-flow", "aggregate", "rtt", "fee", "relay-gain", "loss", "age"
@@ -258,6 +259,23 @@ MATRIX_ANSWER = answer(
 )
 
 
+class PairsQuery(RequestModel):
+    """Which pairs of regions."""
+
+    kind: PairKind = Field(
+        description="`relayed`: 1 TB may go better by a relay than direct, one VM a region, an "
+        "hour at 20 USD; `old`: measured too long ago to rely on."
+    )
+
+
+PAIRS_ANSWER = answer(
+    "PairsAnswer",
+    "Pairs of regions that deserve a look.",
+    regions=list[str],
+    targets=(list[list[int]], "Of each region: positions of the regions at the other end."),
+)
+
+
 @route("GET", "/v1/links", "read", LINKS, query=LinksQuery, etag=True)
 async def get_links(context: RequestContext) -> bytes:
     """List links with their estimates.
@@ -347,6 +365,14 @@ async def get_matrix(context: RequestContext) -> bytes:
     if query.metric == "age":
         key += f" {time.time() // AGES_STAND_S:.0f}"
     return await context.ask_once(key, matrix_bytes, *asked)
+
+
+@route("GET", "/v1/pairs", "read", PAIRS_ANSWER, query=PairsQuery, etag=True, internal=True)
+async def get_pairs(context: RequestContext) -> bytes:
+    """List pairs of regions that deserve a look."""
+    kind = context.query.kind
+    key = f"pairs {kind}" + (f" {time.time() // AGES_STAND_S:.0f}" if kind == "old" else "")
+    return await context.ask_once(key, pairs_bytes, kind)
 
 
 def _caps(site: Site, link: Link) -> dict[str, Any]:

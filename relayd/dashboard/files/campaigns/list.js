@@ -1,8 +1,8 @@
 // All campaigns, the newest first; what the watcher spends; a way to start one.
 
-import { get } from "../shared/api.js";
+import { all, get } from "../shared/api.js";
 import { keepFresh, soon, stateLine } from "../shared/live.js";
-import { bar, cardTable, commands, redraw, since, spending, tag, watchFacts } from "../shared/parts.js";
+import { barred, cardTable, commands, more, partsOf, redraw, since, small, spending, tag, watchFacts } from "../shared/parts.js";
 import { startForm } from "./start.js";
 import { budgetOf, countOf, phasesOf, startedBy, stateOf } from "./state.js";
 import { element, replace } from "../shared/dom.js";
@@ -15,23 +15,24 @@ const PAGE = 25;
 
 export function listPage() {
   const line = stateLine();
-  const [watchPart, listPart, startPart] = ["watch", "list", "start"].map((name) => element("div", { class: `part ${name}` }));
-  replace(content, line, watchPart, startPart, listPart);
+  const parts = partsOf("watch", "start", "list");
+  replace(content, line, Object.values(parts));
   let pages = 1;
   async function refresh() {
     await show(async () => {
-      const [found, fleet, watched] = await Promise.all([firstPages(pages), get("v1/fleet"), get("v1/watch")]);
+      const [found, fleet, { watch }] = await Promise.all([
+        all("v1/campaigns", "campaigns", { limit: PAGE }, { most: PAGE * pages }), get("v1/fleet"), get("v1/watch")]);
       restsOn(found.snapshot);
-      redraw(watchPart, watched.watch, () => showWatch(watchPart, watched.watch));
+      redraw(parts.watch, watch, () => watch && element("section", { class: "panel" }, element("h2", {}, "The watcher"), watchFacts(watch)));
       // The form is made once: it must not lose what somebody is typing.
-      if (startPart.dataset.why !== fleet.why_not) {
-        startPart.dataset.why = fleet.why_not;
-        replace(startPart, fleet.may_start_campaigns ? startForm(fleet) : cannotStart(fleet));
-      }
-      redraw(listPart, [found.campaigns, found.next_cursor, fleet.configured], () => showList(listPart, found, fleet, async () => {
-        pages += 1;
-        await renew();
-      }));
+      redraw(parts.start, [fleet.why_not], () => (fleet.may_start_campaigns ? startForm(fleet)
+        : fleet.configured && element("p", { class: "muted" }, `No campaign can be started from here. ${fleet.why_not}`)));
+      redraw(parts.list, [found.campaigns, found.next_cursor, fleet.configured], () => (!found.campaigns.length ? nothingYet(fleet)
+        : [element("h2", {}, "All campaigns"), cardTable("campaigns", "Campaigns, the newest first", HEADS, found.campaigns.map(row)),
+          found.next_cursor && more("Show older ones", () => {
+            pages += 1;
+            renew();
+          })]));
     });
   }
   const renew = keepFresh(line, refresh, ({ kind, data }, again) => {
@@ -41,63 +42,29 @@ export function listPage() {
   });
 }
 
-async function firstPages(pages) {
-  let found = await get("v1/campaigns", { limit: PAGE });
-  const campaigns = [...found.campaigns];
-  for (let page = 1; page < pages && found.next_cursor; page += 1) {
-    found = await get("v1/campaigns", { limit: PAGE, cursor: found.next_cursor });
-    campaigns.push(...found.campaigns);
-  }
-  return { ...found, campaigns };
-}
-
-function showWatch(part, watch) {
-  replace(part, watch && element("section", { class: "panel" },
-    element("h2", {}, "The watcher"), watchFacts(watch)));
-}
-
-function cannotStart(fleet) {
-  if (!fleet.configured) return null;
-  return element("p", { class: "muted" }, `No campaign can be started from here. ${fleet.why_not}`);
-}
-
-function showList(part, { campaigns, next_cursor: more }, fleet, older) {
-  if (!campaigns.length) {
-    replace(part, nothingYet(fleet));
-    return;
-  }
-  replace(part, element("h2", {}, "All campaigns"),
-    cardTable("campaigns", "Campaigns, the newest first", HEADS, campaigns.map(row)),
-    more && element("div", { class: "row" }, element("button", { type: "button", on: { click: older } }, "Show older ones")));
-}
-
 function row(campaign) {
-  const { id, probes } = campaign;
-  const [state, kind] = stateOf(campaign);
+  const { id, probes, usd, sent_gb: sent, started_at_s: started, finished_at_s: finished } = campaign;
   return {
     data: { campaign: id, key: id },
     kinds: { 4: probes.failed ? "warn" : "", 7: "time" },
     cells: [
       element("a", { href: `campaigns?id=${id}` }, `Campaign ${id}`),
-      tag(state, kind),
-      [phasesOf(campaign), element("small", { class: "muted" }, ` by ${startedBy(campaign)}`)],
-      element("span", { class: "barred" }, bar(probes.done / countOf(probes), `Probes of campaign ${id} that are done`),
-        element("span", { class: "figures" }, `${figure(probes.done)} of ${figure(countOf(probes))}`)),
-      figure(probes.failed),
-      volume(campaign.sent_gb),
-      spending(campaign.usd, budgetOf(campaign), `Part of the budget of campaign ${id} that is spent`),
-      [since(campaign.started_at_s), element("small", { class: "muted" }, when(campaign.started_at_s))],
-      campaign.finished_at_s === null ? UNKNOWN : duration(campaign.finished_at_s - campaign.started_at_s),
+      tag(...stateOf(campaign)),
+      [phasesOf(campaign), small(` by ${startedBy(campaign)}`)],
+      barred(probes.done / countOf(probes), `Probes of campaign ${id} that are done`, `${figure(probes.done)} of ${figure(countOf(probes))}`),
+      figure(probes.failed), volume(sent),
+      spending(usd, budgetOf(campaign), `Part of the budget of campaign ${id} that is spent`),
+      [since(started), small(when(started))],
+      finished === null ? UNKNOWN : duration(finished - started),
     ],
   };
 }
 
-function nothingYet(fleet) {
-  if (fleet.configured) {
+function nothingYet({ configured, may_start_campaigns: mayStart }) {
+  if (configured) {
     return emptyState("No campaign has run yet",
-      element("p", {}, fleet.may_start_campaigns
-        ? "A campaign measures round trips, flows, caps and aggregates among the hosts of the fleet, within a budget. Start one above, or from a shell:"
-        : "A campaign measures round trips, flows, caps and aggregates among the hosts of the fleet, within a budget. The watcher starts one when it is due."),
+      element("p", {}, "A campaign measures round trips, flows, caps and aggregates among the hosts of the fleet, within a budget. ",
+        mayStart ? "Start one above, or from a shell:" : "The watcher starts one when it is due."),
       commands("relayd probe --fleet fleet.toml --budget 5usd"));
   }
   return emptyState("No campaign has run yet, and this service has no fleet",

@@ -3,7 +3,7 @@
 import { post } from "../shared/api.js";
 import { cardTable } from "../shared/parts.js";
 import { oldPrices } from "../shared/prices.js";
-import { budgetOf, PHASES } from "./state.js";
+import { budgetOf, PHASES, stageName } from "./state.js";
 import { element, facts, replace } from "../shared/dom.js";
 import { duration, figure, percent, usd, volume } from "../shared/format.js";
 import { fail, say } from "../shared/shell.js";
@@ -15,31 +15,34 @@ function minutesOf(text) {
   return Number(figure) * MINUTES[unit];
 }
 
+// A field of numbers, or of what the attributes say.
+const input = (name, attributes) => element("input", { type: "number", class: "short", name, ...attributes });
+const budgetField = (value) => input("budget", { min: "0.01", max: "1000000", step: "any", required: true, value });
+
 export function startForm(fleet) {
   const result = element("div", { class: "forecast", "aria-live": "polite" });
-  const budget = element("input", { type: "number", min: "0.01", max: "1000000", step: "any", required: true, value: "5", class: "short", name: "budget" });
-  const phases = PHASES.map(([phase, name, about]) => element("label", { title: about },
-    element("input", { type: "checkbox", name: "phase", value: phase, checked: true }), name));
-  const thorough = element("input", { type: "checkbox", name: "thorough" });
-  const connections = element("input", { type: "number", min: "1", max: "128", value: "64", class: "short", name: "connections" });
-  const after = element("input", { type: "text", class: "short", name: "after", autocomplete: "off", placeholder: "none" });
-  const pairs = element("textarea", { rows: "2", cols: "36", name: "pairs", spellcheck: "false", placeholder: "aws:us-east-1>gcp:us-east1" });
+  const fields = {
+    budget: budgetField("5"), after: input("after", { type: "text", autocomplete: "off", placeholder: "none" }),
+    connections: input("connections", { min: "1", max: "128", value: "64" }), thorough: element("input", { type: "checkbox", name: "thorough" }),
+    pairs: element("textarea", { rows: "2", cols: "36", name: "pairs", spellcheck: "false", placeholder: "aws:us-east-1>gcp:us-east1" }),
+  };
+  const phases = PHASES.map(([value, name, title]) => element("label", { title },
+    element("input", { type: "checkbox", name: "phase", value, checked: true }), name));
 
   function request() {
-    const chosen = phases.map((label) => label.querySelector("input")).filter((box) => box.checked).map((box) => box.value);
-    const asked = { budget_usd: Number(budget.value), thorough: thorough.checked, connections: Number(connections.value) };
-    if (chosen.length < PHASES.length) asked.phases = chosen;
-    if (after.value.trim()) asked.max_minutes = minutesOf(after.value);
-    const lines = pairs.value.split("\n").map((text) => text.trim()).filter(Boolean);
-    if (lines.length) asked.pairs = lines;
-    return asked;
+    const chosen = phases.map((label) => label.control).filter((box) => box.checked).map((box) => box.value);
+    const lines = fields.pairs.value.split("\n").map((text) => text.trim()).filter(Boolean);
+    return {
+      budget_usd: Number(fields.budget.value), thorough: fields.thorough.checked, connections: Number(fields.connections.value),
+      ...(chosen.length < PHASES.length && { phases: chosen }), ...(lines.length && { pairs: lines }),
+      ...(fields.after.value.trim() && { max_minutes: minutesOf(fields.after.value) }),
+    };
   }
-  const forget = () => replace(result);
   async function dryRun(event) {
     event.preventDefault();
     const asked = request();
-    const wrong = asked.phases && !asked.phases.length ? "Choose at least one thing to measure."
-      : Number.isNaN(asked.max_minutes) ? `End after: "${after.value}" is no time. Write 90min, 2h or 1d.` : "";
+    const wrong = asked.phases?.length === 0 ? "Choose at least one thing to measure."
+      : Number.isNaN(asked.max_minutes) ? `End after: "${fields.after.value}" is no time. Write 90min, 2h or 1d.` : "";
     if (wrong) {
       fail(new Error(wrong));
       return;
@@ -50,22 +53,22 @@ export function startForm(fleet) {
       say("");
       replace(result, outdated, forecast(found, asked));
     } catch (error) {
-      forget();
+      replace(result);
       fail(error);
     }
   }
   return element("details", { class: "panel start" },
     element("summary", {}, "Start a campaign"),
     element("p", { class: "muted" }, `Measures among the ${fleet.hosts.length} hosts of the fleet. Egress costs real money: a dry run says how much at most.`),
-    element("form", { on: { submit: dryRun, input: forget } },
+    element("form", { on: { submit: dryRun, input: () => replace(result) } },
       element("div", { class: "row" },
-        element("label", {}, "Budget", budget, "USD"),
-        element("label", {}, "End after", after, "minutes, or 2h"),
-        element("label", {}, "At most", connections, "connections a probe"),
-        element("label", {}, thorough, "All pairs, not only those that matter")),
+        element("label", {}, "Budget", fields.budget, "USD"),
+        element("label", {}, "End after", fields.after, "minutes, or 2h"),
+        element("label", {}, "At most", fields.connections, "connections a probe"),
+        element("label", {}, fields.thorough, "All pairs, not only those that matter")),
       element("fieldset", {}, element("legend", {}, "What to measure"), element("div", { class: "row" }, phases)),
       element("details", {}, element("summary", {}, "Only some pairs"),
-        element("label", {}, "One a line, SOURCE>DESTINATION", pairs)),
+        element("label", {}, "One a line, SOURCE>DESTINATION", fields.pairs)),
       element("div", { class: "row" }, element("button", { type: "submit", class: "main" }, "Dry run: what would it cost?"))),
     result);
 }
@@ -73,6 +76,7 @@ export function startForm(fleet) {
 function forecast({ campaign, all_pairs: everything, regret }, asked) {
   const regions = Object.entries(campaign.regions).sort(([, a], [, b]) => b.egress_usd - a.egress_usd);
   const over = campaign.egress_usd > asked.budget_usd;
+  const table = (caption, first, others, rows) => cardTable("cost", caption, [[first], ...others.map((title) => [title, "number"])], rows.map((cells) => ({ cells })));
   return [
     element("h3", {}, "Dry run: what it would take at most"),
     facts([
@@ -84,20 +88,17 @@ function forecast({ campaign, all_pairs: everything, regret }, asked) {
       ["All pairs would take", `${usd(everything.egress_usd)}, ${volume(everything.volume_gb)}, ${duration(everything.duration_s)}`],
     ]),
     element("div", { class: "grid" },
-      costTable("By region", "Region", ["Sends", "Receives", "Egress"], regions.map(([region, part]) => [region, volume(part.sent_gb), volume(part.received_gb), usd(part.egress_usd)])),
-      costTable("By phase", "Phase", ["Rounds", "Volume", "Egress"], Object.entries(campaign.phases).map(([phase, part]) => [
-        PHASES.find(([name]) => name === phase)?.[1] ?? phase, figure(part.rounds), volume(part.volume_gb), usd(part.egress_usd)]))),
+      table("By region", "Region", ["Sends", "Receives", "Egress"],
+        regions.map(([region, part]) => [region, volume(part.sent_gb), volume(part.received_gb), usd(part.egress_usd)])),
+      table("By phase", "Phase", ["Rounds", "Volume", "Egress"],
+        Object.entries(campaign.phases).map(([phase, part]) => [stageName(phase), figure(part.rounds), volume(part.volume_gb), usd(part.egress_usd)]))),
     consent(asked),
   ];
 }
 
-function costTable(caption, first, others, rows) {
-  return cardTable("cost", caption, [[first], ...others.map((title) => [title, "number"])], rows.map((cells) => ({ cells })));
-}
-
 // Going on with a campaign that was interrupted, or whose budget was used up.
 export function resumeForm(campaign) {
-  const budget = element("input", { type: "number", min: "0.01", max: "1000000", step: "any", class: "short", name: "budget", value: budgetOf(campaign) ?? "" });
+  const budget = budgetField(budgetOf(campaign) ?? "");
   const place = element("div");
   const put = () => {
     const asked = { budget_usd: Number(budget.value), resume: true };
@@ -114,7 +115,7 @@ export function resumeForm(campaign) {
 
 // The budget is typed again: a click alone spends nothing.
 function consent(asked, note = "") {
-  const typed = element("input", { type: "text", inputmode: "decimal", autocomplete: "off", class: "short", name: "consent" });
+  const typed = input("consent", { type: "text", inputmode: "decimal", autocomplete: "off" });
   const start = element("button", { type: "submit", disabled: true }, "Start and spend");
   const agrees = () => typed.value.trim() !== "" && Number(typed.value.trim().replace(/^\$/, "")) === asked.budget_usd;
   typed.addEventListener("input", () => {

@@ -42,7 +42,8 @@ const together = (blocks) => Float64Array.from(blocks.flatMap((block) => [...blo
 
 // matrices: those at hand, by metric.
 export function sentence(metric, matrices) {
-  if (metric === "per-flow" || metric === "aggregate") return ofThroughput(matrices["per-flow"], matrices.aggregate);
+  const both = ["per-flow", "aggregate"].map((name) => matrices[name]);
+  if (both.includes(matrices[metric]) && both.every(Boolean)) return ofThroughput(...both);
   if (!matrices[metric]) return "";
   const blocks = blocksOf(matrices[metric]);
   const whole = together(blocks);
@@ -55,7 +56,6 @@ export function sentence(metric, matrices) {
 
 // One connection beside many, within each provider.
 function ofThroughput(one, many) {
-  if (!one || !many) return "";
   const within = (matrix) => new Map(blocksOf(matrix).filter((block) => block.src === block.dst && block.values.length >= LEAST_PAIRS)
     .map((block) => [block.src, spread(block.values)]));
   const [flows, rates] = [within(one), within(many)];
@@ -76,7 +76,8 @@ function ofGains(blocks, whole) {
   return `A relay brings ${LEAST_GAIN}× or more for ${share(gains(whole), whole.length)} of all pairs: ${listed(most)}.`;
 }
 
-export function blocksTable(metric, matrix) {
+export function blocksTable(matrix) {
+  const { metric } = matrix;
   const { shown, title, unit } = METRICS[metric];
   const blocks = blocksOf(matrix);
   const places = decimals(blocks.map((block) => quantile(block.values, 0.9)), 4);

@@ -2,52 +2,46 @@
 
 import { METRICS } from "../shared/metrics.js";
 
-// Positions of the regions of one matrix in another; undefined where it has not got them.
-function positions(matrix, other) {
-  const at = new Map(other.regions.map((region, place) => [region, place]));
-  return matrix.regions.map((region) => at.get(region));
-}
+const known = (matrix) => matrix.values.flat().filter((value) => value !== null);
 
 // By how many percentiles of all pairs each one is better by the first figure than by the second.
-export function ranked(metric, matrix, otherMetric, other) {
-  const [rank, otherRank] = [ranks(metric, matrix), ranks(otherMetric, other)];
-  const text = (name, value) => `${METRICS[name].title} ${METRICS[name].shown(value)}, better than ${Math.round(name === metric ? rank(value) : otherRank(value))} %`;
-  const there = positions(matrix, other);
-  const value = (src, dst) => (there[src] === undefined || there[dst] === undefined ? null : other.values[there[src]][there[dst]]);
+export function ranked(matrix, other) {
+  const there = new Map(other.regions.map((region, at) => [region, at]));
+  const rank = new Map([[matrix, ranks(matrix)], [other, ranks(other)]]);
+  const text = (of, value) => `${METRICS[of.metric].title} ${METRICS[of.metric].shown(value)}, better than ${Math.round(rank.get(of)(value))} %`;
+  const both = (src, dst) => {
+    const [from, to] = [src, dst].map((at) => there.get(matrix.regions[at]));
+    const found = [matrix.values[src][dst], other.values[from]?.[to] ?? null];
+    return found.includes(null) ? null : found;
+  };
   return {
     ...matrix, sources: null, metric: "rank",
-    values: matrix.values.map((row, src) => row.map((one, dst) => {
-      const two = one === null ? null : value(src, dst);
-      return one === null || two === null ? null : rank(one) - otherRank(two);
+    values: matrix.values.map((row, src) => row.map((_, dst) => {
+      const found = both(src, dst);
+      return found && rank.get(matrix)(found[0]) - rank.get(other)(found[1]);
     })),
     said: (src, dst) => {
-      const [one, two] = [matrix.values[src][dst], value(src, dst)];
-      return one === null || two === null ? "" : `${text(metric, one)}; ${text(otherMetric, two)}`;
+      const found = both(src, dst);
+      return found && `${text(matrix, found[0])}; ${text(other, found[1])}`;
     },
   };
 }
 
-// From a figure to the percentage of pairs that are worse; of those that are equal, half count.
-function ranks(metric, { values }) {
-  const sorted = Float64Array.from(values.flat().filter((value) => value !== null)).sort();
-  const below = (value, orEqual) => {
-    let [low, high] = [0, sorted.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (sorted[middle] < value || (orEqual && sorted[middle] === value)) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  };
-  return (value) => {
-    const share = (50 * (below(value, false) + below(value, true))) / sorted.length;
-    return METRICS[metric].isLess ? 100 - share : share;
-  };
+// From a figure of a matrix to the percentage of pairs that are worse; of those that are equal, half count.
+function ranks(matrix) {
+  const sorted = Float64Array.from(known(matrix)).sort();
+  const shares = new Map();
+  for (let [first, next] = [0, 0]; first < sorted.length; first = next) {
+    while (sorted[next] === sorted[first]) next += 1;
+    shares.set(sorted[first], (50 * (first + next)) / sorted.length);
+  }
+  const isLess = METRICS[matrix.metric].isLess;
+  return (value) => (isLess ? 100 - shares.get(value) : shares.get(value));
 }
 
-export function comparedSentence({ values }) {
-  const known = values.flat().filter((value) => value !== null);
-  if (!known.length) return "No pair has both figures.";
-  const alike = Math.round((100 * known.filter((value) => Math.abs(value) < 25).length) / known.length);
-  return `Of ${known.length.toLocaleString("en-US")} pairs, ${alike} % rank within 25 percentiles of each other by both figures.`;
+export function comparedSentence(matrix) {
+  const all = known(matrix);
+  if (!all.length) return "No pair has both figures.";
+  const alike = Math.round((100 * all.filter((value) => Math.abs(value) < 25).length) / all.length);
+  return `Of ${all.length.toLocaleString("en-US")} pairs, ${alike} % rank within 25 percentiles of each other by both figures.`;
 }

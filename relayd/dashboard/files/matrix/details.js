@@ -12,106 +12,86 @@ const PATIENCE_MS = 150; // a pointer that crosses the matrix asks nothing
 const MOST_KEPT = 500;
 
 function said(estimate, shown) {
-  const rest = [
-    estimate.source,
-    estimate.samples ? `${estimate.samples} sample${estimate.samples === 1 ? "" : "s"}` : "",
-    estimate.measured_at_s ? age(estimate) : "",
-    estimate.basis,
-  ].filter(Boolean).flatMap((each, at) => (at ? [", ", each] : [each]));
-  return [bounds(estimate, shown), Number.isFinite(estimate.expected) && band(estimate, estimate.high, bounds(estimate, shown)), element("small", {}, rest)];
+  const { source, samples, measured_at_s: at_s, basis, expected, high } = estimate;
+  const rest = [source, samples && `${samples} sample${samples === 1 ? "" : "s"}`, at_s && age(estimate), basis]
+    .filter(Boolean).flatMap((each, at) => (at ? [", ", each] : [each]));
+  const text = bounds(estimate, shown);
+  return [text, Number.isFinite(expected) && band(estimate, high, text), element("small", {}, rest)];
 }
 
-export class Details {
-  // places: id to its facts. isKnown(src, dst): whether there is a link, for figures that few links have.
-  constructor(places, isKnown) {
-    this.places = places;
-    this.isKnown = isKnown;
-    this.kept = new Map();
-    this.title = element("h2");
-    this.where = element("p", { class: "muted where" });
-    this.value = element("p", { class: "value" });
-    this.rest = element("div", { class: "rest" });
-    this.links = element("p", { class: "links" });
-    this.panel = element("aside", { class: "panel details", "aria-label": "The pair that is pointed at" },
-      element("div", { class: "head" }, this.title, this.where, this.value, this.links), this.rest);
-    this.shown = "";
-    this.pair = null;
-    this.title.textContent = "A pair in detail";
-    this.where.textContent = "Point at a cell, or reach the matrix by the tab key and move with the arrow keys.";
-    replace(this.rest, element("p", { class: "muted" }, "Click or Enter opens the pair. Home and End go to the ends of a row, "
-      + "with Ctrl to the ends of the matrix; Page Up and Down move by ten."));
+const known = (link) => facts([
+  ["Per-flow", said(link.per_flow_mbps, mbps)],
+  ["Aggregate", said(link.aggregate_gbps, gbps)],
+  ["RTT", said(link.rtt_ms, ms)],
+  ["Loss", link.loss_pct === null ? UNKNOWN : percent(link.loss_pct)],
+  ...(link.address === "private" ? [["Addresses", "private"]] : []),
+]);
+
+// places: id to its facts. isKnown(src, dst): whether there is a link, for figures that few have.
+export function detailsOf(places, isKnown) {
+  const kept = new Map();
+  const title = element("h2", {}, "A pair in detail");
+  const where = element("p", { class: "muted where" }, "Point at a cell, or reach the matrix by the tab key and move with the arrow keys.");
+  const [value, links] = ["value", "links"].map((name) => element("p", { class: name }));
+  const rest = element("div", { class: "rest" }, element("p", { class: "muted" }, "Click or Enter opens the pair. Home and End go "
+    + "to the ends of a row, with Ctrl to the ends of the matrix; Page Up and Down move by ten."));
+  const panel = element("aside", { class: "panel details", "aria-label": "The pair that is pointed at" },
+    element("div", { class: "head" }, title, where, value, links), rest);
+  let pair = []; // names of both ends
+  let [asked, timer] = [null, 0];
+
+  function fill(content) {
+    rest.classList.remove("waiting");
+    replace(rest, content);
   }
-
-  // A new snapshot: what was asked before no longer holds.
-  forget() {
-    this.kept.clear();
-    this.shown = "";
-  }
-
-  // The same pair in another matrix.
-  again(matrix, metric) {
-    const [src, dst] = (this.pair ?? []).map((id) => matrix.regions.indexOf(id));
-    if (src >= 0 && dst >= 0) this.show(matrix, metric, { src, dst });
-  }
-
-  show(matrix, metric, { src, dst }) {
-    const [from, to] = [matrix.regions[src], matrix.regions[dst]];
-    const value = matrix.values[src][dst];
-    const source = matrix.sources?.[src][dst];
-    const place = (id) => [this.places.get(id)?.city, this.places.get(id)?.country].filter(Boolean).join(", ") || id;
-    const { title, shown } = METRICS[metric];
-    this.title.textContent = src === dst ? from : `${from} → ${to}`;
-    this.where.textContent = src === dst ? place(from) : `${place(from)} to ${place(to)}`;
-    const figure = value === null ? "unknown" : shown(value);
-    const more = [source, src === dst ? "" : matrix.said?.(src, dst)].filter(Boolean).map((each) => `, ${each}`).join("");
-    this.value.textContent = src === dst ? "The region itself" : `${title}: ${figure}${more}`;
-    this.pair = [from, to];
-    if (this.shown === `${from} ${to}`) return;
-    this.asked?.abort();
-    clearTimeout(this.timer);
-    this.shown = `${from} ${to}`;
-    this.panel.classList.add("chosen");
-    replace(this.links);
-    if (src === dst) {
-      replace(this.rest);
-      return;
-    }
-    replace(this.links, element("a", { href: pairAddress(from, to) }, "The pair"),
-      element("a", { href: `./?${new URLSearchParams({ src: from, dst: to })}` }, "Plan a transfer"));
-    const found = this.kept.get(this.shown);
-    if (found) this.fill(found);
-    else {
-      this.rest.classList.add("waiting"); // the figures before stay, dimmed, until the new ones come
-      this.timer = setTimeout(() => this.ask(from, to, value === null ? () => this.isKnown(src, dst) : () => true), PATIENCE_MS);
-    }
-  }
-
-
-  async ask(from, to, isKnown) {
-    this.asked = new AbortController();
-    const wanted = this.shown;
+  async function ask(key, [from, to], hasFigure) {
+    const { signal } = asked = new AbortController();
+    let content;
     try {
-      if (!(await isKnown())) throw new Error("Nothing is known of this pair: neither a sample nor a baseline.");
-      if (wanted !== this.shown) return;
-      const { link } = await get(linkPath(from, to), {}, { signal: this.asked.signal });
-      if (this.kept.size >= MOST_KEPT) this.kept.clear();
-      this.kept.set(wanted, link);
-      if (wanted === this.shown) this.fill(link);
+      if (!hasFigure && !(await isKnown(from, to))) throw new Error("Nothing is known of this pair: neither a sample nor a baseline.");
+      if (signal.aborted) return;
+      content = known((await get(linkPath(from, to), {}, { signal })).link);
+      if (kept.size >= MOST_KEPT) kept.clear();
+      kept.set(key, content);
     } catch (error) {
-      if (error.name === "AbortError" || wanted !== this.shown) return;
-      this.rest.classList.remove("waiting");
-      replace(this.rest, element("p", { class: "muted" }, error.message));
+      content = element("p", { class: "muted" }, error.message);
+    }
+    if (!signal.aborted) fill(content);
+  }
+  function show(matrix, { src, dst }) {
+    const [from, to] = [matrix.regions[src], matrix.regions[dst]];
+    const figure = matrix.values[src][dst];
+    const place = (id) => [places.get(id)?.city, places.get(id)?.country].filter(Boolean).join(", ") || id;
+    const { title: name, shown } = METRICS[matrix.metric];
+    const told = [figure === null ? "unknown" : shown(figure), matrix.sources?.[src][dst], matrix.said?.(src, dst)].filter(Boolean).join(", ");
+    const isOne = src === dst;
+    title.textContent = isOne ? from : `${from} → ${to}`;
+    where.textContent = isOne ? place(from) : `${place(from)} to ${place(to)}`;
+    value.textContent = isOne ? "The region itself" : `${name}: ${told}`;
+    if (pair[0] === from && pair[1] === to) return;
+    pair = [from, to];
+    asked?.abort();
+    clearTimeout(timer);
+    panel.classList.add("chosen");
+    replace(links, !isOne && [element("a", { href: pairAddress(from, to) }, "The pair"),
+      element("a", { href: `./?${new URLSearchParams({ src: from, dst: to })}` }, "Ask for a plan")]);
+    const key = pair.join(" ");
+    if (isOne || kept.has(key)) fill(isOne ? null : kept.get(key));
+    else {
+      rest.classList.add("waiting"); // the figures before stay, dimmed, until the new ones come
+      timer = setTimeout(() => ask(key, pair, figure !== null), PATIENCE_MS);
     }
   }
-
-  fill(link) {
-    this.rest.classList.remove("waiting");
-    replace(this.rest, facts([
-      ["Per-flow", said(link.per_flow_mbps, mbps)],
-      ["Aggregate", said(link.aggregate_gbps, gbps)],
-      ["RTT", said(link.rtt_ms, ms)],
-      ["Loss", link.loss_pct === null ? UNKNOWN : percent(link.loss_pct)],
-      ...(link.address === "private" ? [["Addresses", "private"]] : []),
-    ]));
-  }
+  return {
+    panel, show,
+    // The same pair in another matrix; after a new snapshot, what was asked before no longer holds.
+    again(matrix, isNew) {
+      const [src, dst] = pair.map((id) => matrix.regions.indexOf(id));
+      if (isNew) {
+        kept.clear();
+        pair = [];
+      }
+      if (src >= 0 && dst >= 0) show(matrix, { src, dst });
+    },
+  };
 }

@@ -8,23 +8,20 @@ const SOURCES = {
 };
 const swatch = (kind) => element("span", { class: `swatch ${kind}`, "aria-hidden": "true" });
 
-export function legend(metric, scale, matrix) {
+export function legend(scale, { metric, values, sources, isWanted = () => true }) {
   const { best, meaning, unit } = METRICS[metric];
   const counts = { measured: 0, inferred: 0, baseline: 0, unknown: 0 };
-  matrix.values.forEach((row, src) => row.forEach((value, dst) => {
-    if (src === dst) return;
-    counts[value === null ? "unknown" : (matrix.sources?.[src][dst] ?? "measured")] += 1;
+  values.forEach((row, src) => row.forEach((value, dst) => {
+    if (src !== dst && isWanted(src, dst)) counts[value === null ? "unknown" : (sources?.[src][dst] ?? "measured")] += 1;
   }));
-  const many = (kind) => element("span", { class: "muted" }, ` ${counts[kind].toLocaleString("en-US")}`);
-  const kinds = matrix.sources ? Object.entries(SOURCES).map(([kind, text]) => element("li", {}, swatch(`l5 ${kind}`), text, many(kind))) : [];
+  const kind = (name, text) => element("li", {}, swatch(name === "unknown" ? name : `l5 ${name}`), text,
+    element("span", { class: "muted" }, ` ${counts[name].toLocaleString("en-US")}`));
   return element("section", { class: "legend", "aria-label": "Legend" },
-    element("p", {}, element("strong", {}, meaning), unit ? `, ${unit}` : "", ". ",
-      element("span", { class: "muted" }, scale.isEven
-        ? "Classes are equally wide from zero, the last is open: like colours are like figures."
-        : "Classes widen with the figure.",
-        ` The stronger the colour, the ${best}.`)),
+    element("p", {}, element("strong", {}, meaning), unit ? `, ${unit}` : "", ". ", element("span", { class: "muted" }, scale.isEven
+      ? "Classes are equally wide from zero, the last is open: like colours are like figures."
+      : "Classes widen with the figure.", ` The stronger the colour, the ${best}.`)),
     element("ol", { class: "scale" }, Array.from({ length: LEVELS }, (_, at) =>
       element("li", {}, swatch(`l${shade(metric, at)}`), classText(metric, scale.limits, at)))),
-    element("ul", { class: "kinds" }, kinds,
-      element("li", {}, swatch("unknown"), "unknown", many("unknown")), element("li", {}, swatch("self"), "the region itself")));
+    element("ul", { class: "kinds" }, sources && Object.entries(SOURCES).map((each) => kind(...each)),
+      kind("unknown", "unknown"), element("li", {}, swatch("self"), "the region itself")));
 }

@@ -5,166 +5,148 @@ import { element, replace } from "../shared/dom.js";
 import { UNKNOWN } from "../shared/format.js";
 import { decimals, level, METRICS, shade } from "../shared/metrics.js";
 import { median } from "../shared/quantiles.js";
+import { members } from "./order.js";
 
-const LEAST_CELL = 12;
-const MOST_CELL = 30;
-const CELL_TO_TOUCH = 24;
+const [LEAST_WIDTH, LEAST_HEIGHT, MOST_CELL, CELL_TO_TOUCH] = [9, 11, 30, 24]; // px
 const CHARACTER = 5.9; // px, of the headings' letters on average
 const MOST_NAME = 220;
 const MOST_NAME_ON_A_PHONE = 150; // northamerica-northeast1 and 2 differ at their ends
+const [MEDIANS, GROUP_NAMES] = [50, 23]; // px of columns
 const PAGE_STEP = 10;
 const NAMED_AFTER_MS = 100;
 
-// heard: { point(pair | null), open(pair, newTab), zoom(rows, columns), out() }: a pair is { src, dst } as
+const clamped = (value, least, most) => Math.max(least, Math.min(most, value));
+const known = (values) => values.filter((value) => value !== null);
+
+// heard: { point(pair), open(pair, newTab), zoom(rows, columns), out() }: a pair is { src, dst } as
 // positions, rows and columns are [first, last] as places in the table.
 export class MatrixTable {
   constructor(container, heard) {
-    this.container = container;
-    this.heard = heard;
-    this.current = null;
-    this.pointed = [];
-    container.addEventListener("pointerdown", (event) => this.press(event));
-    container.addEventListener("pointerup", () => this.release());
-    container.addEventListener("pointerover", (event) => this.point(event));
-    container.addEventListener("pointerleave", () => heard.point(null));
-    container.addEventListener("click", (event) => this.click(event));
-    container.addEventListener("auxclick", (event) => event.button === 1 && this.click(event));
-    container.addEventListener("keydown", (event) => this.key(event));
-    container.addEventListener("focusin", (event) => this.focused(event));
+    Object.assign(this, { container, heard, current: null, pointed: [] });
+    const on = (name, hear) => container.addEventListener(name, (event) => hear(event, this.place(event)));
+    on("pointerdown", (event, place) => {
+      this.brush(null);
+      this.pressed = event.button === 0 && event.pointerType !== "touch" ? place : null;
+    });
+    on("pointerup", () => this.release());
+    on("pointerover", (event, place) => {
+      if (!place || event.pointerType === "touch") return;
+      if (this.pressed && event.buttons & 1) this.brush(this.pressed, place);
+      this.point(place);
+    });
+    on("focusin", (_, place) => place && this.point(place));
+    on("click", (event, place) => place && this.click(event, place));
+    on("auxclick", (event, place) => place && event.button === 1 && this.click(event, place));
+    on("keydown", (event, place) => place && !event.altKey && this.key(event));
   }
 
   // rows, columns: groups of order.js. label(id): a heading's text.
   build(matrix, rows, columns, label) {
     // Positions may differ from those before; regions are the same by their ids.
     const kept = this.current && [this.current.src, this.current.dst].map((at) => matrix.regions.indexOf(this.matrix.regions[at]));
-    this.matrix = matrix;
     [this.brushed, this.anchor, this.pressed] = [null, null, null];
-    this.rows = rows.flatMap((group) => group.members);
-    this.columns = columns.flatMap((group) => group.members);
-    this.width = this.container.clientWidth;
+    [this.matrix, this.rows, this.columns] = [matrix, members(rows), members(columns)];
     const isGrouped = rows.length > 1 || columns.length > 1 || Boolean(rows[0]?.title);
-    const names = this.rows.map((at) => label(matrix.regions[at]));
-    const isSmall = innerWidth < 640;
-    const longest = Math.ceil(Math.max(8, ...names.map((name) => name.length)) * CHARACTER) + 12;
-    this.leading = (isGrouped ? 2 : 1) + (isSmall ? 0 : 1); // phones have no medians
-    const nameWidth = Math.min(longest, isSmall ? MOST_NAME_ON_A_PHONE : MOST_NAME);
-    const room = this.container.clientWidth - nameWidth - 73 - 3 * columns.length;
-    const least = isSmall || matchMedia("(pointer: coarse)").matches ? CELL_TO_TOUCH : LEAST_CELL;
-    const cell = Math.max(least, Math.min(MOST_CELL, Math.floor(room / Math.max(1, this.columns.length))));
-    this.container.style.setProperty("--cell", `${cell}px`);
-    this.container.style.setProperty("--names", `${nameWidth}px`);
-    const starts = this.starts = new Set();
+    const nameOf = (at) => ({ title: matrix.regions[at], text: label(matrix.regions[at]) });
+    const height = this.fit(columns.length, isGrouped, this.rows.map((at) => nameOf(at).text));
+    const starts = new Set();
     columns.reduce((at, group) => { starts.add(at); return at + group.members.length; }, 0);
-    const kind = isGrouped ? "matrix grouped" : "matrix";
-    const table = element("table", { class: kind, role: "grid", "aria-label": "Matrix, from row to column" },
+    this.first = this.columns.map((_, column) => (starts.has(column) ? " first" : ""));
+    const table = element("table", { class: isGrouped ? "matrix grouped" : "matrix", role: "grid", "aria-label": "Matrix, from row to column" },
       this.caption = element("caption", { class: "hidden-text" }),
-      this.head(columns, isGrouped, label, starts), this.body(rows, isGrouped, label, starts, cell));
+      this.head(columns, isGrouped, nameOf), this.body(rows, isGrouped, nameOf, height));
     replace(this.container, table);
     const place = kept && [this.rows.indexOf(kept[0]), this.columns.indexOf(kept[1])];
     if (!place || place.includes(-1) || !this.settle(...place)) this.settle(0, Math.min(1, this.columns.length - 1));
   }
 
-  head(columns, isGrouped, label, starts) {
-    const corner = element("td", { class: "corner", colspan: this.leading, rowspan: isGrouped ? 2 : 1 },
-      element("span", { class: "to" }, "to →"), element("span", { class: "from" }, "from ↓"));
-    const titles = isGrouped && element("tr", { class: "groups" }, corner, columns.map((group) =>
-      element("th", { scope: "colgroup", colspan: group.members.length, class: "first", title: group.title }, element("span", {}, group.title))));
-    this.columnHeads = this.columns.map((at, column) => {
-      const id = this.matrix.regions[at];
-      return element("th", { scope: "col", class: starts.has(column) ? "first" : null, title: id }, element("span", {}, label(id)));
-    });
-    const names = element("tr", { class: "names" }, isGrouped ? null : corner, this.columnHeads);
-    this.columnMedians = this.columns.map((_, column) => element("td", { class: starts.has(column) ? "first" : null }, element("span")));
-    const medians = element("tr", { class: "medians" },
-      element("th", { scope: "row", colspan: this.leading, class: "corner" }, "median of column ↓, row →"), this.columnMedians);
-    return element("thead", {}, titles || null, names, medians);
+  // Cells are as large as the window has room for all of them, below the heads and beside the names;
+  // where even the smallest are too wide, the table scrolls sideways. Returns their height.
+  fit(groups, isGrouped, names) {
+    this.width = this.container.clientWidth;
+    const isSmall = innerWidth < 640; // phones have no medians
+    const least = isSmall || matchMedia("(pointer: coarse)").matches ? CELL_TO_TOUCH : 0;
+    const longest = Math.ceil(Math.max(8, ...names.map((name) => name.length)) * CHARACTER) + 12;
+    const name = Math.min(longest, isSmall ? MOST_NAME_ON_A_PHONE : MOST_NAME);
+    this.leading = 1 + isGrouped + !isSmall;
+    const wide = this.width - name - MEDIANS * !isSmall - GROUP_NAMES * isGrouped - 3 * groups;
+    const high = innerHeight - name - MEDIANS - GROUP_NAMES * isGrouped - 3 * groups;
+    const cell = (room, count, smallest) => clamped(Math.floor(room / Math.max(1, count)), Math.max(least, smallest), MOST_CELL);
+    const width = cell(wide, this.columns.length, LEAST_WIDTH);
+    const height = Math.min(width + 8, cell(high, this.rows.length, LEAST_HEIGHT));
+    this.container.classList.toggle("fits", width * this.columns.length <= wide);
+    for (const [key, px] of Object.entries({ width, height, names: name })) this.container.style.setProperty(`--${key}`, `${px}px`);
+    return height;
   }
 
-  body(rows, isGrouped, label, starts, cellHeight) {
-    const pattern = element("tr");
-    const cell = element("td", { class: "cell" });
-    this.columns.forEach((_, column) => {
-      const made = cell.cloneNode();
-      if (starts.has(column)) made.classList.add("first");
-      pattern.append(made);
-    });
-    this.cells = [];
-    this.rowHeads = [];
-    this.rowMedians = [];
-    const lines = [];
-    for (const group of rows) {
-      group.members.forEach((at, place) => {
-        const line = pattern.cloneNode(true);
-        this.cells.push([...line.children]);
-        const id = this.matrix.regions[at];
-        const head = element("th", { scope: "row", class: "name", title: id }, label(id));
-        const middle = element("td", { class: "median" });
-        this.rowHeads.push(head);
-        this.rowMedians.push(middle);
-        line.prepend(head, middle);
-        if (place === 0) line.classList.add("first-row");
-        if (place === 0 && isGrouped) {
-          const name = element("span", {}, group.title);
-          name.style.maxHeight = `${group.members.length * cellHeight}px`;
-          line.prepend(element("th", { scope: "rowgroup", rowspan: group.members.length, class: "group", title: group.title }, name));
-        }
-        line.row = this.cells.length - 1;
-        lines.push(line);
-      });
-    }
-    return element("tbody", {}, lines);
+  head(columns, isGrouped, nameOf) {
+    const cell = (tag, column, ...rest) => element(tag, { class: this.first[column] || null, ...rest[0] }, rest[1]);
+    const corner = element("td", { class: "corner", colspan: this.leading, rowspan: isGrouped ? 2 : 1 },
+      element("span", { class: "to" }, "to →"), element("span", { class: "from" }, "from ↓"));
+    const titles = isGrouped && element("tr", { class: "groups" }, corner, columns.map(({ title, members: { length: colspan } }) =>
+      element("th", { scope: "colgroup", colspan, class: "first", title }, element("span", {}, title))));
+    this.columnHeads = this.columns.map((at, column) => cell("th", column, { scope: "col", title: nameOf(at).title }, element("span", {}, nameOf(at).text)));
+    this.columnMedians = this.columns.map((_, column) => cell("td", column, {}, element("span")));
+    return element("thead", {}, titles || null, element("tr", { class: "names" }, !isGrouped && corner, this.columnHeads),
+      element("tr", { class: "medians" }, element("th", { scope: "row", colspan: this.leading, class: "corner" }, "median of column ↓, row →"), this.columnMedians));
+  }
+
+  body(rows, isGrouped, nameOf, height) {
+    const pattern = element("tr", {}, this.columns.map((_, column) => element("td", { class: `cell${this.first[column]}` })));
+    [this.cells, this.rowHeads, this.rowMedians] = [[], [], []];
+    const line = ({ title, members: { length: rowspan } }, at, place) => {
+      const made = pattern.cloneNode(true);
+      made.row = this.cells.length;
+      this.cells.push([...made.children]);
+      this.rowHeads.push(element("th", { scope: "row", class: "name", title: nameOf(at).title }, nameOf(at).text));
+      this.rowMedians.push(element("td", { class: "median" }));
+      made.prepend(this.rowHeads.at(-1), this.rowMedians.at(-1));
+      if (place > 0) return made;
+      made.classList.add("first-row");
+      const name = element("span", {}, title);
+      name.style.maxHeight = `${rowspan * height}px`;
+      if (isGrouped) made.prepend(element("th", { scope: "rowgroup", rowspan, class: "group", title }, name));
+      return made;
+    };
+    return element("tbody", {}, rows.map((group) => group.members.map((at, place) => line(group, at, place))));
   }
 
   // Colours all cells; the table stays.
-  paint(matrix, metric, scale) {
+  paint(matrix, scale) {
     this.matrix = matrix;
+    const { metric, values, sources, isWanted } = matrix;
     const { shown, title, unit } = METRICS[metric];
     this.caption.textContent = `${title}${unit ? ` in ${unit}` : ""}, from the region of the row to the region of the column. `
       + "Arrow keys move, Enter opens the pair.";
-    this.rows.forEach((src, row) => {
-      const [values, sources] = [matrix.values[src], matrix.sources?.[src]];
-      const cells = this.cells[row];
-      this.columns.forEach((dst, column) => {
-        const cell = cells[column];
-        const value = values[dst];
-        const first = this.starts.has(column) ? " first" : "";
-        const source = sources?.[dst] ?? "measured";
-        const kind = value === null ? (src === dst ? "self" : "unknown") : `l${shade(metric, level(scale.limits, value))} ${source}`;
-        // What stays as it is costs the browser nothing.
-        if (cell.kind !== kind) {
-          cell.kind = kind;
-          cell.className = `cell ${kind}${first}`;
-        }
-      });
-    });
+    const colour = (value) => `l${shade(metric, level(scale.limits, value))}`;
+    const unknown = (src, dst) => (src === dst ? "self" : isWanted && !isWanted(src, dst) ? "other" : "unknown");
+    this.rows.forEach((src, row) => this.columns.forEach((dst, column) => {
+      const [cell, value] = [this.cells[row][column], values[src][dst]];
+      const kind = value === null ? unknown(src, dst) : `${colour(value)} ${sources?.[src][dst] ?? "measured"}`;
+      if (cell.kind === kind) return; // what stays as it is costs the browser nothing
+      cell.kind = kind;
+      cell.className = `cell ${kind}${this.first[column]}`;
+    }));
     // What screen readers say of cells comes a moment later: colours are not to wait for thousands of texts.
     this.container.ariaBusy = "true";
     clearTimeout(this.naming);
     this.naming = setTimeout(() => this.name(matrix, shown), NAMED_AFTER_MS);
-    const middle = (values) => median(values.filter((value) => value !== null));
-    const ofRows = this.rows.map((src) => middle(this.columns.map((dst) => matrix.values[src][dst])));
-    const ofColumns = this.columns.map((dst) => middle(this.rows.map((src) => matrix.values[src][dst])));
+    const ofRows = this.rows.map((src) => median(known(this.columns.map((dst) => values[src][dst]))));
+    const ofColumns = this.columns.map((dst) => median(known(this.rows.map((src) => values[src][dst]))));
     const places = decimals([...ofRows, ...ofColumns], 3);
-    const text = (value) => {
-      if (value === null) return UNKNOWN;
-      return metric === "age" ? shown(value) : value.toFixed(places);
+    const put = (cell, text, value, kind) => {
+      text.textContent = value === null ? UNKNOWN : metric === "age" ? shown(value) : value.toFixed(places);
+      cell.className = `${kind} ${value === null ? "" : colour(value)}`;
     };
-    const colour = (value) => (value === null ? "" : `l${shade(metric, level(scale.limits, value))}`);
-    this.rowMedians.forEach((cell, row) => {
-      cell.textContent = text(ofRows[row]);
-      cell.className = `median ${colour(ofRows[row])}`;
-    });
-    this.columnMedians.forEach((cell, column) => {
-      cell.firstChild.textContent = text(ofColumns[column]);
-      cell.className = `${colour(ofColumns[column])}${this.starts.has(column) ? " first" : ""}`;
-    });
+    this.rowMedians.forEach((cell, row) => put(cell, cell, ofRows[row], "median"));
+    this.columnMedians.forEach((cell, column) => put(cell, cell.firstChild, ofColumns[column], this.first[column]));
   }
 
-  name(matrix, shown) {
+  name({ values, sources, isWanted }, shown) {
     this.rows.forEach((src, row) => this.columns.forEach((dst, column) => {
-      const value = matrix.values[src][dst];
-      const source = matrix.sources?.[src][dst];
-      this.cells[row][column].ariaLabel = value === null ? (src === dst ? "the region itself" : "unknown") : source ? `${shown(value)}, ${source}` : shown(value);
+      const value = values[src][dst];
+      this.cells[row][column].ariaLabel = src === dst && value === null ? "the region itself" : isWanted && !isWanted(src, dst) ? "left out"
+        : value === null ? "unknown" : [shown(value), sources?.[src][dst]].filter(Boolean).join(", ");
     }));
     this.container.ariaBusy = "false";
   }
@@ -172,67 +154,34 @@ export class MatrixTable {
   // Where an event happened, as row and column of the table; null beside the cells.
   place(event) {
     const cell = event.target.closest?.("td.cell");
-    if (!cell) return null;
-    const line = cell.parentElement;
-    return { row: line.row, column: cell.cellIndex - (line.cells.length - this.columns.length) };
+    const line = cell?.parentElement;
+    return cell ? { row: line.row, column: cell.cellIndex - (line.cells.length - this.columns.length) } : null;
   }
 
-  pair(row, column) {
-    return { src: this.rows[row], dst: this.columns[column] };
-  }
-
-  mark(place) {
+  point({ row, column }) {
     this.pointed.forEach((head) => head.classList.remove("pointed"));
-    this.pointed = place ? [this.rowHeads[place.row], this.columnHeads[place.column]] : [];
+    this.pointed = [this.rowHeads[row], this.columnHeads[column]];
     this.pointed.forEach((head) => head.classList.add("pointed"));
+    this.heard.point({ src: this.rows[row], dst: this.columns[column] });
   }
 
-  point(event) {
-    const place = this.place(event);
-    if (!place || event.pointerType === "touch") return;
-    this.mark(place);
-    if (this.pressed && event.buttons & 1) this.brush(this.pressed, place);
-    this.heard.point(this.pair(place.row, place.column));
-  }
-
-  press(event) {
-    this.brush(null);
-    this.pressed = event.button === 0 && event.pointerType !== "touch" ? this.place(event) : null;
+  // Marks the cells between two; null for none.
+  brush(one, two) {
+    for (const cell of this.marked ?? []) cell.removeAttribute("data-brushed");
+    const span = (name) => [Math.min(one[name], two[name]), Math.max(one[name], two[name])];
+    const isOne = !one || (one.row === two.row && one.column === two.column);
+    this.brushed = isOne ? null : { rows: span("row"), columns: span("column") };
+    const part = (list, [first, last]) => list.slice(first, last + 1);
+    this.marked = isOne ? [] : part(this.cells, this.brushed.rows).flatMap((line) => part(line, this.brushed.columns));
+    for (const cell of this.marked) cell.toggleAttribute("data-brushed", true);
   }
 
   release() {
     this.pressed = null;
     if (!this.brushed) return;
-    this.zoom();
+    this.heard.zoom(this.brushed.rows, this.brushed.columns);
     this.isBrushing = true; // the click that follows opens nothing
     setTimeout(() => { this.isBrushing = false; });
-  }
-
-  // Marks the cells between two; null for none.
-  brush(one, two) {
-    const mark = (isMarked) => {
-      const { rows, columns } = this.brushed;
-      for (let row = rows[0]; row <= rows[1]; row += 1) {
-        for (let column = columns[0]; column <= columns[1]; column += 1) this.cells[row][column].toggleAttribute("data-brushed", isMarked);
-      }
-    };
-    if (this.brushed) mark(false);
-    const span = (name) => [Math.min(one[name], two[name]), Math.max(one[name], two[name])];
-    const isOne = !one || (one.row === two.row && one.column === two.column);
-    this.brushed = isOne ? null : { rows: span("row"), columns: span("column") };
-    if (this.brushed) mark(true);
-  }
-
-  zoom() {
-    const { rows, columns } = this.brushed;
-    this.heard.zoom(rows, columns);
-  }
-
-  focused(event) {
-    const place = this.place(event);
-    if (!place) return;
-    this.mark(place);
-    this.heard.point(this.pair(place.row, place.column));
   }
 
   // Of all cells, one is reached by the tab key; the others by arrows from there.
@@ -241,27 +190,26 @@ export class MatrixTable {
     if (!cell) return null;
     this.current?.cell.removeAttribute("tabindex");
     cell.tabIndex = 0;
-    this.current = { cell, row, column, ...this.pair(row, column) };
+    this.current = { cell, row, column, src: this.rows[row], dst: this.columns[column] };
     return cell;
   }
 
-  click(event) {
-    const place = this.place(event);
-    if (!place || this.isBrushing) return;
-    const isSecond = this.current?.row === place.row && this.current?.column === place.column && this.touched;
-    this.settle(place.row, place.column)?.focus({ preventScroll: true });
+  click(event, { row, column }) {
+    if (this.isBrushing) return;
+    const isSecond = this.current?.row === row && this.current?.column === column && this.touched;
+    this.settle(row, column).focus({ preventScroll: true });
     // A finger can't hover: its first touch shows the figures, the second opens the pair.
-    if (event.pointerType === "touch" && !isSecond) {
-      this.touched = true;
-      return;
-    }
+    if (event.pointerType === "touch" && !isSecond) this.touched = true;
+    else this.open(event.ctrlKey || event.metaKey || event.button === 1);
+  }
+
+  open(newTab) {
     const { src, dst } = this.current;
-    if (src !== dst) this.heard.open({ src, dst }, event.ctrlKey || event.metaKey || event.button === 1);
+    if (src !== dst) this.heard.open({ src, dst }, newTab);
   }
 
   key(event) {
-    if (!this.current || !event.target.closest?.("td.cell") || event.altKey) return;
-    const { row, column, src, dst } = this.current;
+    const { row, column } = this.current;
     const [bottom, right] = [this.rows.length - 1, this.columns.length - 1];
     const whole = event.ctrlKey || event.metaKey;
     const to = {
@@ -271,20 +219,17 @@ export class MatrixTable {
       Home: [whole ? 0 : row, 0], End: [whole ? bottom : row, right],
     }[event.key];
     if (to) {
-      event.preventDefault();
       this.anchor = event.shiftKey ? this.anchor ?? { row, column } : null;
-      this.settle(Math.max(0, Math.min(bottom, to[0])), Math.max(0, Math.min(right, to[1])))?.focus();
+      this.settle(clamped(to[0], 0, bottom), clamped(to[1], 0, right)).focus();
       this.brush(this.anchor, this.anchor && this.current);
-    } else if (event.key === "Enter" && this.brushed) {
-      event.preventDefault();
-      this.zoom();
     } else if (event.key === "Escape") {
       this.anchor = null;
       if (this.brushed) this.brush(null);
       else this.heard.out();
-    } else if ((event.key === "Enter" || event.key === " ") && src !== dst) {
-      event.preventDefault();
-      this.heard.open({ src, dst }, whole);
-    }
+      return;
+    } else if (event.key === "Enter" && this.brushed) this.heard.zoom(this.brushed.rows, this.brushed.columns);
+    else if (event.key === "Enter" || event.key === " ") this.open(whole);
+    else return;
+    event.preventDefault();
   }
 }

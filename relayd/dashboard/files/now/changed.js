@@ -1,23 +1,18 @@
-// What has changed since yesterday: links that failed and recovered, lasting shifts, estimates.
+// What has changed since yesterday: lasting shifts of links, plans that were verified, estimates.
 
-import { element, replace } from "../shared/dom.js";
+import { element } from "../shared/dom.js";
 import { count, gbps, times } from "../shared/format.js";
 import { pairLink } from "../shared/pairs.js";
-import { since, tag } from "../shared/parts.js";
+import { since, small, tag } from "../shared/parts.js";
 import { metricOf } from "../pair/metrics.js";
 
 const MOST = 8;
-const KINDS = { down: "bad", degraded: "warn", up: "good" };
 
-// What an event says: `src>dst` is its subject, and regions may be called anything.
-function said({ kind, subject, detail }) {
+// Regions may be called anything: `src>dst` is the subject.
+function verified({ subject, detail }) {
   const ends = subject.split(">");
-  const link = ends.length === 2 ? pairLink(...ends) : subject;
-  if (kind === "leg") {
-    return [tag(detail.to === "up" ? "up again" : detail.to, KINDS[detail.to]), " ", link, detail.reason ? `: ${detail.reason}` : ""];
-  }
   const carried = detail.expected_gbps > 0 ? `: carried ${gbps(detail.achieved_gbps)} of ${gbps(detail.expected_gbps)} expected` : "";
-  return [tag("plan verified", detail.held ? "good" : "warn"), " ", link, carried];
+  return [tag("plan verified", detail.held ? "good" : "warn"), " ", ends.length === 2 ? pairLink(...ends) : subject, carried];
 }
 
 function shifted({ src, dst, metric, before, after }) {
@@ -46,17 +41,17 @@ function thenAndNow({ src, dst }) {
 }
 const METRICS = { aggregate_gbps: "aggregate", per_flow_mbps: "one flow", rtt_ms: "round trip" };
 
-export function showChanges(part, { events }, changes) {
+export function changesOf({ events }, changes) {
   const happened = [
-    ...events.map((event) => [event.at_s, said(event)]),
+    ...events.filter(({ kind }) => kind === "verification").map((event) => [event.at_s, verified(event)]),
     ...changes.shifts.map((shift) => [shift.found_at_s, shifted(shift)]),
   ].sort(([a], [b]) => b - a);
-  replace(part, element("h2", {}, "What changed since yesterday"),
+  return [element("h2", {}, "What changed since yesterday"),
     happened.length ? element("ul", { class: "events" }, happened.slice(0, MOST).map(([at_s, text]) =>
-      element("li", {}, text, element("small", { class: "muted" }, since(at_s, " ")))))
-      : element("p", {}, "No link failed, recovered or changed its level."),
+      element("li", {}, text, small(since(at_s, " ")))))
+      : element("p", {}, "No link changed its level, and no plan was verified."),
     happened.length > MOST && element("p", { class: "muted" }, `${count(happened.length - MOST)} more events of links.`),
     snapshots(changes),
     changes.before && element("ul", { class: "events" }, largest(changes.changes)),
-    element("p", {}, element("a", { href: "fleet#changed" }, "All changes, also since a week or a month ago")));
+    element("p", {}, element("a", { href: "fleet#changed" }, "All changes, also since a week or a month ago"))];
 }

@@ -1,9 +1,9 @@
 // Transfers in flight, and those that ended lately.
 
-import { get } from "../shared/api.js";
+import { all, get } from "../shared/api.js";
 import { element, replace } from "../shared/dom.js";
 import { keepFresh, soon, stateLine } from "../shared/live.js";
-import { cardTable, commands, redraw, since } from "../shared/parts.js";
+import { cardTable, choice, commands, more, partsOf, redraw, since, small } from "../shared/parts.js";
 import { content, restsOn, show } from "../shared/shell.js";
 import { ending, KIND, pace, progress, route, stateTag, transferAddress } from "./state.js";
 
@@ -13,20 +13,19 @@ const PAGE = 25;
 const GATHER_MS = 300; // many programs report at once: one question for all of them
 const RENEW_MS = 15_000; // a transfer falls silent, or late, without an event
 
-// health: parts above, and what renews them.
+// health: parts above and below those of transfers in flight, and what renews them.
 export function nowPage(health) {
   const line = stateLine();
-  const [flying, ended] = ["in-flight", "ended"].map((name) => element("section", { class: `part ${name}` }));
-  replace(content, line, health.parts, flying, ended);
+  const { "in-flight": flying, ended } = partsOf("in-flight", "ended");
+  replace(content, line, health.above, flying, health.below, ended);
   const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0] };
   async function refresh() {
     await show(async () => {
-      await health.refresh();
-      const [now, past] = await Promise.all([firstPages("in-flight", shown.pages.flying), firstPages(shown.state, shown.pages.ended)]);
+      const [now, past] = await Promise.all([newest("in-flight", shown.pages.flying), newest(shown.state, shown.pages.ended), health.refresh()]);
       restsOn(now.snapshot);
       const isNew = !now.transfers.length && !past.transfers.length && shown.state === ENDS[0] && !(await get("v1/transfers", { limit: 1 })).transfers.length;
-      redraw(flying, [isNew, now.transfers, now.next_cursor], () => replace(flying, isNew ? nothingYet() : inFlight(now, () => more("flying"))));
-      redraw(ended, [isNew, past.transfers, past.next_cursor, shown.state], () => replace(ended, !isNew && itsEnd(past, shown.state, choose, () => more("ended"))));
+      redraw(flying, [isNew, now.transfers, now.next_cursor], () => (isNew ? nothingYet() : inFlight(now, () => older("flying"))));
+      redraw(ended, [isNew, past.transfers, past.next_cursor, shown.state], () => !isNew && itsEnd(past, shown.state, choose, () => older("ended")));
     });
   }
   const ofTransfers = heard();
@@ -36,7 +35,7 @@ export function nowPage(health) {
   });
   setInterval(renew, RENEW_MS); // a day's probes and what they cost go on without an event, too
 
-  async function more(part) {
+  async function older(part) {
     shown.pages[part] += 1;
     await renew();
   }
@@ -59,15 +58,7 @@ export function heard(wanted = () => true) {
   };
 }
 
-async function firstPages(state, pages) {
-  let found = await get("v1/transfers", { state, limit: PAGE });
-  const transfers = [...found.transfers];
-  for (let page = 1; page < pages && found.next_cursor; page += 1) {
-    found = await get("v1/transfers", { state, limit: PAGE, cursor: found.next_cursor });
-    transfers.push(...found.transfers);
-  }
-  return { ...found, transfers };
-}
+const newest = (state, pages) => all("v1/transfers", "transfers", { state, limit: PAGE }, { most: PAGE * pages });
 
 function inFlight(found, older) {
   const late = found.transfers.filter((each) => each.is_late).length;
@@ -77,16 +68,15 @@ function inFlight(found, older) {
 }
 
 function itsEnd(found, state, choose, older) {
-  const select = element("select", { on: { change: (event) => choose(event.target.value) } },
-    ENDS.map((each) => element("option", { value: each, selected: each === state }, each)));
-  return [element("h2", {}, "Ended"), element("div", { class: "row" }, element("label", {}, "Show those that ", state === "cancelled" ? "were " : "", select)),
-    found.transfers.length ? table("ended", "Ended", `Transfers that ${state === "cancelled" ? "were " : ""}${state}, the newest first`, found, older)
+  const were = state === "cancelled" ? "were " : "";
+  return [element("h2", {}, "Ended"), element("div", { class: "row" }, choice(`Show those that ${were}`, ENDS.map((each) => [each, each]), state, choose)),
+    found.transfers.length ? table("ended", "Ended", `Transfers that ${were}${state}, the newest first`, found, older)
       : element("p", { class: "muted" }, "None.")];
 }
 
 function table(name, end, caption, { transfers, next_cursor: next }, older) {
   return [cardTable(`transfers ${name}`, caption, [...HEADS, [end, "number"]], transfers.map(row)),
-    next && element("div", { class: "row" }, element("button", { type: "button", on: { click: older } }, "Show older ones"))];
+    next && more("Show older ones", older)];
 }
 
 function row(transfer) {
@@ -94,8 +84,8 @@ function row(transfer) {
     data: { transfer: transfer.id, key: transfer.id },
     cells: [
       [element("a", { href: transferAddress(transfer.id) }, transfer.label || transfer.id),
-        transfer.label && element("small", { class: "muted" }, transfer.id)],
-      [stateTag(transfer), transfer.reported_s !== null && transfer.ended_s === null && element("small", { class: "muted" }, since(transfer.reported_s, "reported "))],
+        transfer.label && small(transfer.id)],
+      [stateTag(transfer), transfer.reported_s !== null && transfer.ended_s === null && small(since(transfer.reported_s, "reported "))],
       route(transfer), progress(transfer), pace(transfer), ending(transfer),
     ],
   };

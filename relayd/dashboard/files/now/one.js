@@ -4,7 +4,7 @@ import { get } from "../shared/api.js";
 import { element, facts, replace } from "../shared/dom.js";
 import { duration, gbps, UNKNOWN, usd, volume, when } from "../shared/format.js";
 import { keepFresh, stateLine } from "../shared/live.js";
-import { cardTable, redraw, since } from "../shared/parts.js";
+import { box, cardTable, partsOf, redraw, since } from "../shared/parts.js";
 import { content, restsOn, show } from "../shared/shell.js";
 import { heard } from "./list.js";
 import { ending, pace, progress, route, stateTag } from "./state.js";
@@ -14,7 +14,7 @@ const RENEW_MS = 15_000;
 
 export function onePage(id) {
   const line = stateLine();
-  const parts = Object.fromEntries(["head", "rest", "now", "paths", "reports"].map((name) => [name, element("div", { class: `part ${name}` })]));
+  const parts = partsOf("head", "rest", "now", "paths", "reports");
   replace(content, element("p", {}, element("a", { href: "now" }, "Now")), parts.head, line, parts.rest, parts.now, parts.paths, parts.reports);
   document.title = `Transfer ${id} - relayd`;
   async function refresh() {
@@ -22,12 +22,12 @@ export function onePage(id) {
       const { snapshot, details } = await get(`v1/transfers/${encodeURIComponent(id)}`);
       restsOn(snapshot);
       const { transfer } = details;
-      redraw(parts.head, [transfer.state, transfer.reason], () => replace(parts.head,
-        element("h2", {}, `${transfer.label || transfer.id} `, stateTag(transfer)), element("p", {}, transfer.reason)));
-      redraw(parts.rest, details.rest, () => replace(parts.rest, details.rest && rest(details.rest)));
+      redraw(parts.head, [transfer.state, transfer.reason], () => [
+        element("h2", {}, `${transfer.label || transfer.id} `, stateTag(transfer)), element("p", {}, transfer.reason)]);
+      redraw(parts.rest, details.rest, () => details.rest && rest(details.rest));
       replace(parts.now, now(transfer));
-      redraw(parts.paths, details.paths, () => replace(parts.paths, details.paths.length > 0 && paths(details.paths)));
-      redraw(parts.reports, details.reports, () => replace(parts.reports, details.reports.length > 0 && reports(details.reports)));
+      redraw(parts.paths, details.paths, () => details.paths.length > 0 && paths(details.paths));
+      redraw(parts.reports, details.reports, () => details.reports.length > 0 && reports(details.reports));
     });
   }
   const renew = keepFresh(line, refresh, heard(({ subject }) => subject === id));
@@ -54,7 +54,7 @@ function now(transfer) {
       ["Reported", element("span", {}, since(transfer.reported_s), ` by ${transfer.who || "nobody named"}`)], ["Id", transfer.id]]));
 }
 
-const panel = (title, pairs) => element("section", { class: "panel", "aria-label": title }, element("h3", {}, title), facts(pairs));
+const panel = (title, pairs) => box(title, facts(pairs));
 
 function paths(found) {
   return [element("h2", {}, "Paths"), cardTable("paths", "Paths that were planned or reported", [["Path"], ["Planned", "number"], ["Arrived over it", "number"]],

@@ -3,7 +3,7 @@
 import { element } from "../shared/dom.js";
 import { duration, gbps, rate, UNKNOWN, volume, when } from "../shared/format.js";
 import { pairLink } from "../shared/pairs.js";
-import { bar, since, tag } from "../shared/parts.js";
+import { barred, since, small, tag } from "../shared/parts.js";
 
 export const KIND = "transfer"; // of events
 const KINDS = { running: "good", silent: "warn", finished: "good", failed: "bad", cancelled: "muted" };
@@ -14,13 +14,11 @@ const isUnderWay = ({ state }) => state === "running" || state === "silent";
 
 export function route({ src, dst, via, expected }) {
   const several = via === null && expected?.paths.length;
-  return [pairLink(src, dst), element("small", { class: "muted" },
-    several ? `over ${expected.paths.length} paths` : via === "direct" ? "direct" : via ? `relayed by ${via}` : "path not known")];
+  return [pairLink(src, dst), small(several ? `over ${expected.paths.length} paths` : via === "direct" ? "direct" : via ? `relayed by ${via}` : "path not known")];
 }
 
 export function progress({ id, moved_gb: moved, volume_gb: all, share }) {
-  return element("span", { class: "barred" }, bar(share, `Part of transfer ${id} that has arrived`),
-    element("span", { class: "figures" }, `${volume(moved)} of ${volume(all)} (${Math.floor(100 * share)} %)`));
+  return barred(share, `Part of transfer ${id} that has arrived`, `${volume(moved)} of ${volume(all)} (${Math.floor(100 * share)} %)`);
 }
 
 // What it has now, or had on the whole; "slow" is below the low bound of its plan.
@@ -29,7 +27,7 @@ export function pace({ rate_gbps: now, mean_gbps: mean, expected, is_slow: slow,
   const { throughput_gbps: planned, throughput_gbps_low: low } = expected ?? {};
   const of = planned === null || planned === undefined ? null
     : `of ${rate(planned)} Gbit/s planned${low === null ? "" : `, ${rate(low)} at least`}`;
-  return [gbps(had), had !== null && of && element("small", { class: "muted" }, of), slow && tag("slow", "warn")];
+  return [gbps(had), had !== null && of && small(of), slow && tag("slow", "warn")];
 }
 
 const apart = (seconds) => duration(Math.round(Math.abs(seconds)));
@@ -46,7 +44,7 @@ export function ending(transfer) {
   // Without a forecast, as of one that is silent, the deadline still stands.
   const due = at === null && deadline !== null && isUnderWay(transfer)
     && element("small", { class: late ? "bad" : null }, deadline * 1000 < Date.now() ? "its deadline is over: " : `deadline ${left(deadline)}: `, when(Math.round(deadline)));
-  return [told, at !== null && element("small", { class: "muted" }, when(Math.round(at))), due,
+  return [told, at !== null && small(when(Math.round(at))), due,
     gap && transfer.state !== "failed" && transfer.state !== "cancelled" && element("small", { class: late ? "bad" : "muted" }, gap),
     late && tag("late", "bad")];
 }

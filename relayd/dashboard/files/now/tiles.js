@@ -1,10 +1,9 @@
 // Health in tiles, each a link to what it rests on: good, bad, or not looked at (grey, with what to do). The
 // text says what the colour says.
 
-import { element, replace } from "../shared/dom.js";
-import { count, percent, usd } from "../shared/format.js";
-import { redraw, since, withCode } from "../shared/parts.js";
-import { oldPriceNotes } from "../shared/prices.js";
+import { element } from "../shared/dom.js";
+import { count, duration, percent, usd } from "../shared/format.js";
+import { since, small, withCode } from "../shared/parts.js";
 
 const PROMISED = 0.9; // share of samples that bounds should hold
 const TOO_FEW_INSIDE = 0.5;
@@ -76,19 +75,23 @@ function transfers({ transfers: { in_flight: flying, late, silent } }) {
   };
 }
 
-function tile({ name, href, kind, value, note }) {
-  return element("li", {}, element("a", { class: `tile ${kind}`, href },
-    element("span", { class: "muted" }, name), element("strong", { class: kind }, value), element("small", { class: "muted" }, note)));
+// Of transfers that took the relays of their plans, against the direct path as the plans stated it.
+function savings({ saved: found }) {
+  if (!found) return null;
+  const { transfers: number, saved_s: time_s, saved_usd: dollars } = found;
+  const time = duration(Math.round(Math.abs(time_s)));
+  return {
+    name: "Saved by relays", href: "now#ended", kind: time_s > 0 || dollars > 0 ? "good" : "warn",
+    value: time_s < 0 ? `${time} lost` : `${time}`,
+    note: `and ${usd(Math.abs(dollars))} ${dollars < 0 ? "more spent" : "less spent"} than by the direct path: ${count(number)} finished `
+      + `${number === 1 ? "transfer" : "transfers"} that went as planned, VMs and egress at the plans' prices.`,
+  };
 }
 
-export function showTiles(prices, part, found, isEmpty) {
-  const old = isEmpty ? [] : found.knowledge.old_prices;
-  redraw(prices, old, () => replace(prices, oldPriceNotes(old)));
-  if (isEmpty) {
-    replace(part);
-    return;
-  }
-  const tiles = [knowledge, links, snapshot, measuring, prediction, transfers].map((made) => made(found));
-  redraw(part, [found.knowledge, found.leg_states, found.snapshots, found.measuring, found.prediction, found.transfers, found.snapshot],
-    () => replace(part, element("h2", { class: "hidden-text" }, "Health"), element("ul", { class: "health" }, tiles.map(tile))));
+function tile({ name, href, kind, value, note }) {
+  return element("li", {}, element("a", { class: `tile ${kind}`, href },
+    element("span", { class: "muted" }, name), element("strong", { class: kind }, value), small(note)));
 }
+
+export const tilesOf = (found) => [element("h2", { class: "hidden-text" }, "Health"), element("ul", { class: "health" },
+  [knowledge, links, snapshot, measuring, prediction, transfers, savings].map((made) => made(found)).filter(Boolean).map(tile))];

@@ -67,8 +67,10 @@ const framed = (name, caption, heads, body, more) => scrolling(caption,
     element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body), more);
 
 // heads: [title, "number" where figures stand below it, unit]; rows: cells, of which the first names the
-// row, or { cells, kinds: classes by column, data }.
-export function table(name, caption, heads, rows) {
+// row, or { cells, kinds: classes by column, data }. Of more than `first` rows, the others come when they are
+// asked for.
+const whole = new Set(); // names of tables
+export function table(name, caption, heads, rows, first = Infinity) {
   const line = (row) => {
     const { cells, kinds = {}, data = {} } = Array.isArray(row) ? { cells: row } : row;
     return element("tr", { role: "row", dataset: data }, cells.map((content, at) => {
@@ -78,8 +80,16 @@ export function table(name, caption, heads, rows) {
         : element("th", { scope: "row", role: "rowheader", class: kind }, content);
     }));
   };
-  return framed(name, caption, heads.map(([title, ...more]) => (title ? headCell(title, ...more) : element("td", { role: "cell" }))),
-    element("tbody", { role: "rowgroup" }, rows.map(line)));
+  const isPart = rows.length > first && !whole.has(name);
+  const body = element("tbody", { role: "rowgroup" }, (isPart ? rows.slice(0, first) : rows).map(line));
+  const rest = isPart && element("button", { type: "button", on: { click: () => {
+    whole.add(name);
+    body.append(...rows.slice(first).map(line));
+    part.focus({ preventScroll: true });
+    rest.remove();
+  } } }, `Show all ${rows.length}`);
+  const part = framed(name, caption, heads.map(([title, ...more]) => (title ? headCell(title, ...more) : element("td", { role: "cell" }))), body, rest);
+  return part;
 }
 
 // Columns of a table that sorts: the value of a row is a function, or the path of a key in it; what is

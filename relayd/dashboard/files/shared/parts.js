@@ -1,6 +1,6 @@
 // Parts that pages share: panels, bars with their figures, tags, tables of spending.
 
-import { element, facts, table } from "./dom.js";
+import { element, facts, replace, table } from "./dom.js";
 import { ago, duration, usd, volume, when } from "./format.js";
 
 // A part of a page below its title.
@@ -45,6 +45,20 @@ export function bar(share, label, kind = "") {
 // What a mark of a chart means.
 export const key = (kind, text) => element("span", {}, element("i", { class: `key ${kind}` }), text);
 
+export const barred = (share, label, text, kind) => element("span", { class: "barred" }, bar(share, label, kind), element("span", { class: "figures" }, text));
+
+export const small = (...said) => element("small", { class: "muted" }, said);
+
+// A panel with a small title.
+export const box = (title, ...said) => element("section", { class: "panel", "aria-label": title }, element("h3", {}, title), said);
+
+// Parts of a page by name, each to be filled by itself.
+export const partsOf = (...names) => Object.fromEntries(names.map((id) => [id, element("section", { class: `part ${id}`, id })]));
+
+// A choice with its label; options: [value, text].
+export const choice = (label, options, value, chosen) => element("label", {}, `${label} `, element("select", { on: { change: (event) => chosen(event.target.value) } },
+  options.map(([each, text]) => element("option", { value: each, selected: each === value }, text))));
+
 export function tag(text, kind = "muted") {
   return element("span", { class: `tag ${kind}` }, text);
 }
@@ -54,8 +68,7 @@ export function spending(spent, budget, label) {
   if (!(budget > 0) || !Number.isFinite(budget)) return element("span", {}, `${usd(spent)}, no budget set`);
   const share = spent / budget;
   const kind = share >= 1 ? "bad" : share >= 0.8 ? "warn" : "";
-  return element("span", { class: "barred" }, bar(share, label, kind),
-    element("span", { class: "figures" }, `${usd(spent)} of ${usd(budget)} (${Math.round(100 * share)} %)`));
+  return barred(share, label, `${usd(spent)} of ${usd(budget)} (${Math.round(100 * share)} %)`, kind);
 }
 
 // How long ago something was; goes on counting while the page is open.
@@ -77,8 +90,8 @@ export function age({ measured_at_s: at_s, source, prior }) {
   return element("span", { class: memories > 2 ? "bad" : "warn" }, `${ago(at_s)}, too old to rely on`);
 }
 
-// Draws a part anew where its data changed. What a reader has opened stays open, and the focus
-// stays where it was: a page that renews itself must not take things out of people's hands.
+// Fills a part anew where its data changed, with what draw() returns. What a reader has opened stays open, and
+// the focus stays where it was: a page that renews itself must not take things out of people's hands.
 const drawn = new WeakMap();
 export function redraw(part, data, draw) {
   const text = JSON.stringify(data);
@@ -86,7 +99,7 @@ export function redraw(part, data, draw) {
   const name = (each) => `${each.tagName} ${each.closest("[data-key]")?.dataset.key ?? ""} ${each.getAttribute("href") ?? each.textContent}`;
   const open = new Set([...part.querySelectorAll("details[open] > summary")].map(name));
   const focused = part.contains(document.activeElement) ? name(document.activeElement) : null;
-  draw();
+  replace(part, draw());
   drawn.set(part, text);
   for (const summary of part.querySelectorAll("details > summary")) {
     if (open.has(name(summary))) summary.parentElement.open = true;
@@ -101,6 +114,9 @@ export function withCode(text) {
 
 // A table whose rows become cards on a phone.
 export const cardTable = (name, ...more) => table(`cards ${name}`, ...more);
+
+// A button below a list of which only a part is shown.
+export const more = (text, show) => element("div", { class: "row" }, element("button", { type: "button", on: { click: show } }, text));
 
 export const commands = (text) => element("pre", { tabindex: "0", role: "region", "aria-label": "Commands" }, element("code", {}, text));
 

@@ -1,0 +1,243 @@
+"""Incidents of links: since when, the transfers that they touch, and what those cost for it.
+
+Also what following plans has saved: finished transfers against the direct path of their plans.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import inf, isfinite
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from planner.exploring.outcome import DIRECT
+from planner.model.link_states import Condition, LinkState, Pair
+from planner.replanning.plan import Continuation
+from relayd.store.events import Event
+from relayd.times import seconds_of
+from relayd.transfers.tracked import StoredTransfer, TrackedTransfer, TransferDetails, tracked
+
+SAME_VOLUME = 0.01
+"""By which the volume of a transfer may differ from that of its plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A span in which a link was down or degraded.
+
+    Attributes
+    ----------
+    condition : {"degraded", "down"}
+        The worst of it.
+    since_s : float | None
+        Seconds since 1970 (UTC); None where it began before the events that were asked for.
+    until_s : float | None
+        None while it lasts, and where its watcher stopped before the end.
+    is_over : bool
+    reason : str
+        What was seen last, as a clause.
+    """
+
+    src: str
+    dst: str
+    condition: Condition
+    since_s: float | None
+    until_s: float | None = None
+    is_over: bool = False
+    reason: str = ""
+
+    def lasted_into(self, began_s: float) -> bool:
+        """Return whether any of it that is known was after a time."""
+        if self.until_s is not None or not self.is_over:
+            return (self.until_s or inf) >= began_s
+        return self.since_s is not None and self.since_s >= began_s
+
+
+def incidents(events: Iterable[Event], states: Mapping[Pair, LinkState]) -> list[Incident]:
+    """Return the incidents of links: those that last first, then the newest.
+
+    Parameters
+    ----------
+    events : iterable of Event
+        Changes of the condition of links, the oldest first.
+    states : mapping
+        Links that are down or degraded now.
+    """
+    found: list[Incident] = []
+    lasting: dict[Pair, Incident] = {}
+    for event in events:
+        src, _, dst = event.subject.partition(">")
+        before, after = (event.detail.get(key) for key in ("from", "to"))
+        known = lasting.pop((src, dst), None)
+        if known is None and before in ("down", "degraded"):
+            known = Incident(src, dst, before, None)
+        if after in ("down", "degraded"):
+            reason = str(event.detail.get("reason", ""))
+            known = known or Incident(src, dst, after, event.at_s)
+            lasting[src, dst] = replace(
+                known, condition=_worst(known.condition, after), reason=reason
+            )
+        elif known is not None:
+            found.append(replace(known, until_s=event.at_s, is_over=True))
+    for (src, dst), state in states.items():
+        began = Incident(src, dst, state.condition, seconds_of(state.since))
+        known = lasting.pop((src, dst), began)
+        found.append(
+            replace(known, condition=_worst(known.condition, state.condition), reason=state.reason)
+        )
+    found += [replace(known, is_over=True) for known in lasting.values()]
+    return sorted(found, key=_order)
+
+
+def _worst(*conditions: Condition) -> Condition:
+    return "down" if "down" in conditions else "degraded"
+
+
+def _order(one: Incident) -> tuple[bool, bool, float]:
+    return one.is_over, not one.is_over and one.condition != "down", -(one.since_s or 0.0)
+
+
+def links_of(details: TransferDetails) -> set[Pair]:
+    """Return the links that a transfer takes, as far as its plan or its reports say."""
+    routes = [path.regions for path in details.paths]
+    of = details.transfer
+    if not routes and of.via is not None:
+        routes = [(of.src, of.dst) if of.via == DIRECT else (of.src, of.via, of.dst)]
+    return {hop for regions in routes for hop in pairwise(regions)}
+
+
+# ---- the end of a transfer against its plan -----------------------------------------------------
+
+_Known = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Cost(BaseModel):
+    egress: _Known
+    vm: _Known
+    total: _Known
+
+
+class _Option(BaseModel):
+    duration_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    cost_usd: _Cost
+    vm_start_s: _Known = 0.0
+
+    def so_far_usd(self, share: float, elapsed_s: float) -> float:
+        """Return what a part of the volume has cost after a time with VMs."""
+        hours_share = (self.vm_start_s + elapsed_s) / self.duration_s
+        return self.cost_usd.egress * share + self.cost_usd.vm * hours_share
+
+
+class _Path(BaseModel):
+    regions: Annotated[tuple[str, ...], Field(min_length=2, max_length=3)]
+
+
+class _Plan(_Option):
+    verdict: str
+    direct: _Option | None = None
+    paths: list[_Path]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """How a transfer ends, against its plan.
+
+    Attributes
+    ----------
+    end_s : float | None
+        Seconds since 1970 (UTC); None where nothing arrives any more.
+    extra_s, extra_usd : float | None
+        More than planned, negative for less; None where that is not known.
+    """
+
+    end_s: float | None
+    extra_s: float | None = None
+    extra_usd: float | None = None
+
+
+def outlook(details: TransferDetails, rest: Continuation | None) -> Outlook | None:
+    """Return how a transfer ends; None where nothing tells.
+
+    Parameters
+    ----------
+    details : TransferDetails
+    rest : Continuation | None
+        Time and cost from its last report on; without it, its rate tells the end.
+    """
+    of = details.transfer
+    if rest is None:
+        if of.forecast_end_s is None:
+            return None
+        late_s = None if of.planned_end_s is None else of.forecast_end_s - of.planned_end_s
+        return Outlook(of.forecast_end_s, late_s)
+    if not isfinite(rest.duration_s):
+        return Outlook(None)
+    last_s = of.reported_s if of.reported_s is not None else of.began_s
+    end_s, extra_usd = last_s + rest.duration_s, None
+    if plan := _figures(details.plan):
+        paid_usd = plan.so_far_usd(of.share, last_s - of.began_s)
+        extra_usd = paid_usd + rest.cost_usd.total - plan.cost_usd.total
+    return Outlook(end_s, None if of.planned_end_s is None else end_s - of.planned_end_s, extra_usd)
+
+
+def _figures(plan: Mapping[str, Any] | None) -> _Plan | None:
+    """Return the figures of a plan; None where they are not all there: a program reported it."""
+    try:
+        return _Plan.model_validate(plan)
+    except ValidationError:
+        return None
+
+
+# ---- what following plans has saved -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Time and cost of finished transfers against the direct path, as their plans stated it.
+
+    Costs are by the plans' prices, VMs for as long as the transfer took.
+
+    Attributes
+    ----------
+    transfers : int
+        Those that took the relays of their plans.
+    saved_s, saved_usd : float
+        In all; negative where the direct path would have been better.
+    direct_s, direct_usd : float
+        The direct path, in all.
+    """
+
+    transfers: int
+    saved_s: float
+    saved_usd: float
+    direct_s: float
+    direct_usd: float
+
+
+def saved(rows: Sequence[StoredTransfer], now_s: float) -> Saved | None:
+    """Return what finished transfers have saved; None where no one tells."""
+    found = [one for row in rows if (one := _saved(row, tracked(row, now_s)))]
+    if not found:
+        return None
+    direct_s, direct_usd, took_s, paid_usd = (sum(each) for each in zip(*found, strict=True))
+    return Saved(len(found), direct_s - took_s, direct_usd - paid_usd, direct_s, direct_usd)
+
+
+def _saved(row: StoredTransfer, of: TrackedTransfer) -> tuple[float, float, float, float] | None:
+    """Return time and cost of the direct path, and those that it took."""
+    plan = _figures(json.loads(row.plan)) if row.plan else None
+    if plan is None or plan.verdict == "direct" or plan.direct is None or of.is_retracted:
+        return None
+    planned_gb = of.expected.volume_gb if of.expected else None
+    if planned_gb is None or abs(of.volume_gb - planned_gb) > SAME_VOLUME * planned_gb:
+        return None
+    relays = {path.regions[1] if len(path.regions) > 2 else DIRECT for path in plan.paths}
+    if of.ended_s is None or not set(json.loads(row.moved_via)) <= relays:
+        return None
+    took_s = of.ended_s - of.began_s
+    direct, paid_usd = plan.direct, plan.so_far_usd(1.0, took_s)
+    return direct.duration_s, direct.cost_usd.total, plan.vm_start_s + took_s, paid_usd
