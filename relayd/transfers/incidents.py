@@ -126,10 +126,9 @@ class _Option(BaseModel):
     cost_usd: _Cost
     vm_start_s: _Known = 0.0
 
-    def so_far_usd(self, share: float, elapsed_s: float) -> float:
-        """Return what a part of the volume has cost after a time with VMs."""
-        hours_share = (self.vm_start_s + elapsed_s) / self.duration_s
-        return self.cost_usd.egress * share + self.cost_usd.vm * hours_share
+    def vm_usd(self, sending_s: float) -> float:
+        """Return the price of its VMs, with the time until they have started."""
+        return self.cost_usd.vm * (self.vm_start_s + sending_s) / self.duration_s
 
 
 class _Path(BaseModel):
@@ -159,7 +158,9 @@ class Outlook:
     extra_usd: float | None = None
 
 
-def outlook(details: TransferDetails, rest: Continuation | None) -> Outlook | None:
+def outlook(
+    details: TransferDetails, rest: Continuation | None, kept: Continuation | None = None
+) -> Outlook | None:
     """Return how a transfer ends; None where nothing tells.
 
     Parameters
@@ -167,6 +168,8 @@ def outlook(details: TransferDetails, rest: Continuation | None) -> Outlook | No
     details : TransferDetails
     rest : Continuation | None
         Time and cost from its last report on; without it, its rate tells the end.
+    kept : Continuation | None
+        The rest by its own plan, whose egress is as planned; the same rest unless given.
     """
     of = details.transfer
     if rest is None:
@@ -179,8 +182,8 @@ def outlook(details: TransferDetails, rest: Continuation | None) -> Outlook | No
     last_s = of.reported_s if of.reported_s is not None else of.began_s
     end_s, extra_usd = last_s + rest.duration_s, None
     if plan := _figures(details.plan):
-        paid_usd = plan.so_far_usd(of.share, last_s - of.began_s)
-        extra_usd = paid_usd + rest.cost_usd.total - plan.cost_usd.total
+        vm_usd = plan.vm_usd(last_s - of.began_s) + rest.cost_usd.vm - plan.cost_usd.vm
+        extra_usd = vm_usd + rest.cost_usd.egress - (kept or rest).cost_usd.egress
     return Outlook(end_s, None if of.planned_end_s is None else end_s - of.planned_end_s, extra_usd)
 
 
@@ -239,5 +242,5 @@ def _saved(row: StoredTransfer, of: TrackedTransfer) -> tuple[float, float, floa
     if of.ended_s is None or not set(json.loads(row.moved_via)) <= relays:
         return None
     took_s = of.ended_s - of.began_s
-    direct, paid_usd = plan.direct, plan.so_far_usd(1.0, took_s)
+    direct, paid_usd = plan.direct, plan.cost_usd.egress + plan.vm_usd(took_s)
     return direct.duration_s, direct.cost_usd.total, plan.vm_start_s + took_s, paid_usd

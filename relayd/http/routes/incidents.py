@@ -114,7 +114,7 @@ async def _seen(context: RequestContext, troubled: Sequence[TransferDetails]) ->
         entry |= {key: getattr(one.transfer, key) for key in ("is_late", "is_slow")}
         entry["planned_end_s"] = one.transfer.planned_end_s
         entry["kept"] = outlook(one, kept)
-        entry["changed"] = outlook(one, changed) if changed else None
+        entry["changed"] = outlook(one, changed, kept) if changed else None
         found.append(entry)
     return sorted(found, key=lambda entry: -_lost_s(entry["kept"]))
 

@@ -8,6 +8,7 @@ import { stateTag, transferAddress } from "./state.js";
 
 const FIRST = 8;
 const KINDS = { down: "bad", degraded: "warn" };
+const time = (seconds) => duration(Math.round(seconds));
 const transferLink = ({ id, label }) => element("a", { href: transferAddress(id) }, label || id);
 
 export function incidentsOf({ incidents, transfers, since_s: first }, now, isWatched) {
@@ -26,12 +27,12 @@ export function incidentsOf({ incidents, transfers, since_s: first }, now, isWat
 function summary(lasting, transfers, isWatched) {
   const links = lasting ? `${count(lasting)} ${lasting === 1 ? "link is" : "links are"} down or degraded`
     : isWatched ? "No link is down or degraded" : "Links are not watched, so no failure of one would be seen";
-  if (!transfers.length) return `${links}; no transfer that is reported suffers.`;
+  if (!transfers.length) return `${links}; no reported transfer is touched, late or slow.`;
   const sum = (key) => transfers.reduce((all, { kept }) => all + Math.max(0, kept?.[key] ?? 0), 0);
   const open = transfers.filter(({ kept }) => kept?.extra_s == null).length;
-  const loses = `${count(transfers.length)} ${transfers.length === 1 ? "transfer loses" : "transfers lose"}`;
-  return [`${links}; ${loses} `, element("strong", {}, `${duration(Math.round(sum("extra_s")))} and ${usd(sum("extra_usd"))}`),
-    open ? `, without ${count(open)} of which the loss is not known.` : "."];
+  const subject = transfers.length === 1 ? "1 transfer is" : `${count(transfers.length)} transfers are`;
+  return [`${links}; ${subject} touched, late or slow: `, element("strong", {}, `${time(sum("extra_s"))} and ${usd(sum("extra_usd"))} more`),
+    " than planned", open ? `, without ${count(open)} of which that is not known.` : "."];
 }
 
 // Against its plan: hours and dollars that it takes more, or less.
@@ -39,7 +40,6 @@ function signed(value, shown) {
   if (value === null || value === undefined) return small("not known");
   return `${value < 0 ? "−" : "+"}${shown(Math.abs(value))}`;
 }
-const time = (seconds) => duration(Math.round(seconds));
 const at = (seconds) => (seconds === null ? UNKNOWN : when(Math.round(seconds)));
 
 function harmed(transfer) {
@@ -50,7 +50,7 @@ function harmed(transfer) {
     kinds: { 4: kept?.extra_s > 0 || never ? "bad" : "", 5: kept?.extra_usd > 0 ? "bad" : "" },
     cells: [
       [transferLink(transfer), small(src, " → ", dst)],
-      [stateTag(transfer), slow && tag("slow", "warn"), late && tag("late", "bad")],
+      [stateTag(transfer), " ", slow && tag("slow", "warn"), " ", late && tag("late", "bad")],
       planned === null ? small("has no plan") : at(planned),
       never ? tag("never: a link that it takes is down", "bad") : kept ? at(kept.end_s) : small("not known"),
       never ? small("without end") : signed(kept?.extra_s, time), signed(kept?.extra_usd, usd),
