@@ -125,7 +125,8 @@ def _outlived(links: LinkArray, cells: Records, now_s: float) -> NDArray[np.bool
     """Return which throughput was measured too long ago to rely on."""
     days = (now_s - links.measured_at_s(cells, "aggregate_gbps")) / SECONDS_PER_DAY
     is_old = days > links.prior(cells, "aggregate_gbps")[:, 3] * DAYS_PER_YEAR
-    return is_old & (links.kinds(cells, "aggregate_gbps") == MEASURED)
+    found: NDArray[np.bool_] = is_old & (links.kinds(cells, "aggregate_gbps") == MEASURED)
+    return found
 
 
 def pairs_that_are(

@@ -299,6 +299,53 @@ def test_regions_are_filtered_by_provider_country_and_name(grid: Served, page: W
     assert cells(shown) == {}
 
 
+def test_only_pairs_that_deserve_a_look(grid: Served, page: Watched) -> None:
+    shown = page.open(f"{grid.url}/matrix{GRID}")
+    everything = set(cells(shown))
+    for kind in ("relayed", "old"):
+        shown.locator("select[name=only]").select_option(kind)
+        shown.wait_for_url(f"**only={kind}*")
+        settle(shown)
+        found = grid.get(f"/v1/pairs?kind={kind}").json
+        wanted = {
+            (found["regions"][src], found["regions"][dst])
+            for src, targets in enumerate(found["targets"])
+            for dst in targets
+        } & everything
+        if wanted:
+            assert {ends for ends, cell in cells(shown).items() if cell.level is not None} == wanted
+        count = "1 pair is" if len(wanted) == 1 else f"{len(wanted):,} pairs are"
+        assert f"{count} shown" in shown.locator(".zoom").inner_text()
+        assert page.violations() == []
+    shown.reload()
+    settle(shown)
+    assert shown.locator("select[name=only]").input_value() == "old"
+    shown.get_by_role("button", name="Show all pairs").click()
+    settle(shown)
+    assert set(cells(shown)) == everything
+    # From a cell to the question.
+    shown.locator("td.cell.measured").first.hover()
+    src, dst = shown.locator(".details h2").inner_text().split(" → ")
+    shown.get_by_role("link", name="Ask for a plan").click()
+    shown.locator("#answer .verdict").wait_for(timeout=WAIT_MS)
+    assert shown.locator("[name=src]").input_value() == src
+    assert shown.locator("[name=dst]").input_value() == dst
+
+
+def test_sixty_three_regions_fit_the_window_and_no_frame_scrolls(
+    grid: Served, page: Watched
+) -> None:
+    shown = page.open(f"{grid.url}/matrix{GRID}")
+    frame = shown.locator(".matrix-scroll")
+    assert frame.evaluate("frame => getComputedStyle(frame).overflow") == "clip visible"
+    assert frame.evaluate("frame => frame.scrollWidth <= frame.clientWidth")
+    assert shown.locator("table.matrix").evaluate("table => table.offsetHeight") <= 900
+    frame.evaluate("frame => scrollTo(0, frame.getBoundingClientRect().top + scrollY + 300)")
+    box = shown.locator(".matrix thead").bounding_box()
+    assert box
+    assert box["y"] == pytest.approx(0, abs=1)
+
+
 def test_a_part_is_brushed_by_pointer_and_by_keys(grid: Served, browser: Browser) -> None:
     for width in (1440, 390):
         with watched(browser, width=width) as seen:
@@ -451,7 +498,7 @@ def test_a_hundred_regions_stay_usable(hundred: Served, page: Watched) -> None:
         assert place["x"] <= box["x"]
         assert place["y"] <= box["y"]
         assert box["x"] + box["width"] <= place["x"] + place["width"] + 1
-        assert box["y"] + box["height"] <= place["y"] + place["height"]
+        assert 0 <= box["y"] <= box["y"] + box["height"] <= min(900, place["y"] + place["height"])
         assert head.evaluate("head => head.scrollWidth <= head.clientWidth")
     assert "→" not in shown.locator(".details h2").inner_text()  # the corner is a region itself
     show(shown, "per-flow", "Per-flow")
