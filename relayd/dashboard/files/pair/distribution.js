@@ -6,7 +6,6 @@ import { figure } from "../shared/format.js";
 import { key } from "../shared/parts.js";
 import { quantile } from "../shared/quantiles.js";
 
-let shape = "histogram";
 const SHARES = [0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1];
 
 export function distribution(section, found, about, link) {
@@ -26,30 +25,21 @@ export function distribution(section, found, about, link) {
     : `Half of the samples lie between ${figure(at(0.25))} and ${about.shown(at(0.75))}`;
   const words = `${half}, nine of ten between ${figure(at(0.05))} and ${about.shown(at(0.95))}; median ${about.shown(at(0.5))}.`;
   const bounds = about.bounds(link);
-  const switches = element("div", { class: "choices", role: "radiogroup", "aria-label": "Shape" }, [["histogram", "Histogram"], ["share", "Cumulative share"]].map(([value, text]) =>
-    element("label", { class: "choice" }, element("input", { type: "radio", name: "shape", value, checked: shape === value, on: { change: () => {
-      shape = value;
-      draw();
-    } } }), element("span", {}, text))));
   const figures = table("", `Quantiles, ${about.unit}`, [["Share"], [about.unit, "number"]],
     SHARES.map((share) => [`${share * 100} %`, figure(at(share))]));
   const bars = found.histogram.map((bar) => [to(bar.low), bar.high > bar.low ? to(bar.high) : to(bar.high) * 1.001 + 1e-3, bar.samples]);
   // Bars follow each other: the last height holds to the last end.
-  const histogram = () => ({ values: [[...bars.map(([low]) => low), bars.at(-1)[1]], [...bars, bars.at(-1)].map(([, , samples]) => samples)], y: { title: "samples" }, fill: true });
-  const cumulative = () => ({ values: [quantiles, quantiles.map((_, place) => (100 * place) / (one - 1))], y: { title: "% of samples up to this" } });
-  const drawn = () => {
-    const { values, y, fill } = shape === "histogram" ? histogram() : cumulative();
-    const [low, high] = [values[0][0], values[0].at(-1)];
-    const room = 0.04 * (high - low || high || 1);
-    return {
-      height: 240, isStill: true, values, series: [{ kind: "steps", color: "chosen", fill }],
-      x: { title: `${about.name}, ${about.unit}`, range: () => [low - room, high + room] }, y: { ...y, range: (_, least, most) => [0, most * 1.05] },
-      rules: [{ x: at(0.5), kind: "middle" }],
-      bands: bounds && bounds.high > bounds.low ? [{ low: Math.max(low - room, bounds.low), high: Math.min(high + room, bounds.high), kind: "today", along: "x" }].filter((each) => each.high > each.low) : [],
-    };
-  };
-  const draw = () => chart(drawing, drawn, { title: `Distribution of ${about.name}. ${words}`, table: figures });
-  draw();
-  return replace(section, title, switches, element("p", { class: "legend" }, key("middle", "median"), bounds && bounds.high > bounds.low ? key("today", "today's bounds") : null),
+  const values = [[...bars.map(([low]) => low), bars.at(-1)[1]], [...bars, bars.at(-1)].map(([, , samples]) => samples)];
+  const [low, high] = [values[0][0], values[0].at(-1)];
+  const room = 0.04 * (high - low || high || 1);
+  const isBounded = bounds && bounds.high > bounds.low;
+  const today = isBounded && { low: Math.max(low - room, bounds.low), high: Math.min(high + room, bounds.high), kind: "today", along: "x" };
+  chart(drawing, () => ({
+    height: 240, isStill: true, values, series: [{ kind: "steps", color: "chosen", fill: true }],
+    x: { title: `${about.name}, ${about.unit}`, range: () => [low - room, high + room] },
+    y: { title: "samples", range: (_, least, most) => [0, most * 1.05] },
+    rules: [{ x: at(0.5), kind: "middle" }], bands: today && today.high > today.low ? [today] : [],
+  }), { title: `Distribution of ${about.name}. ${words}`, table: figures });
+  return replace(section, title, element("p", { class: "legend" }, key("middle", "median"), isBounded && key("today", "today's bounds")),
     drawing, element("p", {}, words, found.compacted ? ` ${figure(found.compacted)} older samples, kept as summaries, are not in it.` : ""));
 }

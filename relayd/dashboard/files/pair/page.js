@@ -7,64 +7,52 @@ import { factsPanel, lead, stateBanner } from "./facts.js";
 import { historyPanels } from "./history.js";
 import { lightPanel, relayPanel } from "./light.js";
 import { linkPath, pairLink } from "../shared/pairs.js";
-import { withCode } from "../shared/parts.js";
+import { commands, withCode } from "../shared/parts.js";
+import { nameList, places } from "../shared/places.js";
 import { content, emptyState, fail, restsOn, say } from "../shared/shell.js";
 
 const NEWS_EVERY_MS = 30e3;
 const title = document.title;
 const body = element("div", { id: "pair" });
-const regions = element("datalist", { id: "regions" });
-const src = field("src", "From");
-const dst = field("dst", "To");
 const onward = element("nav", { class: "row onward", "aria-label": "This pair elsewhere" });
+const names = element("div", { hidden: true });
+const field = (name) => element("input", {
+  name, list: "names", required: true, autocomplete: "off", spellcheck: "false", placeholder: "provider:region",
+  on: { input: (event) => event.target.removeAttribute("aria-invalid") },
+});
+const fields = { src: field("src"), dst: field("dst") };
+const typed = (name) => fields[name].value.trim();
 let running = new AbortController();
 
-function field(name, label) {
-  const input = element("input", {
-    name, list: "regions", required: true, autocomplete: "off", spellcheck: "false", placeholder: "provider:region",
-    on: { input: () => input.removeAttribute("aria-invalid") },
-  });
-  return { input, label: element("label", {}, label, input) };
-}
-
-function asked() {
-  return Object.fromEntries(new URLSearchParams(location.search));
-}
+const asked = () => Object.fromEntries(new URLSearchParams(location.search));
 
 // What is chosen is in the address: it can be kept, shared and gone back to.
 function keep(changes, { push = false } = {}) {
   const kept = Object.entries({ ...asked(), ...changes }).filter(([, value]) => value);
-  const address = `pair?${new URLSearchParams(kept)}`;
-  if (push) history.pushState(null, "", address);
-  else history.replaceState(null, "", address);
+  history[push ? "pushState" : "replaceState"](null, "", `pair?${new URLSearchParams(kept)}`);
 }
 
-function choose(from, to) {
-  keep({ src: from, dst: to, since: "", until: "" }, { push: true });
+function choose(src, dst) {
+  keep({ src, dst, since: "", until: "" }, { push: true });
   load();
 }
 
-const form = element("form", {
-  class: "row pair-form", "aria-label": "Choose a pair", on: {
-    submit: (event) => {
-      event.preventDefault();
-      choose(src.input.value.trim(), dst.input.value.trim());
-    },
-  },
-}, src.label,
+const form = element("form", { class: "row pair-form", "aria-label": "Choose a pair", on: { submit: (event) => {
+  event.preventDefault();
+  choose(typed("src"), typed("dst"));
+} } },
+element("label", {}, "From", fields.src),
 element("button", { type: "button", title: "Swap the two", "aria-label": "Swap the two regions", on: {
-  click: () => choose(dst.input.value.trim(), src.input.value.trim()),
+  click: () => choose(typed("dst"), typed("src")),
 } }, "⇄"),
-dst.label, element("button", { class: "main" }, "Show"), regions);
+element("label", {}, "To", fields.dst), element("button", { class: "main" }, "Show"), names);
 
 replace(content, element("div", { class: "pair-head" }, form, onward), body);
 
-async function suggestRegions() {
-  const found = await get("v1/regions");
-  replace(regions, found.regions.map((each) => element("option", { value: each.id }, [each.city, ...each.aliases].filter(Boolean).join(", "))));
+const known = places().then((found) => {
+  replace(names, nameList("names", found));
   return found;
-}
-const known = suggestRegions().catch((error) => {
+}).catch((error) => {
   fail(error);
   return { regions: [], aliases: {} };
 });
@@ -92,10 +80,9 @@ function linkInPlace(from, to) {
 function howToMeasure(from = "SRC", to = "DST") {
   return [
     element("p", {}, "Measure it, with hosts of your own in both regions, or import what a tool has measured:"),
-    element("pre", { tabindex: "0" }, element("code", {},
-      `relayd probe --fleet fleet.toml --pairs '${from}>${to}' --budget 5\n` +
-      `relayd import iperf3 out.json --src ${from} --dst ${to}\n` +
-      "relayd import csv measured.csv")),
+    commands(`relayd probe --fleet fleet.toml --pairs '${from}>${to}' --budget 5
+relayd import iperf3 out.json --src ${from} --dst ${to}
+relayd import csv measured.csv`),
   ];
 }
 
@@ -104,8 +91,7 @@ async function load() {
   running = new AbortController();
   const { signal } = running;
   const chosen = asked();
-  src.input.value = chosen.src ?? "";
-  dst.input.value = chosen.dst ?? "";
+  for (const [name, input] of Object.entries(fields)) input.value = chosen[name] ?? "";
   document.title = chosen.src && chosen.dst ? `${chosen.src} → ${chosen.dst} - ${title}` : title;
   replace(onward);
   say("");
@@ -114,9 +100,7 @@ async function load() {
     else await show(chosen, signal);
   } catch (error) {
     if (error.name === "AbortError") return;
-    for (const [name, each] of [["src", src], ["dst", dst]]) {
-      if (error.field === name) each.input.setAttribute("aria-invalid", "true");
-    }
+    fields[error.field]?.setAttribute("aria-invalid", "true");
     replace(body);
     fail(error);
   } finally {
@@ -144,13 +128,12 @@ async function show(chosen, signal) {
   restsOn(there.snapshot);
   elsewhere(pair);
   watch(linkPath(pair.src, pair.dst), there, signal);
-  const cities = new Map(named.regions.map((each) => [each.id, each.city]));
-  const places = [pair.src, pair.dst].map((id) => cities.get(id)).filter(Boolean);
+  const cities = [pair.src, pair.dst].map((id) => named.regions.find((each) => each.id === id)?.city).filter(Boolean);
   const measured = series.metrics.length > 0;
   const { panel, open } = evidencePanel(evidence, there.link);
   replace(body,
     element("h2", { class: "pair-name" }, `${pair.src} → ${pair.dst}`,
-      places.length === 2 ? element("small", { class: "muted" }, `${places[0]} to ${places[1]}`) : null),
+      cities.length === 2 && element("small", { class: "muted" }, cities.join(" to "))),
     stateBanner(there, back),
     doubts(pair, apart),
     lead(there, back),

@@ -1,6 +1,6 @@
 // An empty store: three ways to fill it, each one click or a command to copy.
 
-import { copy } from "../shared/copying.js";
+import { copyable } from "../shared/copying.js";
 import { element } from "../shared/dom.js";
 
 const COMMANDS = {
@@ -9,13 +9,8 @@ const COMMANDS = {
   lab: "relayd measure lab up",
 };
 
-function command(text) {
-  const code = element("code", {}, text);
-  const button = element("button", { type: "button", "aria-label": `Copy ${text}`, on: { click: async () => {
-    button.textContent = (await copy(text, code)) ? "Copied" : "Press Ctrl+C";
-  } } }, "Copy");
-  return element("div", { class: "command" }, element("pre", { tabindex: "0", "aria-label": "Command" }, code), button);
-}
+const command = (text) => element("div", { class: "command" }, copyable(text, { title: "Copy", label: "Command",
+  said: (isCopied, button) => { button.textContent = isCopied ? "Copied" : "Press Ctrl+C"; } }));
 
 const beginning = (title, text, ...action) => element("li", { class: "panel" }, element("h3", {}, title), element("p", {}, text), action);
 

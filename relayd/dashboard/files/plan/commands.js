@@ -8,14 +8,9 @@ import { asked, question } from "./request.js";
 const base = () => new URL(".", document.baseURI).href.replace(/\/$/, "");
 
 // A word of a POSIX shell.
-export function quoted(text) {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`;
-}
-
-function flagged(flag, text) {
-  // A value that begins with a dash would be taken for an option.
-  return text.startsWith("-") ? quoted(`${flag}=${text}`) : `${flag} ${quoted(text)}`;
-}
+const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+// A value that begins with a dash would be taken for an option.
+const flagged = (flag, text) => (text.startsWith("-") ? quoted(`${flag}=${text}`) : `${flag} ${quoted(text)}`);
 
 // A number is in the unit of the field; a text says its own.
 const withUnit = (value, unit = "") => `${value}${typeof value === "number" ? unit : ""}`;
@@ -77,10 +72,7 @@ function literal(value) {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
-  if (typeof value === "object")
-    return `{${Object.entries(value)
-      .map(([name, each]) => `${literal(name)}: ${literal(each)}`)
-      .join(", ")}}`;
+  if (typeof value === "object") return `{${Object.entries(value).map((pair) => pair.map(literal).join(": ")).join(", ")}}`;
   return JSON.stringify(value);
 }
 

@@ -4,11 +4,7 @@ import { Problem } from "../shared/api.js";
 import { FIELDS, isLong, QUESTION } from "./fields.js";
 import { documentOf, numeric, rowsOf } from "./rows.js";
 
-const parts = (text) =>
-  text
-    .split(",")
-    .map((part) => part.trim())
-    .filter(Boolean);
+const parts = (text) => text.split(",").map((part) => part.trim()).filter(Boolean);
 
 const isSeveral = (field) => ["list", "places"].includes(field.control);
 
@@ -25,19 +21,13 @@ export function fromAddress(search, hash = "") {
   return request;
 }
 
-function isDefault(field, text) {
-  return field.control === "number" ? Number(text) === field.default : text === field.standard;
-}
+const isDefault = (field, text) => (field.control === "number" ? Number(text) === field.default : text === field.standard);
 
 // Without what is empty or at its default.
-export function tidied(request) {
-  return Object.fromEntries(
-    [...FIELDS.values()]
-      .map((field) => [field, String(request[field.name] ?? "").trim()])
-      .filter(([field, text]) => text && !isDefault(field, text))
-      .map(([field, text]) => [field.name, text]),
-  );
-}
+export const tidied = (request) => Object.fromEntries([...FIELDS.values()]
+  .map((field) => [field, String(request[field.name] ?? "").trim()])
+  .filter(([field, text]) => text && !isDefault(field, text))
+  .map(([field, text]) => [field.name, text]));
 
 // beside: the address of the request whose answer stands beside this one's.
 export function toAddress(request, beside = "") {

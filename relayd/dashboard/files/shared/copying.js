@@ -4,7 +4,7 @@ import { element } from "./dom.js";
 
 // Says in a live region whether it was copied. Without the clipboard (plain HTTP from another
 // machine), the text is selected and copied the old way.
-export async function copy(text, source) {
+async function copy(text, source) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
@@ -18,19 +18,21 @@ export async function copy(text, source) {
   }
 }
 
+// A text and the button that copies it, which says how that went: said(was it copied).
+export function copyable(text, { title, label, said }) {
+  const code = element("code", {}, text);
+  const button = element("button", { type: "button", on: { click: async () => said(await copy(text, code), button) } }, title);
+  return [element("pre", { tabindex: "0", "aria-label": label }, code), button];
+}
+
 // texts: [[title, text]]; label: what they are.
 export function copyTabs(label, texts) {
   const said = element("span", { class: "copied good", role: "status", "aria-live": "polite" });
   const id = (at) => `copy-${label.toLowerCase().replaceAll(/\W+/g, "-")}-${at}`;
-  const panels = texts.map(([title, text], at) => {
-    const code = element("code", {}, text);
-    const button = element("button", { type: "button", on: { click: async () => {
-      said.textContent = "";
-      said.textContent = (await copy(text, code)) ? "copied" : "selected: press Ctrl+C";
-    } } }, `Copy ${title}`);
-    return element("div", { role: "tabpanel", id: id(at), "aria-labelledby": `${id(at)}-tab` },
-      element("pre", { tabindex: "0", "aria-label": `${title}: text` }, code), button);
-  });
+  const panels = texts.map(([title, text], at) => element("div", { role: "tabpanel", id: id(at), "aria-labelledby": `${id(at)}-tab` },
+    copyable(text, { title: `Copy ${title}`, label: `${title}: text`, said: (isCopied) => {
+      said.textContent = isCopied ? "copied" : "selected: press Ctrl+C";
+    } })));
   const tabs = texts.map(([title], at) => element("button", {
     type: "button", role: "tab", id: `${id(at)}-tab`, "aria-controls": id(at), on: { click: () => choose(at), keydown: (event) => move(event, at) },
   }, title));

@@ -19,51 +19,29 @@ function age(seconds) {
 // figures. shown: with unit; bare: a limit without it. best: what the better end of the figure is called;
 // isLess says that less is better.
 const ASKED = {
-  "per-flow": {
-    title: "Per-flow", unit: "Mbit/s", shown: mbps,
-    best: "faster",
-    meaning: "Steady throughput of one TCP connection",
-  },
-  aggregate: {
-    title: "Aggregate", unit: "Gbit/s", shown: gbps,
-    best: "faster",
-    meaning: "Throughput of one pair of VMs with enough connections",
-  },
-  rtt: {
-    title: "RTT", unit: "ms", shown: ms, limits: [5, 10, 25, 50, 100, 150, 200, 300],
-    best: "nearer", isLess: true,
-    meaning: "Round-trip time",
-  },
-  fee: {
-    title: "Egress $", unit: "USD/GB", shown: perGb,
-    best: "cheaper", isLess: true,
-    meaning: "Price of egress in the first tier",
-  },
-  loss: {
-    title: "Loss", unit: "%", shown: percent, limits: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2],
-    best: "cleaner", isLess: true,
-    meaning: "Packets lost",
-  },
-  "relay-gain": {
-    title: "Relay gain", unit: "× direct", shown: times, limits: [1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5],
-    best: "larger",
-    meaning: "Throughput through the best relay over the direct path, one VM a region",
-  },
-  age: {
-    title: "Age", unit: "", shown: age, bare: age,
+  "per-flow": { title: "Per-flow", unit: "Mbit/s", shown: mbps, best: "faster",
+    meaning: "Steady throughput of one TCP connection" },
+  aggregate: { title: "Aggregate", unit: "Gbit/s", shown: gbps, best: "faster",
+    meaning: "Throughput of one pair of VMs with enough connections" },
+  rtt: { title: "RTT", unit: "ms", shown: ms, limits: [5, 10, 25, 50, 100, 150, 200, 300],
+    best: "nearer", isLess: true, meaning: "Round-trip time" },
+  fee: { title: "Egress $", unit: "USD/GB", shown: perGb, best: "cheaper", isLess: true,
+    meaning: "Price of egress in the first tier" },
+  loss: { title: "Loss", unit: "%", shown: percent, limits: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2],
+    best: "cleaner", isLess: true, meaning: "Packets lost" },
+  "relay-gain": { title: "Relay gain", unit: "× direct", shown: times, limits: [1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5],
+    best: "larger", meaning: "Throughput through the best relay over the direct path, one VM a region" },
+  age: { title: "Age", unit: "", shown: age, bare: age, best: "fresher", isLess: true,
     limits: [HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 30 * DAY, 90 * DAY, YEAR],
-    best: "fresher", isLess: true,
-    meaning: "Time since the newest sample of the pair",
-  },
+    meaning: "Time since the newest sample of the pair" },
 };
 
 // Of two matrices as one.
 const signed = (unit) => (value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${figure(Math.abs(value))}${unit}`;
 const COMPARED = {
-  rank: {
-    title: "Rank", unit: "percentiles", shown: signed(" percentiles"), bare: signed(""), limits: [-75, -50, -25, -10, 10, 25, 50, 75],
-    best: "better by the first figure", meaning: "How many percentiles of all pairs a pair is better by the first figure than by the second",
-  },
+  rank: { title: "Rank", unit: "percentiles", shown: signed(" percentiles"), bare: signed(""),
+    limits: [-75, -50, -25, -10, 10, 25, 50, 75], best: "better by the first figure",
+    meaning: "How many percentiles of all pairs a pair is better by the first figure than by the second" },
 };
 
 // Those that can be asked for, by name.
