@@ -2,12 +2,11 @@
 
 import { band, bounded } from "../shared/band.js";
 import { breakable, element, facts, number, sortable, table } from "../shared/dom.js";
-import { count, duration, figure, ms, rate, times, usd } from "../shared/format.js";
+import { count, duration, figure, ms, range, rate, times, usd } from "../shared/format.js";
 import { folded, panel, secondary, withCode } from "../shared/parts.js";
 
 export const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
 export const vmsAt = (vms) => Object.entries(vms).map(([region, each]) => `${each} at ${region}`).join(", ");
-export const range = (low, high, shown) => `${shown(low)} to ${shown(high)}`;
 // Figures of an answer with their bounds, which have names of their own: duration_s_low.
 const estimateOf = (name) => ({ [name]: expected, [`${name}_low`]: low, [`${name}_high`]: high }) => ({ low, expected, high });
 export const ratesOf = estimateOf("throughput_gbps");

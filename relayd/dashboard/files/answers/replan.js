@@ -1,9 +1,9 @@
 // Whether to keep to a plan in progress.
 
 import { element, facts } from "../shared/dom.js";
-import { duration, rate, times, usd, volume } from "../shared/format.js";
+import { duration, range, rate, times, usd, volume } from "../shared/format.js";
 import { panel } from "../shared/parts.js";
-import { advice, basis, costOf, range, sideBySide, verdictPanel, vmsAt } from "./parts.js";
+import { advice, basis, costOf, sideBySide, verdictPanel, vmsAt } from "./parts.js";
 
 export const spoken = ({ verdict }) => (verdict === "keep" ? "Keep to the plan" : "Change the plan");
 

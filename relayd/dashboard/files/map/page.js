@@ -2,7 +2,7 @@
 
 import { all, get, post } from "../shared/api.js";
 import { element, number, replace, sortable, words } from "../shared/dom.js";
-import { figure, mbps, ms, rate, volume } from "../shared/format.js";
+import { figure, mbps, ms, range, rate, volume } from "../shared/format.js";
 import { METRICS } from "../shared/metrics.js";
 import { pairAddress } from "../shared/pairs.js";
 import { panel } from "../shared/parts.js";
@@ -65,7 +65,7 @@ function linkLines(links, metric) {
     return {
       src: link.src, dst: link.dst, thickness: figures.expected, kind: figures.source,
       values: { "per-flow": link.per_flow_mbps.expected, aggregate: link.aggregate_gbps.expected, rtt: link.rtt_ms.expected, loss: link.loss_pct },
-      said: `${link.src} to ${link.dst}: ${shown} (${figure(figures.low)} to ${figure(figures.high)}), round trip ${ms(link.rtt_ms.expected)}, ${figures.source}`,
+      said: `${link.src} to ${link.dst}: ${shown} (${range(figures.low, figures.high)}), round trip ${ms(link.rtt_ms.expected)}, ${figures.source}`,
     };
   });
 }

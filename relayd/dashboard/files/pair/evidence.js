@@ -1,7 +1,7 @@
 // What each figure was made of: the rule, the other figures that went in, and the samples.
 
 import { element, facts, number, replace, sortable, table, words } from "../shared/dom.js";
-import { figure, when } from "../shared/format.js";
+import { bounds, figure, when } from "../shared/format.js";
 import { pairLink } from "../shared/pairs.js";
 import { age, widePanel } from "../shared/parts.js";
 import { QUANTITIES, sourceTag } from "./facts.js";
@@ -33,8 +33,7 @@ function part(each, link, open) {
   const series = each.series.length + each.further;
   const counted = each.series.reduce((sum, one) => sum + one.samples.length, 0);
   const from = series > 1 ? `, from ${series} links` : counted ? `, ${counted} ${counted === 1 ? "sample" : "samples"}` : "";
-  const value = estimate ? `${shown(estimate.expected)} (${figure(estimate.low)} to ${figure(estimate.high)})`
-    : shown(each.quantity === "loss_pct" ? link.loss_pct : null);
+  const value = estimate ? bounds(estimate, shown) : shown(each.quantity === "loss_pct" ? link.loss_pct : null);
   const newest = estimate && (estimate.measured_at_s ?? null) !== null && [", newest ", age(estimate)];
   const inside = element("div", { class: "inside" });
   const made = element("details", { class: "evidence", dataset: { quantity: each.quantity } },

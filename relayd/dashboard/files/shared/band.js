@@ -1,6 +1,7 @@
 // An estimate drawn: from low to high as a band, expected as a mark, on a scale from zero.
 
 import { drawn } from "./dom.js";
+import { range } from "./format.js";
 
 const HEIGHT = 16;
 
@@ -18,6 +19,6 @@ export function band({ low, expected, high }, most, label, { width = 130 } = {})
 
 // The bounds of an estimate in words, above its band; what: the figure's name.
 export function bounded({ low, expected, high }, what, shown, { most = high, unit = "", ...more } = {}) {
-  const words = `${shown(low)} to ${shown(high)}`;
+  const words = range(low, high, shown);
   return [`${words}${unit}`, band({ low, expected, high }, most, `${what}, ${words}${unit}`, more)];
 }

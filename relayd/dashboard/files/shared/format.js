@@ -55,5 +55,6 @@ export function ago(seconds) {
   return `${Math.floor(age_s / size)} ${unit} ago`;
 }
 
+export const range = (low, high, shown = figure) => `${shown(low)} to ${shown(high)}`;
 // An estimate of the API: expected (low to high).
-export const bounds = (estimate, shown = figure) => (estimate ? `${shown(estimate.expected)} (${figure(estimate.low)} to ${figure(estimate.high)})` : UNKNOWN);
+export const bounds = (estimate, shown = figure) => (estimate ? `${shown(estimate.expected)} (${range(estimate.low, estimate.high)})` : UNKNOWN);

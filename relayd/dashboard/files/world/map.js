@@ -50,8 +50,7 @@ export class WorldMap {
       "aria-label": "Map: arrow keys turn it, plus and minus zoom, 0 fits it again" });
     this.readout = element("p", { class: "readout muted" }, HINT);
     this.key = element("div");
-    this.tools = element("div", { class: "world-tools row" });
-    this.part = element("div", { class: "world-map" }, this.tools, this.holder, this.readout, this.key);
+    this.part = element("div", { class: "world-map" }, this.makeTools(), this.holder, this.readout, this.key);
     this.fit();
     this.listen();
     new ResizeObserver(() => {
@@ -90,7 +89,8 @@ export class WorldMap {
       lines: lines.map((line) => [at.get(line.src), at.get(line.dst)]), places: [...at.values()], width: this.width,
     });
     this.drawing = { at, lines, scale, height, isWhole, fitted: { rotate: projection.rotate(), scale: projection.scale(), translate: projection.translate() }, projection };
-    this.showTools(metrics);
+    replace(this.colours, metrics.map((name) => element("option", { value: name, selected: name === this.metric }, METRICS[name].title)));
+    this.colours.parentElement.hidden = metrics.length < 2;
     replace(this.key, legend({ ...this.what, lines, metric: this.metric, scale, width: this.width }));
     this.paint();
   }
@@ -163,24 +163,19 @@ export class WorldMap {
       drawn("text", { x: (label.x + label.width / 2).toFixed(1), y: (label.y + 12).toFixed(1), "text-anchor": "middle" }, label.text)));
   }
 
-  showTools(metrics) {
-    const pick = (metric) => {
-      this.metric = metric;
+  makeTools() {
+    const button = (text, label, click) => element("button", { type: "button", "aria-label": label, title: label, on: { click } }, text);
+    this.colours = element("select", { name: "metric", on: { change: (event) => {
+      event.stopPropagation();
+      this.metric = this.colours.value;
       this.fit();
       this.draw();
-      this.onMetric(metric);
-    };
-    const button = (text, label, on) => element("button", { type: "button", "aria-label": label, title: label, on: { click: on } }, text);
-    const state = `${this.metric} ${metrics}`;
-    if (this.toolsOf === state) return; // or the focus would be lost
-    this.toolsOf = state;
-    const focused = this.tools.contains(document.activeElement) ? document.activeElement.dataset.of : null;
-    replace(this.tools,
-      metrics.length > 1 && element("label", {}, "Colour", element("select", { name: "metric", dataset: { of: "metric" }, on: { change: (event) => { event.stopPropagation(); pick(event.target.value); } } },
-        metrics.map((name) => element("option", { value: name, selected: name === this.metric }, METRICS[name].title)))),
-      element("span", { class: "zooms", role: "group", "aria-label": "Zoom" }, button("−", "Zoom out", () => this.zoom(1 / ZOOM)), button("+", "Zoom in", () => this.zoom(ZOOM)),
+      this.onMetric(this.metric);
+    } } });
+    return element("div", { class: "world-tools row" }, element("label", {}, "Colour", this.colours),
+      element("span", { class: "zooms", role: "group", "aria-label": "Zoom" },
+        button("−", "Zoom out", () => this.zoom(1 / ZOOM)), button("+", "Zoom in", () => this.zoom(ZOOM)),
         button("Fit", "Fit to what is drawn", () => { this.fit(); this.paint(); })));
-    if (focused) this.tools.querySelector(`[data-of="${focused}"]`)?.focus();
   }
 
   zoom(by) {

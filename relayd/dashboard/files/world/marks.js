@@ -15,32 +15,14 @@ export function spread(points, apart) {
     point.y += 0.01 * Math.sin(at);
   });
   for (let round = 0; round < ROUNDS; round += 1) {
-    if (!neighbours(points, apart).map(([a, b]) => pushed(a, b, apart)).some(Boolean)) break;
+    const moved = points.map((one, at) => points.slice(at + 1).map((other) => pushed(one, other, apart)).some(Boolean));
+    if (!moved.some(Boolean)) break;
   }
   points.forEach((point, at) => {
     const [dx, dy] = [point.x - homes[at][0], point.y - homes[at][1]];
     const share = Math.min(1, (FARTHEST * apart) / (Math.hypot(dx, dy) || 1));
     [point.x, point.y] = [homes[at][0] + dx * share, homes[at][1] + dy * share];
   });
-}
-
-// Pairs of points in the same or in adjoining squares of a grid as wide as they must be apart.
-function neighbours(points, apart) {
-  const squares = new Map();
-  const square = ({ x, y }) => [Math.floor(x / apart), Math.floor(y / apart)];
-  const pairs = [];
-  for (const point of points) {
-    const [i, j] = square(point);
-    for (let di = -1; di <= 1; di += 1) {
-      for (let dj = -1; dj <= 1; dj += 1) {
-        for (const other of squares.get(`${i + di} ${j + dj}`) ?? []) pairs.push([other, point]);
-      }
-    }
-    const key = `${i} ${j}`;
-    if (!squares.has(key)) squares.set(key, []);
-    squares.get(key).push(point);
-  }
-  return pairs;
 }
 
 function pushed(one, other, apart) {
