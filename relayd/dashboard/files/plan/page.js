@@ -12,6 +12,7 @@ import { showChips } from "./chips.js";
 import { loadFields, QUESTION, QUESTIONS, worded } from "./fields.js";
 import { planForm, titled } from "./form.js";
 import { showGains } from "./gains.js";
+import { keepOpen } from "../shared/parts.js";
 import { baselineNote, places } from "../shared/places.js";
 import { besideOf, fromAddress, question, toAddress } from "./request.js";
 import { content, fail, restsOn, say, show } from "../shared/shell.js";
@@ -151,8 +152,9 @@ function start(known) {
   // compared with stays.
   function go(request) {
     const beside = besideOf(location.hash);
-    const address = addressOf(request, beside?.address);
-    if (`./${location.search}${location.hash}` !== address) history.pushState(null, "", address);
+    const [before, address] = [fromAddress(location.search, location.hash), request].map((each) => addressOf(each, beside?.address));
+    if (before !== address) history.pushState(null, "", address);
+    keepOpen();
     made.fill(request);
     return ask(request, beside, made, go);
   }

@@ -14,18 +14,21 @@ export function widePanel(...all) {
 // The same, opened by its title. The address says which are open: "#open=candidates".
 const fragment = () => new URLSearchParams(location.hash.slice(1));
 const opened = new Set(fragment().get("open")?.split(" "));
+export function keepOpen() {
+  const kept = fragment();
+  kept.delete("open");
+  if (opened.size) kept.set("open", [...opened].join(" "));
+  history.replaceState(null, "", `${location.pathname}${location.search}${kept.size ? `#${kept}` : ""}`);
+}
 export function folded(id, title, ...children) {
   const details = element("details", { open: opened.has(id), on: { toggle: () => {
     if (details.open === opened.has(id)) return;
-    if (details.open) opened.add(id);
-    else opened.delete(id);
-    const kept = fragment();
-    kept.set("open", [...opened].join(" "));
-    if (!opened.size) kept.delete("open");
-    history.replaceState(null, "", `${location.pathname}${location.search}${kept.size ? `#${kept}` : ""}`);
+    opened[details.open ? "add" : "delete"](id);
+    keepOpen();
   } } }, element("summary", {}, element("h2", { id }, title)), children);
   return element("section", { class: "panel wide folded", "aria-labelledby": id }, details);
 }
+
 // A part that a phone shows folded.
 const isPhone = matchMedia("(max-width: 40rem)").matches;
 export const secondary = isPhone ? folded : panel;
