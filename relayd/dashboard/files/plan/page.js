@@ -140,7 +140,8 @@ function start(known) {
     answer.classList.remove("stale");
     const request = fromAddress(location.search, location.hash);
     made.fill(request);
-    if (isComplete(request)) return ask(request, besideOf(location.hash), made, go);
+    // It says by itself that it waits.
+    if (isComplete(request)) return void ask(request, besideOf(location.hash), made, go);
     asking.abort();
     answer.removeAttribute("aria-busy");
     restsOn(known.snapshot);
