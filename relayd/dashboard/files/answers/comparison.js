@@ -3,7 +3,7 @@
 import { bounded } from "../shared/band.js";
 import { element, number, sortable, words } from "../shared/dom.js";
 import { count, duration, figure, ms, percent, rate, usd, volume } from "../shared/format.js";
-import { panel, tag, widePanel } from "../shared/parts.js";
+import { panel, small, tag, widePanel } from "../shared/parts.js";
 import { advice, basis, costOf, timeOf, timesOf, verdictPanel } from "./parts.js";
 
 const named = ({ region, vm_type: type }) => (type ? `${region} with ${type}` : region);
@@ -17,7 +17,7 @@ function candidates(plan) {
     words("VM type", (each) => each.vm_type ?? "–"),
     number("Throughput", "throughput_gbps", rate, "Gbit/s"),
     number("Time", "duration_s", (time_s, each) => [element("div", {}, duration(time_s)),
-      element("small", { class: "muted" }, bounded(timesOf(each), "Time", duration, { most, width: 90 }))]),
+      small(bounded(timesOf(each), "Time", duration, { most, width: 90 }))]),
     number("Total", "cost_usd.total", usd),
     number("Round trip", "rtt_ms", ms),
     number("For a dollar", "gb_per_usd", figure, "GB"),

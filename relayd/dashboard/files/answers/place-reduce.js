@@ -2,7 +2,7 @@
 
 import { element, number, sortable, words } from "../shared/dom.js";
 import { duration, percent, usd, volume } from "../shared/format.js";
-import { bar, panel } from "../shared/parts.js";
+import { barred, panel } from "../shared/parts.js";
 import { advice, basis, bottleneck, costOf, timeOf, verdictPanel, vmsOf } from "./parts.js";
 
 export const spoken = ({ fractions }) => `Reduce ${Object.entries(fractions).sort(([, one], [, other]) => other - one).slice(0, 3)
@@ -11,7 +11,7 @@ export const spoken = ({ fractions }) => `Reduce ${Object.entries(fractions).sor
 function fractions(plan) {
   const inputs = plan.request.input_gb;
   const total = Object.values(inputs).reduce((sum, gb) => sum + gb, 0);
-  const share = (part, label) => element("span", { class: "barred" }, bar(part, label), element("span", { class: "figures" }, percent(100 * part)));
+  const share = (part, label) => barred(part, label, percent(100 * part));
   const rows = [...new Set([...Object.keys(inputs), ...Object.keys(plan.fractions)])]
     .map((region) => ({ region, has: (inputs[region] ?? 0) / total, gets: plan.fractions[region] ?? 0 }));
   return panel("fractions", "Where the data is, and where it is reduced", sortable("By region", [

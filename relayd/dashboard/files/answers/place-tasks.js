@@ -2,7 +2,7 @@
 
 import { element, number, sortable, words } from "../shared/dom.js";
 import { count, duration, figure, volume } from "../shared/format.js";
-import { bar, tag, widePanel } from "../shared/parts.js";
+import { barred, tag, widePanel } from "../shared/parts.js";
 import { advice, basis, costOf, verdictPanel } from "./parts.js";
 
 export function spoken(plan) {
@@ -14,8 +14,7 @@ const machines = (plan) => widePanel("machines", "VMs", sortable("What each VM r
   words("VM", "id"),
   words("Region", "region"),
   words("Tasks", "tasks", (tasks) => element("span", { class: "row" }, tasks.map((task) => tag(task, "")))),
-  number("CPUs", (vm) => vm.cpus_used / vm.cpus, (share, vm) => element("span", { class: "barred" },
-    bar(share, `CPUs of ${vm.id} in use`), element("span", { class: "figures" }, `${figure(vm.cpus_used)} of ${figure(vm.cpus)}`))),
+  number("CPUs", (vm) => vm.cpus_used / vm.cpus, (share, vm) => barred(share, `CPUs of ${vm.id} in use`, `${figure(vm.cpus_used)} of ${figure(vm.cpus)}`)),
   number("Sends", "sent_gb", volume),
   number("Receives", "received_gb", volume),
   number("Busy", "busy_s", duration),

@@ -5,7 +5,7 @@ import { element, number, replace, sortable, words } from "../shared/dom.js";
 import { figure, mbps, ms, range, rate, volume } from "../shared/format.js";
 import { METRICS } from "../shared/metrics.js";
 import { pairAddress } from "../shared/pairs.js";
-import { panel } from "../shared/parts.js";
+import { panel, small } from "../shared/parts.js";
 import { baselineNote, places } from "../shared/places.js";
 import { content, restsOn, show } from "../shared/shell.js";
 import { pathTable, placeOf, planOnMap, rateColumns, verdictText } from "../transfer/figures.js";
@@ -82,7 +82,7 @@ function linkTable(links, known, planAddress, metric) {
   const cities = new Map(known.regions.map((region) => [region.id, region.city]));
   const lead = (text, href, { src, dst }) => element("a", { href, "aria-label": `${text} ${src} to ${dst}` }, text.toLowerCase());
   return sortable(`All links from ${links[0]?.src ?? "here"}`, [
-    words("To", "dst", (dst) => [dst, " ", element("small", { class: "muted" }, cities.get(dst) ?? "")]),
+    words("To", "dst", (dst) => [dst, " ", small(cities.get(dst) ?? "")]),
     ...rateColumns(links),
     words("Source", "aggregate_gbps.source"),
     number("Per flow", "per_flow_mbps.expected", figure, "Mbit/s"),

@@ -3,7 +3,7 @@
 import { chart } from "../shared/chart.js";
 import { element, replace, table } from "../shared/dom.js";
 import { figure } from "../shared/format.js";
-import { key } from "../shared/parts.js";
+import { key, small } from "../shared/parts.js";
 import { quantile } from "../shared/quantiles.js";
 
 const SHARES = [0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1];
@@ -11,7 +11,7 @@ const SHARES = [0, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 1];
 export function distribution(section, found, about, link) {
   const one = found.quantiles.length;
   const listed = found.samples - found.compacted;
-  const title = element("h3", {}, `Of ${about.name.toLowerCase()}`, element("small", { class: "muted" }, ` n = ${figure(listed)}`));
+  const title = element("h3", {}, `Of ${about.name.toLowerCase()}`, small(` n = ${figure(listed)}`));
   if (!one) return replace(section, title, element("p", { class: "muted" }, "No single sample is in this time."));
   const to = (value) => value * about.scale;
   const quantiles = found.quantiles.map(to);

@@ -3,7 +3,7 @@
 import { bounded } from "../shared/band.js";
 import { element } from "../shared/dom.js";
 import { UNKNOWN, figure, gbps, mbps, ms, percent, perGb, times } from "../shared/format.js";
-import { cardTable, tag, widePanel, withCode } from "../shared/parts.js";
+import { cardTable, small, tag, widePanel, withCode } from "../shared/parts.js";
 import { saturating } from "./metrics.js";
 
 export const sourceTag = (source) => element("span", { class: `tag source-${source}` }, source);
@@ -75,7 +75,7 @@ const ratio = (one, other) => (one > 0 && other > 0 ? times(one / other) : UNKNO
 // openEvidence(quantity): shows what a figure was made of.
 export function factsPanel(there, back, openEvidence) {
   const both = (of) => [of(there), back && of(back)];
-  const named = (text, unit) => [text, unit && element("small", { class: "muted" }, ` ${unit}`)];
+  const named = (text, unit) => [text, unit && small(` ${unit}`)];
   const opens = (quantity, { name }) =>
     element("button", { type: "button", class: "link", on: { click: () => openEvidence(quantity) } }, name);
   const rows = Object.entries(QUANTITIES).filter(([, { of }]) => of).map(([quantity, each]) => ({ ...each, quantity, estimates: both(each.of) }));

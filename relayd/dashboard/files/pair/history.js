@@ -7,7 +7,7 @@ import { duration, figure, when } from "../shared/format.js";
 import { distribution } from "./distribution.js";
 import { eventsTable, marks } from "./events.js";
 import { inOrder, metricOf } from "./metrics.js";
-import { key, widePanel } from "../shared/parts.js";
+import { key, small, widePanel } from "../shared/parts.js";
 import { median } from "../shared/quantiles.js";
 import { show } from "../shared/shell.js";
 
@@ -37,7 +37,7 @@ export function historyPanels(path, seen, link, events, address) {
       metric = each;
       ranges();
       choose({});
-    } } }), element("span", {}, metricOf(each.metric).name, element("small", { class: "muted" }, ` ${figure(each.samples)}`)))));
+    } } }), element("span", {}, metricOf(each.metric).name, small(` ${figure(each.samples)}`)))));
 
   // Ranges that are longer than the series say nothing new.
   function ranges() {

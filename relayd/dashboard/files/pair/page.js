@@ -7,7 +7,7 @@ import { factsPanel, lead, stateBanner } from "./facts.js";
 import { historyPanels } from "./history.js";
 import { lightPanel, relayPanel } from "./light.js";
 import { linkPath, pairLink } from "../shared/pairs.js";
-import { commands, withCode } from "../shared/parts.js";
+import { commands, small, withCode } from "../shared/parts.js";
 import { nameList, places } from "../shared/places.js";
 import { content, emptyState, fail, restsOn, say } from "../shared/shell.js";
 
@@ -133,7 +133,7 @@ async function show(chosen, signal) {
   const { panel, open } = evidencePanel(evidence, there.link);
   replace(body,
     element("h2", { class: "pair-name" }, `${pair.src} → ${pair.dst}`,
-      cities.length === 2 && element("small", { class: "muted" }, cities.join(" to "))),
+      cities.length === 2 && small(cities.join(" to "))),
     stateBanner(there, back),
     doubts(pair, apart),
     lead(there, back),

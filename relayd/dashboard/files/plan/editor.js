@@ -2,6 +2,7 @@
 // what counts: the list is made from it and writes it.
 
 import { element, replace } from "../shared/dom.js";
+import { small } from "../shared/parts.js";
 import { FIELDS } from "./fields.js";
 import { columnsOf, rowsOf, textOf } from "./rows.js";
 
@@ -18,7 +19,7 @@ function listView(field, rows, onChange) {
   const tell = () => onChange(textOf(columns, kept.filter((row) => Object.values(row).some((value) => String(value) !== ""))));
   function put() {
     const head = columns.map(({ name, label, unit, help, required }) => element("th", { scope: "col", title: help }, label,
-      unit && element("small", { class: "muted" }, ` ${unit}`), required && element("span", { class: "muted", "aria-hidden": "true" }, " *")));
+      unit && small(` ${unit}`), required && element("span", { class: "muted", "aria-hidden": "true" }, " *")));
     replace(table, element("thead", {}, element("tr", {}, head, element("td"))),
       element("tbody", {}, kept.map((row, at) => element("tr", {},
         columns.map(({ name, label, kind }) => element("td", {}, element("input", {

@@ -1,7 +1,7 @@
 // The form of a request, made from the fields of the question; what is wrong is said at its field.
 
 import { element, replace } from "../shared/dom.js";
-import { withCode } from "../shared/parts.js";
+import { small, withCode } from "../shared/parts.js";
 import { nameList } from "../shared/places.js";
 import { editor } from "./editor.js";
 import { clearChips } from "./chips.js";
@@ -56,7 +56,7 @@ function slider(input, field) {
 function labelled(field) {
   // A figure is in the field's unit, or says its own, as people write it.
   const written = ["volume", "duration", "rate"].includes(field.kind) ? ` or ${field.example}` : "";
-  const unit = field.unit && element("small", { class: "muted" }, field.unit, written);
+  const unit = field.unit && small(field.unit, written);
   return element("div", { class: `field field-${field.control}` },
     element("label", { for: id(field) }, field.label, unit), control(field),
     field.control === "region" && element("div", { class: "chips", id: `${id(field)}-chips` }),

@@ -4,6 +4,7 @@ import { bounded } from "../shared/band.js";
 import { element, number, sortable, words } from "../shared/dom.js";
 import { figure, ms, percent, perGb, rate } from "../shared/format.js";
 import { pairAddress } from "../shared/pairs.js";
+import { small } from "../shared/parts.js";
 
 export const relaysOf = (plan) => plan.paths.filter((path) => path.regions.length === 3).map((path) => path.regions[1]);
 export const hasDirect = (plan) => plan.paths.some((path) => path.regions.length === 2);
@@ -72,7 +73,7 @@ function shownPaths(plan) {
 
 function privateNote({ addresses = [] }) {
   const own = addresses.filter((kind) => kind === "private").length;
-  return own > 0 && element("small", { class: "muted" }, own === addresses.length ? " over private addresses" : " over private and public addresses");
+  return own > 0 && small(own === addresses.length ? " over private addresses" : " over private and public addresses");
 }
 
 export const pathTable = (plan) => sortable("An arrow leads to what is known of that pair.", [
