@@ -91,7 +91,7 @@ def test_an_operator_sees_a_link_fail(tmp_path: Path, browser: Browser) -> None:
             Events(store.database).add("leg", f"{US}>{SA}", detail)
         expect(tile.locator("strong.bad")).to_have_text("1 down", timeout=WAIT_MS)
         expect(tile).to_contain_text(f"{US} → {SA} went down")
-        expect(shown.locator(".changed")).to_contain_text(reason, timeout=WAIT_MS)
+        expect(shown.locator("table.incidents")).to_contain_text(reason, timeout=WAIT_MS)
         operator = Person(shown)
         operator.click(tile)
         row = shown.locator(".links tbody tr", has_text=f"{US} → {SA}")
