@@ -1,6 +1,6 @@
 // The matrix summed up: by pair of providers, and in a sentence.
 
-import { element, sortable } from "../shared/dom.js";
+import { element, number, sortable, words } from "../shared/dom.js";
 import { count, figure, UNKNOWN } from "../shared/format.js";
 import { decimals, METRICS } from "../shared/metrics.js";
 import { providerOf, providerTitle } from "./order.js";
@@ -14,23 +14,18 @@ const MOST_EVEN = 1.5; // a spread that people would call even
 // [{ src, dst, values, measured }] for each ordered pair of providers; values rise.
 const made = new WeakMap();
 export function blocksOf(matrix) {
-  if (!made.has(matrix)) made.set(matrix, newBlocksOf(matrix));
-  return made.get(matrix);
-}
-
-function newBlocksOf(matrix) {
-  const blocks = new Map();
+  if (made.has(matrix)) return made.get(matrix);
+  const blocks = {};
   const providers = matrix.regions.map(providerOf);
-  providers.forEach((from, src) => providers.forEach((to, dst) => {
-    const value = matrix.values[src][dst];
+  matrix.values.forEach((row, at) => row.forEach((value, to) => {
     if (value === null) return;
-    const key = `${from} ${to}`;
-    let block = blocks.get(key);
-    if (!block) blocks.set(key, block = { src: from, dst: to, values: [], measured: 0 });
+    const [src, dst] = [providers[at], providers[to]];
+    const block = blocks[`${src} ${dst}`] ??= { src, dst, values: [], measured: 0 };
     block.values.push(value);
-    if (matrix.sources?.[src][dst] === "measured") block.measured += 1;
+    block.measured += Number(matrix.sources?.[at][to] === "measured");
   }));
-  return [...blocks.values()].map((block) => ({ ...block, values: Float64Array.from(block.values).sort() }));
+  made.set(matrix, Object.values(blocks).map((block) => ({ ...block, values: Float64Array.from(block.values).sort() })));
+  return made.get(matrix);
 }
 
 // How far apart the tenth and the ninetieth percentile are, as a ratio.
@@ -83,17 +78,12 @@ export function blocksTable(matrix) {
   const places = decimals(blocks.map((block) => quantile(block.values, 0.9)), 4);
   const text = (value) => (metric === "age" ? shown(value) : value.toFixed(places));
   const ratio = (value) => (Number.isFinite(value) ? `${value.toFixed(2)}×` : UNKNOWN);
-  const column = (name, value, written, of = "") => ({ title: name, unit: of, number: true, value, shown: (block) => written(value(block)) });
+  const at = (name, part) => number(name, ({ values }) => quantile(values, part), text, unit);
   const columns = [
-    { title: "From", value: (block) => providerTitle(block.src) },
-    { title: "To", value: (block) => providerTitle(block.dst) },
-    { title: "Pairs", number: true, value: (block) => block.values.length, shown: (block) => count(block.values.length) },
-    matrix.sources && column("Measured", (block) => block.measured / block.values.length, (part) => share(part, 1)),
-    column("10th percentile", (block) => quantile(block.values, 0.1), text, unit),
-    column("Median", (block) => quantile(block.values, 0.5), text, unit),
-    column("90th percentile", (block) => quantile(block.values, 0.9), text, unit),
-    column("90th / 10th", (block) => spread(block.values), ratio),
-    metric === "relay-gain" && column(`${LEAST_GAIN}× or more`, (block) => gains(block.values) / block.values.length, (part) => share(part, 1)),
+    words("From", ({ src }) => providerTitle(src)), words("To", ({ dst }) => providerTitle(dst)),
+    number("Pairs", "values.length", count), matrix.sources && number("Measured", ({ measured, values }) => measured / values.length, (part) => share(part, 1)),
+    at("10th percentile", 0.1), at("Median", 0.5), at("90th percentile", 0.9), number("90th / 10th", ({ values }) => spread(values), ratio),
+    metric === "relay-gain" && number(`${LEAST_GAIN}× or more`, ({ values }) => gains(values) / values.length, (part) => share(part, 1)),
   ].filter(Boolean);
   return element("section", { "aria-labelledby": "blocks-title" }, element("h2", { id: "blocks-title" }, `${title} by pair of providers`),
     sortable(`${title} from provider to provider`, columns, blocks));

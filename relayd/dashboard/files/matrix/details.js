@@ -58,7 +58,7 @@ export function detailsOf(places, isKnown) {
     }
     if (!signal.aborted) fill(content);
   }
-  function show(matrix, { src, dst }) {
+  function show(matrix, { src, dst }, again = false) {
     const [from, to] = [matrix.regions[src], matrix.regions[dst]];
     const figure = matrix.values[src][dst];
     const place = (id) => [places.get(id)?.city, places.get(id)?.country].filter(Boolean).join(", ") || id;
@@ -68,14 +68,14 @@ export function detailsOf(places, isKnown) {
     title.textContent = isOne ? from : `${from} → ${to}`;
     where.textContent = isOne ? place(from) : `${place(from)} to ${place(to)}`;
     value.textContent = isOne ? "The region itself" : `${name}: ${told}`;
-    if (pair[0] === from && pair[1] === to) return;
+    const key = `${from} ${to}`;
+    if (pair.join(" ") === key && (!again || kept.has(key) || isOne)) return;
     pair = [from, to];
     asked?.abort();
     clearTimeout(timer);
     panel.classList.add("chosen");
     replace(links, !isOne && [element("a", { href: pairAddress(from, to) }, "The pair"),
       element("a", { href: `./?${new URLSearchParams({ src: from, dst: to })}` }, "Ask for a plan")]);
-    const key = pair.join(" ");
     if (isOne || kept.has(key)) fill(isOne ? null : kept.get(key));
     else {
       rest.classList.add("waiting"); // the figures before stay, dimmed, until the new ones come
@@ -84,14 +84,12 @@ export function detailsOf(places, isKnown) {
   }
   return {
     panel, show,
-    // The same pair in another matrix; after a new snapshot, what was asked before no longer holds.
-    again(matrix, isNew) {
+    // The same pair in another matrix.
+    again(matrix) {
       const [src, dst] = pair.map((id) => matrix.regions.indexOf(id));
-      if (isNew) {
-        kept.clear();
-        pair = [];
-      }
-      if (src >= 0 && dst >= 0) show(matrix, { src, dst });
+      if (src >= 0 && dst >= 0) show(matrix, { src, dst }, true);
     },
+    // After a new snapshot, what was asked before no longer holds.
+    forget: () => kept.clear(),
   };
 }

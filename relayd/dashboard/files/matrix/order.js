@@ -86,7 +86,7 @@ function between(groups, regions, range) {
   const inside = new Set(order.slice(first, last + 1));
   return kept(groups, (at) => inside.has(at));
 }
-export const rangeOf = (regions, order, first, last) => `${regions[order[first]]}..${regions[order[last]]}`;
+export const rangeOf = (regions, part) => `${regions[part[0]]}..${regions[part.at(-1)]}`;
 
 // Returns { rows, columns } as groups, `all` as their numbers before zooming, `empty`: how many were left
 // out because they have no figure, and isTruncated: a table of more than `most` is too large to draw, and to read.

@@ -5,6 +5,7 @@ import { element, replace } from "../shared/dom.js";
 import { count } from "../shared/format.js";
 import { ASKED_METRICS, METRICS, scaleOf } from "../shared/metrics.js";
 import { pairAddress } from "../shared/pairs.js";
+import { baselineNote } from "../shared/places.js";
 import { oldPrices } from "../shared/prices.js";
 import { content, emptyState, restsOn, show } from "../shared/shell.js";
 import { blocksTable, sentence } from "./blocks.js";
@@ -19,23 +20,21 @@ const RENEW_MS = 60000;
 const MOST_SHOWN = 120; // rows and columns of the table
 const MOST_BESIDE = 80; // columns that leave room for details beside them
 const LEAST_BESIDE_PX = 1150; // of the window
-const CONNECTIONS = { 1: "1", 8: "8", 64: "64" };
 const ONLY = {
   relayed: "where the answer is not direct", unmeasured: "not measured", old: "measured too long ago to rely on", disputed: "in dispute",
 };
-const DEFAULTS = {
-  metric: "aggregate", group: "provider", sort: "name", from: "", to: "", src: "", dst: "", with: "", only: "", rows: "", columns: "",
-  empty: "", measured: "", connections: "64",
+// What the address may say, the first of which stands unless it does; null for any text.
+const CHOICES = {
+  metric: ["aggregate", ...ASKED_METRICS], group: Object.keys(GROUPS), sort: Object.keys(SORTS), only: ["", ...Object.keys(ONLY)],
+  connections: ["64", "1", "8"], with: ["", ...ASKED_METRICS], measured: ["", "1"], empty: ["", "1"],
+  from: null, to: null, src: null, dst: null, rows: null, columns: null,
 };
-const ALLOWED = {
-  metric: ASKED_METRICS, group: Object.keys(GROUPS), sort: Object.keys(SORTS), measured: ["", "1"], empty: ["", "1"],
-  connections: Object.keys(CONNECTIONS), only: ["", ...Object.keys(ONLY)],
-};
-
-const state = { ...DEFAULTS };
-for (const [name, value] of new URLSearchParams(location.search)) {
-  if (Object.hasOwn(DEFAULTS, name) && (ALLOWED[name]?.includes(value) ?? true)) state[name] = value;
-}
+const usual = (name) => CHOICES[name]?.[0] ?? "";
+const asked = new URLSearchParams(location.search);
+const state = Object.fromEntries(Object.entries(CHOICES).map(([name, choices]) => {
+  const value = asked.get(name);
+  return [name, value !== null && (choices?.includes(value) ?? true) ? value : usual(name)];
+}));
 
 const answers = new Map(); // by what was asked
 let places = new Map();
@@ -81,7 +80,7 @@ async function shownMatrix() {
 
 // The newest choice wins, whatever the order in which answers come.
 let turn = 0;
-async function draw({ isRebuilt = true } = {}) {
+async function draw(isRebuilt = true) {
   turn += 1;
   const mine = turn;
   parts.grid.setAttribute("aria-busy", "true");
@@ -94,7 +93,8 @@ async function draw({ isRebuilt = true } = {}) {
   }
   if (mine !== turn) return;
   restsOn(matrix.snapshot);
-  const scale = scaleOf(matrix.metric, matrix.values);
+  const { metric } = matrix;
+  const scale = scaleOf(metric, matrix.values);
   const picked = selected(matrix, scale, places, state, MOST_SHOWN);
   // A figure that no pair has is a sentence, not an empty matrix. What is hidden has no width, and the
   // table is as wide as there is room.
@@ -103,22 +103,27 @@ async function draw({ isRebuilt = true } = {}) {
   parts.layout.classList.toggle("below", innerWidth < LEAST_BESIDE_PX || members(picked.columns).length > MOST_BESIDE);
   // Regions keep their places as the metric changes, unless their places follow from it.
   const shown = JSON.stringify([matrix.regions, picked.rows, picked.columns]);
-  if (isRebuilt || built !== shown) build(matrix, picked);
+  if (isRebuilt || built !== shown) {
+    const hadFocus = parts.grid.contains(document.activeElement);
+    table.build(matrix, picked.rows, picked.columns, state.group === "provider" ? (id) => id.slice(id.indexOf(":") + 1) : (id) => id);
+    if (hadFocus) table.current?.cell?.focus({ preventScroll: true });
+  }
   built = shown;
   table.paint(matrix, scale);
   showZoom(picked, matrix);
   replace(parts.legend, !isEmpty && [outdated, legend(scale, matrix)]);
-  replace(parts.blocks, matrix.metric === state.metric && !isEmpty && blocksTable(matrix));
+  replace(parts.blocks, metric === state.metric && !isEmpty && blocksTable(matrix));
   showFinding(matrix);
-  showEmpty(matrix);
+  replace(parts.empty, matrix.regions.length ? baselineNote(matrix.snapshot) : emptyState("No region has a throughput measurement",
+    element("p", {}, button("Show all regions with their estimates", { measured: "" }))));
   details.again(matrix);
   document.body.dataset.shown = state.metric;
-}
-
-function build(matrix, { rows, columns }) {
-  const hadFocus = parts.grid.contains(document.activeElement);
-  table.build(matrix, rows, columns, state.group === "provider" ? (id) => id.slice(id.indexOf(":") + 1) : (id) => id);
-  if (hadFocus) table.current?.cell?.focus({ preventScroll: true });
+  // One flow beside many: the sentence needs both, the first view only one of them; of many regions, another
+  // matrix is too much for a sentence.
+  const other = { "per-flow": "aggregate", aggregate: "per-flow" }[metric];
+  if (!other || matrix.regions.length > MOST_SHOWN) return;
+  await matrixOf(other);
+  if (mine === turn) showFinding(matrix);
 }
 
 const button = (text, changes) => element("button", { type: "button", on: { click: () => change(changes) } }, text);
@@ -140,46 +145,22 @@ function showZoom({ rows, columns, all, empty, isTruncated }, { isWanted }) {
 }
 
 function showFinding(matrix) {
-  const found = matrix && matrix.metric !== state.metric ? comparedSentence(matrix)
+  const found = matrix.metric !== state.metric ? comparedSentence(matrix)
     : sentence(state.metric, Object.fromEntries(ASKED_METRICS.map((metric) => [metric, atHand(metric)])));
   replace(parts.finding, found && [element("strong", {}, "What this shows: "), found]);
-}
-
-function showEmpty({ regions, snapshot }) {
-  const command = (text) => element("code", {}, text);
-  replace(parts.empty, !regions.length ? emptyState("No region has a throughput measurement",
-    element("p", {}, button("Show all regions with their estimates", { measured: "" })))
-    : snapshot.source === "baseline" && emptyState("Nothing is measured yet: every figure here is baseline",
-      element("p", {}, "These are models fitted to open measurements, hatched below. To put your own in their place:"),
-      element("ul", {},
-        element("li", {}, command("relayd measure lab up"), " emulates datacenters on this machine to try it out,"),
-        element("li", {}, command("relayd probe"), " measures between your hosts,"),
-        element("li", {}, command("relayd import"), " takes results of iperf3, nuttcp, ping, or CSV."))));
 }
 
 // ---- what is chosen ----
 
 function change(changes, isRebuilt = true) {
   Object.assign(state, changes);
-  const query = new URLSearchParams(Object.entries(state).filter(([name, value]) => value !== DEFAULTS[name]));
+  const query = new URLSearchParams(Object.entries(state).filter(([name, value]) => value !== usual(name)));
   history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
   const fields = parts.controls.elements;
   for (const name of ["only", "connections"]) fields[name].value = state[name];
   fields.measured.checked = Boolean(state.measured);
   fields.connections.parentElement.hidden = state.metric !== "relay-gain";
-  return show(async () => {
-    await draw({ isRebuilt });
-    await compare();
-  });
-}
-
-// One flow beside many: the sentence needs both, the first view only one of them; of many regions, another
-// matrix is too much for a sentence.
-async function compare() {
-  const other = { "per-flow": "aggregate", aggregate: "per-flow" }[state.metric];
-  if (state.with || !other || table.matrix.regions.length > MOST_SHOWN) return;
-  await matrixOf(other);
-  showFinding();
+  return show(() => draw(isRebuilt));
 }
 
 function controls(known) {
@@ -197,7 +178,7 @@ function controls(known) {
     element("div", { class: "row" },
       select("only", "Pairs", [["", "all"], ...Object.entries(ONLY)]), select("group", "Group by", Object.entries(GROUPS)), select("sort", "Sort by", sorts),
       select("from", "From", ends), text("src", "From, by name"), select("to", "To", ends), text("dst", "To, by name"),
-      select("with", "Compare with", [["", "nothing"], ...Object.entries(titles)]), select("connections", "Connections", Object.entries(CONNECTIONS)),
+      select("with", "Compare with", [["", "nothing"], ...Object.entries(titles)]), select("connections", "Connections", ["1", "8", "64"].map((number) => [number, number])),
       element("label", {}, element("input", { type: "checkbox", name: "measured", checked: Boolean(state.measured) }), "Measured only")));
   parts.controls.elements.connections.parentElement.hidden = state.metric !== "relay-gain";
   parts.controls.addEventListener("submit", (event) => event.preventDefault());
@@ -216,9 +197,8 @@ async function renew() {
   if (matrix.snapshot.id === before && state.metric !== "age") return;
   answers.clear();
   answers.set(keyOf("v1/matrix", questionOf(state.metric)), matrix);
-  await draw({ isRebuilt: false });
-  details.again(table.matrix, true);
-  await compare();
+  details.forget();
+  await draw(false);
 }
 
 await show(async () => {
@@ -232,11 +212,7 @@ await show(async () => {
     parts.layout = element("div", { class: "matrix-layout" }, parts.grid, details.panel), parts.blocks);
   controls(known.regions);
   table = new MatrixTable(parts.grid, {
-    // first and last of rows and of columns, by their places in what is shown
-    zoom: (...ranges) => {
-      const [rows, columns] = ranges.map((range, at) => rangeOf(table.matrix.regions, [table.rows, table.columns][at], ...range));
-      change({ rows, columns });
-    },
+    zoom: ([rows, columns]) => change({ rows: rangeOf(table.matrix.regions, rows), columns: rangeOf(table.matrix.regions, columns) }),
     out: () => (state.rows || state.columns) && change({ rows: "", columns: "" }),
     point: (pair) => details.show(table.matrix, pair),
     open: ({ src, dst }, newTab) => {
@@ -246,7 +222,6 @@ await show(async () => {
     },
   });
   await draw();
-  await compare();
 });
 let resized = 0;
 addEventListener("resize", () => {

@@ -18,8 +18,8 @@ const NAMED_AFTER_MS = 100;
 const clamped = (value, least, most) => Math.max(least, Math.min(most, value));
 const known = (values) => values.filter((value) => value !== null);
 
-// heard: { point(pair), open(pair, newTab), zoom(rows, columns), out() }: a pair is { src, dst } as
-// positions, rows and columns are [first, last] as places in the table.
+// heard: { point(pair), open(pair, newTab), zoom([rows, columns]), out() }: regions are positions in the
+// matrix, a pair is { src, dst }.
 export class MatrixTable {
   constructor(container, heard) {
     Object.assign(this, { container, heard, current: null, pointed: [] });
@@ -28,7 +28,13 @@ export class MatrixTable {
       this.brush(null);
       this.pressed = event.button === 0 && event.pointerType !== "touch" ? place : null;
     });
-    on("pointerup", () => this.release());
+    on("pointerup", () => {
+      this.pressed = null;
+      if (!this.brushed) return;
+      heard.zoom(this.brushed);
+      this.isBrushing = true; // the click that follows opens nothing
+      setTimeout(() => { this.isBrushing = false; });
+    });
     on("pointerover", (event, place) => {
       if (!place || event.pointerType === "touch") return;
       if (this.pressed && event.buttons & 1) this.brush(this.pressed, place);
@@ -49,9 +55,7 @@ export class MatrixTable {
     const isGrouped = rows.length > 1 || columns.length > 1 || Boolean(rows[0]?.title);
     const nameOf = (at) => ({ title: matrix.regions[at], text: label(matrix.regions[at]) });
     const height = this.fit(columns.length, isGrouped, this.rows.map((at) => nameOf(at).text));
-    const starts = new Set();
-    columns.reduce((at, group) => { starts.add(at); return at + group.members.length; }, 0);
-    this.first = this.columns.map((_, column) => (starts.has(column) ? " first" : ""));
+    this.first = columns.flatMap((group) => group.members.map((_, at) => (at ? "" : " first")));
     const table = element("table", { class: isGrouped ? "matrix grouped" : "matrix", role: "grid", "aria-label": "Matrix, from row to column" },
       this.caption = element("caption", { class: "hidden-text" }),
       this.head(columns, isGrouped, nameOf), this.body(rows, isGrouped, nameOf, height));
@@ -80,35 +84,33 @@ export class MatrixTable {
   }
 
   head(columns, isGrouped, nameOf) {
-    const cell = (tag, column, ...rest) => element(tag, { class: this.first[column] || null, ...rest[0] }, rest[1]);
+    const cells = (tag, attributes, text = () => null) => this.columns.map((at, column) =>
+      element(tag, { class: this.first[column] || null, ...attributes(at) }, element("span", {}, text(at))));
     const corner = element("td", { class: "corner", colspan: this.leading, rowspan: isGrouped ? 2 : 1 },
       element("span", { class: "to" }, "to →"), element("span", { class: "from" }, "from ↓"));
     const titles = isGrouped && element("tr", { class: "groups" }, corner, columns.map(({ title, members: { length: colspan } }) =>
       element("th", { scope: "colgroup", colspan, class: "first", title }, element("span", {}, title))));
-    this.columnHeads = this.columns.map((at, column) => cell("th", column, { scope: "col", title: nameOf(at).title }, element("span", {}, nameOf(at).text)));
-    this.columnMedians = this.columns.map((_, column) => cell("td", column, {}, element("span")));
+    this.columnHeads = cells("th", (at) => ({ scope: "col", title: nameOf(at).title }), (at) => nameOf(at).text);
+    this.columnMedians = cells("td", () => ({}));
     return element("thead", {}, titles || null, element("tr", { class: "names" }, !isGrouped && corner, this.columnHeads),
       element("tr", { class: "medians" }, element("th", { scope: "row", colspan: this.leading, class: "corner" }, "median of column ↓, row →"), this.columnMedians));
   }
 
   body(rows, isGrouped, nameOf, height) {
     const pattern = element("tr", {}, this.columns.map((_, column) => element("td", { class: `cell${this.first[column]}` })));
-    [this.cells, this.rowHeads, this.rowMedians] = [[], [], []];
-    const line = ({ title, members: { length: rowspan } }, at, place) => {
-      const made = pattern.cloneNode(true);
-      made.row = this.cells.length;
-      this.cells.push([...made.children]);
-      this.rowHeads.push(element("th", { scope: "row", class: "name", title: nameOf(at).title }, nameOf(at).text));
-      this.rowMedians.push(element("td", { class: "median" }));
-      made.prepend(this.rowHeads.at(-1), this.rowMedians.at(-1));
-      if (place > 0) return made;
-      made.classList.add("first-row");
+    const lines = this.rows.map((_, row) => Object.assign(pattern.cloneNode(true), { row }));
+    this.cells = lines.map((line) => [...line.children]);
+    this.rowHeads = this.rows.map((at) => element("th", { scope: "row", class: "name", title: nameOf(at).title }, nameOf(at).text));
+    this.rowMedians = this.rows.map(() => element("td", { class: "median" }));
+    lines.forEach((line, row) => line.prepend(this.rowHeads[row], this.rowMedians[row]));
+    rows.reduce((row, { title, members: { length: rowspan } }) => {
       const name = element("span", {}, title);
       name.style.maxHeight = `${rowspan * height}px`;
-      if (isGrouped) made.prepend(element("th", { scope: "rowgroup", rowspan, class: "group", title }, name));
-      return made;
-    };
-    return element("tbody", {}, rows.map((group) => group.members.map((at, place) => line(group, at, place))));
+      lines[row].classList.add("first-row");
+      if (isGrouped) lines[row].prepend(element("th", { scope: "rowgroup", rowspan, class: "group", title }, name));
+      return row + rowspan;
+    }, 0);
+    return element("tbody", {}, lines);
   }
 
   // Colours all cells; the table stays.
@@ -168,20 +170,11 @@ export class MatrixTable {
   // Marks the cells between two; null for none.
   brush(one, two) {
     for (const cell of this.marked ?? []) cell.removeAttribute("data-brushed");
-    const span = (name) => [Math.min(one[name], two[name]), Math.max(one[name], two[name])];
-    const isOne = !one || (one.row === two.row && one.column === two.column);
-    this.brushed = isOne ? null : { rows: span("row"), columns: span("column") };
-    const part = (list, [first, last]) => list.slice(first, last + 1);
-    this.marked = isOne ? [] : part(this.cells, this.brushed.rows).flatMap((line) => part(line, this.brushed.columns));
+    const part = (list, name) => list.slice(Math.min(one[name], two[name]), Math.max(one[name], two[name]) + 1);
+    const isSome = one && (one.row !== two.row || one.column !== two.column);
+    this.brushed = isSome ? [part(this.rows, "row"), part(this.columns, "column")] : null;
+    this.marked = isSome ? part(this.cells, "row").flatMap((line) => part(line, "column")) : [];
     for (const cell of this.marked) cell.toggleAttribute("data-brushed", true);
-  }
-
-  release() {
-    this.pressed = null;
-    if (!this.brushed) return;
-    this.heard.zoom(this.brushed.rows, this.brushed.columns);
-    this.isBrushing = true; // the click that follows opens nothing
-    setTimeout(() => { this.isBrushing = false; });
   }
 
   // Of all cells, one is reached by the tab key; the others by arrows from there.
@@ -227,7 +220,7 @@ export class MatrixTable {
       if (this.brushed) this.brush(null);
       else this.heard.out();
       return;
-    } else if (event.key === "Enter" && this.brushed) this.heard.zoom(this.brushed.rows, this.brushed.columns);
+    } else if (event.key === "Enter" && this.brushed) this.heard.zoom(this.brushed);
     else if (event.key === "Enter" || event.key === " ") this.open(whole);
     else return;
     event.preventDefault();

@@ -30,8 +30,8 @@ async function decided(verb, answer) {
 function draw(found, allowed) {
   const { samples, reasons, disputed, snapshot } = found;
   restsOn(snapshot);
-  const needs = !allowed && needsScope("Accepting or rejecting samples", "admin");
-  replace(disputes, disputed.length > 0 && [element("h2", {}, "In dispute"), disputed.map((each) => dispute(each, allowed)), needs]);
+  const needs = () => !allowed && needsScope("Accepting or rejecting samples", "admin");
+  replace(disputes, disputed.length > 0 && [element("h2", {}, "In dispute"), disputed.map((each) => dispute(each, allowed)), needs()]);
   const total = reasons.reduce((sum, each) => sum + each.samples, 0);
   const ends = [view.src && `from ${view.src}`, view.dst && `to ${view.dst}`].filter(Boolean).join(" ");
   replace(filters, element("h2", {}, "Samples that can't be measurements"),
@@ -41,7 +41,7 @@ function draw(found, allowed) {
         ...reasons.map((each) => [each.reason, `${each.reason} (${figure(each.samples)})`])], view.reason, (reason) => change({ reason }))));
   if (samples.length) {
     replace(list, listOf(found, allowed && view.state !== "accepted", view.reason ? (reasons.find((each) => each.reason === view.reason)?.samples ?? 0) : total,
-      view.state !== "accepted" && needs));
+      view.state !== "accepted" && needs()));
     return;
   }
   replace(list, view.state === "open" && !view.reason && !ends ? emptyState("Nothing is in quarantine",

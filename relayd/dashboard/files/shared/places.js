@@ -26,5 +26,5 @@ export function nameList(id, { regions, aliases }, words = []) {
 
 // Said wherever figures come from models because nothing was measured.
 export const baselineNote = (snapshot) => snapshot.source === "baseline" && emptyState("Nothing is measured yet",
-  element("p", {}, "These figures come from the baseline: models of backbones, windows and caps, not your VMs. Bounds are wide. Measure with your own VMs, or import what was measured before:"),
-  commands("relayd probe --fleet fleet.toml --budget 20usd\nrelayd import csv measurements.csv"));
+  element("p", {}, "These figures come from the baseline: models of backbones, windows and caps, not your VMs. Bounds are wide. Try it out on this machine, measure with your own VMs, or import what was measured before:"),
+  commands("relayd measure lab up\nrelayd probe --fleet fleet.toml --budget 20usd\nrelayd import csv measurements.csv"));
