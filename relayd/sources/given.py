@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from inspect import signature
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _FREE = EgressPrice("of 0 USD/GB", ("*",), ("*",), (Tier(0.0),), unconfirmed=True)
 """Where neither the caller nor the catalogue states one."""
+_NAMED = 'Write {"regions": ["paris", "rome"], "aggregate_gbps": [[0, 1], [1, 0]]}.'
 
 
 def given(db: Any, catalogue: Catalogue) -> tuple[Network, Catalogue]:
@@ -39,20 +41,28 @@ def given(db: Any, catalogue: Catalogue) -> tuple[Network, Catalogue]:
             return given({"aggregate_gbps": db}, catalogue)
         db = nx.from_pandas_edgelist(db, "src", "dst", True, nx.DiGraph)
     if not isinstance(db, Mapping):
+        if not hasattr(db, "nodes"):
+            raise InputError(
+                "db", f"is a {type(db).__name__}, which names no regions", remedy=_NAMED
+            )
         graph = directed(db)
         network = Network.from_networkx(graph)
         fees = {(u, v): usd for u, v, usd in graph.edges(data="usd_per_gb", default=np.nan)}
         return network, _priced(catalogue, network, fees, graph.nodes(data="vm_usd_per_h"))
     figures = dict(db)
-    index = getattr(figures.get("aggregate_gbps"), "index", ())
-    regions = figures["regions"] = list(map(str, figures.get("regions", index)))
+    index = getattr(figures.get("aggregate_gbps"), "index", None)
+    names = figures.get("regions", None if callable(index) else index)
+    if names is None:
+        raise InputError("regions", "is missing", remedy=_NAMED)
+    regions = figures["regions"] = list(map(str, names))
     shape = len(regions), len(regions)
     usd_per_gb = np.broadcast_to(figures.pop("usd_per_gb", np.nan), shape)
     hourly = np.broadcast_to(figures.pop("vm_usd_per_h", np.nan), len(regions))
-    try:
-        network = Network.from_matrices(**figures)
-    except TypeError as error:
-        raise InputError("matrices", str(error).partition("() ")[2]) from None
+    known = [*signature(Network.from_matrices).parameters]
+    for name in set(figures).difference(known):
+        remedy = f"Figures are {', '.join(known)}, usd_per_gb and vm_usd_per_h."
+        raise InputError(name, "is not a figure of a network", remedy=remedy)
+    network = Network.from_matrices(**figures)
     fees = {(regions[i], regions[j]): usd for (i, j), usd in np.ndenumerate(usd_per_gb)}
     return network, _priced(catalogue, network, fees, dict(zip(regions, hourly, strict=True)))
 

@@ -72,7 +72,9 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
         as the Internet Topology Zoo does. A mapping has what :meth:`relayd.Network.from_matrices`
         takes; a data frame a row for each link (``src``, ``dst`` and attributes of an edge), or one
         VM pair's Gbit/s from row to column. ``usd_per_gb`` of links and ``vm_usd_per_h`` of regions
-        state prices where the catalogue has none or others; else traffic costs nothing.
+        state prices where the catalogue has none or others; else traffic costs nothing. Plans
+        take several VMs a site, each with a rate of its own: ask with ``vms=1`` where these share a
+        line.
     catalogues : sequence of str or Path
         Catalogue files of one's own, in addition to those of the settings; a service has its own.
     token : str, optional
