@@ -126,6 +126,8 @@ class BroadcastPlan(Recommendation):
         Part of the duration, until the VMs have started.
     vcpus : dict of str to int
         Of all its VMs by region, where their type is known; as a catalogue states them.
+    vm_types : dict of str to str
+        By region.
     """
 
     request: dict[str, Any]
@@ -160,11 +162,12 @@ class BroadcastPlan(Recommendation):
     frontier: tuple[BroadcastPoint, ...] = ()
     vm_start_s: float = 0.0
     vcpus: dict[str, int] = field(default_factory=dict)
+    vm_types: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""
         return (
             f"<BroadcastPlan {self.plan_id}: {self.verdict}, "
             f"{len(self.destinations)} destinations, {self.volume_gb:g} GB, "
-            f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
+            f"{self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )

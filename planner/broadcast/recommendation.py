@@ -228,7 +228,7 @@ class _BroadcastAnswer:
             return f"Direct takes {took} and misses the deadline. {who} {limit}"
         terms: str = self.request.objective
         if terms == "value":
-            terms = f"cost plus time at {self.request.time_value_usd_per_h:g} USD/h"
+            terms = f"cost plus time at ${self.request.time_value_usd_per_h:g}/h"
         if chosen is star:
             if decision.optimum is star:
                 return f"Forwarding is not better in {terms}. {limit}"

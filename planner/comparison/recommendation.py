@@ -249,7 +249,7 @@ def _providers(ranked: Sequence[Ranked]) -> tuple[BestOfProvider, ...]:
 def _reason(request: ComparisonRequest, ranked: Sequence[Ranked]) -> str:
     best = ranked[0]
     what = {
-        "value": f"costs least, at {usd_text(request.time_value_usd_per_h)} USD for an hour",
+        "value": f"costs least, at {usd_text(request.time_value_usd_per_h)} for an hour",
         "time": "is done first",
         "cost": "costs least",
         "latency": "has the least mean round-trip time",
@@ -258,9 +258,7 @@ def _reason(request: ComparisonRequest, ranked: Sequence[Ranked]) -> str:
     figure = {
         "latency": f"{best.rtt_ms:.0f} ms",
         "stability": f"{best.duration_s_high / best.duration_s - 1:.0%}",
-    }.get(
-        request.objective, f"{duration_text(best.duration_s)}, {usd_text(best.cost_usd.total)} USD"
-    )
+    }.get(request.objective, f"{duration_text(best.duration_s)}, {usd_text(best.cost_usd.total)}")
     said = f"{_named(best)} {what}: {figure}."
     if len(ranked) == 1:
         return f"{said} It is the only candidate."

@@ -378,7 +378,7 @@ def _input_error(request: type[Specified], error: ValidationError) -> Exception:
     if name == len(positional):
         return TypeError(f"{request.__name__} takes at most {name} positional values")
     field = request._fields[positional[name] if isinstance(name, int) else name]
-    remedy = f"Such as {field.example}." if field.example else None
+    remedy = f"For example: {field.example}." if field.example else None
     if first["type"] == "less_than_equal" and isinstance(field.kind, Quantity) and field.kind.unit:
         remedy = "Check the unit."
     if first["type"] == "missing":

@@ -39,7 +39,7 @@ class InputError(RelaydError, ValueError):
     field : str
         The field, option, file or entry at fault, as the user spells it.
     problem : str
-        What is wrong, as a clause that follows the field's name.
+        What is wrong, as a clause that follows the field's name, such as ``must be above 0``.
     value : object, optional
         Shown unless it is None.
     remedy : str, optional
@@ -56,7 +56,10 @@ class InputError(RelaydError, ValueError):
         self.value = value
         self.remedy = remedy
         got = "" if value is None else f" (got {_shown(value)})"
-        super().__init__(f"{field}: {problem}{got}." + (f" {remedy}" if remedy else ""))
+        said = f"{field} {problem}"
+        if problem == "is missing" and " " not in field:
+            said = f"Missing {field}"
+        super().__init__(f"{said}{got}." + (f" {remedy}" if remedy else ""))
 
     def within(self, where: str) -> Self:
         """Return the same error with a place before the field's name."""

@@ -150,7 +150,7 @@ def more_usd_text(usd: float) -> str:
     """Say a difference in cost as a clause."""
     if abs(usd) < 0.005:
         return "at the same cost"
-    return f"and costs ${usd_text(usd)} more" if usd > 0 else f"and saves ${usd_text(-usd)}"
+    return f"and costs {usd_text(usd)} more" if usd > 0 else f"and saves {usd_text(-usd)}"
 
 
 def duration_text(seconds: float) -> str:
@@ -200,10 +200,9 @@ def volume_text(volume_gb: float) -> str:
 
 
 def usd_text(amount: float) -> str:
-    """Return an amount of dollars with cents; small ones with more digits."""
-    if amount and abs(amount) < 0.1:
-        return f"{amount:.4f}"
-    return f"{amount:,.2f}"
+    """Return an amount of dollars such as ``$1,234.50``; small ones with more digits."""
+    digits = 4 if amount and abs(amount) < 0.01 else 2
+    return f"{'-' if amount < 0 else ''}${abs(amount):,.{digits}f}"
 
 
 def _parts(text: str) -> tuple[str, str] | None:

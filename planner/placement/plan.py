@@ -77,7 +77,7 @@ class ReducePlacement(Recommendation):
         """Describe the placement in one line."""
         return (
             f"<ReducePlacement {self.plan_id}: {self.links}, {len(self.fractions)} regions, "
-            f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
+            f"{self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )
 
 

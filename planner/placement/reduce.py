@@ -30,7 +30,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
-from planner.model.units import BITS_PER_BYTE, duration_text, more_usd_text
+from planner.model.units import BITS_PER_BYTE, duration_text, more_usd_text, usd_text
 from planner.model.vm_limits import BINDING, bottlenecks_of_rows, too_late, vms_by_region
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
@@ -276,9 +276,9 @@ class _Reduce:
             if usd <= budget_usd * (1 + ROOM) and cheapest.time_s <= self.most_s:
                 return cheapest  # fees of other fractions, which led here, were higher
             raise InfeasibleError(
-                f"the budget of {budget_usd:.2f} USD is below the least egress fees of "
-                f"{usd:.2f} USD",
-                f"Allow at least {np.ceil(usd * 100) / 100:.2f} USD.",
+                f"the budget of {usd_text(budget_usd)} is below the least egress fees of "
+                f"{usd_text(usd)}",
+                f"Allow at least {usd_text(np.ceil(usd * 100) / 100)}.",
             )
         return best
 

@@ -27,7 +27,7 @@ from planner.model.errors import DataError, InfeasibleError
 from planner.model.network import Network
 from planner.model.pricing import Prices, fee_lines
 from planner.model.quotas.sites import with_running
-from planner.model.units import S_PER_H, duration_text, gbps_text, rate_text
+from planner.model.units import S_PER_H, duration_text, gbps_text, rate_text, usd_text
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.plan import ChangeCost, Continuation, Replan, ReplanVerdict
 from planner.replanning.progress import (
@@ -353,7 +353,7 @@ class _Replanner:
     ) -> str:
         brings = (
             f"ends {duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'} and costs "
-            f"{abs(saved_usd):.2f} USD {'less' if saved_usd >= 0 else 'more'}"
+            f"{usd_text(abs(saved_usd))} {'less' if saved_usd >= 0 else 'more'}"
         )
         if verdict == "change":
             if gain.low < self.needed:

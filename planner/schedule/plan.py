@@ -287,5 +287,5 @@ class SchedulePlan(Recommendation):
         return (
             f"<SchedulePlan {self.plan_id}: {self.admitted} admitted, {self.refused} refused, "
             f"{self.best_effort} best effort, {self.volume_gb:.0f} GB, "
-            f"{self.cost_usd.total:.2f} USD>"
+            f"${self.cost_usd.total:.2f}>"
         )

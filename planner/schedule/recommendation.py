@@ -12,6 +12,7 @@ from planner.model.answer import Cost, identified
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
+from planner.model.units import usd_text
 from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
 from planner.schedule.problem import PendingTransfer, ScheduleProgress, vms_of_largest
 from planner.schedule.request import ScheduleRequest, TimedTransfer
@@ -206,8 +207,8 @@ def _warnings(
         The most refused transfers that get remedies.
     """
     found = [
-        f"{transfer.id} is worth {transfer.value_usd:.2f} USD, less than its egress fees of "
-        f"{transfer.egress_usd:.2f} USD"
+        f"{transfer.id} is worth {usd_text(transfer.value_usd)}, less than its egress fees of "
+        f"{usd_text(transfer.egress_usd)}"
         for transfer in made
         if transfer.value_usd is not None and transfer.egress_usd > transfer.value_usd
     ]
@@ -227,4 +228,4 @@ def _warnings(
 
 
 def _extent(of: AdmissionClass, amount: float) -> str:
-    return f"{amount:,.2f} USD" if of.objective == "value" else f"{amount:.0f} transfers"
+    return usd_text(amount) if of.objective == "value" else f"{amount:.0f} transfers"

@@ -299,7 +299,7 @@ class ScheduleRequest(RelayingRequest):
         FiguresByPlace, ByPlace(Money(), "provider or region", everywhere=EVERYWHERE)
     ] = field(
         "What a GB on such a disk costs a month, by provider or region or for all (`*`); "
-        f"{DISK_USD_PER_GB_MONTH:g} USD where none is given.",
+        f"${DISK_USD_PER_GB_MONTH:g} where none is given.",
         default={},
         example="aws=0.08",
         group="schedule",
@@ -321,7 +321,7 @@ class ScheduleRequest(RelayingRequest):
 
     def _check(self) -> None:
         if self.existing is None and not self.transfers:
-            raise InputError("transfers", "are missing")
+            raise InputError("transfers", "is missing")
         if self.disk_gb and self.relays == "none":
             raise InputError(
                 "disk_gb", "is for relays, of which there are none", remedy="Leave out `relays`."

@@ -79,6 +79,8 @@ class ShufflePlan(Recommendation):
         Part of the duration, until the VMs have started.
     vcpus : dict of str to int
         Of all its VMs by region, where their type is known; as a catalogue states them.
+    vm_types : dict of str to str
+        By region.
     """
 
     request: dict[str, Any]
@@ -107,10 +109,11 @@ class ShufflePlan(Recommendation):
     frontier: tuple[ShufflePoint, ...] = ()
     vm_start_s: float = 0.0
     vcpus: dict[str, int] = field(default_factory=dict)
+    vm_types: dict[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Describe the plan in one line."""
         return (
             f"<ShufflePlan {self.plan_id}: {self.verdict}, {len(self.pairs)} pairs, "
-            f"{self.volume_gb:.0f} GB, {self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
+            f"{self.volume_gb:.0f} GB, {self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )

@@ -11,7 +11,7 @@ from planner.model.answer import Cost, OneMoreVm, identified
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
-from planner.model.units import BITS_PER_BYTE, more_usd_text
+from planner.model.units import BITS_PER_BYTE, more_usd_text, usd_text
 from planner.model.vm_limits import BINDING, SAME_COUNT, bottlenecks_of_rows, vms_by_region
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.explanation import (
@@ -139,11 +139,11 @@ def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:
     saved = direct.cost.total - chosen.cost.total
     if chosen.relays:
         if request.objective == "cost":
-            what = f"costs {abs(saved):.2f} USD {'less' if saved >= 0 else 'more'} than"
+            what = f"costs {usd_text(abs(saved))} {'less' if saved >= 0 else 'more'} than"
             return f"Relaying a part {what} the best direct rates and meets the limit. {limit}"
         if search.as_fast(chosen):
             return (
-                f"Relaying a part costs {saved:.2f} USD less than the best direct rates and "
+                f"Relaying a part costs {usd_text(saved)} less than the best direct rates and "
                 f"takes no longer. {limit}"
             )
         within = f" ({gain.low:.2f}x to {gain.high:.2f}x)" if gain else ""

@@ -102,7 +102,7 @@ class Adviser:
         saved_s = chosen.duration_s - option.duration_s
         when = f"{duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'}"
         if abs(saved_s) <= SAME_TIME * chosen.duration_s:
-            when = "as soon"
+            when = "just as fast"
         return Advice(
             f"{action}, direct",
             f"{rate_text(allocation.rate_gbps)}, {when}",

@@ -25,6 +25,7 @@ from planner.model.units import (
     more_usd_text,
     start_texts,
     too_short_texts,
+    usd_text,
 )
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option, OptionEvaluator
@@ -79,7 +80,13 @@ class Decision:
 
     @cached_property
     def relays(self) -> list[Option]:
-        """The single relays to list, best first; none if none can meet the request's limits."""
+        """The single relays to list, best first; none if none can meet the request's limits.
+
+        With no more VMs a region than a direct plan that is chosen uses, where so many will do.
+        """
+        most = max(self.chosen.vms)
+        if not self.chosen.relays and most < self.search.unasked_vms:
+            return self.search.within(most).listed_relays() or self.search.listed_relays()
         return self.search.listed_relays()
 
     @property
@@ -221,9 +228,10 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
         cost = cheapest.allocation
         enough_usd = ceil(cost.cost_usd * (1 + EQUAL) * 100) / 100
         return InfeasibleError(
-            f"a budget of {request.budget_usd:g} USD is below the cheapest plan, which costs "
-            f"{cost.cost_usd:.4g} USD ({cost.egress_usd:.4g} egress, {cost.vm_usd:.4g} VMs)",
-            f"Raise the budget to {enough_usd:.2f} USD or send less.",
+            f"a budget of {usd_text(request.budget_usd)} is below the cheapest plan, which costs "
+            f"{usd_text(cost.cost_usd)} ({usd_text(cost.egress_usd)} egress, "
+            f"{usd_text(cost.vm_usd)} VMs)",
+            f"Raise the budget to {usd_text(enough_usd)} or send less.",
         )
     return InfeasibleError(
         "the limits cannot be met together", "Loosen the deadline, the rate or the budget."
@@ -310,7 +318,8 @@ def most_vms_warnings(decision: Decision) -> list[str]:
     ]
     if request.vms is not None or not full:
         return []
-    text = f"The plan takes the most VMs that it may unasked at {' and '.join(full)}"
+    limits = " and ".join(f"{counted(counts[region], 'VM')} at {region}" for region in full)
+    text = f"Limited to {limits}"
     if len(chosen.allocation.flows) == 1:
         (path,) = chosen.allocation.flows
         wider = request.with_(
@@ -323,7 +332,7 @@ def most_vms_warnings(decision: Decision) -> list[str]:
             saved_s = chosen.duration_s - option.duration_s
             dearer = more_usd_text(option.allocation.cost_usd - chosen.allocation.cost_usd)
             text += f": one more there is {duration_text(saved_s)} sooner {dearer}"
-    return [f"{text}. Raise `vms`, or state what your vCPU quotas allow."]
+    return [f"{text}. Raise `vms`, or state your vCPU quotas in a catalogue file."]
 
 
 def quota_warnings(decision: Decision) -> list[str]:
@@ -347,7 +356,7 @@ def quota_warnings(decision: Decision) -> list[str]:
     if faster >= 1 + WORTH_SAYING:
         gains.append(f"ends {faster:.3g}x sooner")
     if saved_usd >= WORTH_SAYING * cost_usd > 0:
-        gains.append(f"costs {saved_usd:.2f} USD less")
+        gains.append(f"costs {usd_text(saved_usd)} less")
     found += limited_texts(search.network, wanted)
     if gains:
         these = "these quotas" if len(wanted) > 1 else "this quota"

@@ -228,6 +228,8 @@ class Plan(Recommendation):
         Part of the duration, until the VMs have started.
     vcpus : dict of str to int
         Of all its VMs by region, where their type is known; as a catalogue states them.
+    vm_types : dict of str to str
+        By region.
     services : tuple of CopyService
         Where both ends are buckets: what copies them instead, the cheapest first.
     """
@@ -255,6 +257,7 @@ class Plan(Recommendation):
     exploration: Exploration | None = None
     vm_start_s: float = 0.0
     vcpus: dict[str, int] = field(default_factory=dict)
+    vm_types: dict[str, str] = field(default_factory=dict)
     throughput_gbps_least: float | None = None
     services: tuple[CopyService, ...] = ()
 
@@ -262,5 +265,5 @@ class Plan(Recommendation):
         """Describe the plan in one line."""
         return (
             f"<Plan {self.plan_id}: {self.verdict}, {self.throughput_gbps:.2f} Gbit/s, "
-            f"{self.duration_s:.0f} s, {self.cost_usd.total:.2f} USD>"
+            f"{self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )

@@ -60,8 +60,8 @@ def warnings(
         carried = if_slow_gbps
     if carried < SAME_RATE * planned:
         found.append(
-            f"If each connection of {_listed(list(slow), 'of')} is slow, and not the path, these "
-            f"connections carry {gbps_text(carried)} instead of {gbps_text(planned)} Gbit/s; "
+            f"If the limit of {_listed(list(slow), 'of')} is each connection, not the whole path, "
+            f"these connections carry {gbps_text(carried)} instead of {gbps_text(planned)} Gbit/s; "
             "no one has tried more of them."
         )
     doubled = [
@@ -83,7 +83,7 @@ def in_words(decision: Decision) -> str:
     chosen, split = decision.chosen, decision.search.left_out
     if chosen.rests_on_a_reading and len(chosen.allocation.flows) > 1:
         links = _listed(_doubtful(chosen), "of")
-        return f" This rests on one reading: that the path of {links} ends there."
+        return f" This assumes that the limit of {links} is the whole path, not each connection."
     if split is None:
         return ""
     would = f" A split over {len(split.allocation.flows)} paths would carry "
@@ -95,8 +95,8 @@ def in_words(decision: Decision) -> str:
         )
     links = _listed(_doubtful(split), "of")
     return (
-        f"{would} if the path of {links} ends there, but {gbps_text(split.gbps_if_slow)} if each "
-        "connection is slow; this plan is right under both readings."
+        f"{would} if the limit of {links} is the whole path, but {gbps_text(split.gbps_if_slow)} "
+        "if it is each connection; this plan holds either way."
     )
 
 

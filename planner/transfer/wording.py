@@ -11,7 +11,14 @@ from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.link import Link
 from planner.model.rate_cuts import burst_in_words, credits_in_words, in_words
 from planner.model.throughput import ramp_up_s
-from planner.model.units import chance_text, duration_s, duration_text, gbps_text, rate_text
+from planner.model.units import (
+    chance_text,
+    duration_s,
+    duration_text,
+    gbps_text,
+    rate_text,
+    usd_text,
+)
 from planner.model.verification import Verified
 from planner.solvers.joint import DRAWS, ODD_RATE, Gain, Risk
 from planner.transfer.allocation import EQUAL
@@ -83,7 +90,7 @@ def _limits(request: TransferRequest) -> str:
     if request.deadline_s:
         limits.append(f"the deadline of {duration_text(request.deadline_s)}")
     if request.budget_usd:
-        limits.append(f"the budget of {request.budget_usd:g} USD")
+        limits.append(f"the budget of {usd_text(request.budget_usd)}")
     return " and ".join(limits)
 
 
@@ -92,7 +99,7 @@ def _terms(request: TransferRequest) -> str:
         "time": "time",
         "cost": "cost",
         "latency": "round-trip time",
-        "value": f"cost plus time at {request.time_value_usd_per_h:g} USD/h",
+        "value": f"cost plus time at ${request.time_value_usd_per_h:g}/h",
     }[request.objective]
 
 
@@ -101,7 +108,9 @@ def _gain(option: Option, direct: Option) -> float:
 
 
 def _cost_ratio(option: Option, direct: Option) -> float:
-    return option.allocation.cost_usd / max(direct.allocation.cost_usd, 1e-12)
+    if not direct.allocation.cost_usd:
+        return inf if option.allocation.cost_usd else 1.0
+    return option.allocation.cost_usd / direct.allocation.cost_usd
 
 
 def _age(days: float) -> str:
@@ -211,14 +220,14 @@ def _why_direct(decision: Decision, direct: Option) -> str:
     if too_dear:
         return (
             f"{limit} The fastest relay, {name}, carries {gain:.2f}x but costs "
-            f"{option.allocation.cost_usd:.4g} USD, more than the budget of "
-            f"{request.budget_usd:g} USD."
+            f"{usd_text(option.allocation.cost_usd)}, more than the budget of "
+            f"{usd_text(request.budget_usd or 0.0)}."
         )
     carries = f"{limit} The best relay, {name}, carries {gain:.2f}x"
     if request.hour_usd == inf and gain > 1 + EQUAL:
         return f"{carries}, but getting up to speed over two links takes longer than it saves."
     worth = {0: "which does not lower the cost", inf: "which is no sooner"}.get(
-        request.hour_usd, f"which does not pay at {request.hour_usd:g} USD an hour"
+        request.hour_usd, f"which does not pay at ${request.hour_usd:g} an hour"
     )
     return f"{carries} but {costs}, {worth}."
 
@@ -234,7 +243,9 @@ def _why_relay(decision: Decision, direct: Option) -> str:
         )
     sure = ""
     if gain and gain.low < inf:  # infinite over a plan that costs nothing
-        sure = f" ({gain.low:.2f}x to {gain.high:.2f}x better in {_terms(decision.request)})"
+        terms = _terms(decision.request)
+        better = "as fast" if terms == "time" else f"as good in {terms}"
+        sure = f" ({gain.low:.2f}x to {gain.high:.2f}x {better})"
     return (
         f"{through} carries {rate_text(chosen.allocation.rate_gbps)} "
         f"where direct carries {gbps_text(direct.allocation.rate_gbps)}{sure}, for "
@@ -307,7 +318,10 @@ def confidence(decision: Decision, low_gbps: float, high_gbps: float, now_s: flo
     if counts["baseline"]:
         text += "; baseline figures come from models, not from measuring these VMs"
     if counts["baseline"] or counts["inferred"]:
-        text += f"; of links that were not measured, one in {DRAWS} carries {ODD_RATE:.0%} or less"
+        text += (
+            f"; about 1 in {DRAWS} links that were not measured is {1 / ODD_RATE:.0f} times slower "
+            "than estimated, or more"
+        )
     if verified and now_s is not None:
         text += f"; {verified.text(now_s)}"
     return text + "."

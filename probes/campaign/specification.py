@@ -84,7 +84,7 @@ class Method:
                 "--congestion-control",
                 "is not the name of an algorithm",
                 value=algorithm,
-                remedy="Such as cubic, reno or bbr.",
+                remedy="For example: cubic, reno or bbr.",
             )
         if self.tool != "iperf3" and (self.udp or (algorithm and not self.change_sysctls)):
             what = "--udp" if self.udp else "--congestion-control"

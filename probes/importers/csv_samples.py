@@ -111,7 +111,7 @@ def stated_metric(options: ImportOptions) -> str:
         return options.metric
     problem = f"is needed, because {options.name} does not say what its values are"
     problem = "is not a figure that relayd knows" if options.metric else problem
-    remedy = "Such as rtt_ms, loss_pct, aggregate_gbps or per_flow_bps."
+    remedy = "For example: rtt_ms, loss_pct, aggregate_gbps or per_flow_bps."
     raise InputError("--metric", problem, value=options.metric or None, remedy=remedy)
 
 

@@ -48,7 +48,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     graph = directed(graph, options.provider)
     if bare := next((name for name in graph if split(name) is None), ""):
         problem = f"is needed, because {options.name} names places alone, such as {bare[:40]!r}"
-        raise InputError("--provider", problem, remedy="Such as --provider zoo.")
+        raise InputError("--provider", problem, remedy="For example: --provider zoo.")
     rows = [
         (number, {"tool": "graph", "src": u, "dst": v} | told)
         for number, (u, v, data) in enumerate(graph.edges(data=True), start=1)

@@ -127,7 +127,7 @@ class ImportOptions:
             remedy = f"Say {field} provider:region, such as {field} aws:us-east-1."
             raise InputError(field, problem, remedy=remedy)
         if (end := split(region)) is None:
-            problem, remedy = "is not provider:region", "Such as aws:us-east-1."
+            problem, remedy = "is not provider:region", "For example: aws:us-east-1."
             raise InputError(field, problem, value=region, remedy=remedy)
         return end
 

@@ -169,13 +169,16 @@ class Parser(argparse.ArgumentParser):
         field, problem = named.groups() if named else (self.prog.removeprefix("relayd "), message)
         choice = re.match(r"invalid choice: '(.*)' \(choose from (.*)\)", problem, re.DOTALL)
         known = re.findall(r"[\w-]+", choice[2]) if choice else ()
+        if choice:
+            problem = f"must be one of {', '.join(known)} (got {choice[1]!r})"
+        problem = re.sub(r"^expected (one|at least one) argument$", "needs a value", problem)
         self._refuse(field, problem, choice[1] if choice else "", known)
 
     def _refuse(self, field: str, problem: str, word: str = "", known: Any = ()) -> NoReturn:
         """Raise with what is wrong, what was probably meant, and where all is listed."""
         near = get_close_matches(word, [name for name in known if len(name) > 2], 2, 0.7)
         meant = f"Did you mean {' or '.join(near)}? " if near else ""
-        listed = "commands" if self.commands else "options"
+        listed = "commands" if self.commands and not field.startswith("-") else "options"
         raise InputError(field, problem, remedy=f"{meant}`{self.prog} --help` lists all {listed}.")
 
     def _check_command(self, word: str) -> None:
@@ -184,14 +187,14 @@ class Parser(argparse.ArgumentParser):
             return
         if elsewhere := [f"`relayd {one}`" for one in self.known if one.split()[-1:] == [word]]:
             raise InputError(word, f"is {' or '.join(elsewhere)}")
-        self._refuse(word, f"is no command of `{self.prog}`", word, self.commands)
+        self._refuse(word, f"is not a command of `{self.prog}`", word, self.commands)
 
     def _refuse_left(self, word: str) -> NoReturn:
         option = word.partition("=")[0]
         if option.startswith("-") and len(option) > 1:
             known = self._option_string_actions
-            self._refuse(option, f"is no option of `{self.prog}`", option, known)
-        self._refuse(word, f"is one word too many for `{self.prog}`")
+            self._refuse(option, f"is not an option of `{self.prog}`", option, known)
+        self._refuse(word, f"is not an argument of `{self.prog}`")
 
 
 DATA = """

@@ -144,7 +144,7 @@ _BY_UNIT: dict[str, Callable[[Any], str]] = {
     "gbps": gbps_text,
     "s": duration_text,
     "gb": volume_text,
-    "usd": usd_text,
+    "usd": lambda usd: usd_text(usd).replace("$", ""),  # its header has the sign
     "ms": "{:.0f} ms".format,
     "share": "{:.0%}".format,
     "gain": "{:.2f}x".format,

@@ -15,7 +15,8 @@ WIDTH = 96
 
 def plain(words: str) -> str:
     """Return words that are safe in a comment, a message and ``${VAR:?...}``."""
-    return re.sub(r"[^\w .,:;()%=>+/-]", " ", words.replace("$", "USD ")).strip()
+    words = re.sub(r"[`\[\]]", "", words.replace("$", "USD "))
+    return re.sub(r"[^\w .,:;()%=>+/-]", " ", words).strip()
 
 
 def comments(paragraphs: Iterable[str]) -> str:
@@ -37,7 +38,7 @@ def header(emission: Emission, title: str, notes: Sequence[str] = ()) -> str:
         f"{duration_text(plan.duration_s)}."
     )
     total, egress, vms = (usd_text(part) for part in (cost.total, cost.egress, cost.vm))
-    price = f"Price: {total} USD ({egress} egress, {vms} VMs)."
+    price = f"Price: {total} ({egress} egress, {vms} VMs)."
     named = f"{title}, from plan {plan.plan_id} of relayd"
     rests = f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
     paths = [
@@ -83,8 +84,7 @@ def by_number(name: str, what: str, choices: Sequence[tuple[str, Sequence[str]]]
     alike: dict[tuple[str, ...], list[int]] = {}
     for number, (_, lines) in enumerate(choices, 1):
         alike.setdefault(tuple(lines), []).append(number)
-    listed = "; ".join(f"{i} is {plain(words)}" for i, (words, _) in enumerate(choices, 1))
-    text = f': "${{{name}:?{what}: {listed}}}"\ncase ${name} in\n'
+    text = f': "${{{name}:?{what}: 1 to {len(choices)}, as listed here}}"\ncase ${name} in\n'
     for arm, numbers in alike.items():
         words = "alike" if numbers[1:] else plain(choices[numbers[0] - 1][0])
         text += f"{' | '.join(map(str, numbers))})  # {words}\n"

@@ -179,7 +179,9 @@ def invalid(error: ValidationError) -> InputError:
 
 def _clause(message: str) -> str:
     """Return a sentence of pydantic's as a clause that follows a field's name."""
-    for start, ours in (("Input should be", "should be"), ("Extra inputs are not", "is not")):
+    if message.startswith("Input should be a valid dictionary"):
+        return "must be an object"
+    for start, ours in (("Input should be", "must be"), ("Extra inputs are not", "is not")):
         if message.startswith(start):
             return ours + message.removeprefix(start)
     return message[:1].lower() + message[1:]

@@ -69,9 +69,9 @@ class PlacedShuffle:
         lines = [f"{region}: {count} partitions" for region, count in self.partitions_in.items()]
         lines.append(
             f"{duration_text(self.duration_s)}, {volume_text(self.moved_gb)} between regions, "
-            f"{usd_text(self.egress_usd)} USD of egress fees; spread evenly: "
+            f"{usd_text(self.egress_usd)} of egress fees; spread evenly: "
             f"{duration_text(equal.duration_s)}, {volume_text(equal.moved_gb)}, "
-            f"{usd_text(equal.cost_usd.egress)} USD"
+            f"{usd_text(equal.cost_usd.egress)}"
         )
         return "\n".join(lines)
 

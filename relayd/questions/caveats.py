@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from planner.fields.shared import PricedRequest
 from planner.model.answer import Recommendation
-from planner.model.catalogue import DEFAULT_NETWORK, Catalogue, EgressPrice, Region
+from planner.model.catalogue import DEFAULT_NETWORK, Catalogue, EgressPrice, Region, VmType
 from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Origin, WantedAddresses
 from planner.model.link import Link
@@ -69,11 +69,14 @@ def dated(
         *unknown_type_notes(network, asked),
         *public_price_notes(network, answer, asked),
     )
-    vcpus = _vcpus(network, catalogue, answer)
-    if not (outdated or further or vcpus):
+    types = _vm_types(network, catalogue, answer)
+    vcpus = {region: answer.vms[region] * vm.vcpus for region, vm in types.items()}  # type: ignore[attr-defined]
+    if not (outdated or further or types):
         return answer
     warnings = (*outdated, *answer.warnings, *_quotas_to_check(network, vcpus), *further)
-    more: dict[str, Any] = {"vcpus": vcpus} if vcpus else {}
+    more: dict[str, Any] = {}
+    if types:
+        more = {"vcpus": vcpus, "vm_types": {region: vm.id for region, vm in types.items()}}
     return replace(answer, outdated=outdated, warnings=warnings, **more)
 
 
@@ -100,13 +103,13 @@ def refuse_old(
 # ---- vCPUs ---------------------------------------------------------------------------------------
 
 
-def _vcpus(network: Network, catalogue: Catalogue, answer: Recommendation) -> dict[str, int]:
-    """Return the vCPUs of all VMs of a plan, by region, where the type is known."""
+def _vm_types(network: Network, catalogue: Catalogue, answer: Recommendation) -> dict[str, VmType]:
+    """Return the types of a plan's VMs by region, where they are known."""
     if not hasattr(answer, "vcpus"):
         return {}
     counts: dict[str, int] = getattr(answer, "vms", {})
     types = {region: catalogue.vm_types.get(network.sites[region].vm_type) for region in counts}
-    return {region: counts[region] * vm.vcpus for region, vm in types.items() if vm}
+    return {region: vm for region, vm in types.items() if vm}
 
 
 def _quotas_to_check(network: Network, vcpus: Mapping[str, int]) -> tuple[str, ...]:
@@ -176,8 +179,8 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tup
     if unconfirmed:
         prices, verb = ("price", "is") if len(unconfirmed) == 1 else ("prices", "are")
         notes.append(
-            f"The egress {prices} {_named(list(unconfirmed), 'prices')} {verb} from memory or "
-            "assumed, and no document at hand confirms it: compare with the provider's page."
+            f"The egress {prices} {_named(list(unconfirmed), 'prices')} {verb} not "
+            "confirmed by a document: compare with the provider's page, or state your own."
         )
     if not old:
         return tuple(notes)

@@ -337,7 +337,7 @@ def documentation(question: Question) -> str:
     for field in fields_of(question.request).values():
         named = formatannotation(field.accepts).replace("typing.", "")
         lines.append(f"{field.name} : {named}")
-        example = f" Such as {field.example}." if field.example else ""
+        example = f" For example: {field.example}." if field.example else ""
         no_effect = "Has no effect. " if field.deprecated else ""
         text = f"{no_effect}{field.help}{example}"
         lines.append(fill(text, 92, initial_indent="    ", subsequent_indent="    "))

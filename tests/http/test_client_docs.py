@@ -23,6 +23,6 @@ def test_every_example_of_the_page_runs(tmp_path: Path, capsys: pytest.CaptureFi
         names["wan"].close()
         names["mirror"].close()
     said = capsys.readouterr().out
-    assert "no plan: src: is not a known region" in said
+    assert "no plan: src is not a known region" in said
     assert "1000 GB: " in said
     assert "accepted=1" in said

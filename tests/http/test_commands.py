@@ -39,5 +39,5 @@ def test_what_needs_the_store_itself_or_a_token_says_so(
         service.stop()
         gone = run("data", "regions", db=service.url)
     assert gone.returncode == 2
-    assert gone.stderr.startswith(f"relayd: {service.url}: can't be reached")
+    assert gone.stderr.startswith(f"relayd: {service.url} can't be reached")
     assert gone.stderr.count("\n") == 1

@@ -238,20 +238,20 @@ AT = 'at = "aws:us-east-1"\n'
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        ('at = "aws:us-esat-1"\nusd_per_gb = 1', "fee f, at: names a region that is not in the"),
-        (f"{AT}usd_per_gb = -1", "fee f, usd_per_gb: must not be below 0"),
+        ('at = "aws:us-esat-1"\nusd_per_gb = 1', "fee f, at names a region that is not in the"),
+        (f"{AT}usd_per_gb = -1", "fee f, usd_per_gb must not be below 0"),
         (AT, "fee f, usd_per_gb: or another price is missing"),
-        (f"{AT}usd_per_tb = 1", "fee f, usd_per_tb: is not a known field"),
-        (f'{AT}unit = "TB"\nusd_per_gb = 1', "fee f, unit: is not a known field"),
+        (f"{AT}usd_per_tb = 1", "fee f, usd_per_tb is not a known field"),
+        (f'{AT}unit = "TB"\nusd_per_gb = 1', "fee f, unit is not a known field"),
         (
             f"{AT}usd_per_gb = 1\nusd_per_1000_requests = 1\nrequest_mb = 8",
-            "fee f, request_mb: goes with usd_per_1000",
+            "fee f, request_mb goes with usd_per_1000",
         ),
-        (f'{AT}direction = "up"\nusd_per_gb = 1', "fee f, direction: is not a known code"),
-        (f"{AT}usd_per_h = 1\ngbps = 1", "fee f, gbps: is of an interconnect"),
+        (f'{AT}direction = "up"\nusd_per_gb = 1', "fee f, direction is not a known code"),
+        (f"{AT}usd_per_h = 1\ngbps = 1", "fee f, gbps is of an interconnect"),
         (
             f"{AT}usd_per_1000_requests = 1",
-            "fee f, request_mb: goes with usd_per_1000_requests, and",
+            "fee f, request_mb goes with usd_per_1000_requests, and",
         ),
         ('from = "aws:*"\nusd_per_gb = 1', "fee f, at: or `from` and `to` must be given"),
         ("usd_per_gb = 1", "fee f, at: or `from` and `to` must be given"),

@@ -219,7 +219,7 @@ def test_many_reports_are_thinned_and_old_ones_removed(
 def test_a_plan_in_progress_is_replanned_from_what_was_reported(wan: Wan, tmp_path: Path) -> None:
     plan = wan.plan(SRC, DST, volume_gb=100, relays="none", vms=1)
     with register_at(str(tmp_path / "relayd.db"), wan) as register:
-        with pytest.raises(InputError, match="plan: moves 100 GB, and the transfer 50 GB"):
+        with pytest.raises(InputError, match="plan moves 100 GB, and the transfer 50 GB"):
             begin(register, plan=plan, volume_gb=50)
         name = begin(register, plan=plan)
         register.report_transfer(name, 30, at_s=BEGAN_S + 600)
@@ -416,10 +416,10 @@ def test_commands_report_list_and_learn(relayd: Relayd, tmp_path: Path) -> None:
     back = relayd(*progress, "--moved", "0GB", *db)
     assert (back.code, back.out) == (2, "")
     assert back.err == (
-        "relayd: --moved: is less than the 1 MB that were reported before (got 0.0). "
+        "relayd: --moved is less than the 1 MB that were reported before (got 0.0). "
         "Give all that has arrived since the transfer began.\n"
     )
-    assert relayd(*progress, *db).err.startswith("relayd: --moved: is missing")
+    assert relayd(*progress, *db).err.startswith("relayd: Missing --moved")
     shown = " ".join(relayd("transfers", "show", "nightly/1", *db).out.split())
     assert f"{SRC} -> {DST}, 1 MB of 100 TB" in shown
     again = "relayd transfers show nightly/1 --plan | relayd transfers replan - --moved 0.001GB"

@@ -74,7 +74,7 @@ def _strategies(found: Backtest) -> str:
     shown = text.table_of(
         found.total.strategies,
         "mean of all decisions=name | achieved | p10 | Gbit/s=throughput_gbps | time=time_s | "
-        f"$=cost_usd | {'' if found.objective == 'time' else '$ '}regret=regret | switches",
+        "$=cost_usd | regret | switches",
         name=lambda one: NAMES[one.strategy],
         achieved=lambda one: percent(one.achieved),
         p10=lambda one: percent(one.achieved_p10),
@@ -129,7 +129,7 @@ def _explored(found: ExploredHistory, objective: str) -> str:
     """Return the gain of exploring over always taking the path that is predicted best."""
     shown = text.table_of(
         found.policies,
-        f"transfers that learn=name | {'time' if objective == 'time' else '$ value'}=value | lost |"
+        f"transfers that learn=name | {'time' if objective == 'time' else 'value'}=value | lost |"
         " trials",
         name=lambda one: NAMES[one.policy],
         value=lambda one: _value(one.value, objective),

@@ -43,7 +43,7 @@ def _write_samples(options: argparse.Namespace) -> int:
         problem, remedy = "is none that samples are exported in", "Write --format parquet."
         raise InputError("--format", problem, value=options.format, remedy=remedy)
     if not options.output:
-        raise InputError("--output", "is needed", remedy="Name a new folder: -o FOLDER.")
+        raise InputError("--output", "is missing", remedy="Name a new folder: -o FOLDER.")
     since_s = time_s(options.since, "--since") if options.since else None
     folder = Path(options.output)
     with store_of(options, "read") as store:

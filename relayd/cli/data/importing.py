@@ -128,7 +128,9 @@ def _readable(path: Path, name: str, wanted: str) -> _Input:
             kind, what, _ = identified(stream.read(HEAD_BYTES), name, wanted)
     except OSError as error:
         problem = f"can't be read ({error.strerror})"
-        remedy = f"Name a file that you may read; before it, at most one of {', '.join(FORMATS)}."
+        remedy = f"Formats that may stand before the file are {', '.join(FORMATS)}."
+        if name in FORMATS:
+            problem, remedy = "is a format, and no file follows it", "Name the file after it."
         raise InputError(str(path), problem, remedy=remedy) from None
     return _Input(path, name, kind.format, what)
 
@@ -202,7 +204,7 @@ def _columns(option: str, options: argparse.Namespace) -> dict[str, str]:
     for name, assigned, column in pairs:
         if not (name and assigned and column):
             problem = f"is not NAME={option[2:-1].upper()}"
-            remedy = "Such as src=srcRegion,dst=destRegion."
+            remedy = "For example: src=srcRegion,dst=destRegion."
             raise InputError(option, problem, value=text, remedy=remedy)
     return {name.strip(): column.strip() for name, _, column in pairs}
 

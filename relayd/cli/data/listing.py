@@ -87,7 +87,7 @@ def _vm_types(catalogue: Catalogue, options: argparse.Namespace) -> list[VmType]
         if not any(_fits(vm_id, pattern) for vm_id in catalogue.vm_types):
             names = [vm_id.partition(":")[2] for vm_id in catalogue.vm_types]
             near = get_close_matches(pattern.rpartition(":")[2], names, n=3)
-            remedy = f"Did you mean {' or '.join(near)}?" if near else "Such as m5 or D*_v5."
+            remedy = f"Did you mean {' or '.join(near)}?" if near else "For example: m5 or D*_v5."
             raise InputError("type", "is no VM type of the catalogue", value=pattern, remedy=remedy)
     return [
         vm

@@ -81,7 +81,7 @@ def fleet_path(options: argparse.Namespace) -> Path:
     if path is None:
         raise InputError(
             "--fleet",
-            "is needed",
+            "is missing",
             remedy="Name a fleet file, here or as RELAYD_FLEET; configs/fleet.example.toml shows "
             "one, and `relayd measure lab up` makes one.",
         )

@@ -121,7 +121,9 @@ def _assigned(options: argparse.Namespace) -> dict[str, str | float]:
     for word in options.settings:
         name, separator, settings[name] = word.partition("=")
         if not separator:
-            raise InputError("set", "needs NAME=VALUE", value=word, remedy="Such as loss_pct=1.")
+            raise InputError(
+                "set", "needs NAME=VALUE", value=word, remedy="For example: loss_pct=1."
+            )
     return settings
 
 

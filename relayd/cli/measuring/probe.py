@@ -112,7 +112,7 @@ def _measure(
         failed = f", {now.failed} failed" if now.failed else ""
         display.show(
             f"{now.stage}: round {now.round}/{now.rounds}, {now.done}/{now.total} done{failed}, "
-            f"{volume_text(now.sent_gb)}, ${usd_text(now.usd)}, "
+            f"{volume_text(now.sent_gb)}, {usd_text(now.usd)}, "
             f"about {duration_text(now.left_s)} left",
             now.stage,
         )
@@ -248,7 +248,7 @@ def forecast_text(forecast: CampaignForecast) -> str:
     told = [
         f"All pairs with 64 connections for 5 s would take {everything['rounds']} rounds, "
         f"{duration_text(everything['duration_s'])}, {volume_text(everything['volume_gb'])} and "
-        f"${usd_text(everything['egress_usd'])}.",
+        f"{usd_text(everything['egress_usd'])}.",
         "Expected regret, the share of throughput lost for lack of measurements: "
         f"{forecast.regret:.1%} now, {forecast.regret_after:.1%} after all of it{worth}.",
     ]
@@ -293,7 +293,7 @@ def _report(
     }
     lines = [
         f"{done} probes gave {samples} samples in {duration_text(report.duration_s)}; "
-        f"{volume_text(report.sent_gb)} moved, ${usd_text(report.usd)}"
+        f"{volume_text(report.sent_gb)} moved, {usd_text(report.usd)}"
     ]
     if report.reason:
         lines.append(f"Stopped because: {report.reason}")

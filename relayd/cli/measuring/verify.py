@@ -87,7 +87,9 @@ def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[Mapping[
             raise InputError("--src", problem, remedy=remedy)
         return [document_of(read_text(name, "plan"), name) for name in options.plans]
     if not (options.src and options.dst):
-        raise InputError("plan", "is needed", remedy="Name a plan's file, or give --src and --dst.")
+        raise InputError(
+            "plan", "is missing", remedy="Name a plan's file, or give --src and --dst."
+        )
     # What is to be run needs hosts: no region without one sends, receives or relays.
     have = available(fleet)
     for end in wan.resolve_pair(options.src, options.dst)[:2]:
@@ -188,7 +190,7 @@ def _results(
         "egress_usd": usd,
         "snapshot": snapshot_as_json(snapshot),
     }
-    end = f"Rates are in Gbit/s. {volume_text(gb)} moved, ${usd_text(usd)}; "
+    end = f"Rates are in Gbit/s. {volume_text(gb)} moved, {usd_text(usd)}; "
     end += f"{sum(len(one.samples) for one in plans)} samples of links stored."
     if snapshot:
         end += f" Snapshot {snapshot.id}, as of {snapshot.as_of}."

@@ -41,8 +41,8 @@ def _summary(status: dict[str, Any], path: Location) -> str:
     links = status["legs"]
     return (
         f"Watched {links['watched']} links: {links['up']} up, {links['degraded']} degraded, "
-        f"{links['down']} down; ${usd_text(status['spent_today_usd'])} of "
-        f"${usd_text(status['daily_budget_usd'])} spent today, in {path}"
+        f"{links['down']} down; {usd_text(status['spent_today_usd'])} of "
+        f"{usd_text(status['daily_budget_usd'])} spent today, in {path}"
     )
 
 

@@ -54,7 +54,7 @@ def broadcast_text(plan: BroadcastPlan, options: argparse.Namespace) -> str:
     ]
     proof = (
         f"No plan ends before {duration_text(plan.bound_s)} or costs less than "
-        f"${usd_text(plan.bound_usd)}; the best plan known is within {plan.gap:.1%} of the optimum."
+        f"{usd_text(plan.bound_usd)}; the best plan known is within {plan.gap:.1%} of the optimum."
     )
     if plan.request["relays"] == "none":
         proof = "Without forwarding, there is no other plan."
@@ -187,7 +187,7 @@ def tasks_text(placement: TaskPlacement, _: argparse.Namespace) -> str:
         filled(
             f"{volume(placement.moved_gb, 'Nothing')} crosses between VMs, "
             f"{volume(placement.local_gb, 'nothing')} stays inside one. "
-            f"{usd_text(cost.egress)} USD egress and {usd_text(cost.vm)} USD VMs."
+            f"{usd_text(cost.egress)} egress and {usd_text(cost.vm)} VMs."
         ),
     )
 
@@ -278,7 +278,7 @@ def _cost_of_change(answer: Replan) -> str:
         parts.append(f"{duration_text(change.ramp_up_s)} to get new paths up to speed")
     what = "; ".join(parts) if parts else "nothing to start or to wait for"
     return (
-        f"Changing takes: {what}; ${usd_text(change.usd)} in all. Gain {gain.expected:.2f}x "
+        f"Changing takes: {what}; {usd_text(change.usd)} in all. Gain {gain.expected:.2f}x "
         f"({gain.low:.2f}x to {gain.high:.2f}x); {answer.needed_gain:.2f}x at the low bound are "
         "needed."
     )

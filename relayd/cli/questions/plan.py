@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.fields.kinds import assignments
 from planner.model.errors import InputError
-from planner.model.units import chance_text, gbps_text, usd_text, volume_text
+from planner.model.units import chance_text, duration_text, gbps_text, usd_text, volume_text
 from planner.transfer.plan import Exploration, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli.options import wan_of, whole_number
@@ -65,13 +65,14 @@ def human(plan: Plan, options: argparse.Namespace) -> str:
     """Return a plan for people: verdict and reason, the comparison, advice, certainty."""
     request, relay = plan.request, plan.best_relay
     assumed = " (assumed; say --volume)" if options.volume is None else ""
+    until = f", within {duration_text(s)}" if (s := request.get("deadline_s")) else ""
     split = len(plan.paths) > 1 or plan.verdict != "direct"
     listed = [relay, *plan.alternatives] if options.candidates and relay else []
     return printing.answer_text(
         plan,
         _verdict(plan),
-        f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}\n"
-        f"{printing.figures_text(plan, _connections(plan))}",
+        f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}"
+        f"{until}\n{printing.figures_text(plan, _connections(plan))}",
         _comparison(plan),
         _services(plan),
         printing.table(
@@ -95,6 +96,7 @@ def human(plan: Plan, options: argparse.Namespace) -> str:
         _exploration(plan.exploration) if plan.exploration else "",
         filled(_chances(relay)) if relay and relay.probability is not None else "",
         printing.advice_block(plan.advice),
+        filled(_carried_out(plan)),
         sure=plan.confidence,
     )
 
@@ -112,11 +114,11 @@ def _exploration(found: Exploration) -> str:
 
 def _services(plan: Plan) -> str:
     said = [
-        f"{one.name} for ${usd_text(one.cost_usd)} (its own fee: ${one.usd_per_gb:g} a GB"
+        f"{one.name} for {usd_text(one.cost_usd)} (its own fee: ${one.usd_per_gb:g} a GB"
         f"{', unconfirmed' * one.unconfirmed}; --emit {one.emit})"
         for one in plan.services
     ]
-    return filled(f"Without VMs: {', or '.join(said)}.") if said else ""
+    return filled(f"Without VMs, in a time not known: {', or '.join(said)}.") if said else ""
 
 
 def _chances(relay: RelayOption) -> str:
@@ -124,6 +126,11 @@ def _chances(relay: RelayOption) -> str:
         f"The best relay carries {relay.gain_low:.2f}x to {relay.gain_high:.2f}x what direct does "
         f"(90 %). Chance that a relay pays: {chance_text(relay.probability or 0.0)}."
     )
+
+
+def _carried_out(plan: Plan) -> str:
+    relays = ", or --emit haproxy for relays of any TCP tool" if plan.verdict != "direct" else ""
+    return f"To carry it out, add --emit rclone for a script that copies files or buckets{relays}."
 
 
 def _verdict(plan: Plan) -> str:
@@ -151,8 +158,12 @@ def _comparison(plan: Plan) -> str:
 
 
 def _connections(plan: Plan) -> str:
-    each = " a path at most" if len(plan.paths) > 1 else ""
-    return f"; {max(path.connections for path in plan.paths)} connections{each}"
+    most, each = max(path.connections for path in plan.paths), ""
+    if len(plan.paths) > 1:
+        each = " a path at most"
+    elif most > plan.request["connections"]:
+        each = f" ({plan.request['connections']} a VM)"
+    return f"; {most} TCP connections{each}"
 
 
 def _limit(plan: Plan) -> str:

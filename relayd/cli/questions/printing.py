@@ -21,13 +21,14 @@ def answer_text(
     reason, the blocks, how sure it is, the snapshot, and other notes.
     """
     taken = [one.note for one in answer.resolutions if one.note]
-    old = (styled(filled(note), text.YELLOW) for note in answer.outdated)
     lines = filter(None, (*subject.split("\n"), " ".join(taken)))
+    old = (styled(filled(note), text.YELLOW) for note in answer.outdated)
     head = "\n".join([styled(verdict, text.BOLD), *map(filled, lines), *old])
     snapshot = answer.snapshot
     start_s = getattr(answer, "vm_start_s", 0.0)
     starts = f"Times include {duration_text(start_s)} until VMs have started. " if start_s else ""
-    known = f"Snapshot {snapshot.id} ({snapshot.source}), as of {snapshot.as_of}."
+    as_of = f", as of {snapshot.as_of}" if snapshot.as_of else ""
+    known = f"Snapshot {snapshot.id} ({snapshot.source}){as_of}."
     end = f"{starts}{sure} {known}".lstrip()
     others = [note for note in answer.warnings if note not in {*taken, *answer.outdated}]
     fees = listed_block("Fees, which the costs contain", map(_fee, answer.fees))
@@ -40,7 +41,7 @@ def _fee(fee: FeeLine) -> str:
     units = {"hour": "hours", "1,000 requests": "thousand requests"}
     unit = units.get(fee.unit, fee.unit)
     quantity = f"{fee.quantity:,.2f}".removesuffix(".00")
-    return f"{fee.name}: {quantity} {unit} at ${fee.usd_per_unit:.6g}: ${usd_text(fee.usd)}"
+    return f"{fee.name}: {quantity} {unit} at ${fee.usd_per_unit:.6g}: {usd_text(fee.usd)}"
 
 
 def table(items: Iterable[Any], columns: str, *, left: bool = False, **cells: Any) -> str:
@@ -49,9 +50,10 @@ def table(items: Iterable[Any], columns: str, *, left: bool = False, **cells: An
     return text.table_of(listed, columns, left=left, **cells) if listed else ""
 
 
-def vms_text(vms: Mapping[str, int]) -> str:
-    """Return VMs such as ``2 at aws:us-east-1, 1 at aws:sa-east-1``."""
-    return ", ".join(f"{count} at {region}" for region, count in vms.items())
+def vms_text(vms: Mapping[str, int], types: Mapping[str, str] = {}) -> str:
+    """Return VMs such as ``2 m5.8xlarge at aws:us-east-1, 1 at aws:sa-east-1``."""
+    names = {region: f" {vm_type.partition(':')[2]}" for region, vm_type in types.items()}
+    return ", ".join(f"{count}{names.get(at, '')} at {at}" for at, count in vms.items())
 
 
 _COSTS = {"$ egress": "cost_usd.egress", "$ VM": "cost_usd.vm", "$ total": "cost_usd.total"}
@@ -100,8 +102,8 @@ def ways_table(ways: Sequence[tuple[str, Any]]) -> str:
 
 def figures_text(plan: Any, more: str = "") -> str:
     """Return time, cost and VMs of a plan, and more, in a line."""
-    cost = usd_text(plan.cost_usd.total)
-    return f"{duration_text(plan.duration_s)}, ${cost}; VMs: {vms_text(plan.vms)}{more}."
+    cost, vms = usd_text(plan.cost_usd.total), vms_text(plan.vms, getattr(plan, "vm_types", {}))
+    return f"{duration_text(plan.duration_s)}, {cost}; VMs: {vms}{more}."
 
 
 def path_text(path: Any) -> str:
@@ -130,8 +132,9 @@ def advice_block(advice: Iterable[Advice]) -> str:
     """Return the remedies with what they cost."""
     lines = []
     for one in advice:
-        sign = "+" if one.cost_usd > 0 else "-"
-        cost = f"{sign}${usd_text(abs(one.cost_usd))}" if one.cost_usd else "free"
+        cost = f"saves {usd_text(-one.cost_usd)}" if one.cost_usd else "free"
+        if one.cost_usd > 0:
+            cost = f"costs {usd_text(one.cost_usd)} more"
         lines.append(f"{one.action}: {one.effect} ({cost})")
     return listed_block("What would help", lines)
 

@@ -8,7 +8,7 @@ from typing import Any
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.schedule.plan import PathRate, SchedulePlan, StoredVolume, TariffUse, TransferSchedule
 from relayd.cli.questions import printing
-from relayd.cli.text import filled, table
+from relayd.cli.text import figure, filled, table
 
 BAR = 40
 SENDING, WAITING, OUTSIDE = "#", "-", " "
@@ -18,7 +18,7 @@ def schedule_text(plan: SchedulePlan, options: argparse.Namespace) -> str:
     """Return a schedule for people: verdict, transfers with bars of time, what would do."""
     cost, transfers = plan.cost_usd, plan.transfers
     stored = [f"{one.id}: {_stored(volume)}" for one in transfers for volume in one.stored]
-    storage = f", {usd_text(plan.storage_usd)} USD storage" if stored else ""
+    storage = f", {usd_text(plan.storage_usd)} storage" if stored else ""
     since = f" from {duration_text(plan.now_s)} on" if plan.now_s else ""
     remedies = [f"{one.id}: {_remedies(one)}" for one in transfers if one.remedies]
     basis = "the low bounds of" if plan.request["rates"] == "low" else "what is expected of"
@@ -30,7 +30,7 @@ def schedule_text(plan: SchedulePlan, options: argparse.Namespace) -> str:
         _bars(plan),
         _periods(plan) if options.periods else "",
         filled(
-            f"Cost{since}: {usd_text(cost.egress)} USD egress{storage} and {usd_text(cost.vm)} USD "
+            f"Cost{since}: {usd_text(cost.egress)} egress{storage} and {usd_text(cost.vm)} "
             f"VMs. {plan.relayed_share:.0%} is relayed. VMs at most: "
             f"{printing.vms_text(plan.vms) or 'none'}."
         ),
@@ -53,7 +53,7 @@ def _transfers(plan: SchedulePlan) -> str:
         start=at("start_s"),
         deadline=at("deadline_s"),
         end=at("end_s"),
-        usd=lambda one: usd_text(one.egress_usd) if one.periods else "-",
+        usd=lambda one: figure(one, "egress_usd") if one.periods else "-",
     )
 
 
@@ -111,7 +111,7 @@ def _path(transfer: TransferSchedule, path: PathRate) -> str:
 def _stored(stored: StoredVolume) -> str:
     return (
         f"up to {volume_text(stored.most_gb)} at {stored.region} from {_clock(stored.start_s)} to "
-        f"{_clock(stored.end_s)}, {usd_text(stored.usd)} USD"
+        f"{_clock(stored.end_s)}, {usd_text(stored.usd)}"
     )
 
 
@@ -134,11 +134,11 @@ def _tariff(use: TariffUse) -> str:
     said = f"{use.id} ({use.src} -> {use.dst}): "
     if not use.volume_gb:
         return f"{said}nothing is sent by it"
-    said += f"{volume_text(use.volume_gb)} are sent by it, {usd_text(use.saved_usd)} USD less"
+    said += f"{volume_text(use.volume_gb)} are sent by it, {usd_text(use.saved_usd)} less"
     if use.break_even_gb is None:
         return said
     said += (
-        f"; its {usd_text(use.monthly_usd)} USD a month are earned by "
+        f"; its {usd_text(use.monthly_usd)} a month are earned by "
         f"{volume_text(use.break_even_gb)}, {use.break_even_gb / use.volume_gb:.1f} times as much"
     )
     if use.full_gb is not None and use.full_gb < use.break_even_gb:

@@ -177,5 +177,5 @@ def test_flat_prices_by_pair_and_region() -> None:
     assert stated.egress_usd_per_gb("b", "a", 5.0) == 0.02
     assert stated.vm_usd_per_h("a") == 1.5
     assert stated.vm_usd_per_h("b") == 0.0
-    with pytest.raises(InputError, match=r"egress_usd_per_gb: must have shape \(2, 2\)"):
+    with pytest.raises(InputError, match=r"egress_usd_per_gb must have shape \(2, 2\)"):
         FlatPrices(["a", "b"], np.zeros((3, 3)))

@@ -208,7 +208,7 @@ def test_of_equals_the_greatest_value_in_total_is_admitted() -> None:
     assert (decided.objective, decided.reached, decided.bound) == ("value", 51, 51)
     plan = scheduled(of, replace(poor, priority=1, value_usd=1.0), rich)
     assert plan.transfer("poor").verdict == "admitted"
-    assert any("worth 1.00 USD" in warning for warning in plan.warnings)
+    assert any("worth $1.00" in warning for warning in plan.warnings)
 
 
 def test_best_effort_takes_what_is_left_and_never_waits_while_there_is_room() -> None:

@@ -204,9 +204,9 @@ def test_tariffs_that_change_too_often_are_refused() -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"disk_gb": {"r": 1.0}, "relays": "none"}, "disk_gb: is for relays"),
+        ({"disk_gb": {"r": 1.0}, "relays": "none"}, "disk_gb is for relays"),
         ({"disk_usd_per_gb_month": {"*": 0.1}}, "there is none.*Say how much"),
-        ({"disk_gb": {"r": 1.0}, "avoid": ["r"]}, "disk_gb r: is at a region that may not relay"),
+        ({"disk_gb": {"r": 1.0}, "avoid": ["r"]}, "disk_gb r is at a region that may not relay"),
         ({"disk_gb": {"r": 0.0}}, "above 0"),
     ],
 )

@@ -107,7 +107,7 @@ def test_asking_again_with_an_advice_gives_what_it_promises(
         assert faster or again.cost_usd.total <= plan.cost_usd.total / 1.049
         saved_s = plan.duration_s - promised.duration_s
         when = f"{duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'}"
-        when = "as soon" if abs(saved_s) <= 1e-6 * plan.duration_s else when
+        when = "just as fast" if abs(saved_s) <= 1e-6 * plan.duration_s else when
         assert advice.effect == f"{rate_text(promised.throughput_gbps)}, {when}"
         if match := re.fullmatch(r"Use (.+), direct", advice.action):
             for text in match[1].split(" and "):

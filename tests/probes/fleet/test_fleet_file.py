@@ -65,8 +65,8 @@ def test_hosts_of_one_region_get_names_of_their_own() -> None:
     ("document", "words"),
     [
         ({}, "no `\\[\\[host\\]\\]`"),
-        ({"host": [{"host": "a"}]}, "number 1, region: is missing"),
-        ({"host": [_HOST, {"region": "us-east", "host": "b"}]}, "number 2, region: .*provider:"),
+        ({"host": [{"host": "a"}]}, "number 1, region is missing"),
+        ({"host": [_HOST, {"region": "us-east", "host": "b"}]}, "number 2, region .*provider:"),
         ({"host": [_HOST | {"host": "-oProxyCommand=id"}]}, "IP address or a host name"),
         ({"host": [_HOST | {"host": "a;id"}]}, "IP address or a host name"),
         ({"host": [_HOST | {"public_address": "224.0.0.1"}]}, "no address of one machine"),
@@ -100,7 +100,7 @@ def test_a_user_without_a_name_is_asked_for_one(monkeypatch: pytest.MonkeyPatch)
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", nobody)
-    with pytest.raises(InputError, match="user: is missing"):
+    with pytest.raises(InputError, match="user is missing"):
         fleet_of({"host": [_HOST]}, "fleet.toml", Path())
     (host,) = fleet_of({"user": "probe", "host": [_HOST]}, "fleet.toml", Path())
     assert host.user == "probe"
@@ -108,7 +108,7 @@ def test_a_user_without_a_name_is_asked_for_one(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_home_folder_of_nobody_is_named() -> None:
     for field in ("key", "known_hosts"):
-        with pytest.raises(InputError, match=rf"{field}: begins with .*~nobody-of-this-name/id"):
+        with pytest.raises(InputError, match=rf"{field} begins with .*~nobody-of-this-name/id"):
             fleet_of({field: "~nobody-of-this-name/id", "host": [_HOST]}, "fleet.toml", Path())
 
 

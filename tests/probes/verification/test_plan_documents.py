@@ -139,7 +139,7 @@ def test_a_document_that_is_none_is_refused() -> None:
         {"request": None},
     )
     for change in changes:
-        with pytest.raises(InputError, match=r"^plan: "):
+        with pytest.raises(InputError, match=r"^plan is not"):
             predicted({**good, **change}, _rtt_ms)
     with pytest.raises(InputError, match="needs a VM in r"):
         predicted(good, _rtt_ms).with_vms({"s": 1, "d": 1})

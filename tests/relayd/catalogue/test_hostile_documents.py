@@ -79,13 +79,13 @@ VM = azure_vm("D32_v5", "eastus", 1.0)
 CORE = google_sku("N2 Instance Core", "us-east1", 1, usageUnit="mo")
 RAM = google_sku("E2 Instance Ram", "us-east1", 1)
 HOSTILE: dict[str, tuple[Make, str]] = {
-    "negative": (table(row(price="-0.1")), "row 2: has an invalid Price"),
+    "negative": (table(row(price="-0.1")), "row 2 has an invalid Price"),
     "not a number": (table(row(price="nan")), "has an invalid Price"),
     "text for a price": (table(row(price="=1+1")), "has an invalid Price (got '=1+1')"),
     "a formula for a name": (table(row(name="=cmd|'/C calc'!A0")), "has an odd name of a VM type"),
     "control characters": (table(row(region="\x1b[2Jeast")), "has an odd name of a region"),
     "missing column": (table("m5.large,0.1", head="InstanceType,Price"), "lacks the column Region"),
-    "short row": (table("m5.large,0.1"), "row 2: has 2 columns where the head has 10"),
+    "short row": (table("m5.large,0.1"), "row 2 has 2 columns where the head has 10"),
     "empty": (table(), "has no price to use (it is empty)"),
     "no provider": (raw(",".join(HEAD).encode(), "vms.csv"), "does not say of which provider"),
     "currency": (page(VM, BillingCurrency="EUR"), "has an invalid BillingCurrency (got 'EUR')"),
@@ -93,7 +93,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "no price": (page({**VM, "retailPrice": None}), "has an invalid retailPrice"),
     "too dear": (page({**VM, "retailPrice": 1e300}), "has an invalid retailPrice"),
     "an odd tier": (page(azure_traffic("eastus", -5, 0.1)), "has an invalid tierMinimumUnits"),
-    "an item of a list": (page(["D32_v5"]), "item 1: must be an object"),  # type: ignore[arg-type]
+    "an item of a list": (page(["D32_v5"]), "item 1 must be an object"),  # type: ignore[arg-type]
     "items of text": (page(Items="all"), "must be a list (got 'all')"),
     "nothing of use": (page({**VM, "type": "Reservation"}), "has no price to use (1 reservations"),
     "another service": (changed_vms(b"AmazonEC2", b"AmazonRDS"), "has an invalid OfferCode"),

@@ -112,16 +112,16 @@ def test_quotas_are_imported_planned_with_and_undone(
 CORES = azure(("cores", 1, 10))
 ONE = ("L-1216C47A", STANDARD, 8.0)
 HOSTILE: Mapping[str, tuple[str, object, str]] = {
-    "a limit below 0": ("a.json", aws((*ONE[:2], -1)), "item 1: has an invalid Value"),
+    "a limit below 0": ("a.json", aws((*ONE[:2], -1)), "item 1 has an invalid Value"),
     "no limit": ("a.json", aws((*ONE[:2], None)), "has an invalid Value"),
     "text": ("a.json", aws((*ONE[:2], "many")), "has an invalid Value (got 'many')"),
     "a huge number": ("a.json", aws((*ONE[:2], 10**400)), "has an invalid Value"),
     "no region": ("a.json", aws(ONE, arn=""), "has an odd name of a region (got 'aws:')"),
     "an odd region": ("a.json", aws(ONE, arn="a:b:c:\x1b[2J:"), "has an odd name of a region"),
     "no list": ("a.json", {"Quotas": {"a": 1}}, "must be a list"),
-    "no object": ("a.json", {"Quotas": [1]}, "item 1: must be an object (got 1)"),
+    "no object": ("a.json", {"Quotas": [1]}, "item 1 must be an object (got 1)"),
     "only others": ("a.json", aws(("L-0263D0A3", "EC2-VPC Elastic IPs", 5)), "no price to use"),
-    "no name": ("westeurope.json", [{**CORES[0], "name": None}], "item 1: lacks the name.value"),
+    "no name": ("westeurope.json", [{**CORES[0], "name": None}], "item 1 lacks the name.value"),
     "a file named otherwise": ("usage.json", CORES, "Name the file after its region"),
     "use of nothing": ("a.json", gcp("us-east4", ("CPUS", 8, None)), "has an invalid usage"),
 }

@@ -168,7 +168,7 @@ def test_outcomes_may_be_none_yet(relayd: Relayd, measured: Path, tmp_path: Path
     assert plans[0]["exploration"]["via"]
     empty = relayd(*ask, tmp_path / "empty.csv")
     assert empty.code == 2
-    assert "--outcomes: has no rows under its header" in empty.err
+    assert "--outcomes has no rows under its header" in empty.err
 
 
 WORDS = "us-east sa eu 5GB 1e309GB -0GB 2h nan inf aws: : = a=b * country: provider:aws \0"

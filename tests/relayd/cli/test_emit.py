@@ -116,7 +116,7 @@ def test_shells_and_haproxy_read_what_is_emitted(wan: Wan, tmp_path: Path) -> No
         for name in fitting(plan):
             text = emit(plan, name)
             said = " ".join(line.removeprefix("#").strip() for line in text.splitlines())
-            for known in (plan.plan_id, plan.snapshot.id, f"{plan.cost_usd.total:,.2f} USD"):
+            for known in (plan.plan_id, plan.snapshot.id, f"USD {plan.cost_usd.total:,.2f}"):
                 assert known in said
             assert re.search(r"Predicted: [\d.]+ Gbit/s \([\d.]+ to [\d.]+\)", said)
             assert max(map(len, text.splitlines()[:8])) <= 100

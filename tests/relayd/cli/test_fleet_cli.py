@@ -176,7 +176,7 @@ def _children(hosts: dict[str, Machine], name: str) -> list[int]:
         ("--connections 500", "between 1 and 128"),
         ("--flow-time 1s", "between 4s and 1h"),
         ("--budget -3usd", "is negative"),
-        ("--max-minutes soon", "--max-minutes: is not a number"),
+        ("--max-minutes soon", "--max-minutes is not a number"),
         ("--parallel 0", "must be at least 1"),
     ],
 )

@@ -33,10 +33,10 @@ def test_files_of_several_tools_are_imported_in_one_command(relayd: Relayd, db: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("iperf3",), "Name a file that you may read; before it, at most one of"),
-        (("netperf", "x.txt"), "netperf: can't be read"),
+        (("iperf3",), "Formats that may stand before the file are most one of"),
+        (("netperf", "x.txt"), "netperf can't be read"),
         (("csv", FIXTURES / "pings/win.txt"), "is output of ping of Windows"),
-        ((FIXTURES / "pings/win.txt", "--labels", "src"), "--labels: is not NAME=LABEL"),
+        ((FIXTURES / "pings/win.txt", "--labels", "src"), "--labels is not NAME=LABEL"),
         (("nowhere.json",), "can't be read"),
     ],
 )
@@ -62,7 +62,7 @@ def test_series_of_prometheus_take_regions_from_the_labels_that_are_named(
     assert "rtt_s is NaN" in outcome.out
     link = library.open(db).network.links["aws:us-east-1"]["aws:eu-west-1"]
     assert link.rtt_ms.expected == pytest.approx(68.1, rel=0.01)
-    assert "--metric: is needed" in relayd("import", file, *labels, "--db", db).err
+    assert "--metric is needed" in relayd("import", file, *labels, "--db", db).err
     wrong = ("--labels", "src=source,dst=to", "--metric", "rtt_s", "--db", db)
     assert "Its series have __name__, source, target, job" in " ".join(
         relayd("import", file, *wrong).err.split()

@@ -105,9 +105,9 @@ def test_regions_may_be_given_by_position() -> None:
     assert asked(Wider, "a", "b", "--shades-of-grey", "9").shades_of_grey == 9
     assert question_of(Wider("a", "b")).name == "transfer"
     for words, said in (
-        (["a", "b", "c"], "c: is one word too many"),
-        (["a", "--src", "b"], "--src: is given twice"),
-        (["a"], "dst: is missing"),
+        (["a", "b", "c"], "c is one word too many"),
+        (["a", "--src", "b"], "--src is given twice"),
+        (["a"], "Missing --dst"),
     ):
         with pytest.raises(InputError, match=said):
             asked(TransferRequest, *words)
@@ -116,9 +116,9 @@ def test_regions_may_be_given_by_position() -> None:
 def test_errors_name_options_on_the_command_line_alone() -> None:
     error = InputError("volume_gb", "is too much", remedy="Raise `vms` or lower `volume_gb`.")
     assert worded(error, TransferRequest) == (
-        "--volume: is too much. Raise --vms or lower --volume."
+        "--volume is too much. Raise --vms or lower --volume."
     )
-    assert worded(error, TransferRequest, {"volume_gb": "--size"}).startswith("--size: ")
+    assert worded(error, TransferRequest, {"volume_gb": "--size"}).startswith("--size is ")
     assert worded(error, None) == str(error)
 
 

@@ -144,25 +144,25 @@ def test_first_steps(relayd: Relayd, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (bare.code, bare.err) == (0, "")
     assert "relayd plan us-east sa" in bare.out
     missing = str(tmp_path / "missing.db")
-    assert relayd("data", "links", "--db", missing).err.startswith("relayd: --db: does not exist")
+    assert relayd("data", "links", "--db", missing).err.startswith("relayd: --db does not exist")
     monkeypatch.setenv("RELAYD_DB", missing)
-    assert relayd("data", "links").err.startswith("relayd: RELAYD_DB: does not exist")
+    assert relayd("data", "links").err.startswith("relayd: RELAYD_DB does not exist")
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("plon", "plon: is no command of `relayd`. Did you mean plan?"),
-        ("plan a b --volum 5", "--volum: is no option of `relayd plan`. Did you"),
+        ("plon", "plon is not a command of `relayd`. Did you mean plan?"),
+        ("plan a b --volum 5", "--volum is not an option of `relayd plan`. Did you"),
         ("--versoin", "Did you mean --version?"),
-        ("data store", "relayd: data store: needs one of its commands: compact, rebuild, check"),
-        ("study series -s sa", "relayd: --dst: is missing"),
-        ("data links -s us-eest", "relayd: --src: is not a known region"),
-        ("data matrix --metric luck", "--metric: invalid choice: 'luck'"),
-        ("serve token revoke 1 2", "2: is one word too many for `relayd serve token revoke`"),
-        ("data links --src", "--src: expected one argument"),
-        ("data links --src sa --src eu", "--src: is given twice (got 'eu')"),
-        ("data matrix --metric rtt --db a.db --db b.db", "--db: is given twice"),
+        ("data store", "relayd: data store needs one of its commands: compact, rebuild, check"),
+        ("study series -s sa", "relayd: Missing --dst"),
+        ("data links -s us-eest", "relayd: --src is not a known region"),
+        ("data matrix --metric luck", "--metric must be one of"),
+        ("serve token revoke 1 2", "2 is not an argument of `relayd serve token revoke`"),
+        ("data links --src", "--src needs a value"),
+        ("data links --src sa --src eu", "--src is given twice (got 'eu')"),
+        ("data matrix --metric rtt --db a.db --db b.db", "--db is given twice"),
     ],
 )
 def test_near_misses_are_named(relayd: Relayd, words: str, says: str) -> None:
@@ -203,9 +203,9 @@ def test_a_command_that_stands_elsewhere_is_named_with_its_place(
     group: str, relayd: Relayd
 ) -> None:
     said = relayd(*f"{group}shuffle".split())
-    assert (said.code, said.err) == (2, "relayd: shuffle: is `relayd plan shuffle`.\n")
+    assert (said.code, said.err) == (2, "relayd: shuffle is `relayd plan shuffle`.\n")
     several = relayd(*f"{group}backup".split()).err
-    assert several == "relayd: backup: is `relayd data store backup`.\n"
+    assert several == "relayd: backup is `relayd data store backup`.\n"
 
 
 def test_options_stand_after_any_word(relayd: Relayd) -> None:
@@ -225,7 +225,7 @@ def test_options_stand_after_any_word(relayd: Relayd) -> None:
         options = parse(["measure", "lab", *words])
         assert (options.name, options.src, options.dst) == ("x", "a", "b")
         assert options.settings == ["state=down"]
-    with pytest.raises(InputError, match="--print-completion: expected one"):
+    with pytest.raises(InputError, match="--print-completion needs a value"):
         parse(["--print-completion"])
 
 
@@ -248,7 +248,7 @@ def test_listings_have_the_same_rows_in_every_format(relayd: Relayd, tmp_path: P
     assert {"src", "dst", "aggregate"} == set(matrix[0])
     assert "needs --output" in relayd("data", "links", "--format", "parquet").err
     refused = relayd("data", "regions", "-o", str(tmp_path / "no" / "such.csv"))
-    assert (refused.code, "--output: can't be written" in refused.err) == (2, True)
+    assert (refused.code, "--output can't be written" in refused.err) == (2, True)
 
 
 def completed(line: str, tmp_path: Path) -> list[str]:

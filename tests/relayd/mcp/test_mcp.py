@@ -114,7 +114,7 @@ def test_transfers_are_reported_where_that_is_allowed(db: Path, tmp_path: Path) 
         ended = await answer(client, "end_transfer", id=begun["id"], state="cancelled")
         assert ended["state"] == "cancelled"
         nameless = await client.call_tool("report_transfer", {"moved_gb": 1})
-        assert "id: is missing" in nameless.content[0].text  # type: ignore[union-attr]
+        assert "Missing id" in nameless.content[0].text  # type: ignore[union-attr]
         hints = {tool.name: tool.annotations for tool in (await client.list_tools()).tools}
         changing = {name for name, hint in hints.items() if hint and not hint.read_only_hint}
         assert changing == {"begin_transfer", "report_transfer", "end_transfer"}

@@ -339,7 +339,7 @@ def test_overrides_hold_and_touch_nothing_else(
         # figures
         (
             NODE + "egress_gbps = -1",
-            "vm_type aws:m5.8xlarge, egress_gbps: must be greater than 0 (got -1). Write a figure",
+            "vm_type aws:m5.8xlarge, egress_gbps must be greater than 0 (got -1). Write a figure",
         ),
         (NODE + "window_mb = nan", "be a finite number (got nan)"),
         (NODE + 'flow_gbps = "5"', "must be a number (got '5')"),
@@ -348,51 +348,51 @@ def test_overrides_hold_and_touch_nothing_else(
         (NODE + "egress_gbps = 10_001", "1 Gbit/s is 1000 Mbit/s"),
         # shape
         (NODE + "egres_gbps = 5", "is not a known field. The fields are id, vcpus, egress_gbps"),
-        (VM_TYPE.replace("vcpus = 8\n", ""), "vcpus: is missing. Add `vcpus = ...`."),
-        (VM_TYPE.replace("onprem:node", "node"), "id: must look like provider:name (got 'node')"),
-        ("[[vm_type]]\nvcpus = 1", "vm_type number 1, id: is missing"),
-        ("[vm_type]\nvcpus = 1", "vm_type: has the wrong shape. Write each one under its own"),
-        ("[[vm_types]]", "vm_types: is not a part of a catalogue"),
-        (VM_TYPE + VM_TYPE, "vm_type onprem:node: is defined twice"),
+        (VM_TYPE.replace("vcpus = 8\n", ""), "vcpus is missing. Add `vcpus = ...`."),
+        (VM_TYPE.replace("onprem:node", "node"), "id must look like provider:name (got 'node')"),
+        ("[[vm_type]]\nvcpus = 1", "vm_type number 1, id is missing"),
+        ("[vm_type]\nvcpus = 1", "vm_type has the wrong shape. Write each one under its own"),
+        ("[[vm_types]]", "vm_types is not a part of a catalogue"),
+        (VM_TYPE + VM_TYPE, "vm_type onprem:node is defined twice"),
         (
             VM_TYPE.replace("10", "-10").replace("= 3", "= -3").replace("= 8", '= "8"'),
-            "has 4 faults. (1) vm_type onprem:node, vcpus:",
+            "has 4 faults. (1) vm_type onprem:node, vcpus ",
         ),
         # regions and aliases
         ('[[region]]\nid = "onprem:a"\nlatitude_deg = 91\nlongitude_deg = 0', "not be above 90"),
-        ('[[region]]\nid = "onprem:a"\nlatitude_deg = 9', "longitude_deg: is missing. Give both"),
-        ('[[region]]\nid = "onprem:a"\nbaseline = true', "baseline: needs coordinates"),
+        ('[[region]]\nid = "onprem:a"\nlatitude_deg = 9', "longitude_deg is missing. Give both"),
+        ('[[region]]\nid = "onprem:a"\nbaseline = true', "baseline needs coordinates"),
         ('[[region]]\nid = "onprem:a"\narea = "Mars"', "Use one of NAM, SAM, EU, AF, ME, IN,"),
         ('[[region]]\nid = "country:de"', "is a word of rules"),
         ('[aliases]\nhome = ["aws:us-east-11"]', "Did you mean aws:us-east-1?"),
-        ("[aliases]\nhome = []", "alias home: must not be empty"),
+        ("[aliases]\nhome = []", "alias home must not be empty"),
         ('[aliases]\nhome = "other"\nother = "home"', "an alias that is not in the catalogue"),
         (
             '[[region]]\nid = "onprem:home"\n[aliases]\nhome = ["aws:us-east-1"]',
-            "alias home: has the same name as region onprem:home",
+            "alias home has the same name as region onprem:home",
         ),
         ('[default_vm_types]\naws = "aws:m9"', "names a vm_type that is not in the catalogue"),
         # prices
-        (EGRESS, "tiers: or a flat price must be given, and only one of them. Give a flat"),
+        (EGRESS, "tiers or a flat price must be given, and only one of them. Give a flat"),
         (EGRESS + "usd_per_gb = 1\ntiers = [{usd_per_gb = 1}]", "only one of them"),
         (EGRESS + "tiers = [{usd_per_gb = 1, up_to_gb = 9}]", "must ascend in up_to_gb"),
         (EGRESS + "tiers = [{usd_per_gb = 1}, {usd_per_gb = 2}]", "only the last may have no end"),
-        (EGRESS + "tiers = [{usd_per_gb = 1, upto = 9}]", "number 1, upto: is not a known field"),
+        (EGRESS + "tiers = [{usd_per_gb = 1, upto = 9}]", "number 1, upto is not a known field"),
         (EGRESS + 'usd_per_gb = 1\nas_of = "May"', 'Write "2022-05"'),
-        (EGRESS.replace('"*"', '"continent:NA"') + "usd_per_gb = 1", "to: is not a pattern"),
+        (EGRESS.replace('"*"', '"continent:NA"') + "usd_per_gb = 1", "to is not a pattern"),
         # quotas
-        ("[[vcpu_quota]]\nvcpus = 1", "vcpu_quota number 1, region: is missing. Begin every"),
-        (QUOTA + "vcpus = -1", "vcpu_quota azure:eastus cores, vcpus: must not be below 0"),
-        (QUOTA + "vcpus = 1\n" + QUOTA + "vcpus = 2", "azure:eastus cores: is defined twice"),
+        ("[[vcpu_quota]]\nvcpus = 1", "vcpu_quota number 1, region is missing. Begin every"),
+        (QUOTA + "vcpus = -1", "vcpu_quota azure:eastus cores, vcpus must not be below 0"),
+        (QUOTA + "vcpus = 1\n" + QUOTA + "vcpus = 2", "azure:eastus cores is defined twice"),
         (
             QUOTA.replace("cores", "Elastic IPs") + "vcpus = 1",
-            "family: is not one whose VM types relayd knows (got 'Elastic IPs'). Say which count:",
+            "family is not one whose VM types relayd knows (got 'Elastic IPs'). Say which count:",
         ),
         # not TOML
-        ("[aliases]\nhome = \n", "line 2, column 8: is not valid TOML: invalid value (got 'home"),
+        ("[aliases]\nhome = \n", "line 2, column 8 is not valid TOML: invalid value (got 'home"),
         ("x = " + "[" * 5000, "is not valid TOML"),
         ("x = " + "1" * 5000, "is not valid TOML"),
-        (b"[aliases]\n# caf\xe9", "line 2: is not UTF-8 text"),
+        (b"[aliases]\n# caf\xe9", "line 2 is not UTF-8 text"),
     ],
 )
 def test_a_wrong_file_is_told_by_entry_field_value_and_remedy(
@@ -405,7 +405,7 @@ def test_a_wrong_file_is_told_by_entry_field_value_and_remedy(
     assert "user1.toml" in message
     assert "\n" not in message
     assert len(message) < 1000
-    with pytest.raises(CatalogueError, match=f"{tmp_path}: can't be read"):
+    with pytest.raises(CatalogueError, match=f"{tmp_path} can't be read"):
         load_catalogue([tmp_path])
 
 

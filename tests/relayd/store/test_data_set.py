@@ -96,13 +96,13 @@ def test_what_is_exported_is_imported_again(spot: Spot, relayd: Relayd, tmp_path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("samples", "--output: is needed"),
-        ("samples -o {folder}", "--output: is there already"),
-        ("samples -o {folder}/file/new", "--output: can't be written (Not a directory)"),
-        ("samples -o {folder}/x --format csv", "--format: is none that samples"),
-        ("samples -o {folder}/x --since May", "--since: is not an ISO 8601 time"),
-        ("graph --since 2026-01-01", "--since: is of samples"),
-        ("graph --format parquet", "--format parquet: is of samples"),
+        ("samples", "Missing --output"),
+        ("samples -o {folder}", "--output is there already"),
+        ("samples -o {folder}/file/new", "--output can't be written (Not a directory)"),
+        ("samples -o {folder}/x --format csv", "--format is none that samples"),
+        ("samples -o {folder}/x --since May", "--since is not an ISO 8601 time"),
+        ("graph --since 2026-01-01", "--since is of samples"),
+        ("graph --format parquet", "--format parquet is of samples"),
     ],
 )
 def test_what_can_not_be_exported_is_said(
@@ -176,4 +176,4 @@ def test_what_estimates_rest_on_is_imported_alone(relayd: Relayd, tmp_path: Path
     assert added == [1202 + 300, 256 + 256 + 300]
     assert reports[1]["files"][-1]["skipped"] == reports[0]["files"][-1]["skipped"] != {}
     outcome = relayd("import", "parquet", folder / "strange.parquet", "--newest")
-    assert (outcome.code, "--newest: is of data sets" in outcome.err) == (2, True)
+    assert (outcome.code, "--newest is of data sets" in outcome.err) == (2, True)

@@ -32,7 +32,7 @@ def test_a_token_may_bring_so_many_series(spot: Spot) -> None:
         assert _send(store, "one", _samples(2.0)) == 6
         for beyond in (other, private):
             with pytest.raises(
-                InputError, match=r"series: would be 7, more than the 6 .*'token one'"
+                InputError, match=r"series would be 7, more than the 6 .*'token one'"
             ):
                 _send(store, "one", [*_samples(3.0), beyond])
         assert store.samples.counts().samples == 12  # nothing of the refused ones
