@@ -222,6 +222,7 @@ measure verify  measuring.verify:run  run plans briefly, and compare
   --budget USD@max_usd  most egress fees for a plan, such as 1usd
 measure watch  measuring.watch:run  watch a fleet continuously
   +fleet
+  --dry-run            only show what a campaign that is due would take, at most
   --webhook URL        called when links fail or recover, signed by RELAYD_WEBHOOK_SECRET
   [what to watch]
   --interval TIME      time within which to notice an outage (default 30s)

@@ -14,23 +14,33 @@ from planner.model.units import parse_duration_s, parse_money_usd, usd_text
 from probes.campaign.specification import parse_pairs
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
+from relayd.campaigns.forecast import forecast_campaign
+from relayd.campaigns.inputs import MeasuredFleet
 from relayd.cli.measuring.fleet import fleet_path
+from relayd.cli.measuring.probe import forecast_text
 from relayd.cli.options import catalogue_of, number, store_location, whole_number
 from relayd.cli.output import respond
 from relayd.settings import load_settings
-from relayd.store import Location
+from relayd.store import Location, open_if_there
 from relayd.watch.settings import QuietHours, WatchOptions
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import Webhook
 
 
 def run(options: argparse.Namespace) -> int:
-    """Watch until SIGINT or SIGTERM; notes on standard error, the last status on output."""
+    """Watch until SIGINT or SIGTERM; notes on standard error, the last status on output.
+
+    A dry run shows what a campaign that is due would take, at most.
+    """
     settings = load_settings()
     catalogue = catalogue_of(options, settings)
     fleet = load_fleet(fleet_path(options))
-    path = store_location(options, settings)
-    watcher = Watcher(path, fleet, catalogue, watch_options(options, fleet), _say)
+    path, wanted = store_location(options, settings), watch_options(options, fleet)
+    if options.dry_run:
+        measured = MeasuredFleet(fleet, catalogue, open_if_there(path))
+        forecast = forecast_campaign(measured, wanted.campaign, wanted.daily_budget_usd)
+        return respond(options, forecast.as_json(), lambda: forecast_text(forecast))
+    watcher = Watcher(path, fleet, catalogue, wanted, _say)
     status = asyncio.run(_until_stopped(watcher))
     if options.json or "legs" in status:
         respond(options, status, lambda: _summary(status, path))

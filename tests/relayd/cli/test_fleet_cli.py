@@ -104,6 +104,11 @@ def test_nothing_is_measured_without_a_consent(
     content = json.loads(forecast.stdout)
     assert content["campaign"]["rounds"] == 1
     assert content["all_pairs"]["rounds"] == 6
+    watched = _relayd(
+        "measure", "watch", *common[1:5], "--daily-budget", "1", "--dry-run", "--json"
+    )
+    assert watched.returncode == 0, watched.stderr
+    assert json.loads(watched.stdout)["campaign"]["egress_usd"] > 0
     assert not (tmp_path / "store.db").exists()
     refused = _relayd(*common)
     assert refused.returncode == 2
