@@ -240,7 +240,7 @@ AT = 'at = "aws:us-east-1"\n'
     [
         ('at = "aws:us-esat-1"\nusd_per_gb = 1', "fee f, at names a region that is not in the"),
         (f"{AT}usd_per_gb = -1", "fee f, usd_per_gb must not be below 0"),
-        (AT, "fee f, usd_per_gb: or another price is missing"),
+        (AT, "fee f, usd_per_gb or another price is missing"),
         (f"{AT}usd_per_tb = 1", "fee f, usd_per_tb is not a known field"),
         (f'{AT}unit = "TB"\nusd_per_gb = 1', "fee f, unit is not a known field"),
         (
@@ -253,8 +253,8 @@ AT = 'at = "aws:us-east-1"\n'
             f"{AT}usd_per_1000_requests = 1",
             "fee f, request_mb goes with usd_per_1000_requests, and",
         ),
-        ('from = "aws:*"\nusd_per_gb = 1', "fee f, at: or `from` and `to` must be given"),
-        ("usd_per_gb = 1", "fee f, at: or `from` and `to` must be given"),
+        ('from = "aws:*"\nusd_per_gb = 1', "fee f, at or `from` and `to` must be given"),
+        ("usd_per_gb = 1", "fee f, at or `from` and `to` must be given"),
     ],
 )
 def test_wrong_fees_are_refused_by_file_entry_and_field(

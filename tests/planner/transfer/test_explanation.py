@@ -186,7 +186,7 @@ def test_a_reason_says_what_follows_from_the_figures(
         else:
             assert float(match[2]) <= 1 + most + 0.0051
     if plan.verdict != "direct" and plan.direct.feasible and request.objective != "latency":
-        stated = re.search(r"\(([\d.]+)x to (\S+)x better", reason)
+        stated = re.search(r"\(([\d.]+)x to (\S+)x as (?:fast|good)", reason)
         if stated is None:  # infinitely better
             assert plan.cost_usd.total == 0
         else:

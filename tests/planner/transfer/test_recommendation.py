@@ -262,10 +262,10 @@ def test_the_remedy_for_a_budget_too_small_does(
     try:
         recommend(asked, network, price_list)
     except InfeasibleError as error:
-        remedy = re.search(r"budget of .* Raise the budget to ([\d.]+) USD", str(error))
+        remedy = re.search(r"budget of .* Raise the budget to \$([\d.,]+) or", str(error))
         if not remedy:
             raise
-        recommend(replace(asked, budget_usd=float(remedy[1])), network, price_list)
+        recommend(replace(asked, budget_usd=float(remedy[1].replace(",", ""))), network, price_list)
 
 
 @patient

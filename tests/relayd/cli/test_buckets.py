@@ -198,4 +198,4 @@ def test_managed_services_are_named_with_what_they_cost(wan: Wan, relayd: Relayd
     assert (datasync.usd_per_gb, datasync.unconfirmed) == (0.0125, True)
     assert not wan.plan("aws:us-east-1", "gcp:us-east1").services
     shown = relayd("plan", "--src", S3, "--dst", GS).out
-    assert "Without VMs: Google's Storage Transfer Service for $" in shown
+    assert "Without VMs, in a time not known: Google's Storage Transfer Service for $" in shown

@@ -107,7 +107,7 @@ def test_regions_may_be_given_by_position() -> None:
     for words, said in (
         (["a", "b", "c"], "c is one word too many"),
         (["a", "--src", "b"], "--src is given twice"),
-        (["a"], "Missing --dst"),
+        (["a"], "Missing dst"),
     ):
         with pytest.raises(InputError, match=said):
             asked(TransferRequest, *words)

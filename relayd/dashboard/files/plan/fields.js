@@ -42,7 +42,7 @@ export const fieldOf = (name = "") => FIELDS.get(name.split(" ")[0]) ?? null;
 export function worded({ message, field: named }) {
   const field = fieldOf(named);
   const text = !field ? message
-    : message.startsWith(`${named}: `) ? `${field.label}${named.slice(field.name.length)} ${message.slice(named.length + 2)}`
+    : message.replace(/^Missing /, "").startsWith(named) ? message.replace(named, field.label + named.slice(field.name.length))
       : /^[a-z]/.test(message) ? `${field.label} ${message}` : message;
   const quoted = (said, name) => (FIELDS.has(name) ? `"${FIELDS.get(name).label}"` : said);
   return text.replace(/`?\b([a-z]+(?:_[a-z]+)+)\b`?/g, quoted);
