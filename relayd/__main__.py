@@ -89,7 +89,8 @@ def _document(
     found: dict[str, object] = {"exit_code": error.exit_code, "detail": told(str(error))}
     if isinstance(error, InputError):
         field = re.sub(r"^[\w-]+", lambda name: options.get(name[0], name[0]), error.field)
-        found["detail"] = told(str(error).replace(error.field, field, 1))
+        named = InputError(field, error.problem, value=error.value, remedy=error.remedy)
+        found["detail"] = told(str(named))
         found |= {"field": field, "problem": error.problem, "value": error.value}
         found["remedy"] = error.remedy and told(error.remedy)
         if near := getattr(error, "near", ()) or getattr(error, "matches", ()):

@@ -57,7 +57,7 @@ class InputError(RelaydError, ValueError):
         self.remedy = remedy
         got = "" if value is None else f" (got {_shown(value)})"
         said = f"{field} {problem}"
-        if problem == "is missing" and " " not in field:
+        if problem == "is missing" and " " not in field:  # a field, and not a place in a file
             said = f"Missing {field}"
         super().__init__(f"{said}{got}." + (f" {remedy}" if remedy else ""))
 

@@ -84,10 +84,10 @@ class Decision:
 
         With no more VMs a region than a direct plan that is chosen uses, where so many will do.
         """
-        most = max(self.chosen.vms)
-        if not self.chosen.relays and most < self.search.unasked_vms:
-            return self.search.within(most).listed_relays() or self.search.listed_relays()
-        return self.search.listed_relays()
+        most, fewer = max(self.chosen.vms), None
+        if self.request.vms is None and not self.chosen.relays and most < self.search.unasked_vms:
+            fewer = self.search.within(most).listed_relays()
+        return fewer or self.search.listed_relays()
 
     @property
     def best_relay(self) -> Option | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from planner.fields.shared import PricedRequest
 from planner.model.answer import Recommendation
-from planner.model.catalogue import DEFAULT_NETWORK, Catalogue, EgressPrice, Region, VmType
+from planner.model.catalogue import DEFAULT_NETWORK, Catalogue, EgressPrice, Region
 from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Origin, WantedAddresses
 from planner.model.link import Link
@@ -69,8 +69,10 @@ def dated(
         *unknown_type_notes(network, asked),
         *public_price_notes(network, answer, asked),
     )
-    types = _vm_types(network, catalogue, answer)
-    vcpus = {region: answer.vms[region] * vm.vcpus for region, vm in types.items()}  # type: ignore[attr-defined]
+    counts: dict[str, int] = getattr(answer, "vms", {}) if hasattr(answer, "vm_types") else {}
+    found = {region: catalogue.vm_types.get(network.sites[region].vm_type) for region in counts}
+    types = {region: vm for region, vm in found.items() if vm}
+    vcpus = {region: counts[region] * vm.vcpus for region, vm in types.items()}
     if not (outdated or further or types):
         return answer
     warnings = (*outdated, *answer.warnings, *_quotas_to_check(network, vcpus), *further)
@@ -101,15 +103,6 @@ def refuse_old(
 
 
 # ---- vCPUs ---------------------------------------------------------------------------------------
-
-
-def _vm_types(network: Network, catalogue: Catalogue, answer: Recommendation) -> dict[str, VmType]:
-    """Return the types of a plan's VMs by region, where they are known."""
-    if not hasattr(answer, "vcpus"):
-        return {}
-    counts: dict[str, int] = getattr(answer, "vms", {})
-    types = {region: catalogue.vm_types.get(network.sites[region].vm_type) for region in counts}
-    return {region: vm for region, vm in types.items() if vm}
 
 
 def _quotas_to_check(network: Network, vcpus: Mapping[str, int]) -> tuple[str, ...]:

@@ -131,19 +131,14 @@ class _Option(BaseModel):
         return self.cost_usd.vm * (self.vm_start_s + sending_s) / self.duration_s
 
 
-class _Path(BaseModel):
-    regions: Annotated[tuple[str, ...], Field(min_length=2, max_length=3)]
-
-
 class _Plan(_Option):
     verdict: str
     direct: _Option | None = None
-    paths: list[_Path]
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """How a transfer ends, against its plan.
+    """The end of a transfer, against its plan.
 
     Attributes
     ----------
@@ -238,8 +233,8 @@ def _saved(row: StoredTransfer, of: TrackedTransfer) -> tuple[float, float, floa
     planned_gb = of.expected.volume_gb if of.expected else None
     if planned_gb is None or abs(of.volume_gb - planned_gb) > SAME_VOLUME * planned_gb:
         return None
-    relays = {path.regions[1] if len(path.regions) > 2 else DIRECT for path in plan.paths}
-    if of.ended_s is None or not set(json.loads(row.moved_via)) <= relays:
+    planned_via = {path.via for path in of.expected.paths} if of.expected else set()
+    if of.ended_s is None or not planned_via or not set(json.loads(row.moved_via)) <= planned_via:
         return None
     took_s = of.ended_s - of.began_s
     direct, paid_usd = plan.direct, plan.cost_usd.egress + plan.vm_usd(took_s)

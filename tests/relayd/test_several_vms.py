@@ -49,3 +49,14 @@ def test_a_bad_count_of_vms_is_named(tmp_path: Path, capsys: pytest.CaptureFixtu
     db = tmp_path / "a.db"
     imported(db, HEAD, f"{SRC},{DST},90,3,64,60,{NOW},many", f"{SRC},{DST},90,3,64,60,{NOW},")
     assert "vms is not a count" in capsys.readouterr().out
+
+
+def test_relays_are_compared_with_no_more_vms_than_a_direct_plan_takes() -> None:
+    """Where cost alone counts, one VM a region is enough, and eight are no dearer for a relay."""
+    ends = "s3://data?region=us-east-1", "gs://copy?region=europe-west1"
+    plan = relayd.open().plan(*ends, volume_gb=20_000, objective="cost", deadline_s=43_200)
+    assert (plan.verdict, max(plan.vms.values())) == ("direct", 1)
+    assert plan.best_relay is not None
+    for relay in (plan.best_relay, *plan.alternatives):
+        assert max(relay.vms.values()) == 1
+        assert relay.gain == pytest.approx(1.0, abs=0.1)

@@ -132,6 +132,9 @@ def test_a_deadline_may_be_a_time_of_day() -> None:
         assert request.deadline_s == pytest.approx(left_s, abs=5)
     with pytest.raises(InputError, match="25:00"):
         asked(TransferRequest, "us-east", "sa", "--deadline", "25:00")
+    assert asked(TransferRequest, "us-east", "sa", "--deadline", ".5h").deadline_s == 1800.0
+    with pytest.raises(InputError, match="a time of day such as"):
+        asked(TransferRequest, "us-east", "sa", "--deadline", "tomorrow")
 
 
 def test_json_has_the_other_regions_that_a_name_fits() -> None:

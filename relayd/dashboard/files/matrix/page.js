@@ -18,7 +18,7 @@ import { MatrixTable } from "./table.js";
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
 const RENEW_MS = 60000;
 const MOST_SHOWN = 120; // rows and columns of the table
-const MOST_BESIDE = 80; // columns that leave room for details beside them
+const MOST_COLUMNS_WITH_DETAILS = 80; // columns that leave room for details beside them
 const LEAST_BESIDE_PX = 1150; // of the window
 const ONLY = {
   relayed: "where the answer is not direct", unmeasured: "not measured", old: "measured too long ago to rely on", disputed: "in dispute",
@@ -100,7 +100,7 @@ async function draw(isRebuilt = true) {
   // table is as wide as there is room.
   const isEmpty = !picked.rows.length || !picked.columns.length;
   parts.layout.hidden = isEmpty;
-  parts.layout.classList.toggle("below", innerWidth < LEAST_BESIDE_PX || members(picked.columns).length > MOST_BESIDE);
+  parts.layout.classList.toggle("below", innerWidth < LEAST_BESIDE_PX || members(picked.columns).length > MOST_COLUMNS_WITH_DETAILS);
   // Regions keep their places as the metric changes, unless their places follow from it.
   const shown = JSON.stringify([matrix.regions, picked.rows, picked.columns]);
   if (isRebuilt || built !== shown) {

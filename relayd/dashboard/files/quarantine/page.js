@@ -82,7 +82,7 @@ function listOf(found, mayDecide, total, needs) {
     chosen[event.target.checked ? "add" : "delete"](id);
     decide();
   } } });
-  // What is chosen has changed, so what a decision would do is asked for anew.
+  // What is chosen has changed, so what a decision would do is asked for again.
   function decide() {
     const because = element("input", { type: "text", maxlength: 500, name: "because" });
     const quarantined = [...chosen];

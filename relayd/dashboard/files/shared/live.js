@@ -31,7 +31,7 @@ export function soon(renew) {
   for (const wait of AGAIN_MS) setTimeout(renew, wait);
 }
 
-// refresh: asks for everything anew; called at first, after each gap of the stream, and by whoever
+// refresh: asks for everything again; called at first, after each gap of the stream, and by whoever
 // was given the function that this returns. heard({ kind, data }): called with each event.
 export function keepFresh(line, refresh, heard) {
   let timer = null;

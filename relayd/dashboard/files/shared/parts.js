@@ -93,7 +93,7 @@ export function age({ measured_at_s: at_s, source, prior }) {
   return element("span", { class: memories > 2 ? "bad" : "warn" }, `${ago(at_s)}, too old to rely on`);
 }
 
-// Fills a part anew where its data changed, with what draw() returns. What a reader has opened stays open, and
+// Fills a part with what draw() returns when its data has changed. What a reader has opened stays open, and
 // the focus stays where it was: a page that renews itself must not take things out of people's hands.
 const drawn = new WeakMap();
 export function redraw(part, data, draw) {
