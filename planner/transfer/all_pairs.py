@@ -343,9 +343,11 @@ def best_relays(
     first = within_caps(np.asarray(pair_gbps, np.float32), *caps)
     second = np.ascontiguousarray(first.T)  # row d holds the rates from every r into d
     relay, rate, through = np.empty_like(first, np.int32), np.empty_like(first), second.copy()
+    every = np.arange(len(first))
     for src, row in enumerate(first):
         np.minimum(second, row, out=through)
-        relay[src], rate[src] = through.argmax(axis=1), through.max(axis=1)
+        best = through.argmax(axis=1)
+        relay[src], rate[src] = best, through[every, best]
     np.fill_diagonal(rate, 0.0)
     relay[rate <= 0] = -1
     return BestRelays(relay, rate)

@@ -177,7 +177,7 @@ def of_rows(
     by = trusted(*(samples.sources[number] for number in np.unique(rows["source"]).tolist()))
     if by and samples.is_mixed:
         figures = figures_with(figures, Figures(reported_by=by))
-    pairs = len(np.unique(rows[["src", "dst"]]))
+    pairs = len(np.unique(rows["src"].astype(np.int64) << 32 | rows["dst"]))
     at_s = rows["measured_at_s"]
     address = _joined({_ADDRESSES[place] for place in np.unique(rows["address"]).tolist()})
     return Origin(

@@ -396,10 +396,8 @@ def with_windows(
     steady = steady_values(counted.rows, "per_flow_mbps", rtts_ms)[shows]
     rows, distances, dst = counted.rows[shows], rtts_ms[ends][shows], ends[1][shows]
     windows = steady * distances / MS_PER_S / MBIT_PER_MB
-    vm_types = [site.vm_type for site in sites.values()]
-    types = {name: number for number, name in enumerate(dict.fromkeys(vm_types))}
-    into = _places_by(dst, is_own)
-    of_types = _places_by(np.array([types[name] for name in vm_types])[dst], is_own)
+    types, of_site = _numbered_types(sites)
+    into, of_types = _places_by(dst, is_own), _places_by(of_site[dst], is_own)
     by_type = _windows_of_tests(sites, samples, tests, rtts_ms)
     for vm_type, number in types.items():
         if vm_type and number in of_types:
@@ -430,7 +428,7 @@ def _windows_of_tests(
     Hosts of a type are tuned where most of its tests state a window that no host has as it comes.
     Else k connections that carried A together had at least ``A RTT / k`` each.
     """
-    types = np.array([site.vm_type for site in sites.values()])
+    types, of_site = _numbered_types(sites)
     vm_types = {site.vm_type: site.window_mb for site in sites.values() if site.vm_type}
     counted = [samples.counted(metric) for metric in ("per_flow_mbps", "aggregate_mbps")]
     rows = np.concatenate([one.rows for one in counted])
@@ -438,13 +436,13 @@ def _windows_of_tests(
         [one.groups.spread(own_marks(samples.marks)[one.marks]) for one in counted]
     )
     is_raised = samples.stated_windows_mb[rows["detail"]] > STOCK_RANGE_MB[1]
-    of_tests, of_links = types[number_of(rows["dst"])], types[tests.pairs[1]]
+    of_tests, of_links = of_site[number_of(rows["dst"])], of_site[tests.pairs[1]]
     carried_mb = tests.alone["expected"] * rtts_ms[tests.pairs] / MBIT_PER_MB  # Gbit/s are Mbit/ms
     known = (tests.connections > 0) & ~np.isnan(carried_mb)
     least = np.where(known, carried_mb / np.maximum(tests.connections, 1), 0.0)
     found, beyond = {}, 1 + WINDOW_SPREAD_OF_TYPE
     for vm_type, assumed in vm_types.items():
-        into = of_tests == vm_type
+        into = of_tests == types[vm_type]
         if not into.any():
             continue
         into &= own | ~(own & into).any()
@@ -453,7 +451,8 @@ def _windows_of_tests(
         if 2 * np.count_nonzero(is_raised[into]) >= np.count_nonzero(into):
             found[vm_type] = replace(HOSTS_TUNED, origin=origin)
             continue
-        shown, lone = least[of_links == vm_type], tests.is_lone[of_links == vm_type]
+        over = of_links == types[vm_type]
+        shown, lone = least[over], tests.is_lone[over]
         # One short test from a cold start may err.
         mb = float(max(shown[~lone].max(initial=0.0), *np.sort(shown)[-2:-1], 0.0))
         if mb > beyond * assumed.expected:
@@ -461,6 +460,13 @@ def _windows_of_tests(
             low, high = mb / beyond, max(assumed.high, high)
             found[vm_type] = Estimate(low, mb, high, origin)
     return found
+
+
+def _numbered_types(sites: Mapping[str, Site]) -> tuple[dict[str, int], Ints]:
+    """Number the VM types; the second is that of each site."""
+    names = [site.vm_type for site in sites.values()]
+    types = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    return types, np.array([types[name] for name in names], np.int64)
 
 
 def _places_by(keys: Ints, is_own: np.ndarray) -> dict[int, Ints]:
