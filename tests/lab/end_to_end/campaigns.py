@@ -24,9 +24,10 @@ def relayd(*words: str | Path, timeout_s: float = 400) -> subprocess.CompletedPr
 
 
 def probe(fleet: Lab | Path, db: Path, *words: str) -> tuple[int, dict[str, Any]]:
-    """Run a campaign; returns the exit code and the report."""
+    """Run a campaign, asked for by texts of words; returns the exit code and the report."""
     file = fleet.fleet_file if isinstance(fleet, Lab) else fleet
-    done = relayd("probe", "--fleet", file, "--db", db, "--json", "--yes", *words)
+    asked = " ".join(words).split()
+    done = relayd("probe", "--fleet", file, "--db", db, "--json", "--yes", *asked)
     assert done.returncode in (0, 5), done.stderr
     return done.returncode, json.loads(done.stdout)
 

@@ -70,18 +70,8 @@ def test_one_ramp_a_kind_of_sender_tells_how_many_connections_saturate(
 def test_udp_shows_the_capacity_and_a_trace_the_hops(lab: Lab, tmp_path: Path) -> None:
     need("traceroute")
     db = tmp_path / "store.db"
-    code, report = probe(
-        lab,
-        db,
-        "--phases",
-        "rtt,aggregate",
-        "--pairs",
-        _PAIR,
-        "--udp",
-        "--trace",
-        "--connections",
-        "8",
-    )
+    words = f"--phases rtt,aggregate --pairs {_PAIR} --udp --trace --connections 8"
+    code, report = probe(lab, db, words)
     assert (code, report["failed"]) == (0, [])
     ((*_, connections, _),) = kept(db, "aggregate_mbps")
     assert connections == 8  # what was asked for is what is used
@@ -104,9 +94,8 @@ def test_hosts_are_probed_at_the_addresses_asked_for(lab: Lab, tmp_path: Path) -
     need("traceroute")
     db = tmp_path / "store.db"
     for kind in ("private", "public"):
-        code, report = probe(
-            lab, db, "--phases", "rtt", "--pairs", _PAIR, "--trace", "--addresses", kind
-        )
+        words = f"--phases rtt --pairs {_PAIR} --trace --addresses {kind}"
+        code, report = probe(lab, db, words)
         assert (code, report["failed"]) == (0, [])
     reached = {detail["address"]: detail["path"][-1] for *_, detail in kept(db, "route_hops")}
     assert reached == {"private": private_address(1), "public": public_address(1)}
@@ -128,22 +117,8 @@ def test_loss_and_jitter_are_those_of_the_path(lab: Lab, tmp_path: Path) -> None
 def test_nuttcp_measures_as_iperf3_does(lab: Lab, tmp_path: Path) -> None:
     need("nuttcp")
     db = tmp_path / "store.db"
-    code, report = probe(
-        lab,
-        db,
-        "--tool",
-        "nuttcp",
-        "--phases",
-        "rtt,per-flow,aggregate",
-        "--pairs",
-        _PAIR,
-        "--connections",
-        "6",
-        "--flow-time",
-        "6s",
-        "--aggregate-time",
-        "6s",
-    )
+    words = f"--tool nuttcp --phases rtt,per-flow,aggregate --pairs {_PAIR} --connections 6"
+    code, report = probe(lab, db, words, "--flow-time 6s --aggregate-time 6s")
     assert (code, report["failed"]) == (0, [])
     ((_, _, flow_mbps, one, detail),) = kept(db, "per_flow_mbps")
     ((_, _, mbps, many, _),) = kept(db, "aggregate_mbps")
@@ -152,36 +127,6 @@ def test_nuttcp_measures_as_iperf3_does(lab: Lab, tmp_path: Path) -> None:
     assert abs(flow_mbps / (_WINDOW_BYTES * 8 / 20e3) - 1) < 0.08
     assert abs(mbps / (_CAP_MBPS * GOODPUT_SHARE) - 1) < 0.05
     assert not any(left_on(lab, region) for region in _REGIONS)
-
-
-@pytest.mark.alone
-def test_one_flow_and_many_are_measured_in_turn_with_the_figures_of_probes_apart(
-    lab: Lab, tmp_path: Path
-) -> None:
-    # At the same time: they have no VM in common.
-    pairs = [
-        word for i, j in ((0, 1), (2, 4)) for word in ("--pairs", f"{_REGIONS[i]}>{_REGIONS[j]}")
-    ]
-    found: dict[str, dict[tuple[str, str, str], float]] = {}
-    for name, campaigns in {
-        "apart": ("per-flow", "aggregate"),
-        "in turn": ("per-flow,aggregate",),
-    }.items():
-        db = tmp_path / f"{name}.db"
-        for phases in campaigns:
-            words = ["--phases", phases, *pairs, "--connections", "12"]
-            code, report = probe(lab, db, *words, "--budget", "5usd")
-            assert (code, report["failed"]) == (0, [])
-            assert report["done"] == 2
-        found[name] = {
-            (metric, src, dst): mbps
-            for metric in ("per_flow_mbps", "aggregate_mbps")
-            for src, dst, mbps, *_ in kept(db, metric)
-        }
-    assert found["apart"].keys() == found["in turn"].keys()
-    assert len(found["apart"]) == 4
-    for key, mbps in found["in turn"].items():
-        assert mbps == pytest.approx(found["apart"][key], rel=0.03)
 
 
 def test_a_socket_gets_the_window_and_the_algorithm_that_were_asked_for(
@@ -207,19 +152,8 @@ def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Pa
         pytest.skip("reno, which every kernel allows, is this machine's own algorithm")
     db = tmp_path / "store.db"
     words = ["probe", "--fleet", str(lab.fleet_file), "--db", str(db), "--yes"]
-    spec = [
-        "--tool",
-        "nuttcp",
-        "--congestion-control",
-        "reno",
-        "--phases",
-        "per-flow",
-        "--pairs",
-        _PAIR,
-        "--flow-time",
-        "8s",
-        "--full-time",
-    ]
+    spec = f"--tool nuttcp --congestion-control reno --phases per-flow --pairs {_PAIR}".split()
+    spec += ["--flow-time", "8s", "--full-time"]
     refused = relayd(*words, *spec)
     assert refused.returncode == 2
     assert "--change-sysctls" in refused.stderr

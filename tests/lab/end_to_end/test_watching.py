@@ -9,7 +9,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +22,6 @@ import pytest
 
 import relayd
 from planner.transfer.plan import Plan
-from probes.campaign.specification import CampaignSpec
 from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology
@@ -38,8 +36,8 @@ from relayd.times import utc_date
 from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import SIGNATURE, Webhook
+from tests.lab.end_to_end.campaigns import RELAYD, ROOT
 
-_ROOT = Path(__file__).parents[3]
 # Near each other: round trips of the lab below must not be faster than light.
 _REGIONS = ("aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:us-east-2", "gcp:us-east4")
 _SRC, _DST = _REGIONS[3], _REGIONS[4]
@@ -277,29 +275,12 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
         finally:
             connection.close()
 
-    command = [
-        sys.executable,
-        "-m",
-        "relayd",
-        "measure",
-        "watch",
-        "--fleet",
-        str(lab.fleet_file),
-        "--db",
-        str(db),
-        "--interval",
-        "4s",
-        "--hold",
-        "1",
-        "--daily-budget",
-        "1usd",
-        "--campaign-every",
-        "never",
-        "--json",
-    ]
+    watch = f"measure watch --fleet {lab.fleet_file} --db {db} --interval 4s --hold 1"
+    watch += " --daily-budget 1usd --campaign-every never --json"
+    command = [*RELAYD, *watch.split()]
 
     async def story() -> None:
-        with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.DEVNULL) as first:
+        with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as first:
             try:
                 await _until(lambda: _committed_usd(db) > 0)
                 lab.set_link(_SRC, _DST, {"state": "blackhole"})
@@ -310,7 +291,7 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
         spent_usd, events = _committed_usd(db), len(_links(db))
         assert events == 2
         with subprocess.Popen(
-            command, cwd=_ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+            command, cwd=ROOT, stderr=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
         ) as second:
             try:
                 await _until(lambda: _committed_usd(db) > spent_usd)
@@ -328,43 +309,3 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
         assert spent_usd < status["spent_today_usd"] <= 1.0
 
     asyncio.run(story())
-
-
-def test_a_daily_budget_holds(lab: Lab, db: Path) -> None:
-    budget_usd = 0.02
-    options = WatchOptions(
-        budget_usd,
-        interval_s=4.0,
-        campaign_every_s=3600.0,
-        spec=CampaignSpec(phases=("rtt", "per-flow"), thorough=True, flow_s=4.0),
-    )
-
-    async def story() -> dict[str, Any]:
-        watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
-        stop = asyncio.Event()
-        running = asyncio.create_task(watcher.run(stop))
-        try:
-            await _until(lambda: watcher.status().get("last_campaign"), 150.0)
-            assert watcher.status()["last_campaign"]["left_out"] > 0
-        finally:
-            stop.set()
-            await running
-        return watcher.status()
-
-    status = asyncio.run(story())
-    connection = sqlite3.connect(db)
-    try:
-        ((probes_usd, done),) = connection.execute(
-            "SELECT sum(usd), count(*) FILTER (WHERE stage = 'per-flow' AND status = 'done') "
-            "FROM probes"
-        )
-        days = connection.execute(
-            "SELECT sum(reserved_usd), sum(spent_usd) FROM watch_spending GROUP BY day ORDER BY day"
-        ).fetchall()  # two where it runs over midnight
-    finally:
-        connection.close()
-    assert done > 0
-    assert 0 < probes_usd < sum(spent for _, spent in days)
-    assert all(spent <= budget_usd for _, spent in days)
-    assert abs(sum(reserved for reserved, _ in days)) < 1e-12
-    assert status["spent_today_usd"] == pytest.approx(days[-1][1])

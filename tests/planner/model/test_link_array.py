@@ -15,7 +15,7 @@ from planner.model.document import network_columns, network_of_columns
 from planner.model.errors import FormatError, InputError
 from planner.model.estimate import ADDRESS_KINDS, Estimate, Prior
 from planner.model.link import LIMITED_BY, Link
-from planner.model.link_array import LINK, LinkArray, put, taken
+from planner.model.link_array import LINK, LinkArray
 from planner.model.network import Network
 from tests.planner.model.test_estimate import ESTIMATES
 from tests.planner.model.test_network import NOW_S, known_networks
@@ -111,18 +111,3 @@ def test_a_network_is_laid_out_in_the_order_of_its_sites() -> None:
     assert turned.usual.regions == tuple(sites)
     assert {(one.src, one.dst): one for one in turned} == {(a.src, a.dst): a for a in network}
     assert turned.held_out_of(REGIONS[0]).flows == [128.0, 64.0, 0.0]
-
-
-def test_records_are_copied_whole() -> None:
-    table = np.zeros((3, 3), LINK)
-    table["rtt_ms"]["expected"] = np.arange(9.0).reshape(3, 3)
-    table["address"] = 1
-    column = taken(table[:, 1], np.array([2, 0]))
-    assert column["rtt_ms"]["expected"].tolist() == [7.0, 1.0]
-    rates = taken(table["rtt_ms"], table["rtt_ms"]["expected"] > 6)
-    assert rates["expected"].tolist() == [7.0, 8.0]
-    put(table, (np.array([0, 0]), np.array([0, 2])), column)
-    assert table["rtt_ms"]["expected"][0].tolist() == [7.0, 1.0, 1.0]
-    copied = taken(table)
-    copied["address"] = 2
-    assert (table["address"] == 1).all()

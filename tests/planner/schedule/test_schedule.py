@@ -180,19 +180,6 @@ def test_one_transfer_is_a_division_and_sent_at_once() -> None:
         assert again.transfer("b").end_s == pytest.approx(290)
 
 
-def test_a_later_start_waits_and_the_more_urgent_goes_first() -> None:
-    of = even(PAIR)
-    plan = scheduled(
-        of,
-        transfer("long", 100, deadline_s=400.0),
-        transfer("urgent", 50, start_s=50.0, deadline_s=160.0),
-    )
-    assert_kept(of, plan)
-    assert plan.admitted == 2
-    assert plan.transfer("urgent").periods[0].start_s >= 50
-    assert plan.end_s == pytest.approx(300)
-
-
 def test_of_equals_the_greatest_value_in_total_is_admitted() -> None:
     of = even(PAIR)
     poor = transfer("poor", 100, deadline_s=200.0, value_usd=50.0)

@@ -78,17 +78,6 @@ def test_a_lease_says_when_its_month_pays() -> None:
     assert (unused.volume_gb, unused.break_even_gb) == (0.0, None)
 
 
-def test_the_cheapest_tariff_of_a_link_is_used_first() -> None:
-    plan = two(
-        Tariff("dear", "a", "b", rate_gbps=0.5, per_gb_usd=0.05),
-        Tariff("cheap", "a", "b", rate_gbps=0.5, per_gb_usd=0.01),
-        deadline_s=3600.0,
-    )
-    assert [use.volume_gb for use in plan.tariffs] == pytest.approx([225, 225])
-    usd = 225 * 0.05 + 225 * 0.01 + 450 * FEE_USD
-    assert plan.cost_usd.egress == pytest.approx(usd)
-
-
 def test_tariffs_that_meet_leave_no_slot_between_them() -> None:
     night_s, day_s, every_s = 20 * 3600.0, 8.2 * 3600.0, 24 * 3600.0
     day = Tariff("day", "a", "b", start_s=day_s, end_s=night_s, every_s=every_s)

@@ -13,11 +13,8 @@ from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.shared_vms.connections import Streams
-from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
-from planner.shuffle.solve import ShuffleSearch
 from tests.planner.worlds import world
 from tests.properties import examples
 
@@ -59,24 +56,6 @@ def test_shuffles_open_whole_connections_within_the_limit(seed: int, connections
         assert 8 * pair.volume_gb / pair.throughput_gbps <= plan.duration_s
 
 
-@pytest.mark.parametrize("connections", [7, 16])
-@pytest.mark.parametrize("seed", range(8))
-def test_rounding_rests_on_what_each_path_needs(seed: int, connections: int) -> None:
-    """A link that direct and relayed paths share costs each what its own connections carry."""
-    random, names = np.random.default_rng(seed), list("abcde")
-    flows_mbps = random.uniform(10, 500, (5, 5))
-    network = Network.from_matrices(names, np.full((5, 5), 50.0), per_flow_mbps=flows_mbps)
-    volumes = {pair: float(random.pareto(1.2) * 50 + 5) for pair in permutations(names, 2)}
-    request = ShuffleRequest(volumes, connections=connections, margin=0.0, vms=1)
-    problem = shuffle_problem(request, network, FlatPrices(names, 0.02, 1.0), at_once=True)
-    search = ShuffleSearch(request, problem, network)
-    found, at = search.fastest(), search.resources
-    of = at, connections, at.vms, at.paths_time_s(found.paths_gbit)
-    assert found.transfer_s == pytest.approx(Streams.of(found.paths_gbit).whole_s(*of))
-    assert search.direct
-    assert found.transfer_s <= search.direct.transfer_s * (1 + 1e-3)
-
-
 @pytest.mark.parametrize("connections", [7, 16, 64])
 @pytest.mark.parametrize("seed", range(1, 3 * examples(12), 3))
 def test_broadcasts_open_whole_connections_within_the_limit(seed: int, connections: int) -> None:
@@ -110,19 +89,3 @@ def test_a_relay_opens_as_many_connections_as_it_accepts() -> None:
     (path,) = plan.pairs[0].paths
     assert path.connections == 20
     assert plan.bound_s == pytest.approx(800.0)
-
-
-def test_rounding_lowers_rates_rather_than_open_more_connections() -> None:
-    """Two of 10 connections for each of five destinations, not 2.2; three of the one of more."""
-    names = ["a", "b", "c", "d", "e"]
-    network = Network.from_matrices(
-        names, np.full((5, 5), 100.0), rtt_ms=0.0, per_flow_mbps=np.full((5, 5), 1000.0)
-    )
-    demands = {("a", to): 100.0 for to in "bcde"}
-    request = ShuffleRequest(
-        demands, connections=10, vms=1, vms_running=True, relays="none", margin=0.0
-    )
-    plan = recommend_shuffle(request, network, FlatPrices(names, 0.02, 1.0))
-    assert [path.connections for pair in plan.pairs for path in pair.paths] == [2, 2, 2, 2]
-    assert plan.duration_s == pytest.approx(800.0 / 2)
-    assert plan.connections == {"a": 8}

@@ -119,6 +119,7 @@ def test_bounds_of_several_vms_that_no_one_tried_are_wider(
         further = (1 + (vms - 1) * least) / vms
         slow_s = 8e4 / (5 * vms) * exp(hypot(log(5 / 4.5), log(further)))
         assert plan.throughput_gbps_low == pytest.approx(8e4 / slow_s)
+        assert plan.throughput_gbps_high == pytest.approx(5.5 * vms)
         for many in (shuffle, broadcast):
             assert many.duration_s_high == pytest.approx(slow_s + 8.5 * 0.05)
             assert many.duration_s_low == pytest.approx(8e4 / (5.5 * vms) + 8.5 * 0.05)

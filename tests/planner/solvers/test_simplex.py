@@ -77,22 +77,6 @@ def test_goes_on_from_where_it_ended_when_costs_and_bounds_change(
         assert_solves(solver, (rows, rhs, cost, lower, upper))
 
 
-@patient
-@given(programs(), st.data())
-def test_a_copy_is_independent(program: Program, data: st.DataObject) -> None:
-    solver = simplex(program)
-    before = solver.solve()
-    twin = solver.copy()
-    rows, rhs, cost, lower, upper = program
-    column = data.draw(st.integers(0, len(cost) - 1))
-    changed = upper.copy()
-    changed[column] = lower[column]
-    twin.upper[column] = float(lower[column])
-    assert_solves(twin, (rows, rhs, cost, lower, changed))
-    assert solver.upper[column] == upper[column]
-    assert solver.solve() == (before if before is None else pytest.approx(before))
-
-
 @pytest.mark.parametrize("unit_usd", [1e-9, 1.0, 1e9])
 def test_the_optimum_does_not_depend_on_the_unit_of_cost(unit_usd: float) -> None:
     rows = [[1.0, 1.0, 1.0]]

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import assume, example, given
-from hypothesis import strategies as st
 
 from planner.model.answer import Bottleneck
 from planner.model.errors import DataError, InfeasibleError
@@ -15,7 +14,6 @@ from planner.model.estimate import exactly
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.transfer.options import OptionEvaluator
 from planner.transfer.plan import Plan
 from planner.transfer.problem import TransferProblem, transfer_problem
 from planner.transfer.recommendation import recommend
@@ -36,24 +34,6 @@ def limits_of(network: Network, src: str, dst: str, connections: int) -> dict[st
         "egress cap": network.sites[src].egress_gbps.expected,
         "ingress cap": network.sites[dst].ingress_gbps.expected,
     }
-
-
-@patient
-@given(networks(), prices(), st.sampled_from([1, 4, 64]))
-def test_a_link_carries_the_least_of_its_limits(
-    network: Network, price_list: FlatPrices, connections: int
-) -> None:
-    request = TransferRequest(REGIONS[0], REGIONS[-1], volume_gb=1, connections=connections)
-    figures = OptionEvaluator(request, network, price_list)
-    for src, there in network.links.items():
-        for dst, link in there.items():
-            limits = limits_of(network, src, dst, connections)
-            rate_gbps, what = figures.binding(src, dst)
-            assert rate_gbps == near(min(limits.values()), 3e-6)
-            assert limits[what] == near(rate_gbps, 3e-6)
-            rests_on_flow = limits["connections"] < limits["path"]
-            expected = link.per_flow_mbps if rests_on_flow else link.aggregate_gbps
-            assert figures.deciding(src, dst) is expected
 
 
 def in_use(

@@ -7,8 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from planner.model.document import document_of, network_of
 from planner.model.estimate import CutCause, Estimate, Figures, Origin, RateCut
@@ -19,7 +17,6 @@ from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.networks import stated_network, with_link
-from tests.properties import examples
 
 PRICES = FlatPrices(["s", "d", "r"], 0.01, 0.1)
 
@@ -47,20 +44,6 @@ def cut(cause: CutCause = "volume") -> RateCut:
 def plan(on: Network, volume_gb: float, **asked: Any) -> Plan:
     request = TransferRequest(src="s", dst="d", volume_gb=volume_gb, objective="time", vms=1)
     return recommend(replace(request, **asked), on, PRICES)
-
-
-@given(st.floats(0.01, 1e4), st.floats(0.1, 100), st.floats(1, 100), st.floats(0.05, 0.95))
-@settings(max_examples=examples(20))
-def test_averages_are_those_of_the_two_rates(
-    volume_gb: float, after_gb: float, before_gbps: float, share: float
-) -> None:
-    found = average_gbps(
-        RateCut(1e9, after_gb, before_gbps, share * before_gbps, "volume"), volume_gb
-    )
-    first_gb = min(volume_gb, after_gb)
-    took_s = 8 * first_gb / before_gbps + 8 * (volume_gb - first_gb) / (share * before_gbps)
-    assert found == pytest.approx(8 * volume_gb / took_s)
-    assert share * before_gbps <= found * (1 + 1e-9) <= before_gbps * (1 + 2e-9)
 
 
 def test_a_small_volume_has_the_first_rate_and_a_large_one_what_lasts() -> None:

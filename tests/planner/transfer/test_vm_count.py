@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import exp, hypot, inf, log
+from math import inf
 
 import numpy as np
 import pytest
@@ -11,8 +11,6 @@ from hypothesis import assume, given
 
 from planner.fields.shared import MOST_VMS_FOR_DAYS, MOST_VMS_UNASKED
 from planner.model.errors import DataError, InfeasibleError
-from planner.model.estimate import Estimate
-from planner.model.link import LimitedBy
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.quotas.vcpus import VcpuQuota, VmQuota
@@ -22,7 +20,6 @@ from planner.transfer.problem import most_without_quota
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.independent import near
-from tests.planner.networks import stated_network, with_link
 from tests.planner.transfer.strategies import networks, patient, prices, requests
 
 A, B = "x:a", "x:b"
@@ -168,23 +165,3 @@ def test_a_limit_that_binds_is_said_with_what_one_more_vm_brings() -> None:
     few = recommend(replace(request, volume_gb=100.0), NETWORK, price_list)
     stated = recommend(replace(request, vms=8), NETWORK, price_list)
     assert not [text for one in (few, stated) for text in one.warnings if "Limited to" in text]
-
-
-@pytest.mark.parametrize(("limited_by", "least"), [("vm", 0.9), ("path", 0.5)])
-def test_bounds_of_several_vms_that_no_one_tried_are_wider(
-    limited_by: LimitedBy, least: float
-) -> None:
-    network = stated_network({(A, B): Estimate(4.5, 5.0, 5.5)})
-    network = with_link(network, A, B, limited_by=limited_by)
-    lows = []
-    for vms in (1, 2, 7):
-        request = TransferRequest(A, B, volume_gb=10_000.0, vms=vms, objective="time")
-        plan = recommend(request, network, FlatPrices((A, B)))
-        low, high = plan.throughput_gbps_low, plan.throughput_gbps_high
-        assert low
-        assert high == pytest.approx(5.5 * vms)
-        # As far as the bound of one, and what further ones may not bring, as squares add up.
-        further = (1 + (vms - 1) * least) / vms
-        assert low == pytest.approx(5 * vms / exp(hypot(log(5 / 4.5), log(further))))
-        lows.append(low / vms)
-    assert lows[0] > lows[1] > lows[2]

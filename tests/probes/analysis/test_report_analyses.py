@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.throughput import flow_share_of_steady, steady_rates
 from probes.analysis.comparisons import (
     collapses,
     fees_against_performance,
@@ -27,7 +26,6 @@ from probes.analysis.relay_gains import latency_gains
 from probes.analysis.steady_state import Interval
 from probes.analysis.udp import path_capacity, rate_sweep
 from relayd.catalogue.loading import load_catalogue
-from tests.slow_start import bundle_share_of_steady
 
 SERIES = 200
 # Of 200 series at 5 %, more than 19 alarms come by chance in under 1 % of runs.
@@ -293,28 +291,3 @@ def test_equal_values_share_their_ranks(values: list[int]) -> None:
 def test_nothing_is_concluded_from_too_little(conclude: Callable[[], object]) -> None:
     with pytest.raises(TooFewError, match="are needed to conclude"):
         conclude()
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.floats(1, 20_000),
-            st.just(0.0) | st.floats(0.01, 400),
-            st.just(0.0) | st.floats(0.01, 60),
-        ),
-        min_size=1,
-    ),
-    st.booleans(),
-)
-def test_columns_are_corrected_for_slow_start_as_single_figures_are(
-    tests: list[tuple[float, float, float]], one_flow: bool
-) -> None:
-    rates, rtts, lengths = (np.array(column) for column in zip(*tests, strict=True))
-    found = steady_rates(rates, rtts, lengths, one_flow=one_flow)
-    for value, (mbps, rtt_ms, seconds) in zip(found, tests, strict=True):
-        share = 1.0
-        if rtt_ms and seconds and one_flow:  # of the window that the steady rate fills
-            share = flow_share_of_steady(value * rtt_ms / 8000, rtt_ms, seconds)
-        elif rtt_ms and seconds:
-            share = bundle_share_of_steady(rtt_ms, seconds)
-        assert value == pytest.approx(mbps / share, rel=1e-3)

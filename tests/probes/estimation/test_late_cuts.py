@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,10 +20,8 @@ from probes.analysis.steady_state import Interval
 from probes.campaign.throughput_tests import Findings, steady_sample
 from probes.samples import Sample
 from probes.tools.interface import Result
-from relayd.__main__ import main
 from relayd.catalogue.loading import load_catalogue
 from tests.probes.estimation.test_estimation import estimated
-from tests.probes.importers.test_importers_iperf3 import long_test
 
 CATALOGUE = load_catalogue()
 START_S = 1_790_000_000.0
@@ -175,32 +170,3 @@ def test_a_flow_faster_than_a_lasting_rate_shows_that_there_are_credits(
     prices = CataloguePrices(CATALOGUE, network)
     plan = recommend(request, network, prices, catalogue=CATALOGUE)
     assert plan.throughput_gbps == pytest.approx(gbps, rel=0.08)
-
-
-def test_a_plan_counts_on_what_imported_tests_show(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Four iperf3 files: 2 Gbit/s for 10 GB (40 s), then 1."""
-    generator = np.random.default_rng(1)
-    db = str(tmp_path / "falls.db")
-    for number in range(4):
-        rates = [float((2000 if k < 40 else 1000) * generator.normal(1, 0.02)) for k in range(120)]
-        document = json.loads(long_test(rates))
-        document["start"]["test_start"]["num_streams"] = 64
-        document["start"]["timestamp"]["timesecs"] += 600 * number
-        file = tmp_path / f"{number}.json"
-        file.write_text(json.dumps(document))
-        # The client of a reverse test receives.
-        assert main(["import", "iperf3", str(file), "--db", db, "--src", DST, "--dst", SRC]) == 0
-    capsys.readouterr()
-    ends = f"--src {SRC} --dst {DST} --relays none --vms 1 --json"
-    ask = ["plan", "--db", db, *ends.split()]
-    rate = {}
-    for volume in (5, 30, 3000):
-        assert main([*ask, "--volume", f"{volume}GB"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        rate[volume] = found["throughput_gbps"]
-        assert any(re.search(r"falls from (2 to|1\.99)", said) for said in found["warnings"])
-    lasts = rate[3000]
-    assert rate[5] / lasts == pytest.approx(2, rel=0.05)
-    assert rate[30] / lasts == pytest.approx(1.2, rel=0.05)

@@ -96,20 +96,6 @@ def test_the_output_of_a_flooding_host_is_cut(fleet: Fixture) -> None:
     assert _gone("flood")
 
 
-def test_one_connection_serves_many_commands(fleet: Fixture) -> None:
-    async def main() -> set[str]:
-        async with Sessions(fleet[0], owner("test")) as sessions:
-
-            async def port() -> str:
-                session = await sessions.session(_REGIONS[0])
-                said = await session.ask(["sh", "-c", "echo $SSH_CLIENT"])
-                return said.stdout.decode().split()[1]
-
-            return set(await asyncio.gather(*(port() for _ in range(30))))
-
-    assert len(asyncio.run(main())) == 1
-
-
 def test_a_busy_host_that_counts_ended_commands_still_runs_the_next(fleet: Fixture) -> None:
     # A server that is halted for moments reads the ends of several channels together with the
     # requests for new ones: it counts both, and allows ten.

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 import math
-import re
-import tarfile
 import tracemalloc
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +16,7 @@ from hypothesis import strategies as st
 from planner.model.errors import FormatError, InputError, RelaydError
 from probes.importers import FORMATS, ImportedRow, read
 from probes.importers.text import MAX_LINE_BYTES
-from probes.samples import Sample, Skipped
-from tests.http.running import run
+from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, OPTIONS, outcomes, patient
 from tests.probes.importers.test_importers_parquet import GOOD, written
 from tests.probes.importers.test_importers_skyplane import HEADER, LATENCY_HEADER, row, rtt_row
@@ -83,34 +78,6 @@ def test_entities_of_xml_neither_swell_nor_read_files(entities: str, content: st
     assert tracemalloc.get_traced_memory()[1] < 200e6  # of which 67 MB are to read a document
     tracemalloc.stop()
     assert "root:" not in str(raised.value)
-
-
-def _archive(kind: str) -> bytes:
-    """Ten megabytes of zeros under a name that leads out of the folder."""
-    stream, content = io.BytesIO(), b"0" * 10_000_000
-    if kind == "zip":
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("../../evil.csv", content)
-    elif kind == "tar":
-        with tarfile.open(fileobj=stream, mode="w") as tar:
-            entry = tarfile.TarInfo("../../evil.csv")
-            entry.size = len(content)
-            tar.addfile(entry, io.BytesIO(content))
-    else:
-        stream.write(gzip.compress(content))
-    return stream.getvalue()
-
-
-@pytest.mark.parametrize("kind", ["zip", "tar", "gzip"])
-def test_no_importer_unpacks_archives(kind: str, tmp_path: Path) -> None:
-    file = tmp_path / "inner" / "inner" / f"results.{kind}"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(_archive(kind))
-    for name in ("csv", "graph", "ping"):
-        done = run("import", name, str(file), db=tmp_path / "new.db")
-        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-        assert re.search("archive|compressed|NUL byte", done.stderr), done.stderr
-    assert [one.name for one in tmp_path.rglob("*.csv")] == []
 
 
 def check(format_name: str, content: bytes) -> None:
@@ -246,22 +213,6 @@ def test_an_unknown_format_and_an_unreadable_stream_are_input_errors(tmp_path: P
 
     with pytest.raises(InputError, match="can't be read: Input/output error"):
         list(read("csv", Broken(), OPTIONS))
-
-
-def test_reading_is_lazy() -> None:
-    class Watched(io.BytesIO):
-        taken = 0
-
-        def readinto(self, buffer: Any) -> int:
-            taken = super().readinto(buffer)
-            self.taken += taken
-            return taken
-
-    stream = Watched((HEADER + row() * 20_000).encode())
-    found = read("skyplane-throughput", stream, OPTIONS)
-    assert stream.taken == 0
-    assert isinstance(next(found), Sample | Skipped)
-    assert stream.taken < len(stream.getvalue()) / 4
 
 
 def test_a_log_taken_for_parquet_is_refused() -> None:

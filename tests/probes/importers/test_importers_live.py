@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from tests.ports import free_port
-from tests.probes.importers.reading import outcomes, samples, skipped
+from tests.probes.importers.reading import outcomes, samples
 
 
 def tool(name: str) -> str:
@@ -22,42 +21,6 @@ def tool(name: str) -> str:
 
 def run(*command: str) -> bytes:
     return subprocess.run(command, capture_output=True, timeout=30, check=False).stdout
-
-
-@pytest.fixture(scope="module")
-def iperf3_port() -> Iterator[str]:
-    port = str(free_port())
-    command = (tool("iperf3"), "-s", "--forceflush", "-B", "127.0.0.1", "-p", port)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout
-        assert any("listening" in line for line in server.stdout)
-        yield port
-        server.terminate()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "metric", "connections", "src"),
-    [
-        (("-n", "20M"), "per_flow_mbps", 1, "aws:us-east-1"),
-        (("-n", "20M", "-P", "4", "-R"), "aggregate_mbps", 4, "gcp:us-east1"),
-        (("-t", "1", "-u", "-b", "5M"), "udp_mbps", 1, "aws:us-east-1"),
-    ],
-)
-def test_iperf3(
-    iperf3_port: str, arguments: tuple[str, ...], metric: str, connections: int, src: str
-) -> None:
-    before_s = time.time()
-    output = run(tool("iperf3"), "-c", "127.0.0.1", "-p", iperf3_port, "-J", *arguments)
-    (sample,) = samples("iperf3", output, measured_at_s=None)
-    assert (sample.metric, sample.connections, sample.src) == (metric, connections, src)
-    assert sample.tool.startswith("iperf3 3.")
-    assert abs(sample.measured_at_s - before_s) < 60
-
-
-def test_iperf3_that_finds_no_server_says_so_though_it_may_exit_0() -> None:
-    output = run(tool("iperf3"), "-c", "127.0.0.1", "-p", str(free_port()), "-J")
-    ((_, reason),) = skipped("iperf3", output)
-    assert "no iperf3 server listens there" in reason
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-from pathlib import Path
 from statistics import median, pstdev
 from typing import Any
 
@@ -40,33 +37,6 @@ def test_rounds_that_rrdtool_printed() -> None:
     counted = reasons(outcomes("smokeping", FETCHED))
     assert sorted(counted.values()) == [1, 3]
     assert counted["nothing was measured then (-nan)"] == 3
-
-
-def test_rounds_of_an_archive_of_its_own(tmp_path: Path) -> None:
-    if shutil.which("rrdtool") is None:
-        pytest.skip("needs rrdtool")
-    archive, begin_s = str(tmp_path / "a.rrd"), 1795000200
-    names = ("uptime", "loss", "median", "ping1", "ping2", "ping3")
-    columns = [f"DS:{name}:GAUGE:600:0:U" for name in names]
-    archived = "RRA:AVERAGE:0.5:1:100"
-    for words in (
-        ("create", archive, "--start", str(begin_s), "--step", "300", *columns, archived),
-        ("update", archive, f"{begin_s + 300}:U:1:0.2:0.1:0.2:U"),
-    ):
-        subprocess.run(("rrdtool", *words), check=True)
-    command = ("rrdtool", "fetch", archive, "AVERAGE", "--start", str(begin_s))
-    done = subprocess.run((*command, "--end", str(begin_s + 299)), check=True, capture_output=True)
-    found = samples("smokeping", done.stdout)
-    assert [(s.metric, s.measured_at_s) for s in found] == [
-        ("loss_pct", begin_s + 300),
-        ("rtt_ms", begin_s + 300),
-        ("jitter_ms", begin_s + 300),
-    ]
-    assert [s.value for s in found] == [
-        pytest.approx(100 / 3),
-        pytest.approx(200),
-        pytest.approx(50),
-    ]
 
 
 def test_rows_that_are_no_rounds_are_left_out() -> None:

@@ -62,35 +62,43 @@ def test_several_hosts_are_refused_and_nothing_is_told() -> None:
         outcomes("ping", b"PsPing v2.10 - PsPing\n")
 
 
-_WORDS = st.sampled_from(
+# Of replies, and of the counts in the end, of which some break the line.
+_REPLIES = st.sampled_from(
     [
-        ("Reply from", "bytes", "time", "ms"),
-        ("Antwort von", "Bytes", "Zeit", "ms"),
-        ("Réponse de", "octets", "temps", " ms"),
-        ("Respuesta desde", "bytes", "tiempo", "m"),
-        ("Ответ от", "число байт", "время", "мс"),
+        "Reply from 192.0.2.7: bytes=32 time{}ms TTL=57",
+        "Antwort von 192.0.2.7: Bytes=32 Zeit{}ms TTL=57",
+        "Réponse de 192.0.2.7 : octets=32 temps{} ms TTL=57",
+        "Respuesta desde 192.0.2.7: bytes=32 tiempo{}m TTL=57",
+        "Ответ от 192.0.2.7: число байт=32 время{}мс TTL=57",
+        "Odpowiedź z 192.0.2.7: bajtów=32 czas{} ms TTL=57",
+        "Risposta da 192.0.2.7: byte=32 durata{}ms TTL=57",
+        "来自 192.0.2.7 的回复: 字节=32 时间{}ms TTL=57",
+    ]
+)
+_COUNTS = st.sampled_from(
+    [
+        "    x: y = {}, z = {}, v = {}\r\n    ({}% w),",
+        "    Pacchetti: Trasmessi = {}, Ricevuti = {},\r\n    Persi = {} ({}% persi),",
+        "    数据包: 已发送 = {},已接收 = {},丢失 = {} ({}% 丢失),",
     ]
 )
 
 
 @patient
 @given(
-    _WORDS,
-    st.sampled_from(["utf-8", "cp850", "cp866"]),
+    _REPLIES,
+    _COUNTS,
+    st.sampled_from(["utf-8", "cp850", "cp866", "cp1250"]),
     st.lists(st.integers(0, 999), min_size=3, max_size=9),
     st.integers(0, 5),
 )
 def test_ping_of_windows_in_any_language_and_encoding(
-    words: tuple[str, ...], encoding: str, times: list[int], lost: int
+    reply: str, counts: str, encoding: str, times: list[int], lost: int
 ) -> None:
-    reply, of_bytes, of_time, unit = words
-    lines = [
-        f"{reply} 192.0.2.7: {of_bytes}=32 {of_time}{f'={ms}' if ms else '<1'}{unit} TTL=57"
-        for ms in times
-    ]
+    lines = [reply.format(f"={ms}" if ms else "<1") for ms in times]
     sent = len(times) + lost
-    counts = f"    x: y = {sent}, z = {len(times)}, v = {lost}\r\n    ({100 * lost // sent}% w),"
-    text = "\r\n".join(["", *lines, "", counts, ""])
+    told = counts.format(sent, len(times), lost, 100 * lost // sent)
+    text = "\r\n".join(["", *lines, "", told, ""])
     found = {one.metric: one.value for one in samples("", text.encode(encoding, "replace"))}
     later = sorted(ms or 0.5 for ms in times[1:])
     half = len(later) // 2

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from planner.model.errors import FormatError, InputError
 from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, reasons, samples
+from tests.probes.importers.test_importers_iperf3 import long_test
 
 ONE = (FIXTURES / "iperf3/one_stream.json").read_text()
 A, B = "aws:us-east-1", "gcp:us-east1"
@@ -85,23 +86,12 @@ def test_a_key_given_twice_never_loses_one_of_its_values(keys: list[str]) -> Non
 # ---- iperf -------------------------------------------------------------------------------------
 
 
-def document(rates: list[float], streams: int = 1, **start: Any) -> str:
-    total = {"seconds": float(len(rates)), "bytes": sum(rates) * 125e3}
-    total["bits_per_second"] = sum(rates) * 1e6 / len(rates)
-    sums = [{"sum": {"seconds": 1.0, "bits_per_second": one * 1e6}} for one in rates]
-    test = {"protocol": "TCP", "num_streams": streams, "omit": 0, **start.pop("test_start", {})}
-    begun = {"timestamp": {"timesecs": 1.7e9}, "connecting_to": {"host": "b"}, "test_start": test}
-    streams_of = [{"sender": {"min_rtt": 20_000}}]
-    end = {"sum_sent": total, "sum_received": total, "streams": streams_of}
-    return json.dumps({"start": {**begun, **start}, "intervals": sums, "end": end})
-
-
 @given(st.lists(st.booleans(), min_size=12, max_size=60), st.integers(50, 20_000))
 @patient
 def test_stalls_never_vanish(stalled: list[bool], mbps: int) -> None:
     assume(stalled.count(False) >= 5)
     rates = [0.0 if one else float(mbps) for one in stalled]
-    (sample,) = samples("iperf3", document(rates))
+    (sample,) = samples("iperf3", long_test(rates))
     if sample.intervals is None:
         assert sample.value == pytest.approx(sum(rates) / len(rates))
         return
@@ -119,31 +109,8 @@ def test_stalls_never_vanish(stalled: list[bool], mbps: int) -> None:
 
 @pytest.mark.parametrize("odd", [1e999, 1e300])
 def test_a_rate_that_is_none_is_told_as_one(odd: float) -> None:
-    content = document([1.0] * 9 + [odd] * 9).replace("Infinity", "1e999").replace("NaN", "1e999")
+    content = long_test([1.0] * 9 + [odd] * 9).replace("Infinity", "1e999").replace("NaN", "1e999")
     assert not [one for one in outcomes("iperf3", content) if isinstance(one, Sample)]
-
-
-@given(
-    st.sampled_from(["-b or -R", "--fq-rate", "-w"]),
-    st.integers(1, 64),
-    st.floats(10, 5000),
-    st.floats(0.3, 1.05),
-)
-@patient
-def test_what_the_sender_held_back_is_never_the_path(
-    option: str, streams: int, each_mbps: float, reached: float
-) -> None:
-    bps = each_mbps * 1e6
-    settings: dict[str, dict[str, Any]] = {
-        "-b or -R": {"test_start": {"target_bitrate": bps}},
-        "--fq-rate": {"test_start": {"fqrate": bps}},
-        "-w": {"sock_bufsize": bps * 0.02 / 8},
-    }
-    found = outcomes(
-        "iperf3", document([each_mbps * streams * reached] * 12, streams, **settings[option])
-    )
-    held = any(option in reason for reason in reasons(found))
-    assert held == (reached >= 0.9)
 
 
 CSV = "202611011000{}0,192.0.2.10,{},198.51.100.20,{},3,0.0-10.0,1187940000,{}\n"
@@ -189,42 +156,6 @@ TCP window size:  512 KByte {}
 
 # ---- round trips -------------------------------------------------------------------------------
 
-REPLIES = ("=20", "=19", "<1", "=19")
-
-
-def windows(reply: str, counts: str, times: str) -> str:
-    lines = [reply.format(ms) for ms in REPLIES]
-    return "\r\n".join(["", *lines, "", counts, times, ""])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        windows(
-            "Odpowiedź z 10.0.0.1: bajtów=32 czas{} ms TTL=55",
-            "    Pakiety: Wysłane = 5, Odebrane = 4, Utracone = 1",
-            "    Minimum = 0 ms, Maksimum = 20 ms, Czas średni = 14 ms",
-        ),
-        windows(
-            "Risposta da 10.0.0.1: byte=32 durata{}ms TTL=55",
-            "    Pacchetti: Trasmessi = 5, Ricevuti = 4,\r\n    Persi = 1 (20% persi),",
-            "    Minimo = 0ms, Massimo =  20ms, Medio =  14ms",
-        ),
-        windows(
-            "来自 10.0.0.1 的回复: 字节=32 时间{}ms TTL=55",
-            "    数据包: 已发送 = 5,已接收 = 4,丢失 = 1 (20% 丢失),",
-            "    最短 = 0ms,最长 = 20ms,平均 = 14ms",
-        ),
-    ],
-)
-def test_ping_of_windows_in_other_languages(text: str) -> None:
-    for encoded in (text.encode(), text.encode("cp1250", "replace")):
-        assert figures(encoded) == {"rtt_ms": 19.0, "loss_pct": 20.0} | {
-            "jitter_ms": pytest.approx(8.72, rel=0.01)
-        }
-        assert not reasons(outcomes("", encoded))
-
-
 LINUX = """
 64 字节,来自 10.0.0.1: icmp_seq={} ttl=57 时间={} 毫秒
 已发送 4 个包, 已接收 3 个包, 25% packet loss
@@ -236,7 +167,13 @@ LINUX = """
 4 пакетов передано, 3 принято, 25% потеряно
 
 64 octets de 10.0.0.1 : icmp_seq={} ttl=57 temps={} ms
-4 paquets transmis, 3 reçus, 25% paquets perdus
+4 paquets transmis, 3 reçus, 25,0 % paquets perdus
+
+64 Bytes von 10.0.0.1: icmp_seq={} ttl=57 Zeit={} ms
+4 Pakete übertragen, 3 empfangen, 25% packet loss
+
+64 bytes desde 10.0.0.1: icmp_seq={} ttl=57 tiempo={} ms
+4 paquetes transmitidos, 3 recibidos, 25% p perdidos
 """
 
 

@@ -15,7 +15,7 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.session import Output
 from probes.fleet.sessions import Sessions
-from probes.tools.interface import Ports, Result, Test, Tool, make_test, prepared, run
+from probes.tools.interface import Ports, Test, Tool, make_test, prepared
 from probes.tools.iperf3 import Iperf3
 from probes.tools.nuttcp import Nuttcp
 from probes.tools.round_trips import Ping, TcpConnect, Traceroute
@@ -28,65 +28,6 @@ _SRC, _DST = "aws:us-east-1", "gcp:us-east1"
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     with machines(tmp_path_factory.mktemp("fleet"), [_SRC, _DST]) as (found, _):
         yield found
-
-
-def _measure(fleet: Fleet, tool: Tool, **changes: object) -> Result:
-    async def main() -> Result:
-        async with Sessions(fleet, owner("tools")) as sessions:
-            test = replace(make_test(fleet, tool, _SRC, _DST), **changes)  # type: ignore[arg-type]
-            return await run(sessions, Ports(), tool, test)
-
-    return asyncio.run(main())
-
-
-@pytest.mark.parametrize(("connections", "metric"), [(1, "per_flow_mbps"), (7, "aggregate_mbps")])
-def test_iperf3_measures_from_source_to_destination(
-    fleet: Fleet, connections: int, metric: str
-) -> None:
-    need("iperf3")
-    result = _measure(fleet, Iperf3(), connections=connections, duration_s=2.0, omit_s=1.0)
-    (sample,) = result.samples
-    assert (sample.src, sample.dst, sample.metric) == (_SRC, _DST, metric)
-    assert (sample.connections, sample.warmed_up) == (connections, True)
-    assert len(result.intervals) == 2
-    # Three seconds were sent, of which the last two count.
-    assert result.sent_gb * 8e3 > 2 * sample.value * 0.5
-    assert abs(sum(i.mbps for i in result.intervals) / 2 / sample.value - 1) < 0.2
-
-
-def test_iperf3_measures_udp_when_asked(fleet: Fleet) -> None:
-    need("iperf3")
-    # On loopback, answers come from 127.0.0.1 whichever of its addresses was asked.
-    hosts = {h.name: replace(h, public_address="127.0.0.1") for h in fleet}
-    result = _measure(Fleet(hosts), Iperf3(), duration_s=2.0, udp_mbps=20.0, udp_bytes=1024)
-    (sample,) = result.samples
-    assert sample.metric == "udp_mbps"
-    assert 2 < sample.value < 30
-    assert "loss_at_this_rate_pct" in json.loads(sample.detail)
-
-
-@pytest.mark.parametrize(("connections", "metric"), [(1, "per_flow_mbps"), (3, "aggregate_mbps")])
-def test_nuttcp_measures_from_source_to_destination(
-    fleet: Fleet, connections: int, metric: str
-) -> None:
-    need("nuttcp")
-    result = _measure(fleet, Nuttcp(), connections=connections, duration_s=2.0)
-    (sample,) = result.samples
-    assert (sample.src, sample.dst, sample.metric) == (_SRC, _DST, metric)
-    assert sample.connections == connections
-    assert result.sent_gb > 0
-
-
-def test_ping_and_handshakes_agree_on_loopback(fleet: Fleet) -> None:
-    need("ping", "python3", "traceroute")
-    pinged = {s.metric: s.value for s in _measure(fleet, Ping(), duration_s=1.0).samples}
-    shaken = {s.metric: s.value for s in _measure(fleet, TcpConnect(), duration_s=1.0).samples}
-    assert set(pinged) == {"rtt_ms", "jitter_ms", "loss_pct"}
-    assert set(shaken) == {"rtt_ms", "jitter_ms"}
-    assert pinged["loss_pct"] == 0
-    assert 0 < pinged["rtt_ms"] < 100
-    assert 0 < shaken["rtt_ms"] < 100
-    assert _measure(fleet, Traceroute()).detail == {"hops": 1, "path": ["127.0.1.2"]}
 
 
 def test_a_port_that_someone_else_holds_is_passed_over(fleet: Fleet) -> None:
