@@ -19,7 +19,6 @@ from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.column_generation import PathColumns, least_time
-from relayd.questions.matrix_threads import one_matrix_thread
 from tests.planner.grid import january_grid
 
 Demands = Callable[[np.random.Generator, int], Floats]
@@ -76,5 +75,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with one_matrix_thread():
-        main()
+    main()

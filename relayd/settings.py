@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from planner.model.errors import InputError
 from relayd.store.location import Location, parse_location
@@ -41,6 +42,7 @@ class Settings:
 
 
 _SCALARS = ("time_value", "margin", "vms", "connections")
+_KEYS = ("catalogues", *_SCALARS, "db", "fleet")
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -55,57 +57,46 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         If the file is malformed, has an unknown key, or was named and is missing.
     """
     from_file, path = _file_settings(environment)
-    known = {"db", "catalogues", "fleet", *_SCALARS}
     for key, value in from_file.items():
-        if key not in known:
-            raise InputError(
-                f"{path}: {key}",
-                "is not a setting",
-                remedy=f"Settings are {', '.join(sorted(known))}.",
-            )
+        if key not in _KEYS:
+            remedy = f"Settings are {', '.join(sorted(_KEYS))}."
+            raise InputError(f"{path}: {key}", "is not a setting", remedy=remedy)
         wants_list = key == "catalogues"
         if wants_list is not isinstance(value, list) or isinstance(value, dict):
             kind = "a list of file names" if wants_list else "one value"
             raise InputError(f"{path}: {key}", f"must be {kind}", value=value)
-    folder = Path(path).parent if path else Path()
-    written = environment.get("RELAYD_DB")
-    db = parse_location(written) if written else None
-    if db is None and "db" in from_file:
-        db = parse_location(str(from_file["db"]), folder)
-    if listed := environment.get("RELAYD_CATALOGUES"):
-        catalogues = tuple(Path(name) for name in listed.split(os.pathsep) if name)
-    else:
-        names = from_file.get("catalogues", [])
-        assert isinstance(names, list)
-        catalogues = tuple(folder / str(name) for name in names)
-    fleet = environment.get("RELAYD_FLEET") or None
-    if fleet is None and "fleet" in from_file:
-        fleet = str(folder / str(from_file["fleet"]))
-    scalars = {
-        name: environment.get(f"RELAYD_{name.upper()}")
-        or (str(from_file[name]) if name in from_file else None)
-        for name in _SCALARS
+    # What is in the file is relative to its folder, and what is in the environment is not.
+    found: dict[str, tuple[Any, Path]] = {
+        key: (value, Path(path).parent) for key, value in from_file.items()
     }
-    return Settings(db, catalogues, Path(fleet) if fleet else None, **scalars)
+    for key in _KEYS:
+        if given := environment.get(f"RELAYD_{key.upper()}"):
+            listed = filter(None, given.split(os.pathsep))
+            found[key] = ([*listed] if key == "catalogues" else given, Path())
+    names, folder = found.get("catalogues", ((), Path()))
+    db, fleet = found.get("db"), found.get("fleet")
+    return Settings(
+        db=db and parse_location(str(db[0]), db[1]),
+        catalogues=tuple(folder / str(name) for name in names),
+        fleet=fleet and fleet[1] / str(fleet[0]),
+        **{key: str(found[key][0]) for key in _SCALARS if key in found},
+    )
 
 
-def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], str | None]:
+def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], str]:
     named = environment.get("RELAYD_CONFIG")
     path = named or _default_path(environment)
     try:
-        content = Path(path).read_bytes()
+        return tomllib.loads(Path(path).read_bytes().decode()), path
     except FileNotFoundError:
         if named:
             raise InputError("RELAYD_CONFIG", "names a file that is missing", value=named) from None
-        return {}, None
+        return {}, path
     except OSError as error:
         raise InputError(path, f"can't be read ({error.strerror})") from None
-    try:
-        return tomllib.loads(content.decode()), path
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(
-            path, f"is not valid TOML: {error}", remedy="Mend the file or remove it."
-        ) from None
+    except ValueError as error:
+        remedy = "Mend the file or remove it."
+        raise InputError(path, f"is not valid TOML: {error}", remedy=remedy) from None
 
 
 def _default_path(environment: Mapping[str, str]) -> str:

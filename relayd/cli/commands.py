@@ -12,8 +12,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.model.errors import InputError
+from planner.transfer.request import TransferRequest
+from probes.importers import FORMATS
+from relayd.backtesting.request import BacktestRequest
 from relayd.cli.parser import DATA, Parser, add_commands
-from relayd.cli.questions.options import NAMES, add_fields, add_question_commands
+from relayd.cli.questions.options import add_fields, add_question_commands
+from relayd.transfers.requests import (
+    TransferEndRequest,
+    TransferProgressRequest,
+    TransferStartRequest,
+)
 from relayd.version import __version__
 
 FIRST = """\
@@ -321,8 +329,7 @@ _VERIFY_EXIT_CODES = (
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line; ``run`` of the result is the handler."""
-    asked = [name for name in NAMES if name.split() == [*words[: len(name.split())]]]
-    parser = build_parser(max(asked, key=len, default=""))
+    parser = build_parser()
     if [*words[:3]] == ["measure", "lab", "exec"] and "--" in words:  # another program's
         at = [*words].index("--")
         options = parser.parse([*words[:at]])
@@ -341,8 +348,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     return parser.parse(joined)
 
 
-def build_parser(only: str | None = None) -> Parser:
-    """Return the parser of all commands, or one that suffices for a question's command line."""
+def build_parser() -> Parser:
+    """Return the parser of all commands."""
     parser = Parser(
         prog="relayd",
         description="Direct or relayed? Measures bandwidth between cloud datacenters and "
@@ -357,36 +364,9 @@ def build_parser(only: str | None = None) -> Parser:
         choices=("bash", "zsh", "fish", "tcsh"),
         help="print a script that completes in this shell",
     )
-    parser.known[""] = parser
-    add_question_commands(parser.known, only)
-    if only not in NAMES:
-        _add_other_commands(parser.known)
-        for listed in parser.listed:  # a group's line has its commands
-            if verbs := ", ".join(parser.known[listed.dest].commands):
-                listed.help = f"{listed.help}: {verbs}"
-    return parser
-
-
-class _PrintCompletion(argparse.Action):
-    """Print a shell's script, and leave."""
-
-    def __call__(self, parser: Any, _namespace: Any, values: Any, _option: Any = None) -> None:
-        from argcomplete.shell_integration import shellcode
-
-        print(shellcode(["relayd"], shell=values))
-        parser.exit()
-
-
-def _add_other_commands(known: dict[str, Parser]) -> None:
-    from planner.transfer.request import TransferRequest
-    from probes.importers import FORMATS
-    from relayd.backtesting.request import BacktestRequest
-    from relayd.transfers.requests import (
-        TransferEndRequest,
-        TransferProgressRequest,
-        TransferStartRequest,
-    )
-
+    known = parser.known
+    known[""] = parser
+    add_question_commands(known)
     formats = f"  files:FILE+  before them, if need be, their format: {', '.join(FORMATS)}"
     add_commands(known, _DATA_COMMANDS, {**_BLOCKS, "importers": formats})
     add_commands(known, _MEASURING_COMMANDS, _BLOCKS)
@@ -402,6 +382,20 @@ def _add_other_commands(known: dict[str, Parser]) -> None:
     known["data catalogue diff"].set_defaults(dry_run=True)
     for decision in ("retract", "restore", "confirm", "accept", "reject"):
         known[f"data samples {decision}"].set_defaults(decision=decision)
+    for listed in parser.listed:  # a group's line has its commands
+        if verbs := ", ".join(known[listed.dest].commands):
+            listed.help = f"{listed.help}: {verbs}"
+    return parser
+
+
+class _PrintCompletion(argparse.Action):
+    """Print a shell's script, and leave."""
+
+    def __call__(self, parser: Any, _namespace: Any, values: Any, _option: Any = None) -> None:
+        from argcomplete.shell_integration import shellcode
+
+        print(shellcode(["relayd"], shell=values))
+        parser.exit()
 
 
 def introduction() -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from planner.model.errors import InputError, not_installed
 from planner.model.network import Snapshot
-from relayd.cli.text import formula_safe, left_table, shown_safely, table_of
+from relayd.cli.text import formula_safe, shown_safely, table, table_of
 
 Row = Mapping[str, Any]
 
@@ -90,7 +90,7 @@ def print_rows(
         text = table_of(rows, columns, left=True)
     else:
         cells = [["-" if value is None else str(value) for value in row.values()] for row in rows]
-        text = left_table(tuple(rows[0]), cells)
+        text = table(tuple(rows[0]), cells, left=True)
     if file is not None:
         write_text(file, f"{text}\n")
     else:

@@ -179,6 +179,7 @@ def table_of(
     Parameters
     ----------
     items : iterable
+        Where there are none, neither is there a table.
     columns : str
         Such as ``"path | time=duration_s"``: a header and its field, or what is both.
     left : bool
@@ -192,25 +193,17 @@ def table_of(
         [cells[field](one) if field in cells else figure(one, field) for field in fields]
         for one in items
     ]
-    return (left_table if left else table)([header for header, *_ in split], rows)
+    return table([header for header, *_ in split], rows, left=left) if rows else ""
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows under a header: the first column to the left, figures to the right."""
-    return _fitted(header, rows, [False] + [True] * (len(header) - 1))
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: bool = False) -> str:
+    """Return rows under a header: the first column to the left, figures to the right.
 
-
-def left_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows of words under a header, all columns to the left."""
-    return _fitted(header, rows, [False] * len(header))
-
-
-def _fitted(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
-    """Return a table; where a terminal is too narrow, with words below each other.
-
-    Where that does not suffice, it is a paragraph for each row, as ``psql`` prints it. Lines that a
-    terminal breaks can't be read, and what is cut off is missed.
+    Where a terminal is too narrow, words are below each other; where that does not suffice, each
+    row is a paragraph, as ``psql`` prints it. Lines that a terminal breaks can't be read, and what
+    is cut off is missed.
     """
+    right = [False] + [not left] * (len(header) - 1)
     names, *cells = [[_cell(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(names, *cells, strict=True)]
     if cells and sys.stdout.isatty():

@@ -29,7 +29,6 @@ from probes.importers.limits import PhysicalGate
 from probes.samples import Metric, Sample
 from relayd.questions.buckets import with_requests, with_services
 from relayd.questions.caveats import Pair, dated, refuse_old
-from relayd.questions.matrix_threads import one_matrix_thread
 
 if TYPE_CHECKING:
     from planner.broadcast.plan import BroadcastPlan
@@ -214,8 +213,7 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
         if pair in demands
     ]
     names = found.values()
-    with one_matrix_thread():
-        return _answer(wan, request, resolved, network, demands, recommend_shuffle, names, down)
+    return _answer(wan, request, resolved, network, demands, recommend_shuffle, names, down)
 
 
 def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:

@@ -1,8 +1,7 @@
 """The questions that relayd answers: what each is called on every surface.
 
 What a question takes is in its request class, a specification that command line, HTTP, client and
-documentation are made from; see :mod:`planner.fields.specified`. Classes are imported when they are
-needed, so that a command loads one question alone.
+documentation are made from; see :mod:`planner.fields.specified`.
 """
 
 from __future__ import annotations
@@ -10,14 +9,27 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as of_class
-from functools import cached_property
-from importlib import import_module
-from inspect import Parameter, Signature, formatannotation  # a command asks without a method
+from inspect import Parameter, Signature, formatannotation
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+from planner.broadcast.plan import BroadcastPlan
+from planner.broadcast.request import BroadcastRequest
+from planner.comparison.plan import Ranking
+from planner.comparison.request import ComparisonRequest
 from planner.fields.specified import Field, Specified, fields_of
 from planner.model.answer import Answer
+from planner.placement.plan import ReducePlacement, TaskPlacement
+from planner.placement.request import ReduceRequest, TasksRequest
+from planner.replanning.plan import Replan
+from planner.replanning.request import ReplanRequest
+from planner.schedule.plan import SchedulePlan
+from planner.schedule.request import ScheduleRequest
+from planner.shuffle.plan import ShufflePlan
+from planner.shuffle.request import ShuffleRequest
+from planner.transfer.plan import Plan
+from planner.transfer.request import TransferRequest
+from relayd.questions import answering
 
 
 @dataclass(frozen=True)
@@ -35,10 +47,9 @@ class Question:
         That asks it on the command line.
     summary : str
         What an answer does: an imperative sentence without a full stop.
-    request_at, answer_at : str
-        Where its request class and its answer class are: ``module:name``.
-    solve_at : str
-        The function of :mod:`relayd.questions.answering` that answers it.
+    request, answer : type
+    solve : callable
+        That answers a request on a network view.
     example : mapping
         A worked example, as JSON.
     """
@@ -48,31 +59,10 @@ class Question:
     path: str
     command: str
     summary: str
-    request_at: str
-    answer_at: str
-    solve_at: str
+    request: type[Specified]
+    answer: type[Answer]
+    solve: Callable[[Any, Any], Answer]
     example: Mapping[str, Any] = of_class(compare=False)
-
-    @cached_property
-    def request(self) -> type[Specified]:
-        """The class that specifies its fields."""
-        return cast("type[Specified]", _load(self.request_at))
-
-    @cached_property
-    def answer(self) -> type[Answer]:
-        """The class of its answers."""
-        return cast("type[Answer]", _load(self.answer_at))
-
-    @cached_property
-    def solve(self) -> Callable[[Any, Any], Answer]:
-        """The function that answers a request on a network view."""
-        place = f"relayd.questions.answering:{self.solve_at}"
-        return cast("Callable[[Any, Any], Answer]", _load(place))
-
-
-def _load(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(import_module(module), name)
 
 
 _US_TO_BRAZIL = {"src": "aws:us-east-1", "dst": "aws:sa-east-1"}
@@ -83,9 +73,9 @@ QUESTIONS = (
         "/v1/plans",
         "plan",
         "Recommend how to move a volume",
-        "planner.transfer.request:TransferRequest",
-        "planner.transfer.plan:Plan",
-        "plan_transfer",
+        TransferRequest,
+        Plan,
+        answering.plan_transfer,
         {"src": "us-east", "dst": "sa", "volume_gb": 500, "vms": 4, "avoid": ["provider:azure"]},
     ),
     Question(
@@ -94,9 +84,9 @@ QUESTIONS = (
         "/v1/shuffles",
         "plan shuffle",
         "Recommend how to run many transfers",
-        "planner.shuffle.request:ShuffleRequest",
-        "planner.shuffle.plan:ShufflePlan",
-        "plan_shuffle",
+        ShuffleRequest,
+        ShufflePlan,
+        answering.plan_shuffle,
         {
             "demands": [
                 {**_US_TO_BRAZIL, "volume_gb": 100},
@@ -111,9 +101,9 @@ QUESTIONS = (
         "/v1/broadcasts",
         "plan broadcast",
         "Recommend how to bring one volume to several regions",
-        "planner.broadcast.request:BroadcastRequest",
-        "planner.broadcast.plan:BroadcastPlan",
-        "plan_broadcast",
+        BroadcastRequest,
+        BroadcastPlan,
+        answering.plan_broadcast,
         {
             "src": "aws:us-east-1",
             "destinations": ["aws:eu-west-1", "aws:ap-northeast-1"],
@@ -126,9 +116,9 @@ QUESTIONS = (
         "/v1/schedules",
         "plan schedule",
         "Admit transfers with deadlines",
-        "planner.schedule.request:ScheduleRequest",
-        "planner.schedule.plan:SchedulePlan",
-        "plan_schedule",
+        ScheduleRequest,
+        SchedulePlan,
+        answering.plan_schedule,
         {"transfers": [{"id": "backup", **_US_TO_BRAZIL, "volume_gb": 200, "deadline_s": 7200}]},
     ),
     Question(
@@ -137,9 +127,9 @@ QUESTIONS = (
         "/v1/placements/reduce",
         "plan place reduce",
         "Recommend where to reduce",
-        "planner.placement.request:ReduceRequest",
-        "planner.placement.plan:ReducePlacement",
-        "place_reduce",
+        ReduceRequest,
+        ReducePlacement,
+        answering.place_reduce,
         {"input_gb": {"aws:us-east-1": 100, "aws:eu-west-1": 40}, "selectivity": 0.5},
     ),
     Question(
@@ -148,9 +138,9 @@ QUESTIONS = (
         "/v1/placements/tasks",
         "plan place tasks",
         "Recommend on which VM to run which task",
-        "planner.placement.request:TasksRequest",
-        "planner.placement.plan:TaskPlacement",
-        "place_tasks",
+        TasksRequest,
+        TaskPlacement,
+        answering.place_tasks,
         {
             "tasks": [{"id": "map", "cpus": 2}, {"id": "reduce", "cpus": 2}],
             "traffic": [{"src": "map", "dst": "reduce", "volume_gb": 10}],
@@ -166,9 +156,9 @@ QUESTIONS = (
         "/v1/comparisons",
         "plan compare",
         "Rank providers, regions and VM types for a use",
-        "planner.comparison.request:ComparisonRequest",
-        "planner.comparison.plan:Ranking",
-        "compare_candidates",
+        ComparisonRequest,
+        Ranking,
+        answering.compare_candidates,
         {
             "regions": ["aws:sa-east-1", "aws:eu-west-1"],
             "volume_gb": 100,
@@ -182,9 +172,9 @@ QUESTIONS = (
         "/v1/replans",
         "transfers replan",
         "Say whether to keep to a plan in progress",
-        "planner.replanning.request:ReplanRequest",
-        "planner.replanning.plan:Replan",
-        "replan_in_progress",
+        ReplanRequest,
+        Replan,
+        answering.replan_in_progress,
         {
             "plan": {
                 "plan_id": "7a0c6c1f2b3d",
@@ -212,16 +202,16 @@ def question_of(request: Specified) -> Question:
     TypeError
         If it is no request.
     """
-    for cls in type(request).__mro__:
-        place = f"{cls.__module__}:{cls.__name__}"
-        for question in QUESTIONS:
-            if question.request_at == place:
-                return question
+    for question in QUESTIONS:
+        if isinstance(request, question.request):
+            return question
     raise TypeError(f"{type(request).__name__} is no question's request")
 
 
-def _printed(answer: object) -> str:
-    return str(_load("relayd.cli.questions.answers:printed")(answer))
+def _printed(answer: Answer) -> str:
+    from relayd.cli.questions.answers import printed  # which asks questions
+
+    return printed(answer)
 
 
 Answer.__str__ = _printed  # type: ignore[method-assign]
@@ -229,89 +219,43 @@ P = ParamSpec("P")
 A = TypeVar("A")
 
 
-if TYPE_CHECKING:
-    from planner.broadcast.plan import BroadcastPlan
-    from planner.broadcast.request import BroadcastRequest
-    from planner.comparison.plan import Ranking
-    from planner.comparison.request import ComparisonRequest
-    from planner.placement.plan import ReducePlacement, TaskPlacement
-    from planner.placement.request import ReduceRequest, TasksRequest
-    from planner.replanning.plan import Replan
-    from planner.replanning.request import ReplanRequest
-    from planner.schedule.plan import SchedulePlan
-    from planner.schedule.request import ScheduleRequest
-    from planner.shuffle.plan import ShufflePlan
-    from planner.shuffle.request import ShuffleRequest
-    from planner.transfer.plan import Plan
-    from planner.transfer.request import TransferRequest
+def _method(request: Callable[P, Specified], _: type[A]) -> Callable[Concatenate[Any, P], A]:
+    def ask(self: Any, *values: P.args, **keywords: P.kwargs) -> A:
+        return cast("A", self.ask(request(*values, **keywords)))
 
-    def _method(
-        request: Callable[P, Specified], answer: type[A]
-    ) -> Callable[Concatenate[Any, P], A]: ...
-    def _coroutine(
-        request: Callable[P, Specified], answer: type[A]
-    ) -> Callable[Concatenate[Any, P], Awaitable[A]]: ...
+    return ask
 
 
-class _Method:
-    """A method that is made from its question's specification when it is first used."""
-
-    def __init__(self, question: Question, *, awaited: bool) -> None:
-        self.question, self.awaited = question, awaited
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        return self.function.__get__(instance, owner)
-
-    @cached_property
-    def function(self) -> Any:
-        question = self.question
-        request = question.request
-
-        async def ask_and_wait(self: Any, *values: Any, **keywords: Any) -> Any:
-            return await self.ask(request(*values, **keywords))
-
-        def ask_at_once(self: Any, *values: Any, **keywords: Any) -> Any:
-            return self.ask(request(*values, **keywords))
-
-        ask: Any = ask_and_wait if self.awaited else ask_at_once
-        ask.__name__ = question.method
-        ask.__qualname__ = f"Asking.{question.method}"
-        ask.__doc__ = documentation(question)
-        ask.__signature__ = signature(question)
-        return ask
+def _coroutine(
+    request: Callable[P, Specified], answer: type[A]
+) -> Callable[Concatenate[Any, P], Awaitable[A]]:
+    return cast("Callable[Concatenate[Any, P], Awaitable[A]]", _method(request, answer))
 
 
 class Asking:
     """Methods that ask."""
 
-    if TYPE_CHECKING:
-        plan = _method(TransferRequest, Plan)
-        shuffle = _method(ShuffleRequest, ShufflePlan)
-        broadcast = _method(BroadcastRequest, BroadcastPlan)
-        schedule = _method(ScheduleRequest, SchedulePlan)
-        place_reduce = _method(ReduceRequest, ReducePlacement)
-        place_tasks = _method(TasksRequest, TaskPlacement)
-        compare_candidates = _method(ComparisonRequest, Ranking)
-        replan = _method(ReplanRequest, Replan)
+    plan = _method(TransferRequest, Plan)
+    shuffle = _method(ShuffleRequest, ShufflePlan)
+    broadcast = _method(BroadcastRequest, BroadcastPlan)
+    schedule = _method(ScheduleRequest, SchedulePlan)
+    place_reduce = _method(ReduceRequest, ReducePlacement)
+    place_tasks = _method(TasksRequest, TaskPlacement)
+    compare_candidates = _method(ComparisonRequest, Ranking)
+    replan = _method(ReplanRequest, Replan)
 
 
 class AskingAsync:
     """Coroutines that ask."""
 
-    if TYPE_CHECKING:
-        plan = _coroutine(TransferRequest, Plan)
-        shuffle = _coroutine(ShuffleRequest, ShufflePlan)
-        broadcast = _coroutine(BroadcastRequest, BroadcastPlan)
-        schedule = _coroutine(ScheduleRequest, SchedulePlan)
-        place_reduce = _coroutine(ReduceRequest, ReducePlacement)
-        place_tasks = _coroutine(TasksRequest, TaskPlacement)
-        compare_candidates = _coroutine(ComparisonRequest, Ranking)
-        replan = _coroutine(ReplanRequest, Replan)
-
-
-for _question in QUESTIONS:
-    setattr(Asking, _question.method, _Method(_question, awaited=False))
-    setattr(AskingAsync, _question.method, _Method(_question, awaited=True))
+    plan = _coroutine(TransferRequest, Plan)
+    shuffle = _coroutine(ShuffleRequest, ShufflePlan)
+    broadcast = _coroutine(BroadcastRequest, BroadcastPlan)
+    schedule = _coroutine(ScheduleRequest, SchedulePlan)
+    place_reduce = _coroutine(ReduceRequest, ReducePlacement)
+    place_tasks = _coroutine(TasksRequest, TaskPlacement)
+    compare_candidates = _coroutine(ComparisonRequest, Ranking)
+    replan = _coroutine(ReplanRequest, Replan)
 
 
 def signature(question: Question) -> Signature:
@@ -344,3 +288,10 @@ def documentation(question: Question) -> str:
     lines += ["", "Raises", "------", "InputError, InfeasibleError, DataError"]
     lines.append("    See :mod:`planner.model.errors`.")
     return "\n".join(lines)
+
+
+for _question in QUESTIONS:
+    for _class in (Asking, AskingAsync):
+        _asks = vars(_class)[_question.method]
+        _asks.__name__, _asks.__qualname__ = _question.method, f"Asking.{_question.method}"
+        _asks.__doc__, _asks.__signature__ = documentation(_question), signature(_question)

@@ -9,7 +9,7 @@ from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult
 from relayd.backtesting.running import replayed
 from relayd.cli import text
-from relayd.cli.questions.options import one_thread, request_from
+from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled, notes_block, percent
 
 NAMES = {
@@ -24,7 +24,6 @@ NAMES = {
 
 def run(options: argparse.Namespace) -> int:
     """Replay history and print the result."""
-    one_thread()
     request = request_from(options, BacktestRequest)
     found = replayed(request, options.db, options.dask, options.catalogue)
     print(found.model_dump_json(indent=2) if options.json else human(found))

@@ -135,15 +135,12 @@ def _human(found: TransferDetails) -> str:
     blocks = [
         f"{text.styled(f'Transfer {of.id}', text.BOLD)}\n{filled(head + label)}",
         filled(of.reason),
-        text.left_table(("", ""), rows),
+        text.table(("", ""), rows, left=True),
     ]
-    if found.paths:
-        columns = "path | planned Gbit/s=planned_gbps | moved=moved_gb"
-        paths = text.table_of(found.paths, columns, path=lambda path: " -> ".join(path.regions))
-        blocks.append(paths)
-    if found.rest:
-        blocks.append(filled(_rest(of, found.rest)))
-    return "\n\n".join(blocks)
+    columns = "path | planned Gbit/s=planned_gbps | moved=moved_gb"
+    blocks.append(text.table_of(found.paths, columns, path=lambda path: " -> ".join(path.regions)))
+    blocks.append(filled(_rest(of, found.rest)) if found.rest else "")
+    return "\n\n".join(filter(None, blocks))
 
 
 def _rest(of: TrackedTransfer, rest: RestQuestion) -> str:

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from planner.broadcast.plan import BroadcastPlan
 from planner.comparison.plan import Ranked, Ranking
+from planner.fields.kinds import assignments
 from planner.model.answer import Answer
+from planner.model.errors import InputError
 from planner.model.units import duration_text, usd_text, volume_text
 from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.replanning.plan import Replan
 from planner.schedule.plan import SchedulePlan
 from planner.shuffle.plan import PairPlan, ShufflePlan
 from planner.transfer.plan import Plan
-from relayd.cli.options import wan_of
+from planner.transfer.request import TransferRequest
+from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions import printing
-from relayd.cli.questions.options import one_thread, request_from
+from relayd.cli.questions.options import request_from
 from relayd.cli.questions.plan import human
 from relayd.cli.questions.schedule import schedule_text
-from relayd.cli.text import figure, filled, shown_safely, table
+from relayd.cli.text import figure, filled, shown_safely, table, table_of
+from relayd.emitting.formats import DEFAULT_PORT, emit
+from relayd.sources.wan import Wan
 
+STORED = "store"
+"""In place of a file of outcomes: those of transfers that were reported."""
 SHOWN_TREES = 3
 SHOWN_PAIRS = 8
 VERDICTS = {
@@ -33,13 +41,41 @@ VERDICTS = {
 
 def run(options: argparse.Namespace) -> int:
     """Ask what the options say, and print the answer: as JSON, or as text for people."""
-    one_thread()
-    answer = wan_of(options).ask(request_from(options, options.request))
-    if options.json:
+    tool = getattr(options, "emit", None)
+    if tool and options.json:
+        raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
+    wan = wan_of(options)
+    explores = getattr(options, "outcomes", None) == STORED
+    request = _exploring(options, wan) if explores else request_from(options, options.request)
+    answer = wan.ask(request)
+    if tool:
+        print(_emitted(answer, wan, options), end="")
+    elif options.json:
         print(answer.model_dump_json(indent=2))
     else:
         print(_TEXTS[type(answer)](answer, options))
     return 0
+
+
+def _exploring(options: argparse.Namespace, wan: Wan) -> TransferRequest:
+    """Return the request, with what finished transfers had by the store."""
+    options.outcomes = None
+    request = request_from(options, TransferRequest)
+    if not request.explore:
+        raise InputError(
+            "--outcomes", "are for exploring", remedy="Say how much it may cost: --explore 1%."
+        )
+    return replace(request, outcomes=wan.outcomes(request.src, request.dst))
+
+
+def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
+    """Return the plan as a script or a configuration of a tool."""
+    port = whole_number(options.port, "--port") if options.port else DEFAULT_PORT
+    endpoints: dict[str, list[str]] = {}
+    for name, addresses in assignments(options.endpoint, field="--endpoint").items():
+        region = wan.resolve(name, "--endpoint").region_id
+        endpoints.setdefault(region, []).extend(a.strip() for a in addresses.split(","))
+    return emit(plan, options.emit, endpoints=endpoints, port=port)
 
 
 def broadcast_text(plan: BroadcastPlan, options: argparse.Namespace) -> str:
@@ -66,7 +102,7 @@ def broadcast_text(plan: BroadcastPlan, options: argparse.Namespace) -> str:
         f"{volume_text(plan.volume_gb)} each\n{printing.figures_text(plan)}",
         printing.ways_table(ways),
         _trees(plan, len(plan.trees) if options.trees else SHOWN_TREES),
-        printing.table(
+        table_of(
             plan.frontier, "frontier=duration_s | $ total=cost_usd.total | trees | VMs=vms | relays"
         ),
         printing.advice_block(plan.advice),
@@ -80,7 +116,7 @@ def _trees(plan: BroadcastPlan, most: int) -> str:
         title = f"tree {number_}, {tree.share:.0%} of the volume" if len(plan.trees) > 1 else "link"
         columns = "=link | Gbit/s=throughput_gbps | connections | $/GB=egress_usd_per_gb"
         tables.append(
-            printing.table(
+            table_of(
                 tree.legs,
                 title + columns,
                 link=lambda leg: (
@@ -109,7 +145,7 @@ def shuffle_text(plan: ShufflePlan, options: argparse.Namespace) -> str:
         f"{printing.figures_text(plan)}",
         printing.ways_table(ways),
         _pairs(plan, all_pairs=options.pairs),
-        printing.table(
+        table_of(
             plan.frontier,
             "frontier=duration_s | $ total=cost_usd.total | relayed=relayed_share | VMs=vms",
         ),
@@ -129,7 +165,7 @@ def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:
         ways = map(printing.path_text, pair.paths)
         return ", ".join(f"{way}{share}" for way, share in zip(ways, shares, strict=True))
 
-    return printing.table(
+    return table_of(
         shown,
         f"{'last pairs' if hidden else 'pair'}=pair | volume=volume_gb | Gbit/s=throughput_gbps | "
         "time=duration_s | connections | paths",
@@ -176,7 +212,7 @@ def tasks_text(placement: TaskPlacement, _: argparse.Namespace) -> str:
         placement,
         f"All exchanged in {duration_text(placement.duration_s)}.",
         "",
-        printing.table(
+        table_of(
             placement.vms,
             "VM=id | region | CPUs | sends | receives | busy=busy_s | limit | tasks",
             left=True,
@@ -207,7 +243,7 @@ def comparison_text(comparison: Ranking, _: argparse.Namespace) -> str:
         low, high = one.rank_low, one.rank_high
         return f"{low}-{high}" if low != high else str(low)
 
-    candidates = printing.table(
+    candidates = table_of(
         comparison.candidates,
         columns,
         left=True,

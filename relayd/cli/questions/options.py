@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -182,15 +181,6 @@ def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
     return found
 
 
-def one_thread() -> None:
-    """Keep NumPy's libraries, which read this when first imported, from using threads.
-
-    Matrices of a hundred rows gain nothing from threads, which wait for each other on busy cores.
-    """
-    for library in ("OPENBLAS", "MKL", "OMP"):
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
-
-
 def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
     """Return the values of fields that are in one file; ``-`` is standard input.
 
@@ -233,23 +223,17 @@ _MORE = {
     "plan broadcast": "  [shown]\n  * --trees  list every tree",
     "plan schedule": "  [shown]\n  * --periods  list rates and paths over time",
 }
-NAMES = tuple(question.command for question in QUESTIONS)
 
 
-def add_question_commands(known: dict[str, Parser], only: str | None = None) -> None:
-    """Add the commands that answer a question; with options, unless another one is the only one.
-
-    The fields of a question are loaded with its options, and of those that are not asked, none are.
-    """
+def add_question_commands(known: dict[str, Parser]) -> None:
+    """Add the commands that answer a question."""
     lines = [
-        f"{one.command}  questions.{'plan' if one.command == 'plan' else 'answers'}:run  "
-        f"{one.summary[0].lower()}{one.summary[1:]}"
+        f"{one.command}  questions.answers:run  {one.summary[0].lower()}{one.summary[1:]}"
         for one in QUESTIONS
     ]
     lines.insert(4, "plan place  recommend where to reduce or run tasks")
     lines.insert(5, "transfers  report transfers under way")
     add_commands(known, "\n".join(lines))
     for question in QUESTIONS:
-        if only in {None, "", question.command}:
-            add_fields(known[question.command], question.request)
-            add_options(known[question.command], _MORE.get(question.command, ""))
+        add_fields(known[question.command], question.request)
+        add_options(known[question.command], _MORE.get(question.command, ""))

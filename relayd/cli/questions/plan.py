@@ -1,64 +1,14 @@
-"""``relayd plan``: the question asked in words, the answer for people or as JSON."""
+"""How a plan of one transfer looks to people."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from typing import Any
 
-from planner.fields.kinds import assignments
-from planner.model.errors import InputError
 from planner.model.units import chance_text, duration_text, gbps_text, usd_text, volume_text
 from planner.transfer.plan import Exploration, Plan, RelayOption
-from planner.transfer.request import TransferRequest
-from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions import printing
-from relayd.cli.questions.options import request_from
-from relayd.cli.text import filled
-from relayd.emitting.formats import DEFAULT_PORT, emit
-from relayd.sources.wan import Wan
-
-STORED = "store"
-"""In place of a file of outcomes: those of transfers that were reported."""
-
-
-def run(options: argparse.Namespace) -> int:
-    """Answer one request."""
-    wan = wan_of(options)
-    if options.emit and options.json:
-        raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
-    plan = wan.ask(_request(options, wan))
-    if options.emit:
-        print(_emitted(plan, wan, options), end="")
-    elif options.json:
-        print(plan.model_dump_json(indent=2))
-    else:
-        print(human(plan, options))
-    return 0
-
-
-def _request(options: argparse.Namespace, wan: Wan) -> TransferRequest:
-    """Return the request, with what finished transfers had where the store's are wanted."""
-    if stored := options.outcomes == STORED:
-        options.outcomes = None
-    request = request_from(options, TransferRequest)
-    if not stored:
-        return request
-    if not request.explore:
-        raise InputError(
-            "--outcomes", "are for exploring", remedy="Say how much it may cost: --explore 1%."
-        )
-    return replace(request, outcomes=wan.outcomes(request.src, request.dst))
-
-
-def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
-    """Return the plan as a script or a configuration of a tool."""
-    port = whole_number(options.port, "--port") if options.port else DEFAULT_PORT
-    endpoints: dict[str, list[str]] = {}
-    for name, addresses in assignments(options.endpoint, field="--endpoint").items():
-        region = wan.resolve(name, "--endpoint").region_id
-        endpoints.setdefault(region, []).extend(a.strip() for a in addresses.split(","))
-    return emit(plan, options.emit, endpoints=endpoints, port=port)
+from relayd.cli.text import filled, table_of
 
 
 def human(plan: Plan, options: argparse.Namespace) -> str:
@@ -75,19 +25,19 @@ def human(plan: Plan, options: argparse.Namespace) -> str:
         f"{until}\n{printing.figures_text(plan, _connections(plan))}",
         _comparison(plan),
         _services(plan),
-        printing.table(
+        table_of(
             plan.paths if split else (),
             "path | Gbit/s=throughput_gbps | share | connections | RTT=rtt_ms | "
             "$/GB=egress_usd_per_gb",
             path=lambda path: " -> ".join(path.regions) + printing.private_text(path),
         ),
         _limit(plan),
-        printing.table(
+        table_of(
             listed,
             "relay | Gbit/s=throughput_gbps | time=duration_s | RTT=rtt_ms | "
             "$ total=cost_usd.total | speed=gain | at least=gain_low | cost=cost_ratio",
         ),
-        printing.table(
+        table_of(
             plan.frontier,
             "frontier | Gbit/s=throughput_gbps | time=duration_s | $ total=cost_usd.total | "
             "VMs=vms",
@@ -104,7 +54,7 @@ def human(plan: Plan, options: argparse.Namespace) -> str:
 def _exploration(found: Exploration) -> str:
     """Return the rates of all paths by estimates and outcomes."""
     marks = {found.best: "best", found.via: "taken"}
-    return printing.table(
+    return table_of(
         found.rates,
         "by outcomes, Gbit/s=via | low=gbps_low | rate=gbps | high=gbps_high | transfers=outcomes |"
         " =mark",

@@ -44,12 +44,6 @@ def _fee(fee: FeeLine) -> str:
     return f"{fee.name}: {quantity} {unit} at ${fee.usd_per_unit:.6g}: {usd_text(fee.usd)}"
 
 
-def table(items: Iterable[Any], columns: str, *, left: bool = False, **cells: Any) -> str:
-    """Return a table as of :func:`~relayd.cli.text.table_of`; none where there are no items."""
-    listed = list(items)
-    return text.table_of(listed, columns, left=left, **cells) if listed else ""
-
-
 def vms_text(vms: Mapping[str, int], types: Mapping[str, str] = {}) -> str:
     """Return VMs such as ``2 m5.8xlarge at aws:us-east-1, 1 at aws:sa-east-1``."""
     names = {region: f" {vm_type.partition(':')[2]}" for region, vm_type in types.items()}

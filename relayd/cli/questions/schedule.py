@@ -8,7 +8,7 @@ from typing import Any
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 from planner.schedule.plan import PathRate, SchedulePlan, StoredVolume, TariffUse, TransferSchedule
 from relayd.cli.questions import printing
-from relayd.cli.text import figure, filled, table
+from relayd.cli.text import figure, filled, table, table_of
 
 BAR = 40
 SENDING, WAITING, OUTSIDE = "#", "-", " "
@@ -45,7 +45,7 @@ def _transfers(plan: SchedulePlan) -> str:
     def at(field: str) -> Any:
         return lambda transfer: _clock(getattr(transfer, field))
 
-    return printing.table(
+    return table_of(
         plan.transfers,
         "transfer=id | =ends | volume=volume_gb | start | deadline | verdict | ends=end | "
         "$ egress=usd",

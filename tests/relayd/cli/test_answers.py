@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 import relayd as library
-from relayd.questions.matrix_threads import one_matrix_thread
 from tests.relayd.building import imported, table
 from tests.relayd.conftest import Relayd
 from tests.shared_data import GRID_VM_TYPES
@@ -275,23 +273,6 @@ def test_rules_bind_relays_of_a_shuffle() -> None:
     assert not relays(relays="none", vms_in={"azure:eastus": 3, "aws:ap-northeast-1": 3})
     with pytest.raises(library.InfeasibleError):
         relays(relays="none")
-
-
-def test_a_plan_leaves_the_matrix_library_with_the_threads_that_it_had() -> None:
-    def threads() -> set[int]:
-        pools = threadpool_info()
-        return {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"}
-
-    with threadpool_limits(2, user_api="blas"):
-        assert threads() == {2}
-        with one_matrix_thread():
-            assert threads() == {1}
-            library.open().shuffle({("aws:us-east-1", "azure:westeurope"): 10})
-            assert threads() == {1}  # who is still inside keeps the limit
-        assert threads() == {2}
-        with pytest.raises(library.InputError):
-            library.open().shuffle({("aws:us-east-1", "azure:westeurope"): -1})
-        assert threads() == {2}
 
 
 # ---- schedules -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from planner.model.network import Network
 from relayd.cli.data.exporting import write_adjacency, write_csv
 from relayd.cli.output import _csv
-from relayd.cli.text import left_table, neutralised, redrawn, safe_output, styled, table
+from relayd.cli.text import neutralised, redrawn, safe_output, styled, table
 from tests.properties import examples
 from tests.relayd.conftest import Relayd
 
@@ -58,8 +58,8 @@ def test_a_terminal_gets_our_own_sequences_alone(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_name_can_not_forge_a_row_of_a_table() -> None:
-    for make in (table, left_table):
-        assert len(make(("a", "b"), [("x\ny", "1\t2")]).splitlines()) == 2
+    for left in (False, True):
+        assert len(table(("a", "b"), [("x\ny", "1\t2")], left=left).splitlines()) == 2
 
 
 @pytest.mark.parametrize(
