@@ -140,7 +140,7 @@ def knowledge_bytes(wan: Wan) -> bytes:
     """Return sources and ages of all links, and old prices, as JSON."""
     now_s = time.time()
     pairs = pairs_by_price(wan.network, wan.catalogue)
-    prices = old_prices(wan.catalogue, pairs, now_s)
+    prices = [*old_prices(wan.catalogue, pairs, now_s)]
     return encoded({**evidence_of(wan.network, now_s), "old_prices": prices})
 
 

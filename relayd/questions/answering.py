@@ -10,8 +10,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from functools import partial
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from planner.broadcast.plan import BroadcastPlan
+from planner.broadcast.request import BroadcastRequest
+from planner.comparison.plan import Ranking
+from planner.comparison.request import ComparisonRequest
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.demands import demands_gb
 from planner.fields.shared import MOST_VMS_UNASKED, PricedRequest, RuledRequest
@@ -25,29 +29,23 @@ from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from planner.model.rate_cuts import with_lasting_caps
 from planner.model.units import MBPS_PER_GBPS, rate_text
+from planner.placement.plan import ReducePlacement, TaskPlacement
+from planner.placement.request import ReduceRequest, TasksRequest
+from planner.replanning.plan import Replan
+from planner.replanning.request import ReplanRequest
+from planner.schedule.plan import SchedulePlan
+from planner.schedule.request import EVERYWHERE, ScheduleRequest, Tariff, TimedTransfer
+from planner.shuffle.plan import ShufflePlan
+from planner.shuffle.request import ShuffleRequest
+from planner.transfer.plan import Plan
+from planner.transfer.request import TransferRequest
 from probes.importers.limits import PhysicalGate
 from probes.samples import Metric, Sample
 from relayd.questions.buckets import with_requests, with_services
 from relayd.questions.caveats import Pair, dated, refuse_old
 
-if TYPE_CHECKING:
-    from planner.broadcast.plan import BroadcastPlan
-    from planner.broadcast.request import BroadcastRequest
-    from planner.comparison.plan import Ranking
-    from planner.comparison.request import ComparisonRequest
-    from planner.placement.plan import ReducePlacement, TaskPlacement
-    from planner.placement.request import ReduceRequest, TasksRequest
-    from planner.replanning.plan import Replan
-    from planner.replanning.request import ReplanRequest
-    from planner.schedule.plan import SchedulePlan
-    from planner.schedule.request import ScheduleRequest, Tariff, TimedTransfer
-    from planner.shuffle.plan import ShufflePlan
-    from planner.shuffle.request import ShuffleRequest
-    from planner.transfer.plan import Plan
-    from planner.transfer.request import TransferRequest
-
 A = TypeVar("A", bound=Recommendation)
-R = TypeVar("R", "Tariff", "TimedTransfer")
+R = TypeVar("R", Tariff, TimedTransfer)
 TARIFF = "A tariff is of a link between two regions: give the one that receives."
 _ITSELF = "is the source itself ({})"
 STAYS = "What stays in a region needs no schedule."
@@ -219,7 +217,6 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
 def plan_schedule(wan: NetworkView, request: ScheduleRequest) -> SchedulePlan:
     """Answer a :class:`~planner.schedule.request.ScheduleRequest` with names of regions."""
     from planner.schedule.recommendation import recommend_schedule
-    from planner.schedule.request import EVERYWHERE
 
     def place(name: str) -> str:
         if name in {EVERYWHERE, *map(provider_of, wan.known_regions())}:

@@ -60,14 +60,15 @@ def dated(
     """
     now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
     outdated = (*_old_links(network, asked, now_s), *old_prices(catalogue, asked, now_s))
+    linked = _links_of(answer, asked)
     further = (
-        *newer_sample_notes(network),
-        *partition_notes(catalogue, asked),
-        *(address_notes(network, catalogue, asked) if addresses == "auto" else ()),
-        *dispute_notes(network, answer, asked),
-        *_alone_said(network, answer, asked),
-        *unknown_type_notes(network, asked),
-        *public_price_notes(network, answer, asked),
+        *_newer_sample_notes(network),
+        *_partition_notes(catalogue, asked),
+        *(_address_notes(network, catalogue, asked) if addresses == "auto" else ()),
+        *(figure.sentence for figure in disputed_figures(network, linked)),
+        *_alone_said(network, answer, linked),
+        *_unknown_type_notes(network, asked),
+        *_public_price_notes(network, answer, asked),
     )
     counts: dict[str, int] = getattr(answer, "vms", {}) if hasattr(answer, "vm_types") else {}
     found = {region: catalogue.vm_types.get(network.sites[region].vm_type) for region in counts}
@@ -105,33 +106,32 @@ def refuse_old(
 # ---- vCPUs ---------------------------------------------------------------------------------------
 
 
-def _quotas_to_check(network: Network, vcpus: Mapping[str, int]) -> tuple[str, ...]:
+def _quotas_to_check(network: Network, vcpus: Mapping[str, int]) -> Iterator[str]:
     """Name vCPUs that accounts may not be allowed, where no quota is stated and no fleet runs."""
     sites = network.sites
     unknown = {r: n for r, n in vcpus.items() if not (sites[r].quotas or sites[r].vms)}
     many = [f"{n} at {r}" for r, n in unknown.items() if n >= MANY_VCPUS]
-    if not many:
-        return ()
-    return (
-        f"This takes vCPUs that not every account has: {', '.join(many)}. Ask for quotas in time; "
-        "plans keep to those that a catalogue states.",
-    )
+    if many:
+        yield (
+            f"This takes vCPUs that not every account has: {', '.join(many)}. Ask for quotas in "
+            "time; plans keep to those that a catalogue states."
+        )
 
 
 # ---- measurements --------------------------------------------------------------------------------
 
 
-def _old_links(network: Network, pairs: Iterable[Pair], now_s: float) -> tuple[str, ...]:
+def _old_links(network: Network, pairs: Iterable[Pair], now_s: float) -> Iterator[str]:
     links = [network.links.get(src, {}).get(dst) for src, dst in pairs]
     old = [link for link in links if link and link.aggregate_gbps.outlived(now_s)]
     if not old:
-        return ()
+        return
     names = _links(old)
     oldest_s = min(link.aggregate_gbps.measured_at_s or now_s for link in old)
     verb, what = ("was", "its figure fades") if len(old) == 1 else ("were", "their figures fade")
-    return (
+    yield (
         f"{names} {verb} last measured on {utc_date(oldest_s)}, longer ago than such links stay as "
-        f"they are: {what} to what is usual. `relayd probe` measures again.",
+        f"they are: {what} to what is usual. `relayd probe` measures again."
     )
 
 
@@ -154,8 +154,8 @@ def _refuse_old_link(link: Link, now_s: float, max_age_s: float) -> None:
 # ---- prices --------------------------------------------------------------------------------------
 
 
-def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tuple[str, ...]:
-    """Return sentences on prices between some regions that are too old or unconfirmed."""
+def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> Iterator[str]:
+    """Yield sentences on prices between some regions that are too old or unconfirmed."""
     old: dict[str, str] = {}
     unconfirmed: dict[str, None] = {}
     for pair in pairs:
@@ -168,21 +168,19 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> tup
         age_s = price_age_s(price, now_s)
         if age_s is not None and age_s > OLD_PRICE_S:
             old[price.name] = price.as_of
-    notes = []
     if unconfirmed:
         prices, verb = ("price", "is") if len(unconfirmed) == 1 else ("prices", "are")
-        notes.append(
+        yield (
             f"The egress {prices} {_named(list(unconfirmed), 'prices')} {verb} not "
             "confirmed by a document: compare with the provider's page, or state your own."
         )
     if not old:
-        return tuple(notes)
+        return
     prices, verb = ("price", "is") if len(old) == 1 else ("prices", "are")
-    return (
-        *notes,
+    yield (
         f"The egress {prices} {_named(list(old), 'prices')} {verb} of {min(old.values())}, more "
         "than a year old: `relayd data catalogue update` renews some; override other prices in "
-        "your own catalogue file.",
+        "your own catalogue file."
     )
 
 
@@ -208,20 +206,20 @@ def _named(names: list[str], what: str) -> str:
     return f"{shown} and {len(names) - MOST_NAMED} more {what}" if names[MOST_NAMED:] else shown
 
 
-def public_price_notes(
+def _public_price_notes(
     network: Network, answer: Recommendation, pairs: Iterable[Pair]
-) -> tuple[str, ...]:
-    """Return a sentence on what the price of traffic over public addresses leaves out."""
+) -> Iterator[str]:
+    """Yield a sentence on what the price of traffic over public addresses leaves out."""
     links = [network.links.get(src, {}).get(dst) for src, dst in pairs]
     cost, names = getattr(answer, "cost_usd", None), {fee.name: None for fee in answer.fees}
     names = {name: None for name in names if not name.startswith(REQUESTS)}
     much = names or (cost and cost.egress >= MUCH_EGRESS_USD)
     if not much or not any(link and link.address == "public" for link in links):
-        return ()
+        return
     on_top = "a NAT gateway, a private link or the like costs more: state it as a `[[fee]]`"
     if names:
         on_top = f"the fees on top are those of your catalogue ({_named([*names], 'fees')})"
-    return (f"Prices of egress hold for VMs with public addresses; {on_top}.",)
+    yield f"Prices of egress hold for VMs with public addresses; {on_top}."
 
 
 _WHY = {
@@ -233,27 +231,26 @@ _WHY = {
 }
 
 
-def newer_sample_notes(network: Network) -> tuple[str, ...]:
-    """Return a sentence on samples that the network's snapshot does not know, if there are any."""
+def _newer_sample_notes(network: Network) -> Iterator[str]:
+    """Yield a sentence on samples that the network's snapshot does not know, if there are any."""
     newer = network.newer_samples
     if newer is None:
-        return ()
+        return
     why = _WHY[newer.reason].format(at=utc_text(newer.tried_at_s or 0.0))
     are = "sample is" if newer.samples == 1 else "samples are"
     since = utc_text(newer.since_s)
-    return (f"{newer.samples:,} {are} not in this answer, stored since {since}: {why}",)
+    yield f"{newer.samples:,} {are} not in this answer, stored since {since}: {why}"
 
 
-def partition_notes(catalogue: Catalogue, pairs: Iterable[Pair]) -> tuple[str, ...]:
-    """Return sentences on pairs of regions of which one is in a partition of its own."""
+def _partition_notes(catalogue: Catalogue, pairs: Iterable[Pair]) -> Iterator[str]:
+    """Yield sentences on pairs of regions of which one is in a partition of its own."""
     ends = [(catalogue.region(src), catalogue.region(dst)) for src, dst in pairs]
     apart = [(src, dst) for src, dst in ends if src.is_apart or dst.is_apart]
     within = [(src, dst) for src, dst in apart if src.partition == dst.partition]
     across = [pair for pair in apart if pair not in within]
-    notes = []
     if within:
         partitions = " and ".join(dict.fromkeys(src.partition for src, _ in within))
-        notes.append(
+        yield (
             f"{_pairs(within)}: within a partition of its own ({partitions}), for which no region "
             "outside it relays."
         )
@@ -263,44 +260,41 @@ def partition_notes(catalogue: Catalogue, pairs: Iterable[Pair]) -> tuple[str, .
         )
         at_border = any((src.country == "CN") != (dst.country == "CN") for src, dst in across)
         border = " across China's border" if at_border else ""
-        notes.append(
+        yield (
             f"{_pairs(across)}: into or out of a partition with accounts of its own "
             f"({partitions}), over the public internet{border}, at internet prices, without "
             "private addresses, and no region of another partition relays. Models rest on no "
             "measurement of such paths: `relayd probe` measures them."
         )
-    return tuple(notes)
 
 
 def _pairs(ends: list[tuple[Region, Region]]) -> str:
     return _named([f"{src.id} -> {dst.id}" for src, dst in ends], "links")
 
 
-def address_notes(network: Network, catalogue: Catalogue, pairs: Iterable[Pair]) -> tuple[str, ...]:
-    """Return a sentence on links whose VMs are assumed to have private addresses, or may have."""
+def _address_notes(network: Network, catalogue: Catalogue, pairs: Iterable[Pair]) -> Iterator[str]:
+    """Yield a sentence on links whose VMs are assumed to have private addresses, or may have."""
     between = [
         link
         for src, dst in pairs
         if {catalogue.region(end).private_network for end in (src, dst)} == {DEFAULT_NETWORK}
         and (link := network.usual.get(src, {}).get(dst))
     ]
-    notes = []
     private = [link for link in between if link.address == "private"]
     if assumed := [link for link in private if link.aggregate_gbps.source != "measured"]:
         verb = "is" if len(assumed) == 1 else "are"
-        notes.append(
+        yield (
             f"{_links(assumed)} {verb} taken to be over private addresses, which VMs of one VPC "
             "network have in all regions of the provider. Where yours have none in common, ask for "
             "public ones, which carry less: `--addresses public`."
         )
     if public := [link for link in between if link.address == "public"]:
         verb = "was" if len(public) == 1 else "were"
-        notes.append(
+        yield (
             f"{_links(public)} {verb} planned over public addresses, as tests between regions of "
             "the provider were. Private ones, which VMs of one VPC network have, carry more: "
             "`--addresses private`."
         )
-    return tuple(notes)
 
 
 def _links(links: Iterable[Link]) -> str:
@@ -334,29 +328,16 @@ class DisputedFigure(NamedTuple):
     sentence: str
 
 
-def dispute_notes(network: Network, answer: object, asked: Iterable[Pair]) -> tuple[str, ...]:
-    """Return a sentence for each figure of the links of an answer that is in dispute.
-
-    Parameters
-    ----------
-    network : Network
-    answer : object
-        Whose ``paths``, where it has some, count with the links that were asked about.
-    asked : iterable of (str, str)
-    """
-    pairs = _links_of(answer, asked)
-    return tuple(figure.sentence for figure in disputed_figures(network, pairs))
-
-
 def _links_of(answer: object, asked: Iterable[Pair]) -> dict[Pair, None]:
+    """Return the links that were asked about and, where an answer has paths, those on them."""
     pairs = dict.fromkeys(asked)
     for path in getattr(answer, "paths", ()):
         pairs.update(dict.fromkeys(pairwise(getattr(path, "regions", ()))))
     return pairs
 
 
-def _alone_said(network: Network, answer: object, asked: Iterable[Pair]) -> Iterator[str]:
-    """Yield a sentence for each source whose word alone an answer rests on.
+def _alone_said(network: Network, answer: object, linked: Iterable[Pair]) -> Iterator[str]:
+    """Yield a sentence for each source on whose word alone figures of links rest.
 
     Relays that were passed over count where VMs' caps leave them something to gain.
     """
@@ -368,7 +349,7 @@ def _alone_said(network: Network, answer: object, asked: Iterable[Pair]) -> Iter
         name: {_alone(one.origin) for one in (site.egress_gbps, site.ingress_gbps, site.window_mb)}
         for name, site in network.sites.items()
     }
-    pairs, index = _links_of(answer, asked), links.index
+    pairs, index = dict.fromkeys(linked), links.index
     if getattr(answer, "request", {}).get("relays", "none") != "none":
         for src, dst in list(pairs):
             link = links.get(src, {}).get(dst)
@@ -393,8 +374,8 @@ def _alone(origin: Origin) -> tuple[str, ...]:
     return by if by != (FILES,) and (len(by) == 1 or origin.kind != "measured") else ()
 
 
-def unknown_type_notes(network: Network, pairs: Iterable[Pair]) -> tuple[str, ...]:
-    """Return a sentence for each VM type that links were measured with and no catalogue has."""
+def _unknown_type_notes(network: Network, pairs: Iterable[Pair]) -> Iterator[str]:
+    """Yield a sentence for each VM type that links were measured with and no catalogue has."""
     measured: dict[str, list[str]] = {}
     for src, dst in pairs:
         link = network.usual.get(src, {}).get(dst)
@@ -402,12 +383,12 @@ def unknown_type_notes(network: Network, pairs: Iterable[Pair]) -> tuple[str, ..
             figures = estimate.origin.figures
             if estimate.origin.kind == "measured" and figures and figures.vm_type:
                 measured.setdefault(figures.vm_type, []).append(f"{src} -> {dst}")
-    return tuple(
-        f"{_named(list(dict.fromkeys(links)), 'links')} was measured with {name}, which the "
-        "catalogue does not have: caps and prices are those of the VM types above. A [[vm_type]] "
-        "in a catalogue file of your own names it."
-        for name, links in measured.items()
-    )
+    for name, links in measured.items():
+        yield (
+            f"{_named(list(dict.fromkeys(links)), 'links')} was measured with {name}, which the "
+            "catalogue does not have: caps and prices are those of the VM types above. A "
+            "[[vm_type]] in a catalogue file of your own names it."
+        )
 
 
 def disputed_figures(network: Network, pairs: Iterable[Pair]) -> list[DisputedFigure]:

@@ -10,9 +10,8 @@ from time import time as clock
 from planner.exploring.outcome import Outcome
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
-from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair, still_believed
-from planner.model.network import Network, Snapshot
+from planner.model.network import Network
 
 
 class Source(ABC):
@@ -26,23 +25,9 @@ class Source(ABC):
 
     catalogue: Catalogue
 
-    @property
-    def version(self) -> object:
-        """An object that is replaced whenever the network or the catalogue changes."""
-        return self
-
-    @property
-    @abstractmethod
-    def snapshot(self) -> Snapshot:
-        """The current snapshot."""
-
-    @abstractmethod
-    def sites(self) -> Mapping[str, Site]:
-        """Return, by region, the VM type used there and the caps of one VM."""
-
     @abstractmethod
     def network(self) -> Network:
-        """Return the network with link states and verifications."""
+        """Return the network with verifications: the same object until there is a newer one."""
 
     @abstractmethod
     def link_states(self) -> Mapping[Pair, LinkState]:
@@ -96,15 +81,8 @@ class MemorySource(Source):
         self._states = network.link_states
         self._next_end_s = _next_end_s(network.link_states)
 
-    @property
-    def snapshot(self) -> Snapshot:
-        return self._network.snapshot
-
-    def sites(self) -> Mapping[str, Site]:
-        return self._network.sites
-
     def network(self) -> Network:
-        return self._network.with_(link_states=self.link_states())
+        return self._network
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         if (now_s := clock()) > self._next_end_s:

@@ -12,7 +12,6 @@ from planner.exploring.outcome import Outcome
 from planner.model.baseline.modelled_links import baseline_network, baseline_regions, with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, RelaydError
-from planner.model.link import Site
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
@@ -52,22 +51,8 @@ class StoreSource(Source):
         self._store: Store | None = None
         self._network: Network | None = None
 
-    @property
-    def version(self) -> object:
-        return self._opened()
-
-    @property
-    def snapshot(self) -> Snapshot:
-        return self._opened().snapshot
-
-    def sites(self) -> Mapping[str, Site]:
-        return self._opened().sites
-
-    def network(self) -> Network:
-        return self._opened().with_(link_states=self._states)
-
     def earlier(self, snapshot: str) -> Network:
-        self._opened()
+        self.network()
         if self._store is None:
             raise InputError(
                 "snapshot",
@@ -79,15 +64,15 @@ class StoreSource(Source):
         return with_fleet(stored_network(self._store, row.id), self.catalogue, self._fleet)
 
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
-        self._opened()
+        self.network()
         return () if self._store is None else outcomes_of(self._store.database, src, dst)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
-        self._opened()
+        self.network()
         return self._states
 
     def refresh_link_states(self) -> None:
-        self._opened()
+        self.network()
         self._read_states()
 
     def close(self) -> None:
@@ -95,8 +80,7 @@ class StoreSource(Source):
             self._store.close()
         self._store = self._network = None
 
-    def _opened(self) -> Network:
-        """Return the network as it was read, without states of links; read it if need be."""
+    def network(self) -> Network:
         if self._network is not None:
             return self._network
         named, catalogue = self._location, self.catalogue
@@ -124,6 +108,7 @@ class StoreSource(Source):
             network = baseline_network(catalogue, further=regions)
         self._read_states()
         self._network = with_fleet(network, catalogue, self._fleet).with_(
+            link_states=self._states,
             verified=Verifications(store.database).by_pair() if store else {},
             newer_samples=newer_than(store, row) if store else None,
         )

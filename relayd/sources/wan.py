@@ -38,18 +38,10 @@ MOST_DERIVED_KEPT = 32
 
 
 class NetworkCache:
-    """Networks derived from one version of a source.
+    """Networks derived from a source's, of which the whole has bounds widened for age."""
 
-    Parameters
-    ----------
-    version : object
-        See :attr:`relayd.sources.memory.Source.version`.
-    whole : Network
-        With bounds widened for age.
-    """
-
-    def __init__(self, version: object, whole: Network) -> None:
-        self.version, self.whole = version, whole
+    def __init__(self, source: Network, whole: Network) -> None:
+        self.source, self.whole = source, whole
         self.measured: frozenset[str] | None = None
         self._derived: OrderedDict[tuple[object, ...], tuple[Network, Network]] = OrderedDict()
         self._deriving = allocate_lock()  # that of `threading`, which takes longer to load
@@ -100,7 +92,7 @@ class Wan(Asking):
     @property
     def snapshot(self) -> Snapshot:
         """The state of knowledge that answers rest on."""
-        return self._source.snapshot
+        return self._source.network().snapshot
 
     @property
     def network(self) -> Network:
@@ -168,13 +160,12 @@ class Wan(Asking):
         return network
 
     def _current_cache(self) -> NetworkCache:
-        cache, source = self._cache, self._source
-        if cache is None or cache.version is not source.version:
-            version = source.version
+        cache, network = self._cache, self._source.network()
+        if cache is None or cache.source is not network:
             # As a service has it, whose network a mirror ages: the order decides last digits.
-            usual = over_addresses(source.network(), self.catalogue, "auto")
+            usual = over_addresses(network, self.catalogue, "auto")
             whole = usual.with_(aged_to_s=time.time())
-            cache = self._cache = NetworkCache(version, whole)
+            cache = self._cache = NetworkCache(network, whole)
         return cache
 
     def _as_asked(
@@ -210,11 +201,11 @@ class Wan(Asking):
 
     def known_regions(self) -> list[str]:
         """Return the ids of all regions of the graph."""
-        return list(self._source.sites())
+        return list(self.sites())
 
     def sites(self) -> Mapping[str, Site]:
         """Return, by region, the VM type used there and the caps of one VM."""
-        return self._source.sites()
+        return self._source.network().sites
 
     def resolve(
         self, name: str, field: str = "region", prefer_provider: str | None = None
