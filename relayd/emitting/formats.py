@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.model.answer import Answer
 from planner.model.errors import InputError
@@ -29,51 +29,46 @@ def env(emission: Emission) -> str:
         "VERDICT": plan.verdict,
         "SRC": emission.sources[0].region,
         "DST": emission.destinations[0].region,
-        "VOLUME_GB": _figure(emission.volume_gb),
-        "THROUGHPUT_GBPS": _figure(plan.throughput_gbps),
-        "THROUGHPUT_GBPS_LOW": _figure(plan.throughput_gbps_low),
-        "THROUGHPUT_GBPS_HIGH": _figure(plan.throughput_gbps_high),
-        "DURATION_S": _figure(plan.duration_s),
-        "COST_USD": _figure(plan.cost_usd.total),
+        "VOLUME_GB": emission.volume_gb,
+        "THROUGHPUT_GBPS": plan.throughput_gbps,
+        "THROUGHPUT_GBPS_LOW": plan.throughput_gbps_low,
+        "THROUGHPUT_GBPS_HIGH": plan.throughput_gbps_high,
+        "DURATION_S": plan.duration_s,
+        "COST_USD": plan.cost_usd.total,
         "LANES": len(emission.lanes),
     }
     for lane in emission.lanes:
         name = f"LANE_{lane.number}"
         figures[f"{name}_PATH"] = " ".join(vm.region for vm in lane.vms)
         figures[f"{name}_VMS"] = " ".join(f"{vm.region}/{vm.number}" for vm in lane.vms)
-        figures[f"{name}_SHARE"] = _figure(lane.share)
+        figures[f"{name}_SHARE"] = lane.share
         figures[f"{name}_CONNECTIONS"] = lane.connections
-        figures[f"{name}_THROUGHPUT_GBPS"] = _figure(lane.throughput_gbps)
+        figures[f"{name}_THROUGHPUT_GBPS"] = lane.throughput_gbps
         figures[f"{name}_PORT"] = emission.port_of(lane)
-    lines = [f"RELAYD_{name}={shlex.quote(str(value))}" for name, value in figures.items()]
+    written = {
+        name: f"{value:.6g}" if isinstance(value, float) else shlex.quote(str(value))
+        for name, value in figures.items()
+    }
+    lines = [f"RELAYD_{name}={value}" for name, value in written.items()]
     ends = (*emission.sources, *emission.relays, *emission.destinations)
     lines += [f"{vm.variable}={shlex.quote(vm.address)}" for vm in ends if vm.address]
     return header(emission, "Variables") + "\n".join(lines) + "\n"
 
 
-def _figure(value: float) -> str:
-    return f"{value:.6g}"
-
-
 OF_BUCKETS = ("storage-transfer", "datasync", "skyplane")
 
 
-class Format(NamedTuple):
-    """One format: what writes it, and whether lanes end at VMs or at an object store."""
-
-    write: Callable[[Emission], str]
-    to_vms: bool
-
-
-FORMATS = {
-    "haproxy": Format(haproxy, True),
-    "socat": Format(socat, True),
-    "iperf3": Format(iperf3, True),
-    "rclone": Format(rclone, False),
-    **{n: Format(partial(to_store, tool=n), False) for n in ("aws-cli", "azcopy", "gcloud")},
-    **{name: Format(partial(copy, tool=name), False) for name in OF_BUCKETS},
-    "env": Format(env, True),
+FORMATS: dict[str, Callable[[Emission], str]] = {
+    "haproxy": haproxy,
+    "socat": socat,
+    "iperf3": iperf3,
+    "rclone": rclone,
+    **{name: partial(to_store, tool=name) for name in ("aws-cli", "azcopy", "gcloud")},
+    **{name: partial(copy, tool=name) for name in OF_BUCKETS},
+    "env": env,
 }
+_TO_VMS = ("haproxy", "socat", "iperf3", "env")
+"""Of these, lanes end at VMs; of the others, at an object store."""
 DEFAULT_PORT = 5201  # of iperf3
 
 
@@ -106,8 +101,7 @@ def emit(
     """
     if to not in FORMATS:
         raise InputError("emit", f"must be one of {', '.join(FORMATS)}", value=to)
-    how = FORMATS[to]
-    made = emission(plan, endpoints, port, to_vms=how.to_vms)
+    made = emission(plan, endpoints, port, to_vms=to in _TO_VMS)
     if made.src_bucket and to in copies()["tool"]:
         return copy(made, to)
-    return how.write(made)
+    return FORMATS[to](made)

@@ -141,25 +141,13 @@ def emission(
     *,
     to_vms: bool = True,
 ) -> Emission:
-    """Divide a plan into lanes.
+    """Divide a plan into lanes; parameters and errors as of :func:`relayd.emit`.
 
     Parameters
     ----------
-    plan : Plan, mapping or str
-        Of one transfer; or its JSON.
-    endpoints : mapping
-        Region of the plan to the address of its VM, or to those of several.
-    port : int
-        Of the first lane.
     to_vms : bool
         Whether the receivers are the plan's VMs, rather than a store that takes any number of
         connections.
-
-    Raises
-    ------
-    InputError
-        If it is no plan of a transfer, an endpoint is of another region or no address, or the
-        ports do not suffice.
     """
     whole = _whole(plan_of(plan))
     paths, counts = whole.paths, whole.vms
@@ -230,12 +218,9 @@ def _whole(plan: Plan) -> Plan:
         )
     )
     if not fine:
-        raise InputError(
-            "plan",
-            "has a figure that no plan has, of its volume, time, VMs or paths",
-            value=plan.plan_id,
-            remedy="Give what `relayd plan --json` printed, unchanged.",
-        )
+        problem = "has a figure that no plan has, of its volume, time, VMs or paths"
+        remedy = "Give what `relayd plan --json` printed, unchanged."
+        raise InputError("plan", problem, value=plan.plan_id, remedy=remedy)
     return plan
 
 
@@ -253,15 +238,10 @@ def _addresses(
             problem = f"gives {len(listed)} addresses for the {counts[region]} VMs in {region}"
             raise InputError("endpoint", problem, value=listed)
         for i, address in enumerate(listed):
-            # It goes into scripts.
-            if not _ADDRESS.fullmatch(address):
-                raise InputError(
-                    "endpoint",
-                    "is neither an IPv4 address nor a host name",
-                    value=address,
-                    remedy="Write REGION=203.0.113.7 or REGION=relay.example.com; several VMs "
-                    "with commas.",
-                )
+            if not _ADDRESS.fullmatch(address):  # it goes into scripts
+                problem = "is neither an IPv4 address nor a host name"
+                remedy = "Write REGION=203.0.113.7 or REGION=a.example.com; several with commas."
+                raise InputError("endpoint", problem, value=address, remedy=remedy)
             found[region, i] = address
     return found
 
@@ -277,9 +257,7 @@ def must_be_address(vm: Vm, tool: str) -> None:
     try:
         ip_address(vm.address or "0.0.0.0")  # noqa: S104 - not given: checked where it runs
     except ValueError:
-        raise InputError(
-            f"endpoint of {vm.region}",
-            f"must be an address: {tool} lets in this one alone",
-            value=vm.address,
-            remedy="Give the address that the relay sees connections come from.",
-        ) from None
+        problem = f"must be an address: {tool} lets in this one alone"
+        remedy = "Give the address that the relay sees connections come from."
+        field = f"endpoint of {vm.region}"
+        raise InputError(field, problem, value=vm.address, remedy=remedy) from None

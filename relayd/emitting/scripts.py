@@ -87,11 +87,9 @@ def socat(emission: Emission) -> str:
 
 def _must_relay(emission: Emission, tool: str) -> None:
     if not emission.relays:
-        raise InputError(
-            "emit",
-            f"is {tool}, which relays, and this plan is direct",
-            remedy="There is nothing to relay; `--emit iperf3` or `--emit rclone` say how to send.",
-        )
+        problem = f"is {tool}, which relays, and this plan is direct"
+        remedy = "There is nothing to relay; `--emit iperf3` or `--emit rclone` say how to send."
+        raise InputError("emit", problem, remedy=remedy)
 
 
 # ---- a trial -------------------------------------------------------------------------------------
@@ -148,6 +146,3 @@ def _run(lane: Lane, port: int) -> list[str]:
         f'iperf3 -c "${to}" -p {port} -P {streams} -t "$seconds" -O {OMITTED_S} -f m \\',
         f'  > "$out/{lane.number}" 2>&1 || echo "lane {lane.number} failed" >> "$out/failed" &',
     ]
-
-
-# Of several streams the last line of the receiver is their sum.

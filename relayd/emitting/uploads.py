@@ -38,9 +38,6 @@ def upload(
 
     Parameters
     ----------
-    emission : Emission
-        With lanes that end at the store.
-    title : str
     settings : callable
         From a lane to lines that set the tool up for it.
     whole : str
@@ -49,7 +46,6 @@ def upload(
         Lines that upload the files that ``$list`` names, relative to ``$folder``.
     destination : str
         What to say of ``DESTINATION``.
-    notes : sequence of str
     default : (str, str)
         ``SOURCE``, where it is a bucket, and ``DESTINATION``, where they are known.
     """
@@ -201,14 +197,7 @@ def rclone(emission: Emission) -> str:
 
 
 def to_store(emission: Emission, tool: str) -> str:
-    """Return a script for the command line of a provider's own store.
-
-    Parameters
-    ----------
-    emission : Emission
-        With lanes that end at the store.
-    tool : str
-        ``aws-cli``, ``azcopy`` or ``gcloud``: its settings are in ``copies.toml``, with sources.
+    """Return a script for the command line of a provider's own store, as ``copies.toml`` has it.
 
     Raises
     ------

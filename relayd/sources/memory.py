@@ -46,12 +46,9 @@ class Source(ABC):
         InputError
             If there is none.
         """
-        raise InputError(
-            "snapshot",
-            "can't be looked up: only the newest one is held here",
-            value=snapshot,
-            remedy="Ask a store, or a service whose answers are not made of a copy.",
-        )
+        problem = "can't be looked up: only the newest one is held here"
+        remedy = "Ask a store, or a service whose answers are not made of a copy."
+        raise InputError("snapshot", problem, value=snapshot, remedy=remedy)
 
     def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:  # noqa: ARG002
         """Return the outcomes of finished transfers between two regions, by ids."""

@@ -99,36 +99,27 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     """
     if isinstance(db, str) and db.partition("://")[0] in SERVICE_SCHEMES:
         if catalogues:
-            raise InputError(
-                "catalogues",
+            problem, remedy = (
                 "are for a store, and a service was named",
-                remedy="Give them to `relayd serve`.",
+                "Give them to `relayd serve`.",
             )
-        return _open_service(db, token, ca, mirror, timeout_s)
+            raise InputError("catalogues", problem, remedy=remedy)
+        from relayd.client.blocking import RemoteWan
+        from relayd.client.connection import TIMEOUT_S
+        from relayd.sources.mirror import MirroredWan
+
+        limit_s = TIMEOUT_S if timeout_s is None else timeout_s
+        return (MirroredWan if mirror else RemoteWan)(db, token=token, ca=ca, timeout_s=limit_s)
     for_service = {"token": token, "ca": ca, "mirror": mirror, "timeout_s": timeout_s is not None}
     if misplaced := [name for name, is_given in for_service.items() if is_given]:
-        raise InputError(
-            misplaced[0],
-            "is for a service, and a store was named",
-            remedy="Give the service's address, such as http://127.0.0.1:8080.",
-        )
+        remedy = "Give the service's address, such as http://127.0.0.1:8080."
+        raise InputError(misplaced[0], "is for a service, and a store was named", remedy=remedy)
     settings = load_settings()
     files = [Path(name) for name in catalogues]
     if db is None or isinstance(db, str | Path):
         return open_with(settings, db or None, files)
     network, catalogue = given(db, load_catalogue((*settings.catalogues, *files)))
     return Wan(MemorySource(catalogue, network))
-
-
-def _open_service(
-    url: str, token: str | None, ca: str | Path | None, mirror: bool, timeout_s: float | None
-) -> Wan | RemoteWan:
-    from relayd.client.blocking import RemoteWan
-    from relayd.client.connection import TIMEOUT_S
-    from relayd.sources.mirror import MirroredWan
-
-    kind = MirroredWan if mirror else RemoteWan
-    return kind(url, token=token, ca=ca, timeout_s=TIMEOUT_S if timeout_s is None else timeout_s)
 
 
 def open_with(settings: Settings, db: Location | str | None, catalogues: Sequence[Path]) -> Wan:

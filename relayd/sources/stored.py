@@ -54,12 +54,9 @@ class StoreSource(Source):
     def earlier(self, snapshot: str) -> Network:
         self.network()
         if self._store is None:
-            raise InputError(
-                "snapshot",
-                "can't be looked up: there is no store yet",
-                value=snapshot,
-                remedy="`relayd import` and `relayd probe` make one.",
-            )
+            problem = "can't be looked up: there is no store yet"
+            remedy = "`relayd import` and `relayd probe` make one."
+            raise InputError("snapshot", problem, value=snapshot, remedy=remedy)
         row = snapshot_named(self._store, snapshot, time.time())
         return with_fleet(stored_network(self._store, row.id), self.catalogue, self._fleet)
 
