@@ -39,9 +39,6 @@ class RelaydHook(BaseHook):
         file.
     """
 
-    conn_name_attr, default_conn_name = "relayd_conn_id", CONNECTION
-    conn_type = hook_name = "relayd"
-
     def __init__(self, relayd_conn_id: str = CONNECTION) -> None:
         super().__init__()
         self.relayd_conn_id = relayd_conn_id
@@ -53,14 +50,6 @@ class RelaydHook(BaseHook):
     async def get_async_conn(self) -> AsyncWan:
         """Return it for asyncio, as triggers need it."""
         return AsyncWan(**_address(await self.aget_connection(self.relayd_conn_id)))
-
-    def test_connection(self) -> tuple[bool, str]:
-        """Ask the service on which snapshot its answers rest."""
-        try:
-            with self.get_conn() as wan:
-                return True, f"Answers rest on snapshot {wan.snapshot.id}."
-        except RelaydError as error:
-            return False, str(error)
 
 
 class WhenAnswered(BaseTrigger):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import dask
 from dask.typing import Key
@@ -33,6 +33,8 @@ _NUMBER_BYTES = 8
 """Of the number of a row's partition, or of the row itself, as Dask's shuffle sends them."""
 
 _log = logging.getLogger(__name__)
+Holding: TypeAlias = tuple[str, str, str | None, int, list[Any]]
+"""A worker's address, host and region, and the bytes and keys that it holds."""
 
 
 def shuffle_plan(
@@ -73,10 +75,10 @@ def shuffle_plan(
         if future.status != "finished":
             future.result()  # raises what its task did
     keys = [future.key for future in futures]
-    held = [_PartOfData(*one) for one in client.run_on_scheduler(_holdings, keys=keys)]
+    held: list[Holding] = client.run_on_scheduler(_holdings, keys=keys)
     added_bytes: dict[str, int] = {}
     if hasattr(data, "divisions"):  # a data frame: futures are not sent by Dask's shuffle
-        held_by = {one.worker: one.keys for one in held if one.keys}
+        held_by = {worker: keys for worker, *_, keys in held if keys}
         added_bytes = client.run(_added_bytes, held_by, workers=list(held_by))
     input_gb, hosts = _by_region(held, added_bytes)
     asked = {
@@ -236,16 +238,8 @@ def _where_read(barrier: TaskState) -> Iterator[tuple[TaskState, str]]:
                 yield task, max(held, key=held.__getitem__)
 
 
-class _PartOfData(NamedTuple):
-    worker: str
-    host: str
-    resources: list[str]
-    size_bytes: int
-    keys: list[Any]
-
-
-def _holdings(dask_scheduler: Scheduler, keys: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """Return each worker's address, host and resources, and the bytes and keys that it holds."""
+def _holdings(dask_scheduler: Scheduler, keys: Sequence[Any]) -> list[Holding]:
+    """Return what each worker holds of the data."""
     held: dict[str, list[Any]] = {address: [] for address in dask_scheduler.workers}
     size_bytes: Counter[str] = Counter()
     for key in keys:
@@ -255,27 +249,26 @@ def _holdings(dask_scheduler: Scheduler, keys: Sequence[Any]) -> list[tuple[Any,
             held[address].append(key)
             size_bytes[address] += task.get_nbytes()
     return [
-        (address, worker.host, list(worker.resources), size_bytes[address], held[address])
+        (address, worker.host, region_of(worker.resources), size_bytes[address], held[address])
         for address, worker in dask_scheduler.workers.items()
     ]
 
 
 def _by_region(
-    held: Sequence[_PartOfData], added_bytes: dict[str, int]
+    held: Sequence[Holding], added_bytes: dict[str, int]
 ) -> tuple[dict[str, float], dict[str, set[str]]]:
     """Return the volume that a shuffle sends from each region, in GB, and the hosts there."""
     input_gb: dict[str, float] = {}
     hosts: dict[str, set[str]] = {}
-    for one in held:
-        region = region_of(one.resources)
-        if region is None and one.size_bytes:
+    for worker, host, region, size_bytes, _ in held:
+        if region is None and size_bytes:
             problem = "is on a worker that is in no region"
             remedy = 'Start it with its region: dask worker ... --resources "aws:us-east-1=1".'
-            raise InputError("data", problem, value=one.worker, remedy=remedy)
+            raise InputError("data", problem, value=worker, remedy=remedy)
         if region is not None:
-            sent_bytes = one.size_bytes + added_bytes.get(one.worker, 0)
+            sent_bytes = size_bytes + added_bytes.get(worker, 0)
             input_gb[region] = input_gb.get(region, 0.0) + sent_bytes / BYTES_PER_GB
-            hosts.setdefault(region, set()).add(one.host)
+            hosts.setdefault(region, set()).add(host)
     if not sum(input_gb.values()):
         raise InputError("data", "is held by no worker", remedy="Persist it before.")
     return input_gb, hosts

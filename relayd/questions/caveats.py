@@ -14,7 +14,7 @@ from planner.model.answer import Recommendation
 from planner.model.catalogue import DEFAULT_NETWORK, Catalogue, EgressPrice, Region
 from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Origin, WantedAddresses
-from planner.model.link import Link
+from planner.model.link import LINK_FIGURES, Link
 from planner.model.network import Network
 from probes.samples import FILES, Metric
 from relayd.catalogue.copies import REQUESTS
@@ -344,21 +344,19 @@ def _alone_said(network: Network, answer: object, linked: Iterable[Pair]) -> Ite
     if network.reporters <= {None, (), (FILES,)}:
         return
     links, said = network.usual, defaultdict[tuple[str, ...], dict[str, None]](dict)
-    by_origin = [_alone(origin) for origin in links.origins]
     by_region = {
         name: {_alone(one.origin) for one in (site.egress_gbps, site.ingress_gbps, site.window_mb)}
         for name, site in network.sites.items()
     }
-    pairs, index = dict.fromkeys(linked), links.index
+    pairs = dict.fromkeys(linked)
     if getattr(answer, "request", {}).get("relays", "none") != "none":
         for src, dst in list(pairs):
             link = links.get(src, {}).get(dst)
             if link and link.limited_by != "vm":
                 pairs.update((pair, None) for r in links for pair in ((src, r), (r, dst)))
     for src, dst in pairs:
-        if src in index and dst in index and links.present[ends := (index[src], index[dst])]:
-            cells = links.patches.get(ends) or links.table[ends].item()
-            by = {by_origin[links.evidence["origin"][cell[-1]]] for cell in cells[:3]}
+        if link := links.get(src, {}).get(dst):
+            by = {_alone(getattr(link, name).origin) for name in LINK_FIGURES}
             for one in filter(None, by | by_region[src] | by_region[dst]):
                 said[one][f"{src} -> {dst}"] = None
     for names, rest in said.items():

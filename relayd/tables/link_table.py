@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections import UserList
+from typing import TYPE_CHECKING, Any
 
 from planner.model.errors import not_installed
 from planner.model.estimate import Estimate
@@ -14,23 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class LinkTable(Sequence[Link]):
+class LinkTable(UserList[Link]):
     """Links in the network's order: iterate over them, or take them as a data frame."""
-
-    def __init__(self, links: Iterable[Link]) -> None:
-        self._links = tuple(links)
-
-    @overload
-    def __getitem__(self, position: int) -> Link: ...
-    @overload
-    def __getitem__(self, position: slice) -> LinkTable: ...
-    def __getitem__(self, position: int | slice) -> Link | LinkTable:
-        if isinstance(position, slice):
-            return LinkTable(self._links[position])
-        return self._links[position]
-
-    def __len__(self) -> int:
-        return len(self._links)
 
     def __repr__(self) -> str:
         """Count the links, and those whose throughput was measured."""
