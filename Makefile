@@ -114,6 +114,7 @@ shuffle-study: dev  ## Make every number and figure of docs/shuffle-study.md aga
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.shuffle_study
 
 screenshots: dev  ## Make the pictures of the dashboard again (needs chromium)
+	$(PIP) --group study
 	$(BIN)/python -m scripts.screenshots
 
 reproduce: dev tools  ## Measure the 2018 paper's findings again, in a lab and on a grid

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -27,7 +28,8 @@ GAINS = {
 }
 
 
-def _setup() -> None:
+def new_figure(rows: int = 1, columns: int = 1, **more: Any) -> tuple[Figure, Any]:
+    """Return a figure with its axes, in the style of all."""
     mpl.rcParams.update(
         {
             "svg.hashsalt": "relayd",
@@ -37,12 +39,12 @@ def _setup() -> None:
             "axes.spines.right": False,
         }
     )
+    return plt.subplots(rows, columns, **more)
 
 
 def draw_gains(cases: Sequence[Case], file: Path) -> None:
     """Draw medians and quartiles of both gains by number of sites, a column a view."""
-    _setup()
-    figure, axes = plt.subplots(2, 2, figsize=(8.4, 5.6), sharex=True, sharey="row")
+    figure, axes = new_figure(2, 2, figsize=(8.4, 5.6), sharex=True, sharey="row")
     sizes = sorted({case.sites for case in cases})
     for column, (view, title) in enumerate(TITLES.items()):
         for row, (what, label) in enumerate(GAINS.items()):
@@ -84,13 +86,12 @@ def draw_gains(cases: Sequence[Case], file: Path) -> None:
             if column == 0:
                 axis.set_ylabel(f"{label}\n(times sooner)")
     axes[0][0].legend(frameon=False, fontsize=9)
-    _save(figure, file)
+    save(figure, file)
 
 
 def draw_fees(cases: Sequence[Case], file: Path) -> None:
     """Draw the time that each relayed shuffle saves against the egress fees that it adds."""
-    _setup()
-    figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), sharex=True, sharey=True)
+    figure, axes = new_figure(1, 2, figsize=(8.4, 3.6), sharex=True, sharey=True)
     for axis, (view, title) in zip(axes, TITLES.items(), strict=True):
         for demands, (colour, mark) in STYLES.items():
             some = [c for c in cases if (c.view, c.demands) == (view, demands)]
@@ -111,10 +112,11 @@ def draw_fees(cases: Sequence[Case], file: Path) -> None:
         axis.set_axisbelow(True)
     axes[0].set_ylabel("egress fees over direct")
     axes[0].legend(frameon=False, fontsize=9)
-    _save(figure, file)
+    save(figure, file)
 
 
-def _save(figure: Figure, file: Path) -> None:
+def save(figure: Figure, file: Path) -> None:
+    """Write a figure as SVG, the same bytes each time."""
     figure.tight_layout()
     figure.savefig(file, metadata={"Date": None, "Creator": None})
     plt.close(figure)

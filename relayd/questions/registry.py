@@ -208,10 +208,10 @@ def question_of(request: Specified) -> Question:
     raise TypeError(f"{type(request).__name__} is no question's request")
 
 
-def _printed(answer: Answer) -> str:
+def _printed(answer: object) -> str:
     from relayd.cli.questions.answers import printed  # which asks questions
 
-    return printed(answer)
+    return printed(cast("Answer", answer))
 
 
 Answer.__str__ = _printed  # type: ignore[method-assign]
@@ -220,7 +220,7 @@ A = TypeVar("A")
 
 
 def _method(request: Callable[P, Specified], _: type[A]) -> Callable[Concatenate[Any, P], A]:
-    def ask(self: Any, *values: P.args, **keywords: P.kwargs) -> A:
+    def ask(self: Any, /, *values: P.args, **keywords: P.kwargs) -> A:
         return cast("A", self.ask(request(*values, **keywords)))
 
     return ask
