@@ -28,7 +28,7 @@ from benchmarks.lab_measuring import (
     rates_mbps,
     undisturbed,
 )
-from benchmarks.labs import Check, checked, lab_of, quantile, relayed_mbps, topology_like
+from benchmarks.labs import Check, checked, lab_of, quantile, topology_like
 from benchmarks.processes import memory_mb
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
@@ -152,26 +152,6 @@ def check_caps(check: Check) -> None:
             check.within(f"{name}, together, over the cap", rate * GOODPUT_SHARE / cap, 0.98, 1.02)
 
 
-def check_relay(check: Check) -> None:
-    """Measure the paper's result: a relay helps one flow, and does not help many."""
-    names = ("source", "relay", "destination")
-    sites = tuple(Site(f"lab:{name}", CAP_MBPS, CAP_MBPS, 125_000) for name in names)
-    matrix = ((0.0, 84.0, 204.0), (84.0, 0.0, 81.0), (204.0, 81.0, 0.0))
-    with lab_of(Topology(sites, matrix, profile="check")) as lab:
-        topology, path = lab.topology(), (0, 1, 2)
-        direct = undisturbed(lab, lambda: goodputs_mbps(lab, [Transfer(0, 2)], 12.24, 4)[0])
-        relayed = undisturbed(lab, lambda: relayed_mbps(lab, path, 1, 12.6, 4))
-        predicted = min(topology.expected_flow_mbps(0, 1), topology.expected_flow_mbps(1, 2))
-        check.note(
-            "relay, one flow: gain over direct (204 ms -> 84 + 81 ms)", relayed / direct, "x"
-        )
-        check.within("  relayed over min(W/RTT1, W/RTT2)", relayed / predicted, 0.95, 1.05)
-        flows = 48  # cap RTT / W is 20
-        direct = undisturbed(lab, lambda: goodputs_mbps(lab, [Transfer(0, 2, flows)], 10, 5)[0])
-        relayed = undisturbed(lab, lambda: relayed_mbps(lab, path, flows, 10, 5))
-        check.within(f"relay, {flows} flows: relayed over direct", relayed / direct, 0.97, 1.02)
-
-
 def check_capacity(check: Check) -> None:
     """Check the load of the core at which measurements do not disturb each other."""
     for label, pairs, cap in (("19 pairs x 200", 19, 200.0), ("8 pairs x 1000", 8, 1000.0)):
@@ -196,7 +176,6 @@ PARTS: dict[str, Callable[[Check], None]] = {
     "distances": check_distances,
     "flows": check_flows,
     "caps": check_caps,
-    "relay": check_relay,
     "capacity": check_capacity,
 }
 
