@@ -299,8 +299,7 @@ def network_of(rows: Sequence[Reported], catalogue: Catalogue) -> tuple[Estimato
 
 def verdicts(network: Network, catalogue: Catalogue, links: Sequence[tuple[str, str]]) -> list[str]:
     """Return the verdicts and paths recommended for pairs."""
-    wan = Wan(MemorySource(catalogue, network))
-    plans = (wan.plan(src, dst, volume_gb=500, vms=1) for src, dst in links)
+    plans = _plans(network, catalogue, links)
     return [f"{plan.verdict} {[path.regions for path in plan.paths]}" for plan in plans]
 
 
