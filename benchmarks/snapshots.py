@@ -2,9 +2,9 @@
 
 ``python -m benchmarks.snapshots [REGIONS...]`` (100 and 300 unless named; a million links, of
 1,000 regions, take a minute and a gigabyte). Every step runs in an interpreter of its own, whose
-processor time and peak memory are the figures. With ``--samples N`` instead: N samples of 63
-regions, their snapshot, and the next one after 100 more. With ``--given N``: a snapshot of N
-regions whose figures are given, not estimated, to see what storing and reading it costs.
+processor time and peak memory are the figures. With ``--given N`` instead: a snapshot of N regions
+whose figures are given, not estimated, to see what storing and reading it costs. Snapshots of many
+samples of few regions are a matter of :mod:`benchmarks.history`.
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ NUMPY = """
 import numpy, sys
 print(numpy.loadtxt(sys.argv[1], delimiter=",", skiprows=1, usecols=7).mean())
 """
-SNAPSHOT = """
+AGAIN = """
 import sys
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 with open_store(sys.argv[1], mode="write") as store:
-    make_snapshot(store, load_catalogue())
+    make_snapshot(store, load_catalogue(), always=True)
 """
-AGAIN = SNAPSHOT.replace("load_catalogue())", "load_catalogue(), always=True)")
 MATRIX = """
 import sys, relayd
 relayd.open(sys.argv[1]).matrix("aggregate")
@@ -166,24 +165,6 @@ def of_regions(folder: Path, regions: int) -> tuple[str, ...]:
     return row
 
 
-def of_samples(folder: Path, samples: int) -> tuple[tuple[str, str], ...]:
-    """Return the costs of the first snapshot of so many samples, and the one after 100 more."""
-    path, db = folder / "samples.csv", folder / "samples.db"
-    write_samples(path, samples)
-    whole = imported(path, db)
-    found = []
-    for more in (0, 1):
-        write_samples(path, NEW_SAMPLES, samples + more * NEW_SAMPLES)
-        found.append(imported(path, db))
-    nothing = cost("-c", SNAPSHOT, db)  # there is nothing new: this is start-up
-    return (
-        (f"import of {samples:,}, and the first snapshot", str(whole)),
-        (f"import of {NEW_SAMPLES} more, and a snapshot", str(found[0])),
-        ("the same again", str(found[1])),
-        ("nothing new", str(nothing)),
-    )
-
-
 def of_given(folder: Path, regions: int) -> tuple[tuple[str, str], ...]:
     """Return the costs of storing and reading a snapshot of so many regions."""
     db = folder / "given.db"
@@ -202,10 +183,6 @@ def main() -> None:
     """Print a table."""
     words = sys.argv[1:]
     with tempfile.TemporaryDirectory() as name:
-        if words[:1] == ["--samples"]:
-            rows = of_samples(Path(name), int(words[1]))
-            show("Snapshots of many samples, links of 63 regions", ("", "CPU, peak memory"), rows)
-            return
         if words[:1] == ["--given"]:
             regions = int(words[1])
             rows = of_given(Path(name), regions)
