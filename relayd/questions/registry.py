@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as of_class
+from importlib import import_module
 from inspect import Parameter, Signature, formatannotation
 from textwrap import fill
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
@@ -209,9 +210,8 @@ def question_of(request: Specified) -> Question:
 
 
 def _printed(answer: object) -> str:
-    from relayd.cli.questions.answers import printed  # which asks questions
-
-    return printed(cast("Answer", answer))
+    # By its name: it asks questions, and imports their registry.
+    return str(import_module("relayd.cli.questions.answers").printed(answer))
 
 
 Answer.__str__ = _printed  # type: ignore[method-assign]
