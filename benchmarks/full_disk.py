@@ -38,7 +38,7 @@ from relayd.catalogue.overlays import add_overlay, overlays_in_force
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.backup import backup, restore
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns import Campaigns
 from relayd.store.checking import check
 from relayd.store.samples.ingest import append
 from relayd.store.tokens import Tokens, first_token

@@ -19,7 +19,7 @@ from typing import Literal
 from benchmarks.chaos.kills import Killed, senders, settle
 from probes.tools.round_trips import PACKET_GB
 from relayd.store import open_store
-from relayd.store.campaigns.spending import Spending
+from relayd.store.campaigns import Spending
 from relayd.times import utc_date
 from tests.http.running import Served, eventually
 from tests.postgresql import PostgresqlServer, running_server

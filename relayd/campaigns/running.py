@@ -22,7 +22,7 @@ from probes.fleet.sessions import Sessions
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store
-from relayd.store.campaigns.log import Campaigns, StoredCampaign
+from relayd.store.campaigns import Campaigns, StoredCampaign
 from relayd.store.events import Events
 from relayd.store.failures import lapsed
 from relayd.store.leases import CHECK_EVERY_S, Lease

@@ -36,7 +36,7 @@ from probes.verification.runs import (
 )
 from relayd.sources.wan import Wan
 from relayd.store import Store
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns import Campaigns
 from relayd.store.verifications import VerificationRow, Verifications
 
 

@@ -49,41 +49,27 @@ SAMPLES_A_CALL = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A sample that was left out.
-
-    Attributes
-    ----------
-    row : int
-        From 1: its place among those sent in one call.
-    reason : str
-    """
+    """A sample that was left out."""
 
     row: int
+    """From 1: its place among those sent in one call."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The result of sending samples.
-
-    Attributes
-    ----------
-    accepted, duplicates, rejected : int
-        New ones, those that were there already, those that can't be used.
-    rejections : tuple of Rejection
-        The first hundred of each call.
-    quarantined : int
-        Those that can't be measurements: kept apart, and nothing rests on them.
-    quarantine : tuple of Rejection
-        The first hundred of these of each call.
-    """
+    """The result of sending samples."""
 
     accepted: int
     duplicates: int
     rejected: int
+    """New ones, those that were there already, those that can't be used."""
     rejections: tuple[Rejection, ...]
+    """The first hundred of each call."""
     quarantined: int = 0
+    """Those that can't be measurements: kept apart, and nothing rests on them."""
     quarantine: tuple[Rejection, ...] = ()
+    """The first hundred of these of each call."""
 
     def __add__(self, other: IngestResult) -> IngestResult:
         """Return both together."""
@@ -179,8 +165,9 @@ class AsyncWan(AskingAsync, Connection):
 
     async def links(self, src: str | None = None, dst: str | None = None) -> AsyncIterator[Link]:
         """Iterate over links, all or those from or into one region, a page at a time."""
-        query = {name: value for name, value in (("src", src), ("dst", dst)) if value}
-        async for row in self._pages("/v1/links", query, "links"):
+        async for row in self._pages(
+            "/v1/links", {"src": src or None, "dst": dst or None}, "links"
+        ):
             yield link_of(row)
 
     async def matrix(
@@ -192,8 +179,8 @@ class AsyncWan(AskingAsync, Connection):
         regions: Sequence[str] = (),
     ) -> Matrix:
         """Return one figure for every pair of regions; see :meth:`.Wan.matrix`."""
-        more = {"connections": connections, "measured_only": "true" if measured_only else None}
-        query = {"metric": metric} | {k: v for k, v in more.items() if v is not None}
+        only = "true" if measured_only else None
+        query = {"metric": metric, "connections": connections, "measured_only": only}
         found = matrix_of(await self._get("/v1/matrix", query))
         return found.among(regions) if regions else found
 
@@ -300,8 +287,7 @@ class AsyncWan(AskingAsync, Connection):
         state : {"in-flight", "finished", "failed", "cancelled"}, optional
         src, dst : str, optional
         """
-        asked = {"state": state, "src": src, "dst": dst, "limit": MOST_LISTED}
-        query = {name: value for name, value in asked.items() if value is not None}
+        query = {"state": state, "src": src, "dst": dst, "limit": MOST_LISTED}
         document = await self._get("/v1/transfers", query)
         return [answer_of(TrackedTransfer, row) for row in document["transfers"]]
 

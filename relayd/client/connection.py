@@ -56,12 +56,8 @@ class Connection:
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise InputError(
-                "url",
-                "is not an address of HTTP",
-                value=url,
-                remedy="Write it such as http://127.0.0.1:8080.",
-            )
+            remedy = "Write it such as http://127.0.0.1:8080."
+            raise InputError("url", "is not an address of HTTP", value=url, remedy=remedy)
         if parts.username or parts.password:
             raise InputError(
                 "url", "has a user name in it", remedy="Give a token by `token=` or RELAYD_TOKEN."
@@ -69,12 +65,8 @@ class Connection:
         if not 0 < timeout_s < inf:
             raise InputError("timeout_s", "must be a finite time above 0", value=timeout_s)
         if ca and parts.scheme == "http":
-            raise InputError(
-                "ca",
-                "is for a service with TLS",
-                value=url,
-                remedy="Write https:// in its address.",
-            )
+            problem = "is for a service with TLS"
+            raise InputError("ca", problem, value=url, remedy="Write https:// in its address.")
         self.url = url.rstrip("/")
         ca = (ca or os.environ.get(CA_VARIABLE)) if parts.scheme == "https" else None
         self._tls = _trusting(ca) if ca else True
@@ -110,8 +102,9 @@ class Connection:
             _of_parents.append(session)
 
     async def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        """Return a document."""
-        return json.loads((await self._call("GET", path, query=query)).content)
+        """Return a document; parameters that are None are left out."""
+        stated = {name: value for name, value in (query or {}).items() if value is not None}
+        return json.loads((await self._call("GET", path, query=stated)).content)
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """Ask a question that changes nothing, so that it may be asked again."""
@@ -119,14 +112,13 @@ class Connection:
 
     async def _pages(self, path: str, query: Mapping[str, Any], key: str) -> AsyncIterator[Any]:
         """Yield the entries of a list that comes in pages."""
-        more: dict[str, Any] = {"limit": _PAGE}
+        cursor = None
         while True:
-            document = await self._get(path, {**query, **more})
+            document = await self._get(path, {**query, "limit": _PAGE, "cursor": cursor})
             for entry in document[key]:
                 yield entry
             if not (cursor := document.get("next_cursor")):
                 return
-            more["cursor"] = cursor
 
     async def _call(
         self,
@@ -193,13 +185,10 @@ class Connection:
         if self._session is None or self._loop is not loop:
             if self._session is not None:
                 _of_parents.append(self._session)
-            self._session, self._loop = (
-                aiohttp.ClientSession(
-                    headers=self._headers,
-                    timeout=self._timeout,
-                    connector=aiohttp.TCPConnector(limit_per_host=_MOST_PER_HOST, ssl=self._tls),
-                ),
-                loop,
+            connector = aiohttp.TCPConnector(limit_per_host=_MOST_PER_HOST, ssl=self._tls)
+            self._loop = loop
+            self._session = aiohttp.ClientSession(
+                headers=self._headers, timeout=self._timeout, connector=connector
             )
         return self._session
 
@@ -230,12 +219,9 @@ def _trusting(ca: str | Path) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=str(ca))
     except (OSError, ssl.SSLError) as error:
-        raise InputError(
-            "ca",
-            f"can't be used ({error.strerror or error})",
-            value=str(ca),
-            remedy="Name a PEM file with the authority's certificate.",
-        ) from None
+        problem = f"can't be used ({error.strerror or error})"
+        remedy = "Name a PEM file with the authority's certificate."
+        raise InputError("ca", problem, value=str(ca), remedy=remedy) from None
 
 
 def _pause_s(attempt: int, asked_s: str = "") -> float:

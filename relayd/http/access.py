@@ -16,7 +16,6 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
 from heapq import nlargest
 from math import ceil
 from operator import itemgetter
@@ -57,21 +56,12 @@ class Access:
     def __init__(self, *, needs_tokens: bool) -> None:
         self.needs_tokens = needs_tokens
         self._by_digest: dict[str, Token] = {}
-        self._used_at_s: dict[int, float] = {}
+        self.used_at_s: dict[int, float] = {}
+        """Last uses of tokens that are not stored yet, by their numbers."""
 
     def renew(self, tokens: Sequence[Token]) -> None:
         """Take the tokens that the store has now."""
         self._by_digest = {token.digest: token for token in tokens}
-
-    def used(self) -> dict[int, float]:
-        """Last uses of tokens that are not stored yet, by their numbers."""
-        return dict(self._used_at_s)
-
-    def forget_used(self, kept: Mapping[int, float]) -> None:
-        """Drop times that the store has now, but for tokens that were used again since."""
-        for number, used_s in kept.items():
-            if self._used_at_s.get(number) == used_s:
-                del self._used_at_s[number]
 
     def holder(self, request: web.Request) -> str | None:
         """Return the name of the token that a request came with, valid or not; None if unknown."""
@@ -95,10 +85,7 @@ class Access:
     def caller(self, request: web.Request, scope: Scope | None) -> object:
         """Return the caller that a request counts for: its token's number, else its address.
 
-        Raises
-        ------
-        ProblemError
-            401 or 403, with ``WWW-Authenticate``.
+        Raises ProblemError: 401 or 403, with ``WWW-Authenticate``.
         """
         if not self.needs_tokens or scope is None:
             return request.remote
@@ -114,7 +101,7 @@ class Access:
             kind, error = "forbidden", "insufficient_scope"
             detail = f"This needs a token with the scope {scope!r}."
         else:
-            self._used_at_s[token.id] = now_s
+            self.used_at_s[token.id] = now_s
             return token.id
         challenge = f'Bearer realm="relayd", scope="{scope}"'
         if error:
@@ -146,19 +133,9 @@ class RateLimits:
     """A token bucket for each caller: it fills at a rate up to a burst; a request takes one drop.
 
     A bucket is kept as the time at which it will be full again. Where there are many, the fullest
-    are forgotten first: that gives their callers least.
-
-    Parameters
-    ----------
-    per_s : float
-        Of callers without a rate of their own; 0 for no limit.
-    burst : float
-        Of these callers. Others may send at once what is theirs in ten seconds, if that is less.
-
-    Attributes
-    ----------
-    own_per_s : mapping
-        Callers to rates of their own; 0 for no limit.
+    are forgotten first: that gives their callers least. A rate of 0 is no limit. Callers with a
+    rate of their own, `own_per_s`, may send at once what is theirs in ten seconds, if that is less
+    than `burst`.
     """
 
     def __init__(self, per_s: float, burst: float) -> None:
@@ -168,13 +145,7 @@ class RateLimits:
         self._full_at_s: dict[object, float] = {}
 
     def wait_s(self, caller: object, now_s: float) -> float:
-        """Take a drop from a caller's bucket.
-
-        Returns
-        -------
-        float
-            0 if the request may go on; else the time until it may, and nothing was taken.
-        """
+        """Take a drop from a caller's bucket: 0, or else the time until there is one."""
         per_s, burst = self._bucket(caller)
         if not per_s:
             return 0.0
@@ -214,14 +185,9 @@ class RateLimits:
 
 
 class BrowserChecks:
-    """Checks of one service.
+    """Checks of one service, by its names, in addition to localhost and addresses.
 
-    Parameters
-    ----------
-    hosts : collection of str
-        Names of the service; localhost and addresses are in any case.
-    origins : collection of str
-        Origins other than its own whose pages may ask, such as ``https://dashboard.example``.
+    Pages of `origins` other than its own, such as ``https://dashboard.example``, may ask, too.
     """
 
     def __init__(self, hosts: Collection[str], origins: Collection[str]) -> None:
@@ -230,26 +196,17 @@ class BrowserChecks:
         self._origins = frozenset(
             {*origins, *(f"{scheme}://{name}" for scheme in _DEFAULT_PORTS for name in names)}
         )
-        # Clients repeat themselves: a look-up in place of parsing.
-        self._is_own = lru_cache(256)(lambda host: _is_own(host, names))
+        self._names = names
 
     def check_host(self, request: web.Request) -> None:
         """Refuse a request for another host; one that names none is not a browser's.
 
-        Raises
-        ------
-        ProblemError
-            421 (RFC 9110, 15.5.20).
+        Raises ProblemError: 421 (RFC 9110, 15.5.20).
         """
         for host in request.headers.getall(hdrs.HOST, ()):
-            if not self._is_own(host):
-                raise _foreign(
-                    421,
-                    hdrs.HOST,
-                    "is not a name of this service",
-                    host,
-                    "If it is, name it by `relayd serve --allowed-host` or `allowed_hosts`.",
-                )
+            if not _is_own(host, self._names):
+                remedy = "If it is, name it by `relayd serve --allowed-host` or `allowed_hosts`."
+                raise _foreign(421, hdrs.HOST, "is not a name of this service", host, remedy)
 
     def check_cookie(self, request: web.Request) -> None:
         """Refuse (403) a cookie that no page of an allowed origin sent.
@@ -263,13 +220,9 @@ class BrowserChecks:
         self.check_origin(request)
         is_named = hdrs.ORIGIN in request.headers or _SEC_FETCH_SITE in request.headers
         if request.method not in SAFE_METHODS and not is_named:
-            raise _foreign(
-                403,
-                hdrs.ORIGIN,
-                "is missing from a request with a cookie",
-                "",
-                "Programs send their token as `Authorization: Bearer`.",
-            )
+            problem = "is missing from a request with a cookie"
+            remedy = "Programs send their token as `Authorization: Bearer`."
+            raise _foreign(403, hdrs.ORIGIN, problem, "", remedy)
 
     def check_origin(self, request: web.Request) -> None:
         """Refuse (403) what a page of another origin sent."""
@@ -280,13 +233,8 @@ class BrowserChecks:
         if site is None and _is_same_origin(origin or "", headers.get(hdrs.HOST, "")):
             return  # of a browser too old to say so, or over HTTP, where none says so
         name, value = (hdrs.ORIGIN, origin) if origin else (_SEC_FETCH_SITE, site or "")
-        raise _foreign(
-            403,
-            name,
-            "is not an origin whose pages may do this",
-            value,
-            "If it is to be, name the page's origin in `cors_origins`.",
-        )
+        remedy = "If it is to be, name the page's origin in `cors_origins`."
+        raise _foreign(403, name, "is not an origin whose pages may do this", value, remedy)
 
 
 def _is_own(host: str, names: Collection[str]) -> bool:
@@ -323,13 +271,6 @@ def _canonical(host: str) -> str:
 
 
 def _foreign(status: int, field: str, problem: str, value: str, remedy: str) -> ProblemError:
-    value = value[:MOST_SHOWN]
-    return ProblemError(
-        status,
-        "misdirected" if status == 421 else "cross-origin",
-        f"{field}: {value!r} {problem}. {remedy}",
-        field=field,
-        problem=problem,
-        value=value,
-        remedy=remedy,
-    )
+    value, kind = value[:MOST_SHOWN], "misdirected" if status == 421 else "cross-origin"
+    told = {"field": field, "problem": problem, "value": value, "remedy": remedy}
+    return ProblemError(status, kind, f"{field}: {value!r} {problem}. {remedy}", **told)

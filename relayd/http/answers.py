@@ -33,7 +33,7 @@ from relayd.sources.memory import Source
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
-from relayd.store.samples.decisions import Selection, selected, to_decide
+from relayd.store.samples.decisions import selected, to_decide
 from relayd.tables.figures import evidence_of, pairs_by_price, pairs_that_are, relay_worth
 
 MOST_EFFECTS = 100
@@ -145,17 +145,9 @@ def knowledge_bytes(wan: Wan) -> bytes:
 
 
 def relay_gains_bytes(wan: Wan, limit: int, usd_per_h: float, vms: int) -> bytes:
-    """Return the pairs on which the planner relays at these settings, as JSON.
+    """Return at most so many pairs on which the planner relays at these settings, as JSON.
 
-    Parameters
-    ----------
-    wan : Wan
-    limit : int
-        Entries of the answer at most.
-    usd_per_h : float
-        What an hour is worth; infinity where time alone counts.
-    vms : int
-        That a region may have at most.
+    `usd_per_h` is what an hour is worth: infinity where time alone counts. A region may have `vms`.
     """
     until_s = time.monotonic() + MOST_S
     worth = relay_worth(wan.network, wan.catalogue, VOLUME_GB, usd_per_h)
@@ -238,5 +230,4 @@ def _meant(store: Store, request: dict[str, Any]) -> list[Any]:
     database, decision = store.database, request["decision"]
     if decision in ("accept", "reject"):
         return to_decide(database, request["quarantined"], accepting=decision == "accept")
-    selection = Selection(**request["selection"])
-    return selected(database, decision, selection, through=request["through"])
+    return selected(database, decision, request["selection"], through=request["through"])

@@ -12,6 +12,7 @@ from functools import partial
 from aiohttp import hdrs, web
 from aiohttp.web_urldispatcher import AbstractRoute
 
+from planner.model.errors import RelaydError
 from relayd.dashboard.pages import HTML, POLICY, error_page
 from relayd.http.access import SAFE_METHODS, SECURITY_HEADERS, BrowserChecks
 from relayd.http.description import ALL_ROUTES
@@ -19,6 +20,7 @@ from relayd.http.fair_queue import CALLER
 from relayd.http.problems import MEDIA_TYPE, ProblemError, encoded, problem_of
 from relayd.http.route import EVENT_STREAM, ID_KEY, Route
 from relayd.http.service import Service
+from relayd.store.events import record_change
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOG = logging.getLogger(__name__)
@@ -58,7 +60,8 @@ class _Handling:
         self.routes: dict[AbstractRoute, Route] = {}
         settings = service.settings
         self._origins = frozenset(settings.cors_origins)
-        self._browsers = BrowserChecks(settings.host_names, self._origins)
+        names = filter(None, (settings.host, settings.behind_proxy, *settings.allowed_hosts))
+        self._browsers = BrowserChecks([*names], self._origins)
 
     @web.middleware
     async def handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -121,13 +124,16 @@ class _Handling:
             "status": response.status,
         }
         LOG.info("change", extra=about)
-        if response.status in _STARTED:
-            await self._service.record_change(
-                f"{request.method} {request.path}",
-                response.headers.get(hdrs.LOCATION, ""),
-                who=who or "anybody",
-                address=request.remote or "",
+        if response.status not in _STARTED:
+            return
+        action, subject = f"{request.method} {request.path}", response.headers.get("Location", "")
+        by = {"who": who or "anybody", "address": request.remote or ""}
+        try:
+            await self._service.store.write(
+                lambda store: record_change(store.database, action, subject, **by)
             )
+        except (RelaydError, ProblemError) as error:  # the log has it in any case
+            LOG.warning("change not recorded", extra={"action": action, "problem": str(error)})
 
     def _check(self, request: web.Request, route: Route | None) -> None:
         """Refuse what browsers, tokens, rates and connections don't allow."""

@@ -74,11 +74,6 @@ class SnapshotMaker:
     """Makes snapshots of what was sent to this service.
 
     Estimating all links takes a second or more, so it is done in a further process.
-
-    Attributes
-    ----------
-    failures : int
-        Attempts that failed since the service began.
     """
 
     def __init__(self, workers: Workers, path: Location) -> None:
@@ -88,7 +83,7 @@ class SnapshotMaker:
         self._wanted_at_s: float | None = None
         self._problem = ""
         self._failing_since_s = 0.0
-        self.failures = 0
+        self.failures = 0  # since the service began
 
     def want(self) -> None:
         """Ask for a snapshot: there are new samples."""
@@ -176,12 +171,9 @@ class FleetWatch:
         }
 
     def gauges(self) -> list[tuple[str, str, Callable[[], Any]]]:
-        """Return the name, the meaning and the value of each gauge."""
-        return [
-            (f"watch_{name}", meaning, partial(self.status, *keys))
-            for name, meaning, *keys in _GAUGES
-            if self.is_on
-        ]
+        """Return the name, the meaning and the value of each gauge; none without a watcher."""
+        shown = _GAUGES if self.is_on else ()
+        return [(f"watch_{name}", text, partial(self.status, *keys)) for name, text, *keys in shown]
 
     def _make(self) -> Watcher:
         from relayd.watch.watcher import Watcher  # loads asyncssh

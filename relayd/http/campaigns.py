@@ -28,7 +28,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.http.problems import ProblemError, problem_of
 from relayd.sources.wan import Wan
 from relayd.store import Location, open_store
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns import Campaigns
 
 LOG = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 30.0
@@ -66,10 +66,7 @@ def fleet_of(path: Path) -> Fleet:
 def forecast(wan: Wan, fleet: Path, location: Location, request: dict[str, Any]) -> dict[str, Any]:
     """Return the forecast of a campaign as JSON types; in a worker, because it takes a while.
 
-    Raises
-    ------
-    InputError, ProblemError
-        If the request or the fleet file can't be used.
+    Raises InputError or ProblemError if the request or the fleet file can't be used.
     """
     hosts = fleet_of(fleet)
     with open_store(location, mode="read") as store:
@@ -129,7 +126,7 @@ def _measure(
 
             asyncio.run(run())
     except (RelaydError, ProblemError) as error:
-        reply.send(problem_of(error).content)
+        reply.send(problem_of(error))
         sys.exit(1)
 
 
@@ -138,12 +135,7 @@ class CampaignSupervisor:
 
     Estimating and choosing links take seconds, and SSH has its own event loop: neither is to hold
     up answers. What a campaign does is in the store, so that the end of either process loses
-    nothing.
-
-    Attributes
-    ----------
-    running : int | None
-        The number of the campaign that runs.
+    nothing. `running` is the number of the campaign that runs.
     """
 
     def __init__(
@@ -174,10 +166,8 @@ class CampaignSupervisor:
     async def begin(self, request: dict[str, Any]) -> int:
         """Start a campaign; returns its number.
 
-        Raises
-        ------
-        RelaydError, ProblemError
-            409 without a fleet or while another one runs; or what is wrong with the request.
+        Raises RelaydError or ProblemError: 409 without a fleet or while another one runs; or what
+        is wrong with the request.
         """
         if refusal := self.refusal():
             raise ProblemError(409, "conflict", refusal)
@@ -190,7 +180,7 @@ class CampaignSupervisor:
         try:
             await asyncio.to_thread(process.start)
             sending.close()
-            reply: int | dict[str, Any] = await asyncio.to_thread(receiving.recv)
+            reply: int | ProblemError = await asyncio.to_thread(receiving.recv)
         except (EOFError, OSError):
             self._process = None
             raise ProblemError(503, "unavailable", "The campaign could not be started.") from None
@@ -200,7 +190,7 @@ class CampaignSupervisor:
             LOG.info("campaign started", extra={"campaign": reply})
             return reply
         await self._ended
-        raise ProblemError.of(reply["status"], reply)
+        raise reply
 
     async def _wait(self, process: SpawnProcess, reply: Connection) -> None:
         while process.is_alive():
@@ -209,7 +199,7 @@ class CampaignSupervisor:
         about = {"campaign": number, "code": process.exitcode}
         if number is not None and process.exitcode:
             with suppress(EOFError):  # it was killed
-                about["problem"] = reply.recv()["detail"]
+                about["problem"] = str(reply.recv())
             LOG.warning("campaign ended", extra=about)
         elif number is not None:
             LOG.info("campaign ended", extra=about)

@@ -32,13 +32,8 @@ _FOR_FILES = 128
 class Connections:
     """The open connections of a service.
 
-    Beyond the most, those without a request are closed, the longest idle first.
-
-    Parameters
-    ----------
-    most : int
-    headers_timeout_s : float
-        How long a request may take from its first byte to the end of its headers.
+    Beyond the most, those without a request are closed, the longest idle first; and those on which
+    a request takes longer than `headers_timeout_s` from its first byte to the end of its headers.
     """
 
     def __init__(self, most: int, headers_timeout_s: float = 15.0) -> None:
@@ -141,12 +136,9 @@ class ClientConnection(RequestHandler):
 
 
 def most_connections(wanted: int) -> int:
-    """Raise the limit of open files as far as the system allows, and return what fits under it.
+    """Raise the limit of open files as far as the system allows.
 
-    Parameters
-    ----------
-    wanted : int
-        The most connections that there are to be.
+    Returns as many of the wanted connections as fit under it.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # some systems allow less than they say

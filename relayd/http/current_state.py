@@ -57,25 +57,17 @@ class AnswerCache:
 
 @dataclass(frozen=True)
 class Current:
-    """A network and catalogue, with everything that was made from them.
-
-    Attributes
-    ----------
-    wan : Wan
-        In memory: it reads nothing, so any thread may use it. Its network is widened for age.
-    version : str
-        Of this very object; changes also when a snapshot is read again.
-    network : Network
-        As it was read, bounds not widened for age.
-    read_at_s : float
-        Unix time.
-    """
+    """A network and catalogue, with everything that was made from them."""
 
     wan: Wan
+    """In memory: it reads nothing, so any thread may use it. Its network is widened for age."""
     version: str
+    """Of this very object; changes also when a snapshot is read again."""
     network: Network
+    """As it was read, bounds not widened for age."""
     answers: AnswerCache
     read_at_s: float
+    """Unix time."""
 
     @property
     def catalogue(self) -> Catalogue:

@@ -16,14 +16,24 @@ from planner.fields.specified import Specified, schema_of
 from relayd.dashboard.pages import DOCS, rendered
 from relayd.http.access import SAFE_METHODS
 from relayd.http.problems import MEDIA_TYPE, Problem
-from relayd.http.route import JSON, NDJSON, Model, RequestContext, Route, route
-from relayd.http.routes import ROUTES
+from relayd.http.route import JSON, NDJSON, RequestContext, Route, route
+from relayd.http.routes import (
+    campaigns,
+    incidents,
+    links,
+    operations,
+    plans,
+    samples,
+    snapshots,
+    transfers,
+)
 from relayd.http.routes.operations import sent
 from relayd.http.routes.plans import SCHEMA_NAMES, query_schema, request_schemas
 from relayd.questions.registry import QUESTIONS
 from relayd.version import __version__
 
 _REFS = "#/components/schemas/{model}"
+_QUESTIONS = {question.request: question.name for question in QUESTIONS}
 _PROBLEMS: dict[int, tuple[str, Callable[[Route], object]]] = {
     400: ("Can't be read", lambda _: True),
     401: ("Needs a valid token", lambda route: route.scope),
@@ -73,10 +83,10 @@ def document() -> bytes:
 @cache
 def _document() -> bytes:
     routes = tuple(each for each in ALL_ROUTES if each.documented)
-    schemas = _Schemas(routes)
+    definitions = _definitions(routes)
     paths: dict[str, Any] = {}
     for one in routes:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, schemas)
+        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, definitions)
     needed = "From `relayd serve token create`; needed once any token was made."
     described = {
         "openapi": "3.1.0",
@@ -89,7 +99,7 @@ def _document() -> bytes:
         "servers": [{"url": "/"}],
         "paths": paths,
         "components": {
-            "schemas": schemas.definitions,
+            "schemas": definitions,
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": needed}
             },
@@ -98,62 +108,43 @@ def _document() -> bytes:
     return json.dumps(described, indent=1).encode()
 
 
-class _Schemas:
-    """Schemas of all models, each once."""
-
-    def __init__(self, routes: tuple[Route, ...]) -> None:
-        bodies = [r.body for r in routes if r.body is not None and r.question is None]
-        asked = (*bodies, *(also for r in routes for also in (r.query, *r.also_schemas)))
-        wanted: dict[tuple[Any, Any], TypeAdapter[Any]] = {
-            (model, "serialization"): TypeAdapter(model)
-            for model in (Problem, *(r.answer for r in routes))
-            if model is not None
-        }
-        wanted |= {
-            (model, "validation"): TypeAdapter(model)
-            for model in asked
-            if model is not None and not issubclass(model, Specified)
-        }
-        self._found, rest = TypeAdapter.json_schemas(
-            [(*key, adapter) for key, adapter in wanted.items()], ref_template=_REFS
-        )
-        self.definitions: dict[str, Any] = rest.get("$defs", {})
-        for schema in self.definitions.values():
-            if "request" in schema.get("properties", {}):
-                # Generated clients join both titles: "Plan" and "Request" would be a body's name.
-                schema["properties"]["request"]["title"] = "Question"
-        for question in QUESTIONS:
-            self.definitions |= request_schemas(question)
-        self.definitions["PlanQuery"] = query_schema(QUESTIONS[0])
-        for body in bodies:
-            if issubclass(body, Specified):
-                self.definitions[body.__name__] = schema_of(body)
-
-    def answer(self, model: Any) -> dict[str, Any]:
-        return self._found[model, "serialization"]
-
-    def body(self, model: Model) -> dict[str, Any]:
-        if issubclass(model, Specified):
-            return {"$ref": _REFS.format(model=model.__name__)}
-        return self._found[model, "validation"]
-
-    def query(self, model: Model) -> dict[str, Any]:
-        """Return a query's model with its properties at hand."""
-        if issubclass(model, Specified):
-            return query_schema(QUESTIONS[0])
-        schema = self.body(model)
-        if "$ref" in schema:
-            schema = self.definitions[schema["$ref"].rpartition("/")[2]]
-        return schema
+def _definitions(routes: tuple[Route, ...]) -> dict[str, Any]:
+    """Return the schemas of all models, by name."""
+    asked = {model: 0 for one in routes for model in (one.query, one.body, *one.also_schemas)}
+    wanted: list[tuple[Any, Any]] = [
+        *((model, "serialization") for model in (Problem, *(one.answer for one in routes))),
+        *((model, "validation") for model in asked if not (model and issubclass(model, Specified))),
+    ]
+    _, rest = TypeAdapter.json_schemas(
+        [(*key, TypeAdapter(key[0])) for key in dict.fromkeys(wanted) if key[0]], ref_template=_REFS
+    )
+    found: dict[str, Any] = rest["$defs"]
+    for schema in found.values():
+        if "request" in schema.get("properties", {}):
+            # Generated clients join both titles: "Plan" and "Request" would be a body's name.
+            schema["properties"]["request"]["title"] = "Question"
+    found |= {
+        model.__name__: schema_of(model)
+        for model in asked
+        if model and issubclass(model, Specified) and model not in _QUESTIONS
+    }
+    for question in QUESTIONS:
+        found |= request_schemas(question)
+    return found | {"PlanQuery": query_schema(QUESTIONS[0])}
 
 
-def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
+def _reference(model: Any) -> dict[str, Any]:
+    name = SCHEMA_NAMES[_QUESTIONS[model]] if model in _QUESTIONS else model.__name__
+    return {"$ref": _REFS.format(model=name)}
+
+
+def _operation(route: Route, definitions: dict[str, Any]) -> dict[str, Any]:
     name = {"type": "string", "minLength": 1, "maxLength": 200}
     parameters: list[dict[str, Any]] = [
         {"name": each, "in": "path", "required": True, "schema": name} for each in route.parameters
     ]
     if route.query:
-        parameters += _query(schemas.query(route.query))
+        parameters += _query(definitions["PlanQuery" if route.question else route.query.__name__])
     if route.etag:
         known = {"name": "If-None-Match", "in": "header", "required": False}
         known |= {"schema": {"type": "string"}, "description": "The ETag of what you have."}
@@ -161,7 +152,10 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     first = route.path.strip("/").split("/")
     body = None
     if route.body:
-        content = {kind: _body(kind, route, schemas) for kind in route.body_types}
+        example = route.question.example if route.question else route.example
+        shape = {"schema": _reference(route.body), **({"example": example} if example else {})}
+        lines = {"schema": {"type": "string", "description": "One JSON object a line."}}
+        content = {kind: lines if kind == NDJSON else shape for kind in route.body_types}
         body = {"required": True, "content": content}
     parts = {
         "description": route.description,
@@ -173,45 +167,31 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         "operationId": route.name,
         "summary": route.summary,
         "tags": [first[1] if first[0] == "v1" else "operations", *["internal"] * route.internal],
-        "responses": _responses(route, schemas),
+        "responses": _responses(route),
         "security": [{"token": []}, {}] if route.scope else [{}],
         **{key: part for key, part in parts.items() if part},
     }
 
 
-def _body(kind: str, route: Route, schemas: _Schemas) -> dict[str, Any]:
-    if kind == NDJSON:
-        return {"schema": {"type": "string", "description": "One JSON object a line."}}
-    if route.question:
-        reference = _REFS.format(model=SCHEMA_NAMES[route.question.name])
-        return {"schema": {"$ref": reference}, "example": route.question.example}
-    assert route.body
-    example = {"example": route.example} if route.example else {}
-    return {"schema": schemas.body(route.body), **example}
-
-
 def _query(schema: dict[str, Any]) -> list[dict[str, Any]]:
-    required = schema.get("required", [])
     found = []
     for name, property_ in schema["properties"].items():
         shape = dict(property_)
         about = {"description": text} if (text := shape.pop("description", None)) else {}
         # Left out is what null means in a body; a query string has no null.
-        options = [each for each in shape.get("anyOf", []) if each != {"type": "null"}]
-        if options:
-            del shape["anyOf"]
-            shape.update(options[0] if len(options) == 1 else {"anyOf": options})
+        options = [each for each in shape.pop("anyOf", []) if each != {"type": "null"}]
+        shape |= options[0] if len(options) == 1 else {"anyOf": options} if options else {}
         if shape.get("default", 0) is None:
             del shape["default"]
-        parameter = {"name": name, "in": "query", "required": name in required, "schema": shape}
-        found.append(parameter | about)
+        is_needed = name in schema.get("required", [])
+        found.append({"name": name, "in": "query", "required": is_needed, "schema": shape} | about)
     return sorted(found, key=lambda parameter: not parameter["required"])
 
 
-def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
+def _responses(route: Route) -> dict[str, Any]:
     schema = {"type": "object" if route.media_type == JSON else "string"}
     if route.answer is not None:
-        schema = schemas.answer(route.answer)
+        schema = _reference(route.answer)
     content = {route.media_type: {"schema": schema}}
     success = {"description": "The answer", "content": content}
     responses = {str(route.success): success}
@@ -219,7 +199,7 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
         responses["200"] = {**success, "description": "It was made before, by the same request"}
     if route.etag:
         responses["304"] = {"description": "Not changed since the ETag given"}
-    problem = {MEDIA_TYPE: {"schema": schemas.answer(Problem)}}
+    problem = {MEDIA_TYPE: {"schema": _reference(Problem)}}
     for status, (meaning, applies) in _PROBLEMS.items():
         if applies(route):
             responses[str(status)] = {"description": meaning, "content": problem}
@@ -232,7 +212,7 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
 
 
 @route("GET", "/docs", media_type="text/html")
-async def get_docs(context: RequestContext) -> web.Response:
+async def get_docs(context: RequestContext) -> web.StreamResponse:
     """Describe the API to people."""
     return sent(context, rendered(DOCS))
 
@@ -246,4 +226,15 @@ async def get_openapi(_context: RequestContext) -> web.Response:
     )
 
 
-ALL_ROUTES = (*ROUTES, get_docs, get_openapi)
+_ROOMS = (plans, links, snapshots, samples, campaigns, transfers, incidents, operations)
+# Routes of a module are in its names; those that are made of a list are in its ``ROUTES``.
+ALL_ROUTES: tuple[Route, ...] = (
+    *(
+        each
+        for room in _ROOMS
+        for each in (*vars(room).values(), *getattr(room, "ROUTES", ()))
+        if isinstance(each, Route)
+    ),
+    get_docs,
+    get_openapi,
+)

@@ -21,33 +21,32 @@ CALLER: ContextVar[object] = ContextVar("caller", default="the service itself")
 class FairQueue:
     """Lets so many work at once; the others wait, each caller in a queue of its own.
 
-    Parameters
-    ----------
-    at_once : int
-    most_waiting : int
-        Of all callers together. Where there are as many, the caller with the most loses its last.
-    most_of_one : int
-        Of one caller.
-    what : str
-        What is waited for, for messages.
+    Where as many wait as may, of all callers together, the one with the most loses its last.
+    `what` is waited for, in messages.
     """
 
     def __init__(self, at_once: int, most_waiting: int, most_of_one: int, what: str) -> None:
-        self._free = at_once
+        self._at_once = self._free = at_once
         self._most_waiting = most_waiting
         self._most_of_one = most_of_one
         self._what = what
         self._queues: OrderedDict[object, deque[asyncio.Future[None]]] = OrderedDict()
-        self.waiting = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many wait, of all callers."""
+        return sum(map(len, self._queues.values()))
+
+    @property
+    def pending(self) -> int:
+        """How many wait or work."""
+        return self._at_once - self._free + self.waiting
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait for a turn of the caller whose request this is.
 
-        Raises
-        ------
-        ProblemError
-            429 if too many of this caller wait, 503 if too many of all.
+        Raises ProblemError: 429 if too many of this caller wait, 503 if too many of all.
         """
         if self._free and not self.waiting:
             self._free -= 1
@@ -67,19 +66,14 @@ class FairQueue:
             if len(longest) <= len(queue) + 1:
                 raise self._refusal(503, "unavailable")
             longest.pop().set_exception(self._refusal(429, "rate-limited", "of yours "))
-            self.waiting -= 1
         self._queues[caller] = queue
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         queue.append(turn)
-        self.waiting += 1
         try:
             await turn
         except asyncio.CancelledError:
             if turn in queue:
                 queue.remove(turn)
-                self.waiting -= 1
-                if not queue:
-                    del self._queues[caller]
             elif not turn.cancelled() and turn.exception() is None:
                 self._next()  # its turn had come
             raise
@@ -87,14 +81,11 @@ class FairQueue:
     def _next(self) -> None:
         """Give the turn that has ended to the caller who has waited longest for one."""
         while self._queues:
-            caller, queue = next(iter(self._queues.items()))
-            turn = queue.popleft()
-            self.waiting -= 1
+            caller, queue = self._queues.popitem(last=False)
+            turn = queue.popleft() if queue else None
             if queue:
-                self._queues.move_to_end(caller)
-            else:
-                del self._queues[caller]
-            if not turn.done():  # or its caller has gone
+                self._queues[caller] = queue
+            if turn is not None and not turn.done():  # or its caller has gone
                 turn.set_result(None)
                 return
         self._free += 1

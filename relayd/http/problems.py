@@ -70,21 +70,9 @@ class Problem(BaseModel):
 
 
 class ProblemError(Exception):
-    """An answer that is a problem.
+    """An answer that is a problem, with one paragraph for a person, and further members.
 
-    Parameters
-    ----------
-    status : int
-        HTTP status code.
-    kind : Kind
-    detail : str
-        One paragraph for a person.
-    headers : mapping, optional
-        Of the answer.
-    retry_s : int, optional
-        After which to ask again.
-    **members
-        Further members of the document.
+    After `retry_s` seconds it may be asked again.
     """
 
     def __init__(
@@ -97,7 +85,7 @@ class ProblemError(Exception):
         retry_s: int | None = None,
         **members: Any,
     ) -> None:
-        super().__init__(detail)
+        super().__init__(status, kind, detail)  # what pickling makes it of, in workers
         self.status = status
         self.headers = dict(headers or {})
         if retry_s is not None:
@@ -111,12 +99,8 @@ class ProblemError(Exception):
             **{name: value for name, value in members.items() if value is not None},
         }
 
-    @classmethod
-    def of(cls, status: int, content: dict[str, Any]) -> ProblemError:
-        """Return the problem whose status and content these are."""
-        problem = cls(status, content["kind"], content["detail"])
-        problem.content = content
-        return problem
+    def __str__(self) -> str:
+        return str(self.content["detail"])
 
 
 def problem_of(error: Exception) -> ProblemError:

@@ -10,15 +10,7 @@ import asyncio
 import base64
 import json
 import logging
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from inspect import cleandoc
@@ -39,6 +31,7 @@ from relayd.http.answers import encoded
 from relayd.http.current_state import Current
 from relayd.http.problems import ProblemError, invalid
 from relayd.http.service import Service
+from relayd.http.settings import ServiceSettings
 from relayd.questions.registry import Question
 from relayd.store import Store
 from relayd.store.tokens import Scope
@@ -57,6 +50,8 @@ WRITE_TIMEOUT_S = 30.0
 """Longest time that a reader may leave an answer unread."""
 PART_BYTES = 1 << 18
 """Parts of a stream that are smaller are sent together."""
+VARY = f"{hdrs.AUTHORIZATION}, {hdrs.COOKIE}, {hdrs.ACCEPT_ENCODING}"
+"""What answers with an ETag depend on."""
 LEAST_COMPRESSED_BYTES = 1400
 """A body that fits into one packet arrives no sooner for being shorter."""
 LEAST_BYTES_FOR_A_THREAD = 100_000
@@ -66,21 +61,15 @@ Model: TypeAlias = type[BaseModel] | type[Specified]
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """A request that was read and checked, and the service that answers it.
-
-    Attributes
-    ----------
-    current : Current
-        The state of knowledge that the answer rests on.
-    query, body
-        Instances of the route's models; of a question, its request.
-    """
+    """A request that was read and checked, and the service that answers it."""
 
     service: Service
     current: Current
+    """The state of knowledge that the answer rests on."""
     request: web.Request
     query: Any = None
     body: Any = None
+    """Instances of the route's models; of a question, its request."""
 
     @property
     def snapshot(self) -> Snapshot:
@@ -103,67 +92,49 @@ class RequestContext:
         return body
 
 
-Content: TypeAlias = Mapping[str, Any] | bytes | web.StreamResponse
+Content: TypeAlias = Mapping[str, Any] | bytes | tuple[Snapshot, bytes] | web.StreamResponse
 Handler: TypeAlias = Callable[[RequestContext], Awaitable[Content]]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method on one path.
-
-    Attributes
-    ----------
-    handler : callable
-        Returns a document without its snapshot, the bytes of a whole one, or a response.
-    summary, description : str
-    scope : Scope | None
-        That a token needs; None for a route that is open to everyone.
-    query, body : type of BaseModel, optional
-        A body may be specified by fields, as a question's is.
-    question : Question, optional
-        Whose request is in the query string of GET, in the body of POST.
-    example : mapping, optional
-        A body that can be sent; a question has its own.
-    answer : type, optional
-        Of a JSON answer.
-    media_type : str
-        Of the answer.
-    body_types : tuple of str
-        Media types of the body; where there are several, the handler reads it.
-    etag : bool
-        Whether If-None-Match is honoured.
-    unlimited : bool
-        Whether rate limits leave it out.
-    also_schemas : tuple
-        Models that the body's model refers to by name.
-    operation_id : str
-        The name of the handler unless stated.
-    documented : bool
-        Whether it is in the description of the API; pages for people are not.
-    internal : bool
-        Whether it serves the dashboard alone, and may change with it.
-    """
+    """One method on one path."""
 
     method: str
     path: str
     handler: Handler
+    """Returns a document without its snapshot, the bytes of a whole one, these with another
+    snapshot than the current one, or a response."""
     summary: str
     scope: Scope | None = None
+    """That a token needs; None for a route that is open to everyone."""
     description: str = ""
     query: Model | None = None
     body: Model | None = None
+    """A body may be specified by fields, as a question's is."""
     question: Question | None = None
+    """Whose request is in the query string of GET, in the body of POST."""
     example: Mapping[str, Any] | None = None
+    """A body that can be sent; a question has its own."""
     answer: Any = None
+    """Of a JSON answer."""
     media_type: str = JSON
+    """Of the answer."""
     body_types: tuple[str, ...] = (JSON,)
+    """Media types of the body; where there are several, the handler reads it."""
     success: int = 200
     etag: bool = False
+    """Whether If-None-Match is honoured."""
     unlimited: bool = False
+    """Whether rate limits leave it out."""
     also_schemas: tuple[type[BaseModel], ...] = ()
+    """Models that the body's model refers to by name."""
     operation_id: str = ""
+    """The name of the handler unless stated."""
     documented: bool = True
+    """Whether it is in the description of the API; pages for people are not."""
     internal: bool = False
+    """Whether it serves the dashboard alone, and may change with it."""
 
     @property
     def name(self) -> str:
@@ -186,18 +157,21 @@ class Route:
         body = None
         if self.body is not None and len(self.body_types) == 1:
             check_media_type(request, self.body_types)
-            settings = service.settings
-            most_bytes = int(settings.body_mb * 1e6)
-            body = as_model(
-                read_json(await read_bytes(request, most_bytes, settings.read_timeout_s)), self.body
-            )
+            body = await read_document(request, service.settings, self.body)
         context = RequestContext(service, service.current, request, query, body)
         content = await self.handler(context)
         if isinstance(content, web.StreamResponse):
             return content
+        snapshot, content = content if isinstance(content, tuple) else (context.snapshot, content)
+        response = document_response(snapshot, content, status=self.success)
         if self.etag:
-            return tagged_response(request, content, context.snapshot)
-        return document_response(context.snapshot, content, status=self.success)
+            # Going back shows what is cached: not to who has signed out since.
+            response.headers[hdrs.CACHE_CONTROL] = "private, no-cache"
+            response.headers[hdrs.VARY] = VARY
+            assert isinstance(response.body, bytes)
+            tag = blake2b(response.body, digest_size=12).hexdigest()
+            return tagged_response(request, compressed(response), tag)
+        return response
 
 
 def route(
@@ -205,11 +179,7 @@ def route(
 ) -> Callable[[Handler], Route]:
     """Make a handler a route; its docstring has the summary, unless a question has, and more.
 
-    Parameters
-    ----------
-    method, path, scope, answer
-    **options
-        Further attributes of :class:`Route`.
+    Options are further attributes of :class:`Route`.
     """
 
     def declared(handler: Handler) -> Route:
@@ -229,40 +199,14 @@ def route(
 def read_query(request: web.Request, model: Model | None) -> Any:
     """Return the query string as a model; without one, nothing may be asked.
 
-    Raises
-    ------
-    InputError
-        If a parameter is unknown, wrong, or given twice where one is meant.
+    Raises InputError if a parameter is unknown, wrong, or given twice where one is meant.
     """
+    text = request.rel_url.raw_query_string
     if model is None:
-        if text := request.rel_url.raw_query_string:
+        if text:
             first = text.partition("=")[0][:50]
             raise InputError("query", "takes no parameters", value=first)
         return None
-    if issubclass(model, Specified):
-        kinds = {field.key: field.kind for field in fields_of(model).values()}
-        content = _parameters(request, [name for name, kind in kinds.items() if kind.repeated])
-        for name in content:
-            if isinstance(kinds.get(name), ByPlace | Items):
-                raise InputError(
-                    name, "is not a parameter of this path", remedy="Send a JSON body."
-                )
-        return model.from_json(content)
-    fields = model.model_fields
-    content = _parameters(request, ())
-    for name in content:
-        if name not in fields:
-            raise InputError(
-                name[:100],
-                "is not a parameter of this path",
-                remedy=f"Parameters are {', '.join(fields)}.",
-            )
-    return as_model(content, model, strict=False)
-
-
-def _parameters(request: web.Request, repeated: Collection[str]) -> dict[str, Any]:
-    """Return the parameters of a query string; those that may be repeated as lists."""
-    text = request.rel_url.raw_query_string
     try:
         pairs = parse_qsl(
             text,
@@ -271,17 +215,27 @@ def _parameters(request: web.Request, repeated: Collection[str]) -> dict[str, An
             errors="strict",
             max_num_fields=MOST_QUERY,
         )
-    except (ValueError, UnicodeDecodeError):
+    except ValueError:
         raise InputError("query", "is not a query string such as a=1&b=2") from None
+    known: Mapping[str, Any]
+    if issubclass(model, Specified):
+        known = {field.key: field.kind for field in fields_of(model).values()}
+        remedy, passes = "Send a JSON body.", True  # what is unknown, the question refuses
+    else:
+        known, passes = model.model_fields, False
+        remedy = f"Parameters are {', '.join(known)}."
     content: dict[str, Any] = {}
     for name, value in pairs:
-        if name in repeated:
+        kind = known.get(name)
+        if isinstance(kind, ByPlace | Items) or not (kind or passes):
+            raise InputError(name[:100], "is not a parameter of this path", remedy=remedy)
+        if getattr(kind, "repeated", False):
             content.setdefault(name, []).append(value)
         elif name in content:
             raise InputError(name, "is given twice", value=value)
         else:
             content[name] = value
-    return content
+    return as_model(content, model, strict=False)
 
 
 def as_model(value: Any, model: Model, *, strict: bool = True) -> Any:
@@ -309,41 +263,37 @@ def check_media_type(request: web.Request, allowed: tuple[str, ...]) -> str:
     return found
 
 
-async def read_bytes(request: web.Request, most_bytes: int, timeout_s: float) -> bytes:
-    """Return a body that is small enough and comes in time."""
-    return b"".join([part async for part in read_parts(request, most_bytes, timeout_s)])
+async def read_document(request: web.Request, settings: ServiceSettings, model: Model) -> Any:
+    """Return a JSON body, small enough and in time, as an instance of a model."""
+    parts = read_parts(request, settings.body_mb, settings.read_timeout_s)
+    content = b"".join([part async for part in parts])
+    return await asyncio.to_thread(lambda: as_model(read_json(content), model))
 
 
 async def read_parts(
-    request: web.Request, most_bytes: int, timeout_s: float
+    request: web.Request, most_mb: float, timeout_s: float
 ) -> AsyncIterator[bytes]:
     """Yield a body as it comes.
 
-    Raises
-    ------
-    ProblemError
-        413 once it is larger than it may be, 408 if it takes too long in all.
+    Raises ProblemError: 413 once it is larger than it may be, 408 if it takes too long in all.
     """
     declared, read = request.content_length or 0, 0
     deadline_s = asyncio.get_running_loop().time() + timeout_s
     try:
         while True:
-            if max(declared, read) > most_bytes:
-                most = f"{most_bytes / 1e6:g} MB"
-                raise ProblemError(
-                    413, "too-large", f"The body is larger than the {most} it may have."
-                )
+            if max(declared, read) > most_mb * 1e6:
+                detail = f"The body is larger than the {most_mb:g} MB it may have."
+                raise ProblemError(413, "too-large", detail)
             async with asyncio.timeout_at(deadline_s):
                 part = await request.content.readany()
             if not part:
                 return
             read += len(part)
-            if read <= most_bytes:
+            if read <= most_mb * 1e6:
                 yield part
     except TimeoutError:
-        raise ProblemError(
-            408, "timeout", f"The body did not come within {timeout_s:g} s."
-        ) from None
+        detail = f"The body did not come within {timeout_s:g} s."
+        raise ProblemError(408, "timeout", detail) from None
     except (web.RequestPayloadError, ConnectionError):  # the sender may have gone
         raise ProblemError(400, "malformed", "The body ended early or is garbled.") from None
 
@@ -351,10 +301,8 @@ async def read_parts(
 def read_json(content: bytes, what: str = "The body") -> Any:
     """Return the value of a JSON document.
 
-    Raises
-    ------
-    ProblemError
-        400 where it is not JSON (RFC 8259), not UTF-8, names a key twice, or nests too deep.
+    Raises ProblemError: 400 where it is not JSON (RFC 8259), not UTF-8, names a key twice, or nests
+    too deep.
     """
     try:
         value = json_text.read_json(content)
@@ -394,58 +342,24 @@ def document_response(
     headers = snapshot_headers(snapshot)
     if location is not None:
         headers[hdrs.LOCATION] = location
-    body = _body(snapshot, content)
-    return web.Response(body=body, status=status, content_type=JSON, headers=headers)
-
-
-def _body(snapshot: Snapshot, content: Mapping[str, Any] | bytes) -> bytes:
-    return content if isinstance(content, bytes) else encoded({"snapshot": snapshot, **content})
+    if not isinstance(content, bytes):
+        content = encoded({"snapshot": snapshot, **content})
+    return web.Response(body=content, status=status, content_type=JSON, headers=headers)
 
 
 def tagged_response(
-    request: web.Request,
-    content: Mapping[str, Any] | bytes,
-    snapshot: Snapshot,
-    *,
-    is_packed: bool = True,
-) -> web.Response:
-    """Return a document with its ETag, or 304 if the client has it already."""
-    body = _body(snapshot, content)
-    headers = snapshot_headers(snapshot) | {
-        hdrs.CACHE_CONTROL: "private, no-cache",
-        # Going back shows what is cached: not to who has signed out since.
-        hdrs.VARY: f"{hdrs.AUTHORIZATION}, {hdrs.COOKIE}, {hdrs.ACCEPT_ENCODING}",
-    }
-    tag = blake2b(body, digest_size=12).hexdigest()
-    if known := known_response(request, tag, headers):
-        return known
-    response = web.Response(body=body, content_type=JSON, headers=headers)
-    response.etag = ETag(tag, is_weak=True)
-    return compressed(response) if is_packed else response
-
-
-def known_response(
-    request: web.Request, tag: str, headers: Mapping[str, str]
-) -> web.Response | None:
-    """Return 304 if the client has what a tag stands for (RFC 9110, 13.1.2), else None."""
-    if not any(known.value in (tag, "*") for known in request.if_none_match or ()):
-        return None
-    response = web.Response(status=304, headers=headers)
+    request: web.Request, response: web.StreamResponse, tag: str
+) -> web.StreamResponse:
+    """Give a response a weak ETag; 304 in its place if the client has it (RFC 9110, 13.1.2)."""
+    if any(known.value in (tag, "*") for known in request.if_none_match or ()):
+        headers = {k: v for k, v in response.headers.items() if k != hdrs.CONTENT_TYPE}
+        response = web.Response(status=304, headers=headers)
     response.etag = ETag(tag, is_weak=True)
     return response
 
 
-def compressed(response: web.Response, tag: str | None = None) -> web.Response:
-    """Compress a response for clients that accept it, unless it is small.
-
-    Parameters
-    ----------
-    response : web.Response
-    tag : str, optional
-        Its ETag: a weak one, as it is the same with each compression.
-    """
-    if tag is not None:
-        response.etag = ETag(tag, is_weak=True)
+def compressed(response: web.Response) -> web.Response:
+    """Compress a response for clients that accept it, unless it is small."""
     if isinstance(response.body, bytes) and len(response.body) >= LEAST_COMPRESSED_BYTES:
         response.headers.setdefault(hdrs.VARY, hdrs.ACCEPT_ENCODING)
         response._zlib_executor_size = LEAST_BYTES_FOR_A_THREAD
@@ -459,15 +373,7 @@ def compressed(response: web.Response, tag: str | None = None) -> web.Response:
 async def streamed_response(
     request: web.Request, parts: Iterable[Buffer], response: web.StreamResponse
 ) -> web.StreamResponse:
-    """Send an answer that is made meanwhile: no more than a part of it is in memory.
-
-    Parameters
-    ----------
-    parts : iterator of bytes-like
-        Asked for in threads, one after the other.
-    response : web.StreamResponse
-        Status and headers.
-    """
+    """Send an answer that is made meanwhile, in threads: only a part of it is in memory."""
     await response.prepare(request)
     if request.method == hdrs.METH_HEAD:
         return response
@@ -499,10 +405,7 @@ def _together(parts: Iterable[Buffer]) -> Iterator[bytes]:
 def json_parts(members: Iterable[tuple[str, Any]]) -> Iterator[bytes]:
     """Yield a JSON object piece by piece.
 
-    Parameters
-    ----------
-    members : iterable of (name, value)
-        An iterator as a value stands for a list, of which it yields parts, lists themselves.
+    An iterator as a value stands for a list, of which it yields parts, lists themselves.
     """
     before = b"{"
     for name, value in members:
@@ -548,10 +451,7 @@ def position(text: str | None, *kinds: type) -> Any:
 
     None stands for the first page.
 
-    Raises
-    ------
-    InputError
-        If it is not a cursor of this path.
+    Raises InputError if it is not a cursor of this path.
     """
     if text is None:
         return None
@@ -562,9 +462,5 @@ def position(text: str | None, *kinds: type) -> Any:
     is_ours = isinstance(parts, list) and [*map(type, parts)] == [*kinds]
     if is_ours and all(abs(part) < 2**63 for part in parts if isinstance(part, int)):
         return parts if len(parts) > 1 else parts[0]
-    raise InputError(
-        "cursor",
-        "is not one that this path gave",
-        value=text,
-        remedy="Give `next_cursor` of the page before, or none for the first page.",
-    )
+    remedy = "Give `next_cursor` of the page before, or none for the first page."
+    raise InputError("cursor", "is not one that this path gave", value=text, remedy=remedy)

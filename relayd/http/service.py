@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,14 +22,13 @@ from relayd.http.campaigns import CampaignSupervisor, regions_of
 from relayd.http.connections import Connections, most_connections
 from relayd.http.current_state import Current, read_current
 from relayd.http.fair_queue import FairQueue
-from relayd.http.monitoring.metrics import Exposition, Metrics, estimate_errors
+from relayd.http.monitoring.metrics import Metrics, estimate_errors
 from relayd.http.problems import ProblemError
 from relayd.http.settings import ServiceSettings
 from relayd.http.store_access import EventStream, StoreAccess
 from relayd.http.workers import Workers
 from relayd.sources.stored import newer_than
 from relayd.store import Location, SnapshotRow, Store
-from relayd.store.events import record_change
 from relayd.store.links import LinkStates
 from relayd.store.samples.decisions import all_heeded
 from relayd.store.tokens import FirstToken, Token, Tokens, first_token
@@ -43,6 +42,7 @@ NOTE_USED_EVERY_S = 60.0
 """Interval of writing to the store which tokens were used."""
 RENEW_AFTER_S = 3600.0
 """Ages count in whole days, so a graph that was read an hour ago differs once a day at most."""
+POLL_EVENTS_EVERY_S = 0.5
 WATCH_AGAIN_S = 5.0
 STOP_WATCHING_S = 15.0
 """For the watcher to store its results and to clean up its hosts."""
@@ -51,23 +51,12 @@ STOP_WATCHING_S = 15.0
 class Service:
     """Everything that handlers use.
 
-    Parameters
-    ----------
-    settings : ServiceSettings
-    db : Path or Address
-        The store; made where there is none.
-    catalogues : sequence of Path
-        A user's own catalogue files.
-    telemetry : Telemetry | None
-        Where traces and metrics are sent.
-
-    Attributes
-    ----------
-    current : Current
-        The state of knowledge that answers rest on, once the service has begun.
+    The store is made where there is none; `catalogues` are a user's own files, and `telemetry` is
+    where traces and metrics are sent.
     """
 
     current: Current
+    """The state of knowledge that answers rest on, once the service has begun."""
 
     def __init__(
         self,
@@ -77,7 +66,6 @@ class Service:
         telemetry: Telemetry | None = None,
     ) -> None:
         self.settings = settings
-        self.metrics = Metrics()
         self.access = Access(needs_tokens=not settings.no_auth)
         self.limits = RateLimits(settings.requests_per_s, settings.burst)
         self.connections = Connections(
@@ -98,9 +86,7 @@ class Service:
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
         if telemetry:
             self.workers.span = self.store.span = telemetry.span
-        self.exposition = Exposition(
-            self.metrics, settings.metrics_links, self.store, self.workers, lambda: self.current
-        )
+        self.metrics = Metrics(self.store, self.workers, settings.metrics_links)
         # Each takes a process of its own and, of a large store, a core for minutes.
         self.previews = FairQueue(1, 8, 2, "the effects of a decision")
         self.snapshots = SnapshotMaker(self.workers, db)
@@ -118,10 +104,7 @@ class Service:
     async def begin(self) -> None:
         """Open the store, read the newest snapshot, start the workers.
 
-        Raises
-        ------
-        RelaydError
-            If the store or the catalogue can't be used.
+        Raises RelaydError if the store or the catalogue can't be used.
         """
         await self.store.write(lambda store: store.snapshots.latest())  # makes or upgrades it
         self._state = state = await self.store.read(_state)
@@ -137,6 +120,7 @@ class Service:
         settings, stop = self.settings, self.stopping
         work = [
             forever("store", self.refresh, settings.refresh_s, stop),
+            forever("events", self.events.poll, POLL_EVENTS_EVERY_S, stop),
             forever("store", self.note_used_tokens, NOTE_USED_EVERY_S, stop),
             forever(
                 "snapshot",
@@ -149,7 +133,7 @@ class Service:
         if telemetry := self.telemetry:
 
             async def push() -> None:
-                text = await self.exposition.text()
+                text = await self.metrics.text(self.current.version)
                 await telemetry.push(text, self.workers, self.current.version)
 
             work.append(forever("otlp", push, telemetry.interval_s, stop))
@@ -161,10 +145,9 @@ class Service:
         """Give the store a token if it never had one and requests need one."""
         if self.settings.no_auth:
             return None
-        if await self.store.read(_tokens):
-            return None
         made = await self.store.write(lambda store: first_token(Tokens(store.database)))
-        self._renew_tokens(await self.store.read(_tokens))
+        if made:
+            self._renew_tokens(await self.store.read(_tokens))
         return made
 
     def _renew_tokens(self, tokens: Sequence[Token]) -> None:
@@ -173,18 +156,6 @@ class Service:
             token.id: token.requests_per_s for token in tokens if token.requests_per_s is not None
         }
 
-    async def record_change(self, action: str, subject: str, *, who: str, address: str) -> None:
-        """Keep in the store who made or started something; the log has it in any case."""
-        try:
-            await self.store.write(
-                lambda store: record_change(
-                    store.database, action, subject, who=who, address=address
-                )
-            )
-        except (RelaydError, ProblemError) as error:
-            about = {"action": action, "problem": str(error)}
-            LOG.warning("change not recorded", extra=about)
-
     def is_declared(self, region: str) -> bool:
         """Return whether the catalogue, the snapshot or the fleet file has a region.
 
@@ -192,11 +163,6 @@ class Service:
         """
         known = region in self.current.catalogue.regions or region in self.current.network.sites
         return known or region in regions_of(self.settings.fleet)
-
-    async def begin_shutdown(self) -> None:
-        """Stop background tasks and streams, which never end by themselves."""
-        self.stopping.set()
-        await self.events.close()
 
     async def end(self) -> None:
         """Wait for the watcher, interrupt campaigns, finish writing, and close."""
@@ -209,7 +175,7 @@ class Service:
         await self.campaigns.close()
         with contextlib.suppress(RelaydError, ProblemError):
             await self.note_used_tokens()
-        self.exposition.close()
+        self.metrics.close()
         if self.telemetry:
             await asyncio.to_thread(self.telemetry.close)
         self.workers.close()
@@ -231,9 +197,9 @@ class Service:
 
     async def note_used_tokens(self) -> None:
         """Keep when tokens were used; what can't be kept now is tried again."""
-        if used := self.access.used():
+        if used := dict(self.access.used_at_s):
             await self.store.write(lambda store: Tokens(store.database).note_used(used))
-            self.access.forget_used(used)
+            self.access.used_at_s = dict(self.access.used_at_s.items() - used.items())
 
     async def refresh(self) -> None:
         """Take up new snapshots, tokens and link states of the store."""
@@ -267,50 +233,31 @@ class Service:
                 self.metrics.estimated(estimate_errors(network.links, samples))
 
     def _add_gauges(self) -> None:
-        for name, meaning, value in (
-            ("http_in_flight", "Requests being answered.", lambda: self.in_flight),
-            ("http_connections", "Open connections.", lambda: len(self.connections)),
-            (
-                "plan_cache_bytes",
-                "Memory of cached answers.",
-                lambda: self.current.answers.used_bytes,
-            ),
-            ("plan_cache_entries", "Cached answers.", lambda: len(self.current.answers)),
-            (
-                "worker_queue",
-                "Questions that wait or run in workers.",
-                lambda: self.workers.waiting,
-            ),
-            ("event_readers", "Readers of events.", lambda: self.events.readers),
-            ("store_queue", "Requests that wait for the store.", lambda: self.store.waiting),
-            (
-                "store_silent_seconds",
-                "How long the store has owed an answer; 0 where it owes none.",
-                self.store.silent_s,
-            ),
-            (
-                "snapshot_age_seconds",
-                "Age of the newest sample that answers rest on.",
-                self.snapshot_age_s,
-            ),
-            (
-                "snapshot_waiting_seconds",
-                "How long new samples have waited for a snapshot.",
-                self.snapshots.waiting_s,
-            ),
-            (
-                "store_free_bytes",
-                "Space left on the disk of a store in a file.",
-                self.store.free_bytes,
-            ),
-            *self.watcher.gauges(),
-        ):
-            self.metrics.gauge(name, meaning, value)
-        self.metrics.counter(
-            "snapshot_failures",
-            "Snapshots that failed since the service began.",
-            lambda: self.snapshots.failures,
-        )
+        for name, meaning, value in _GAUGES:
+            self.metrics.gauge(name, meaning, partial(value, self))
+        for name, meaning, now in self.watcher.gauges():
+            self.metrics.gauge(name, meaning, now)
+        failed = "Snapshots that failed since the service began."
+        self.metrics.counter("snapshot_failures", failed, lambda: self.snapshots.failures)
+
+
+_OWED = "How long the store has owed an answer; 0 where it owes none."
+_AGE = "Age of the newest sample that answers rest on."
+_LEFT = "Space left on the disk of a store in a file."
+_WAITED = "How long new samples have waited for a snapshot."
+_GAUGES: tuple[tuple[str, str, Callable[[Service], float | None]], ...] = (
+    ("http_in_flight", "Requests being answered.", lambda it: it.in_flight),
+    ("http_connections", "Open connections.", lambda it: len(it.connections)),
+    ("plan_cache_bytes", "Memory of cached answers.", lambda it: it.current.answers.used_bytes),
+    ("plan_cache_entries", "Cached answers.", lambda it: len(it.current.answers)),
+    ("worker_queue", "Questions that wait or run in workers.", lambda it: it.workers.turns.pending),
+    ("event_readers", "Readers of events.", lambda it: it.events.readers),
+    ("store_queue", "Requests that wait for the store.", lambda it: it.store.waiting),
+    ("store_silent_seconds", _OWED, lambda it: it.store.silent_s()),
+    ("snapshot_age_seconds", _AGE, lambda it: it.snapshot_age_s()),
+    ("snapshot_waiting_seconds", _WAITED, lambda it: it.snapshots.waiting_s()),
+    ("store_free_bytes", _LEFT, lambda it: it.store.free_bytes()),
+)
 
 
 class _State(NamedTuple):

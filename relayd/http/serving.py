@@ -49,10 +49,7 @@ def serve(
     ``ready`` is called once, with the address at which it listens, and ``show_token`` before that
     with the token that a new store gets, and the address.
 
-    Raises
-    ------
-    RelaydError
-        If a setting is wrong, the store can't be used, or the address is taken.
+    Raises RelaydError if a setting is wrong, the store can't be used, or the address is taken.
     """
     for problem in settings.problems():
         raise problem
@@ -94,11 +91,10 @@ async def _serve(
     except OSError as error:
         await runner.cleanup()
         await service.end()
+        problem = f"can't be listened at ({error.strerror or error})"
+        remedy = "Stop what listens there, or choose another port."
         raise InputError(
-            "host and port",
-            f"can't be listened at ({error.strerror or error})",
-            value=f"{settings.host}:{settings.port}",
-            remedy="Stop what listens there, or choose another port.",
+            "host and port", problem, value=f"{settings.host}:{settings.port}", remedy=remedy
         ) from None
     address: tuple[Any, ...] = server.sockets[0].getsockname()
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
@@ -132,7 +128,8 @@ async def _listen(
 
 async def _stop(service: Service, runner: web.AppRunner, server: asyncio.Server) -> None:
     """Accept nothing more, let requests in flight finish, close."""
-    await service.begin_shutdown()
+    service.stopping.set()
+    await service.events.close()
     server.close()
     # aiohttp stops reading at once, also bodies of requests that it has begun to answer.
     deadline_s = time.monotonic() + service.settings.shutdown_s
@@ -150,10 +147,9 @@ def _tls(settings: ServiceSettings) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(settings.tls_cert, settings.tls_key)
     except (OSError, ssl.SSLError) as error:
+        problem = f"can't be used: {error}"
+        remedy = "Give a PEM certificate (with its chain) and its key."
         raise InputError(
-            "tls_cert and tls_key",
-            f"can't be used: {error}",
-            value=str(settings.tls_cert),
-            remedy="Give a PEM certificate (with its chain) and its key.",
+            "tls_cert and tls_key", problem, value=str(settings.tls_cert), remedy=remedy
         ) from None
     return context

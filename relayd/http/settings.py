@@ -119,17 +119,9 @@ class ServiceSettings:
         """Find what forbids a start with the tokens that the store ever had."""
         if tokens or not self.is_public:
             return None
-        return InputError(
-            "host",
-            "is a public address and the store has no token",
-            value=self.host,
-            remedy="Make one: `relayd serve token create NAME --scope admin`, with the same --db.",
-        )
-
-    @property
-    def host_names(self) -> tuple[str, ...]:
-        """Names by which the service may be asked; addresses and localhost are in any case."""
-        return tuple(filter(None, (self.host, self.behind_proxy, *self.allowed_hosts)))
+        problem = "is a public address and the store has no token"
+        remedy = "Make one: `relayd serve token create NAME --scope admin`, with the same --db."
+        return InputError("host", problem, value=self.host, remedy=remedy)
 
     @property
     def is_public(self) -> bool:
@@ -153,11 +145,8 @@ def load_service_settings(
 
     ``config`` among the options names the TOML file.
 
-    Raises
-    ------
-    InputError
-        If a value can't be read or there is no such setting. Values that can be read but not
-        used are returned by :meth:`ServiceSettings.problems`.
+    Raises InputError if a value can't be read or there is no such setting. Values that can be read
+    but not used are returned by :meth:`ServiceSettings.problems`.
     """
     kinds = get_type_hints(ServiceSettings)
     given: list[tuple[str, Any, str, Path]] = []  # name, value, where it is from, folder
@@ -231,19 +220,13 @@ def _problems(settings: ServiceSettings) -> Iterator[InputError]:
             yield error
     if endpoint := settings.otlp_endpoint:
         if not re.fullmatch(r"https?://[^/?#@]+(/[^?#]*)?", endpoint):
-            yield InputError(
-                "otlp_endpoint",
-                "must be the base address of a collector, such as http://127.0.0.1:4318",
-                value=endpoint,
-                remedy="Credentials belong into OTEL_EXPORTER_OTLP_HEADERS.",
-            )
+            problem = "must be the base address of a collector, such as http://127.0.0.1:4318"
+            remedy = "Credentials belong into OTEL_EXPORTER_OTLP_HEADERS."
+            yield InputError("otlp_endpoint", problem, value=endpoint, remedy=remedy)
         if not all(map(is_installed, _OTLP_PACKAGES)):
-            yield InputError(
-                "otlp_endpoint",
-                "needs OpenTelemetry's SDK",
-                value=endpoint,
-                remedy="Install it with `pip install 'relayd[otel]'`.",
-            )
+            problem = "needs OpenTelemetry's SDK"
+            remedy = "Install it with `pip install 'relayd[otel]'`."
+            yield InputError("otlp_endpoint", problem, value=endpoint, remedy=remedy)
     for name, kind in get_type_hints(ServiceSettings, include_extras=True).items():
         for least, most in (one for one in get_args(kind) if isinstance(one, tuple)):
             if not least <= (value := getattr(settings, name)) <= most:
@@ -254,19 +237,17 @@ def _exposed(settings: ServiceSettings) -> Iterator[InputError]:
     """Yield the settings that would let strangers in."""
     is_safe = settings.tls_cert or settings.behind_proxy or settings.insecure_public
     if settings.is_public and not is_safe:
-        yield InputError(
-            "host",
-            "is a public address and there is no TLS",
-            value=settings.host,
-            remedy="Give --tls-cert and --tls-key; listen on 127.0.0.1; or give --behind-proxy "
-            "NAME if only a proxy with TLS reaches this address.",
+        problem = "is a public address and there is no TLS"
+        remedy = (
+            "Give --tls-cert and --tls-key; listen on 127.0.0.1; or give --behind-proxy "
+            "NAME if only a proxy with TLS reaches this address."
         )
+        yield InputError("host", problem, value=settings.host, remedy=remedy)
     if settings.no_auth and (settings.is_public or settings.behind_proxy):
+        problem = "is for loopback alone, and others than this machine can reach the service"
+        remedy = "Leave it out, or listen on 127.0.0.1 without a proxy."
         yield InputError(
-            "no_auth",
-            "is for loopback alone, and others than this machine can reach the service",
-            value=settings.behind_proxy or settings.host,
-            remedy="Leave it out, or listen on 127.0.0.1 without a proxy.",
+            "no_auth", problem, value=settings.behind_proxy or settings.host, remedy=remedy
         )
     for name in filter(None, (settings.behind_proxy, *settings.allowed_hosts)):
         if not _HOST_NAME.fullmatch(name):
@@ -279,12 +260,9 @@ def _exposed(settings: ServiceSettings) -> Iterator[InputError]:
             )
     for origin in settings.cors_origins:
         if origin == "*" or "://" not in origin or origin.count("/") != 2:
-            yield InputError(
-                "cors_origins",
-                "must be origins such as https://dashboard.example",
-                value=origin,
-                remedy="Name each page's origin; `*` would let any page ask.",
-            )
+            problem = "must be origins such as https://dashboard.example"
+            remedy = "Name each page's origin; `*` would let any page ask."
+            yield InputError("cors_origins", problem, value=origin, remedy=remedy)
 
 
 def watch_options(settings: ServiceSettings) -> WatchOptions:

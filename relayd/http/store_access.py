@@ -22,7 +22,6 @@ from relayd.store.opening import Mode
 
 T = TypeVar("T")
 MOST_READERS = 256
-POLL_EVERY_S = 0.5
 PAGE = 500
 MOST_WAITING = 256
 STATEMENT_TIMEOUT_S = 8.0
@@ -72,8 +71,7 @@ class StoreAccess:
     async def answers(self, limit_s: float) -> bool:
         """Return whether the store can be read, within a time."""
         with contextlib.suppress(StoreError, ProblemError, TimeoutError):
-            async with asyncio.timeout(limit_s):
-                await self.read(lambda store: store.snapshots.latest())
+            await asyncio.wait_for(self.read(lambda store: store.snapshots.latest()), limit_s)
             return True
         return False
 
@@ -81,10 +79,10 @@ class StoreAccess:
         """Tell whether the store can be written: by trying, where the last change failed."""
         if self._writer.has_failed:
             with contextlib.suppress(StoreError, ProblemError, TimeoutError):
-                async with asyncio.timeout(limit_s):
-                    await self.write(
-                        lambda store: store.database.set_metadata("written_at_s", time.time())
-                    )
+                trying = self.write(
+                    lambda it: it.database.set_metadata("written_at_s", time.time())
+                )
+                await asyncio.wait_for(trying, limit_s)
         return not self._writer.has_failed
 
     def silent_s(self) -> float:
@@ -103,7 +101,7 @@ class StoreAccess:
     @property
     def waiting(self) -> int:
         """The number of functions that wait or run."""
-        return self._reader.waiting + self._writer.waiting
+        return self._reader.turns.pending + self._writer.turns.pending
 
     async def close(self) -> None:
         """Finish what is being written, and close."""
@@ -117,17 +115,15 @@ class _Side:
         self._mode: Mode = mode
         self._store: Store | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"store-{mode}")
-        self._turns = FairQueue(1, MOST_WAITING, MOST_OF_ONE, "the store")
+        self.turns = FairQueue(1, MOST_WAITING, MOST_OF_ONE, "the store")
         self.began_s: float | None = None
-        self.waiting = 0
         self.has_failed = False
         self._half_done = False
 
     async def run(self, function: Callable[[Store], T]) -> T:
         running: asyncio.Future[T] | None = None
-        self.waiting += 1
         try:
-            async with asyncio.timeout(LIMIT_S), self._turns.turn():
+            async with asyncio.timeout(LIMIT_S), self.turns.turn():
                 loop = asyncio.get_running_loop()
                 running = loop.run_in_executor(self._thread, self._run, function)
                 # What is being written is finished, also if who asked has gone.
@@ -135,16 +131,12 @@ class _Side:
         except TimeoutError:
             if running is not None:
                 running.cancel()
-            raise ProblemError(
-                503,
-                "unavailable",
+            detail = (
                 f"The store has not answered for {LIMIT_S:g} s. What it has begun to write it "
                 "still finishes. Try again: a sample that is there already is not stored, nor "
-                "decided about, twice.",
-                retry_s=5,
-            ) from None
-        finally:
-            self.waiting -= 1
+                "decided about, twice."
+            )
+            raise ProblemError(503, "unavailable", detail, retry_s=5) from None
 
     def _run(self, function: Callable[[Store], T]) -> T:
         self.began_s, self._half_done = time.monotonic(), False
@@ -200,7 +192,6 @@ class EventStream:
         self._store = store
         self._last_id = 0
         self._news = asyncio.Condition()
-        self._polling: asyncio.Task[None] | None = None
         self.readers = 0
         self.is_closed = False
 
@@ -221,13 +212,11 @@ class EventStream:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[None]:
-        """Count a reader, and poll for events while there is one."""
+        """Count a reader; while there is one, the service polls for events."""
         if self.readers >= MOST_READERS:
             detail = f"{MOST_READERS} readers of events are connected already."
             raise ProblemError(503, "unavailable", detail, retry_s=10)
         self.readers += 1
-        if self._polling is None or self._polling.done():
-            self._polling = asyncio.create_task(self._poll())
         try:
             yield
         finally:
@@ -238,15 +227,11 @@ class EventStream:
         self.is_closed = True
         async with self._news:
             self._news.notify_all()
-        if self._polling is not None:
-            self._polling.cancel()
 
-    async def _poll(self) -> None:
-        while self.readers and not self.is_closed:
-            with contextlib.suppress(RelaydError, ProblemError):  # it may go well the next time
-                found = await self.last_id()
-                if found > self._last_id:
-                    async with self._news:
-                        self._last_id = found
-                        self._news.notify_all()
-            await asyncio.sleep(POLL_EVERY_S)
+    async def poll(self) -> None:
+        """Look for new events, if anyone reads them."""
+        with contextlib.suppress(RelaydError, ProblemError):  # it may go well the next time
+            if self.readers and (found := await self.last_id()) > self._last_id:
+                async with self._news:
+                    self._last_id = found
+                    self._news.notify_all()

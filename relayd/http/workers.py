@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, RelaydError
@@ -43,21 +43,15 @@ class OutOfTimeError(Exception):
 class Workers:
     """A pool of processes that answer questions on a given network. Callers take turns.
 
-    Parameters
-    ----------
-    count : int
-        Processes; each holds a core while it answers.
-    limit_s : float
-        Longest time for one question.
+    Each holds a core while it answers, for at most `limit_s`.
     """
 
     def __init__(self, count: int, limit_s: float) -> None:
         self.count = count
-        self.waiting = 0
         self.span: Callable[[str], AbstractContextManager[object]] = nullcontext
         self._limit_s = limit_s
         # One more than there are processes, so that none waits for the event loop.
-        self._turns = FairQueue(count + 1, MOST_WAITING, MOST_OF_ONE, "an answer")
+        self.turns = FairQueue(count + 1, MOST_WAITING, MOST_OF_ONE, "an answer")
         self._folder = tempfile.TemporaryDirectory(prefix="relayd-")
         self._written: dict[str, Path] = {}
         self._pool = _new_pool(count)
@@ -79,30 +73,20 @@ class Workers:
     async def ask(self, version: str, question: Callable[..., T], *arguments: Any) -> T:
         """Answer ``question(wan, *arguments)`` in a worker.
 
-        Raises
-        ------
-        ProblemError
-            429 if too many of this caller wait already, 503 if too many of all, if it took too
-            long, or if the worker died. Or the problem that a RelaydError of the question is.
+        Raises ProblemError: 429 if too many of this caller wait already, 503 if too many of all, if
+        it took too long, or if the worker died. Or the problem that a RelaydError of the question
+        is.
         """
-        self.waiting += 1
-        try:
-            with self.span(f"worker {question.__name__}"):
-                async with self._turns.turn():
-                    pool = self._pool
-                    return await self._ask(pool, version, question, arguments, self._limit_s)
-        finally:
-            self.waiting -= 1
+        with self.span(f"worker {question.__name__}"):
+            async with self.turns.turn():
+                return await self._ask(self._pool, version, question, arguments, self._limit_s)
 
     async def ask_apart(
         self, version: str, question: Callable[..., T], *arguments: Any, limit_s: float
     ) -> T:
         """Answer in a process that ends with it: it keeps no worker from questions, and no memory.
 
-        Raises
-        ------
-        ProblemError
-            503 if it took too long or if the process died, or see :meth:`ask`.
+        Raises ProblemError: 503 if it took too long or if the process died, or see :meth:`ask`.
         """
         pool = _new_pool(1)
         try:
@@ -121,7 +105,7 @@ class Workers:
     ) -> T:
         path = str(self._written.get(version, "gone"))
         try:
-            answer = await asyncio.get_running_loop().run_in_executor(
+            return await asyncio.get_running_loop().run_in_executor(
                 pool, _answer, path, limit_s, question, arguments
             )
         except BrokenProcessPool:
@@ -131,15 +115,11 @@ class Workers:
         except FileNotFoundError:
             raise _unavailable("The snapshot has changed several times since then.") from None
         except OutOfTimeError:
-            raise ProblemError(
-                503,
-                "timeout",
+            detail = (
                 f"The answer took longer than the {limit_s:g} s that one may take. Ask for "
-                "less at a time.",
-            ) from None
-        if isinstance(answer, _Problem):
-            raise ProblemError.of(answer.status, answer.content)
-        return answer
+                "less at a time."
+            )
+            raise ProblemError(503, "timeout", detail) from None
 
     async def ask_in_parts(
         self, version: str, question: Callable[..., list[T]], items: Sequence[Any], *more: Any
@@ -195,13 +175,6 @@ def _unavailable(what: str) -> ProblemError:
 _known: dict[str, Wan] = {}
 
 
-class _Problem(NamedTuple):
-    """An error on its way back: exceptions with several arguments don't survive pickling."""
-
-    status: int
-    content: dict[str, Any]
-
-
 def _begin(parent: int) -> None:
     # The service decides when its workers end; a terminal or a service manager signals all of them.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -221,9 +194,7 @@ def _out_of_time(_number: int, _frame: FrameType | None) -> None:
     raise OutOfTimeError
 
 
-def _answer(
-    path: str, limit_s: float, question: Callable[..., T], arguments: tuple[Any, ...]
-) -> T | _Problem:
+def _answer(path: str, limit_s: float, question: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     if path not in _known:
         with Path(path).open("rb") as file:
             # Written by the service itself, in a folder that only its user may enter.
@@ -234,9 +205,8 @@ def _answer(
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:
         return question(_known[path], *arguments)
-    except (RelaydError, ProblemError) as error:
-        problem = problem_of(error)
-        return _Problem(problem.status, problem.content)
+    except RelaydError as error:  # some with several arguments don't survive pickling
+        raise problem_of(error) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -31,7 +31,6 @@ from relayd.transfers.requests import (
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.transfers.tracked import TrackedTransfer
 
 Arguments: TypeAlias = Mapping[str, Any]
 
@@ -42,26 +41,18 @@ _NAME = {"type": "string", "description": "A region's id, city or alias, such as
 
 
 class AssistantTool(NamedTuple):
-    """A tool.
-
-    Attributes
-    ----------
-    name : str
-    description : str
-        For the assistant, which chooses tools by it.
-    schema : dict
-        JSON schema of the arguments, an object.
-    call : callable
-        Returns the answer as JSON types; raises RelaydError, whose text is for the assistant, too.
-    read_only : bool
-        Whether it changes nothing.
-    """
+    """A tool."""
 
     name: str
     description: str
+    """For the assistant, which chooses tools by it."""
     schema: dict[str, Any]
+    """JSON schema of the arguments, an object."""
     call: Callable[[Wan, Arguments], dict[str, Any]]
+    """Returns the answer as JSON types; raises RelaydError, whose text is for the assistant,
+    too."""
     read_only: bool = True
+    """Whether it changes nothing."""
 
 
 def _object(**properties: dict[str, Any]) -> dict[str, Any]:
@@ -69,15 +60,7 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def tools(location: Location, fleet: Path | None) -> Sequence[AssistantTool]:
-    """Return all tools.
-
-    Parameters
-    ----------
-    location : Location
-        Of the store, for what campaigns have measured.
-    fleet : Path | None
-        Fleet file, without which no campaign can be forecast.
-    """
+    """Return all tools; without a fleet file no campaign, from what the store has, is forecast."""
     found = [*map(_of_question, QUESTIONS), _COMPARE, _REGIONS, _LINKS, _EXPLAIN]
     if fleet is not None:
         found.append(_forecast(location, fleet))
@@ -211,12 +194,7 @@ def reports(opened: Callable[[], AbstractContextManager[Register]]) -> Sequence[
     ``opened`` opens the register of the store, or the service that keeps it, for one report.
     """
 
-    def tool(
-        name: str,
-        description: str,
-        request: type[Specified],
-        report: Callable[[Register, str, Mapping[str, Any]], TrackedTransfer],
-    ) -> AssistantTool:
+    def tool(name: str, description: str, request: type[Specified]) -> AssistantTool:
         schema, of_one = schema_of(request), request is not TransferStartRequest
         if of_one:
             required = ["id", *schema.get("required", ())]
@@ -225,12 +203,12 @@ def reports(opened: Callable[[], AbstractContextManager[Register]]) -> Sequence[
 
         def call(_wan: Wan, arguments: Arguments) -> dict[str, Any]:
             fields = dict(arguments)
-            number = str(fields.pop("id", "")) if of_one else ""
-            if of_one and not number:
+            ids = [str(fields.pop("id", ""))] if of_one else []
+            if "" in ids:
                 raise InputError("id", "is missing", remedy="`begin_transfer` answers it.")
             given = request.from_json(fields).to_json()
-            with opened() as register:
-                return asdict(report(register, number, given))
+            with opened() as register:  # whose methods have the names of the tools
+                return asdict(getattr(register, name)(*ids, **given))
 
         return AssistantTool(name, description, schema, call, read_only=False)
 
@@ -239,18 +217,11 @@ def reports(opened: Callable[[], AbstractContextManager[Register]]) -> Sequence[
             "begin_transfer",
             "Store that a transfer begins, and answer its id. Sends nothing itself.",
             TransferStartRequest,
-            lambda register, _, given: register.begin_transfer(**given),
         ),
         tool(
             "report_transfer",
             "Store how far a transfer is; answers whether it is late, and when it ends.",
             TransferProgressRequest,
-            lambda register, number, given: register.report_transfer(number, **given),
         ),
-        tool(
-            "end_transfer",
-            "Store how a transfer ended.",
-            TransferEndRequest,
-            lambda register, number, given: register.end_transfer(number, **given),
-        ),
+        tool("end_transfer", "Store how a transfer ended.", TransferEndRequest),
     )

@@ -30,14 +30,8 @@ def backup(store: Store, target: Path) -> None:
     """Write what a store holds now to a new file: whole, or not at all.
 
     On SQLite the file is a store itself; on PostgreSQL it is what ``pg_dump -Fc`` writes. Only its
-    owner may read it. Others may write to the store meanwhile.
-
-    Raises
-    ------
-    InputError
-        If the file exists, or can't be written.
-    StoreError
-        If the store can't be read, or ``pg_dump`` can't be used.
+    owner may read it. Others may write to the store meanwhile. Raises InputError if the file
+    exists or can't be written, StoreError if the store or ``pg_dump`` can't be used.
     """
     with _new_file(target) as part:
         if isinstance(store.database, SqliteDatabase):
@@ -56,12 +50,8 @@ def restore(source: Path, where: Location) -> None:
     where : Path or Address
         A file that is not there yet, an empty database, or a store that nothing was stored in.
 
-    Raises
-    ------
-    InputError
-        If the backup can't be read, or is damaged.
-    StoreError
-        If the store holds something already, or can't be written.
+    Raises InputError or StoreError if the backup is damaged; if the store holds something already,
+    or can't be written.
     """
     if not source.is_file():
         raise InputError("FILE", "is not there", value=str(source), remedy="Name a backup.")
@@ -89,11 +79,8 @@ def _refuse_used(store: Store) -> None:
     """Raise StoreError if anything was stored in a store."""
     for table in _IN_USE:
         if store.database.row(f"SELECT 1 FROM {table} LIMIT 1"):  # noqa: S608
-            raise failure(
-                store.location,
-                f"holds {table.replace('_', ' ')} already",
-                "It was left as it is. Restore into a store that is not there yet, or empty.",
-            )
+            remedy = "It was left as it is. Restore into a store that is not there yet, or empty."
+            raise failure(store.location, f"holds {table.replace('_', ' ')} already", remedy)
 
 
 # ---- files of SQLite, by its online backup (https://www.sqlite.org/backup.html) ------------------
@@ -220,11 +207,8 @@ def _restore_dump(source: Path, address: Address) -> None:
         _refuse_used(store)
         name, server = store.database.row(_SCHEMA)
     if f" {name} " not in listed:
-        raise failure(
-            address,
-            f"leads to the schema {name!r}, and the backup is of another",
-            "Name that one: ?options=-c%20search_path%3DNAME.",
-        )
+        problem = f"leads to the schema {name!r}, and the backup is of another"
+        raise failure(address, problem, "Name that one: ?options=-c%20search_path%3DNAME.")
     _refuse_older(address, "pg_restore", int(server) // 10_000)
     options = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
     options += ["--clean", "--if-exists", f"--schema={name}"]
@@ -234,11 +218,9 @@ def _restore_dump(source: Path, address: Address) -> None:
 def _refuse_older(address: Address, program: str, server: int) -> None:
     found = re.search(r"(\d+)", _run(address, program, ["--version"], connected=False))
     if found and int(found[1]) < server:
-        raise failure(
-            address,
-            f"runs PostgreSQL {server}, and {program} here is of {found[1]}",
-            f"Install the programs of PostgreSQL {server} or newer, first in PATH.",
-        )
+        problem = f"runs PostgreSQL {server}, and {program} here is of {found[1]}"
+        remedy = f"Install the programs of PostgreSQL {server} or newer, first in PATH."
+        raise failure(address, problem, remedy)
 
 
 def _run(
@@ -265,11 +247,8 @@ def _run(
             check=False,
         )
     except OSError as error:
-        raise failure(
-            address,
-            f"needs the program {program}: {error.strerror}",
-            "Install PostgreSQL's client programs (Debian: postgresql-client).",
-        ) from None
+        remedy = "Install PostgreSQL's client programs (Debian: postgresql-client)."
+        raise failure(address, f"needs the program {program}: {error.strerror}", remedy) from None
     if done.returncode:
         said = " ".join(done.stderr.split())[:300]
         raise failure(address, f"was not read or written by {program}: {said}", "Nothing was kept.")

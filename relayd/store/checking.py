@@ -36,39 +36,25 @@ _REFERENCES = {
 
 
 class Damage(NamedTuple):
-    """Something that is not as it was stored, or as it should be.
-
-    Attributes
-    ----------
-    table : str
-        Empty where it is not in one table.
-    row : str
-        Where in it, such as ``rowid 17``; empty where it is not in one row.
-    problem : str
-        Such as ``refers to a row of regions that is missing``.
-    """
+    """Something that is not as it was stored, or as it should be."""
 
     table: str
+    """Empty where it is not in one table."""
     row: str
+    """Where in it, such as ``rowid 17``; empty where it is not in one row."""
     problem: str
+    """Such as ``refers to a row of regions that is missing``."""
 
 
 class CheckResult(NamedTuple):
-    """The result of a check.
-
-    Attributes
-    ----------
-    schema : int
-        Version of the schema.
-    damage : list of Damage
-        At most :data:`MOST`.
-    notes : list of str
-        What could not be checked.
-    """
+    """The result of a check."""
 
     schema: int
+    """Version of the schema."""
     damage: list[Damage]
+    """At most :data:`MOST`."""
     notes: list[str]
+    """What could not be checked."""
 
 
 def check(database: Database) -> CheckResult:

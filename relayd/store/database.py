@@ -16,12 +16,11 @@ So is the schema: ``schema.sql``. Hints about the order of joins are SQLite's al
 
 from __future__ import annotations
 
-import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from relayd.store.failures import failure
 from relayd.store.location import Location
@@ -38,30 +37,20 @@ SCHEMA_VERSION = 1
 
 
 class Database(ABC):
-    """One connection to one database, which belongs to one thread at a time.
+    """One connection to one database, which belongs to one thread at a time."""
 
-    Attributes
-    ----------
-    location : Location
-        Where it is as the user spelled it, for errors.
-    refusals : tuple of exception types
-        What a value raises that no column takes, and a change that the database forbids.
-        They pass untranslated: they are not the database's fault.
-    clock_sql : str
-        The database's clock, as seconds since 1970.
-    fence : Fence or None
-        If set, changes are refused once the role has a later holder.
-    commits : int
-        How many transactions were committed: who lost the connection may begin again unless this
-        has risen.
-    """
-
-    engine: ClassVar[Literal["sqlite", "postgresql"]]
     location: Location
+    """Where it is as the user spelled it, for errors."""
     refusals: tuple[type[Exception], ...]
+    """What a value raises that no column takes, and a change that the database forbids. They pass
+    untranslated: they are not the database's fault."""
     clock_sql: ClassVar[str]
+    """The database's clock, as seconds since 1970."""
     fence: Fence | None = None
+    """If set, changes are refused once the role has a later holder."""
     commits: int = 0
+    """How many transactions were committed: who lost the connection may begin again unless this has
+    risen."""
     _fence_lock: ClassVar[str] = ""
 
     @abstractmethod
@@ -158,13 +147,8 @@ class Database(ABC):
     def transaction(self) -> Iterator[None]:
         """Become the one writer; commit at the end, or leave everything as it was.
 
-        When it returns, the change is on disk. Transactions do not nest.
-
-        Raises
-        ------
-        StoreError
-            If another process is the writer for longer than the busy timeout, or the change
-            can't be written.
+        When it returns, the change is on disk. Transactions do not nest. Raises StoreError if
+        another process is the writer for longer than the busy timeout.
         """
         self._begin()
         try:
@@ -211,10 +195,7 @@ class Database(ABC):
     def schema_version(self) -> int:
         """Read the version of the schema; 0 where none is laid out.
 
-        Raises
-        ------
-        StoreError
-            If it is newer than this program, or there is something else in the database.
+        Raises StoreError if it is newer than this program, or something else is in the database.
         """
         found = self._version()
         if found > SCHEMA_VERSION:
@@ -232,14 +213,10 @@ class Database(ABC):
         with self.transaction():
             if self.schema_version() == SCHEMA_VERSION:
                 return  # another process was first
-            pending = ""
             text = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
             # Connection.executescript commits first, which would take it out of the transaction.
-            for line in text.splitlines(keepends=True):
-                pending += line
-                if sqlite3.complete_statement(pending):
-                    self._define(pending)
-                    pending = ""
+            for statement in text.strip().removesuffix(";").split(";\n"):
+                self._define(f"{statement};")
             self._mark(SCHEMA_VERSION)
 
     @abstractmethod

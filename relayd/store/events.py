@@ -16,27 +16,18 @@ from relayd.store.database import Database, Part
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened.
-
-    Attributes
-    ----------
-    id : int
-        Ascending; a reader goes on after the last that it has seen.
-    at_s : float
-        Unix time.
-    kind : str
-        Such as ``snapshot``, ``campaign``, ``link``.
-    subject : str
-        What it is about, such as a snapshot's id or ``src>dst``.
-    detail : dict
-        Plain values, as JSON has them.
-    """
+    """Something that happened."""
 
     id: int
+    """Ascending; a reader goes on after the last that it has seen."""
     at_s: float
+    """Unix time."""
     kind: str
+    """Such as ``snapshot``, ``campaign``, ``link``."""
     subject: str
+    """What it is about, such as a snapshot's id or ``src>dst``."""
     detail: dict[str, Any]
+    """Plain values, as JSON has them."""
 
 
 class Events(Part):
@@ -79,37 +70,26 @@ _MOST_SUBJECT = 500
 
 
 class RecordedChange(NamedTuple):
-    """Something that was changed.
-
-    Attributes
-    ----------
-    at_s : float
-        Unix time.
-    who : str
-        A token's name, or ``user@machine`` of a command.
-    address : str
-        That a request came from; ``""`` for a command.
-    action, subject : str
-        Such as ``token create`` and the token's number and name.
-    """
+    """Something that was changed."""
 
     id: int
     at_s: float
+    """Unix time."""
     who: str
+    """A token's name, or ``user@machine`` of a command."""
     address: str
+    """That a request came from; ``""`` for a command."""
     action: str
     subject: str
+    """Such as ``token create`` and the token's number and name."""
 
 
 def record_change(
     database: Database, action: str, subject: str, *, who: str | None = None, address: str = ""
 ) -> None:
-    """Record a change and its author, in a transaction of its own or in the caller's.
+    """Record a change and its author, by default the user who runs this program.
 
-    Parameters
-    ----------
-    who : str, optional
-        The user who runs this program, unless given.
+    It is in a transaction of its own or in the caller's.
     """
     by = {"at_s": time.time(), "who": who or this_user(), "address": address}
     database.add("changes", {**by, "action": action, "subject": subject[:_MOST_SUBJECT]})

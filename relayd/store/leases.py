@@ -86,27 +86,17 @@ class Lease:
         return self._holding.fence
 
     def check(self) -> None:
-        """Raise unless this process holds the lease: before each step that others must not take.
+        """Raise StoreError unless this process holds the lease.
 
-        Raises
-        ------
-        StoreError
+        For each step that others must not take.
         """
         if not self.is_held:
             raise lapsed(self._role)
 
     def acquire(self, *, even_if_held: bool = False) -> bool:
-        """Acquire the lease if it is free; return whether this process holds it now.
+        """Acquire the lease if it is free, or `even_if_held` from its holder.
 
-        Parameters
-        ----------
-        even_if_held : bool
-            Take it from its holder.
-
-        Raises
-        ------
-        StoreError
-            If that can't be found out.
+        Returns whether this process holds it now; raises StoreError if that can't be found out.
         """
         if self.is_held:
             return True

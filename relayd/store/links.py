@@ -64,16 +64,9 @@ class LinkStates(Part):
     def keep(
         self, healths: Mapping[Pair, LinkHealth], usual: Iterable[Pair], until_s: float
     ) -> None:
-        """Store the health of some links and remove that of others, in the caller's transaction.
+        """Store the health of links that are not up, and remove that of those as usual again.
 
-        Parameters
-        ----------
-        healths : mapping
-            Links that are not up.
-        usual : iterable of (src, dst)
-            Links that are as usual again.
-        until_s : float
-            Until when they are to be believed unless they are kept again.
+        In the caller's transaction. It is believed until `until_s` unless it is kept again.
         """
         for pair, health in healths.items():
             # A round trip counts against the link only where it is what is wrong.
@@ -169,54 +162,37 @@ _CONDITIONS = (
 _FIGURES = attrgetter("found_at_s", "metric", "before", "after")
 
 
-class Position(NamedTuple):
-    """Where a page ended: times fall, and at one time states come before changes of level."""
-
-    at_s: float
-    number: int
-
-
-NEWEST = Position(inf, 2**62)
+Position: TypeAlias = tuple[float, int]
+"""Where a page ended: times fall, and at one time states come before changes of level."""
+NEWEST: Position = (inf, 2**62)
 
 
 @dataclass(frozen=True, slots=True)
 class LinkEvent:
-    """Something that happened to a link.
-
-    Attributes
-    ----------
-    at_s : float
-        Of a change: when the first sample of the new level was measured.
-    kind : {"shift", "leg"}
-        A change of level, or of the link's condition.
-    number : int
-        Tells those of one time apart; negative for changes of level.
-    found_at_s : float | None
-        Of a change: when the sample was measured that settled it.
-    metric : str | None
-    before, after : float | None
-        The levels, in the metric's unit.
-    condition, condition_before : str | None
-        ``up``, ``degraded`` or ``down``.
-    reason : str
-        Why the condition changed, as a clause.
-    """
+    """Something that happened to a link."""
 
     at_s: float
+    """Of a change: when the first sample of the new level was measured."""
     kind: EventKind
+    """A change of level, or of the link's condition."""
     number: int
+    """Tells those of one time apart; negative for changes of level."""
     found_at_s: float | None = None
+    """Of a change: when the sample was measured that settled it."""
     metric: str | None = None
     before: float | None = None
     after: float | None = None
+    """The levels, in the metric's unit."""
     condition: str | None = None
     condition_before: str | None = None
+    """``up``, ``degraded`` or ``down``."""
     reason: str = ""
+    """Why the condition changed, as a clause."""
 
     @property
     def position(self) -> Position:
         """For the next page."""
-        return Position(self.at_s, self.number)
+        return float(self.at_s), self.number
 
 
 def link_events(
@@ -226,16 +202,11 @@ def link_events(
 
     Changes of level are those that were kept while the link was watched, and those that are found
     in its newest samples now, which are the ones that the next estimates will respect.
-
-    Parameters
-    ----------
-    after : Position
-        Only what comes after this one on the list.
     """
-    until_s = min(after.at_s, _BEYOND)
+    until_s = min(after[0], _BEYOND)
     found = [event for event in _shifts(database, src, dst) if event.position < after]
     for number, at_s, text in database.rows(
-        _CONDITIONS, (f"{src}>{dst}", until_s, until_s, after.number, limit)
+        _CONDITIONS, (f"{src}>{dst}", until_s, until_s, after[1], limit)
     ):
         detail = json.loads(text)
         condition = {"condition": detail.get("to"), "condition_before": detail.get("from")}
@@ -288,21 +259,14 @@ class MetricSeen(NamedTuple):
 
 
 class LinkSeries(NamedTuple):
-    """The measurements of one metric of a link, over some time.
-
-    Attributes
-    ----------
-    samples : Points
-        The oldest first.
-    connections : array
-        Of each sample; 0 where the notion does not apply.
-    compacted : Points
-        What samples that are no longer kept one by one were made into.
-    """
+    """The measurements of one metric of a link, over some time."""
 
     samples: Points
+    """The oldest first."""
     connections: np.ndarray
+    """Of each sample; 0 where the notion does not apply."""
     compacted: Points
+    """What samples that are no longer kept one by one were made into."""
 
 
 def metrics_seen(database: Database, src: str, dst: str) -> list[MetricSeen]:
@@ -320,13 +284,7 @@ def link_series(
     since_s: float = -inf,
     until_s: float = inf,
 ) -> LinkSeries:
-    """Read one metric of a link.
-
-    Parameters
-    ----------
-    since_s, until_s : float
-        Both ends count; seconds since 1970 (UTC).
-    """
+    """Read one metric of a link, from one time (seconds since 1970, UTC) to another, inclusive."""
     since_s, until_s = max(since_s, -_BEYOND), min(until_s, _BEYOND)
     samples = StoredSamples(database)
     rows = samples.read(src=src, dst=dst, metric=metric, since_s=since_s, details=False).rows

@@ -65,11 +65,7 @@ def parse_location(written: str | Path | Address, folder: Path | None = None) ->
 
     An address has a scheme (``postgresql://...``); everything else is the path of a file.
     """
-    if isinstance(written, Address):
-        return written
-    if (address := address_in(written)) is not None:
-        return address
-    return folder / written if folder else Path(written)
+    return address_in(written) or (folder or Path()) / str(written)
 
 
 def shown(location: Location | str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 from relayd.store.database import Database
 from relayd.store.failures import NoStoreError, failure, missing
@@ -22,14 +23,7 @@ STATEMENT_TIMEOUT_S = 300.0
 class Store:
     """A store: samples, and snapshots of estimates. Use it as a context manager, or close it.
 
-    Attributes
-    ----------
-    samples : StoredSamples
-        Every measurement, with where it came from.
-    snapshots : Snapshots
-        Immutable graphs of estimates.
-    database : Database
-        For the modules of this package.
+    `database` is for the modules of this package.
     """
 
     def __init__(self, database: Database) -> None:
@@ -101,26 +95,19 @@ def open_store(
         How long a server may take for a statement; a longer limit of the address goes before the
         default. One that has not answered 5 s later is given up.
 
-    Raises
-    ------
-    StoreError
-        If the store is missing, foreign, damaged, from a newer relayd, locked, can't be
-        reached, or can't be read or written. It is then as it was.
+    Raises StoreError if the store is missing, foreign, damaged, from a newer relayd, locked, can't
+    be reached, or can't be read or written. It is then as it was.
     """
-    address = address_in(where)
-    if address is None:
-        return Store(open_file(Path(cast("Path | str", where)), mode, busy_timeout_s))
+    if (address := address_in(where)) is None:
+        return Store(open_file(Path(str(where)), mode, busy_timeout_s))
     return Store(_open_server(address, mode, busy_timeout_s, statement_timeout_s))
 
 
 def open_if_there(where: Path | str | Address) -> Store | None:
     """Open a store for reading; None where there is none yet."""
-    if address_in(where) is None and not Path(cast("Path | str", where)).exists():
-        return None
-    try:
+    with suppress(NoStoreError):
         return open_store(where, mode="read")
-    except NoStoreError:
-        return None
+    return None
 
 
 def _open_server(
@@ -140,11 +127,8 @@ def _open_server(
         import psycopg  # noqa: F401
     except ImportError as error:
         # Without the libraries of PostgreSQL the driver is there but does not load.
-        raise failure(
-            address,
-            f"needs the driver psycopg: {str(error).partition(chr(10))[0]}",
-            "Install it: pip install 'relayd[postgresql]'.",
-        ) from None
+        problem = f"needs the driver psycopg: {str(error).partition(chr(10))[0]}"
+        raise failure(address, problem, "Install it: pip install 'relayd[postgresql]'.") from None
     from relayd.store.postgresql.database import PostgresqlDatabase
 
     database = PostgresqlDatabase(

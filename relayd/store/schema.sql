@@ -1,6 +1,6 @@
 -- The store, version 1: one text for SQLite and PostgreSQL.
 --
--- It is written for SQLite; relayd/store/postgresql/dialect.py turns each statement into what
+-- It is written for SQLite; relayd/store/postgresql/database.py turns each statement into what
 -- PostgreSQL understands: types, keys that number themselves, and triggers. So it keeps to
 -- INTEGER, REAL, TEXT and BLOB, and to triggers that refuse a change under a condition that both
 -- engines understand. Truths are 0 and 1, times are seconds since 1970 (UTC).

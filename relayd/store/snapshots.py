@@ -67,22 +67,17 @@ class Snapshots(Part):
     ) -> SnapshotRow:
         """Save a snapshot; return its row with the counts.
 
+        Raises InputError if the id is taken, or a figure is not a number or has bounds out of
+        order.
+
         Parameters
         ----------
-        snapshot : SnapshotRow
         network : Network
             With the links over both kinds of address.
         event : mapping, optional
             Detail of the event that tells of the snapshot, stored with it.
         current : CurrentSamples, optional
             That the network was estimated from.
-
-        Raises
-        ------
-        InputError
-            If the id is taken, or a figure has bounds out of order or is not a number.
-        StoreError
-            If the database can't take it.
         """
         for links in (network.usual, network.others):
             links.check()
@@ -91,12 +86,9 @@ class Snapshots(Part):
         database = self._database
         with database.transaction():
             if database.row("SELECT 1 FROM snapshots WHERE id = ?", (snapshot.id,)):
-                raise InputError(
-                    "snapshot",
-                    "has been saved already, and a snapshot never changes",
-                    value=snapshot.id,
-                    remedy="Save the new figures under another id.",
-                )
+                problem = "has been saved already, and a snapshot never changes"
+                remedy = "Save the new figures under another id."
+                raise InputError("snapshot", problem, value=snapshot.id, remedy=remedy)
             key = database.add("snapshots", {**saved._asdict(), "content": content}, "key")
             database.change("DELETE FROM current_samples")
             if current is not None:
@@ -118,12 +110,7 @@ class Snapshots(Part):
     def network(self, snapshot_id: str) -> Network:
         """Return the network of a snapshot, with bounds as they were saved.
 
-        Raises
-        ------
-        InputError
-            If there is no such snapshot.
-        StoreError
-            If it is not what was stored.
+        Raises InputError if there is no such snapshot, StoreError if it is damaged.
         """
         row = self._database.row("SELECT content FROM snapshots WHERE id = ?", (snapshot_id,))
         if row is None or row[0] is None:

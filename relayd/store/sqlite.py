@@ -27,17 +27,8 @@ CACHE_KIB = 65_536
 
 
 class SqliteDatabase(Database):
-    """One connection to one database file.
+    """One connection, in autocommit mode, to a file, whose path errors show as users spell it."""
 
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-        In autocommit mode (``isolation_level=None``).
-    path : Path
-        Of the file as the user spelled it, for errors.
-    """
-
-    engine = "sqlite"
     clock_sql = "((julianday('now') - 2440587.5) * 86400.0)"
     refusals = (
         sqlite3.IntegrityError,

@@ -100,29 +100,15 @@ class Tokens(Part):
     ) -> str:
         """Make a token and return it; it is not kept and can't be shown again.
 
-        `secret` is a token that was made before, for another store of the same owner.
-
-        Raises
-        ------
-        InputError
-            If the name is empty, a scope is unknown, a limit is none, or it would have
-            expired already.
+        `secret` is a token that was made before, for another store of the same owner. Raises
+        InputError if a name, scope, limit or time can't be that of a token.
         """
         if not name.strip() or len(name) > _MOST_NAME or not name.isprintable():
-            raise InputError(
-                "name",
-                f"must be 1 to {_MOST_NAME} printable characters",
-                value=name,
-                remedy="Say who or what will use it.",
-            )
-        unknown = [scope for scope in scopes if scope not in SCOPES]
-        if unknown or not scopes:
-            raise InputError(
-                "scope",
-                "is not known" if unknown else "is missing",
-                value=unknown[0] if unknown else None,
-                remedy=f"Scopes are {', '.join(SCOPES)}.",
-            )
+            problem = f"must be 1 to {_MOST_NAME} printable characters"
+            raise InputError("name", problem, value=name, remedy="Say who or what will use it.")
+        if unknown := [scope for scope in scopes if scope not in SCOPES]:
+            remedy = f"Scopes are {', '.join(SCOPES)}."
+            raise InputError("scope", "is not known", value=unknown[0], remedy=remedy)
         now_s = time.time()
         if expires_at_s is not None and expires_at_s <= now_s:
             raise InputError("expires", "must be in the future", value=expires_at_s)
@@ -153,21 +139,11 @@ class Tokens(Part):
         )
 
     def revoke(self, token_id: int) -> Token:
-        """Revoke a token; it stays in the list.
-
-        Raises
-        ------
-        InputError
-            If there is none with this number.
-        """
+        """Revoke a token, which stays in the list; raises InputError if there is no such number."""
         found = next((token for token in self.list() if token.id == token_id), None)
         if found is None:
-            raise InputError(
-                "token",
-                "is not in this store",
-                value=token_id,
-                remedy="`relayd serve token list` shows the numbers.",
-            )
+            remedy = "`relayd serve token list` shows the numbers."
+            raise InputError("token", "is not in this store", value=token_id, remedy=remedy)
         if found.revoked_at_s is not None:
             return found
         now_s = time.time()
@@ -188,19 +164,13 @@ _NAME = "first start"
 
 
 class FirstToken(NamedTuple):
-    """The token that a store got when a service first started on it.
-
-    Attributes
-    ----------
-    path : Path | None
-        Where it is kept; None if it could not be.
-    is_new : bool
-        Whether it was made for this store; else another service of the same user has it, too.
-    """
+    """The token that a store got when a service first started on it."""
 
     secret: str
     path: Path | None
+    """Where it is kept; None if it could not be."""
     is_new: bool
+    """Whether it was made for this store; else another service of the same user has it, too."""
 
 
 def first_token(tokens: Tokens) -> FirstToken | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from planner.model.link_states import Pair
@@ -22,29 +23,16 @@ _SELECT = (
     "alone, low_gbps, expected_gbps, high_gbps, achieved_gbps, at_s "
     f"FROM verifications {NAMED_ENDS}"
 )
+_SHOWN = attrgetter(
+    *("verdict", "snapshot_id", "low_gbps", "expected_gbps", "high_gbps", "achieved_gbps", "at_s")
+)
+"""What of a row a pair's last verification has, in its order."""
 MOST_READ = 5_000
 """Newest rows that calibrate plans."""
 
 
 class VerificationRow(NamedTuple):
-    """The rate that one path of a run carried, or all of them together.
-
-    Attributes
-    ----------
-    run : {"plan", "direct"}
-    path : str
-        Regions joined by ``>``; ``""`` for all paths of a transfer's run together.
-    connections : int
-        On each link, over all VMs.
-    vm_pairs : int
-        Over which they were divided.
-    alone : bool
-        False where paths ran at the same time.
-    low_gbps, expected_gbps, high_gbps : float
-        Predicted, with the error of one measurement.
-    at_s : float
-        Seconds since 1970 (UTC).
-    """
+    """The rate that one path of a run carried, or all of them together."""
 
     plan_id: str
     snapshot_id: str
@@ -53,14 +41,20 @@ class VerificationRow(NamedTuple):
     run: str
     verdict: str
     path: str
+    """Regions joined by ``>``; ``""`` for all paths of a transfer's run together."""
     connections: int
+    """On each link, over all VMs."""
     vm_pairs: int
+    """Over which they were divided."""
     alone: bool
+    """False where paths ran at the same time."""
     low_gbps: float
     expected_gbps: float
     high_gbps: float
+    """Predicted, with the error of one measurement."""
     achieved_gbps: float
     at_s: float
+    """Seconds since 1970 (UTC)."""
 
 
 Rows: TypeAlias = list[VerificationRow]
@@ -77,18 +71,8 @@ class Verifications(Part):
     ) -> int:
         """Store a verification with the samples that follow from it: all or nothing.
 
-        Parameters
-        ----------
-        rows : sequence of VerificationRow
-            Those of a transfer's plan as a whole become an event each.
-        samples : sequence of Sample
-        events : sequence of (str, mapping)
-            Further events: subject and detail.
-
-        Returns
-        -------
-        int
-            How many samples were new.
+        Rows of a transfer's plan as a whole become an event each; `events` are subjects and
+        details of further ones. Returns how many samples were new.
         """
         database = self._database
         with database.transaction():
@@ -130,17 +114,7 @@ class Verifications(Part):
                     tuple(row.path.split(">")), each, row.achieved_gbps / row.vm_pairs, row.at_s
                 )
         return {
-            pair: Verified(
-                *pair,
-                row.verdict,
-                row.snapshot_id,
-                row.low_gbps,
-                row.expected_gbps,
-                row.high_gbps,
-                row.achieved_gbps,
-                row.at_s,
-                tuple(paths[pair].values()),
-            )
+            pair: Verified(*pair, *_SHOWN(row), paths=tuple(paths[pair].values()))
             for pair, row in last.items()
         }
 

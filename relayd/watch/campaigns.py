@@ -21,8 +21,7 @@ from probes.campaign.tasks import CampaignLimits
 from probes.fleet.hosts import Fleet
 from relayd.campaigns.running import SUBJECT, CampaignRunner
 from relayd.store import Store, open_store
-from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
-from relayd.store.campaigns.spending import Spending
+from relayd.store.campaigns import STARTED_BY_WATCHER, Campaigns, Spending
 from relayd.store.events import Events
 from relayd.store.links import LevelShifts
 from relayd.times import utc_date

@@ -21,7 +21,7 @@ from probes.fleet.sessions import Sessions
 from probes.liveness.link_health import LivenessProbe, suspicious
 from probes.liveness.probing import LivenessProber, ProbeParameters
 from relayd.store import Store
-from relayd.store.campaigns.spending import Spending
+from relayd.store.campaigns import Spending
 from relayd.times import utc_date
 from relayd.watch.links import WatchedLinks
 from relayd.watch.storage import StoreThread

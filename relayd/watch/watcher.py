@@ -17,8 +17,7 @@ from probes.fleet.sessions import Sessions
 from probes.liveness.probing import parameters_for
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.store import Location, Store
-from relayd.store.campaigns.log import Campaigns
-from relayd.store.campaigns.spending import Spending
+from relayd.store.campaigns import Campaigns, Spending
 from relayd.store.events import Events
 from relayd.store.leases import CHECK_EVERY_S, Lease
 from relayd.store.links import LinkStates

@@ -1,7 +1,8 @@
 """The stability promise: paths, keys and parameters under /v1 may be added, never lost.
 
 ``contract.txt`` is what was promised so far, one line each. After adding to the API, run
-``python -m tests.contract.test_contract`` to add to the promise; lines are never removed.
+``python -m tests.contract.test_contract`` to add to the promise. Lines are never removed, but for
+what serves internal operations alone.
 """
 
 from __future__ import annotations

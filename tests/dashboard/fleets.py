@@ -14,7 +14,7 @@ from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns import Campaigns
 from relayd.store.links import LevelShifts, LinkStates
 from relayd.store.samples.ingest import append
 from tests.http.test_fleet import DAY_S, rates, snapshot_then

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from relayd.store import open_store
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns import Campaigns
 from relayd.store.events import Events
 from tests.dashboard.browser import Watched, watched
 from tests.dashboard.conftest import QUICK

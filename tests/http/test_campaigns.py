@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from relayd.store import open_store
-from relayd.store.campaigns.log import STARTED_BY_WATCHER, Campaigns
+from relayd.store.campaigns import STARTED_BY_WATCHER, Campaigns
 from tests.http.running import Served, eventually, run, served
 from tests.http.test_samples import read_events
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 from relayd.store import open_store
-from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.decisions import decide
 from tests.http.running import REGIONS, Served, eventually, run, served, with_limit
 from tests.http.test_tokens import QUICK, bearer, make
 
@@ -86,7 +86,7 @@ def test_retracting_and_restoring_by_a_selection(changing: Served) -> None:
 
 def test_a_decision_made_while_no_service_runs_is_heeded(store: Path) -> None:
     with open_store(store, mode="write") as opened:
-        assert decide(opened.database, "retract", Selection(src=US, dst=SA), who="me", reason="")
+        assert decide(opened.database, "retract", {"src": US, "dst": SA}, who="me", reason="")
     with served(store, environment=QUICK) as service:
         eventually(lambda: not _is_measured(service))
 

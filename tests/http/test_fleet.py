@@ -17,7 +17,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import snapshot_of
 from relayd.store import SnapshotRow, open_store
-from relayd.store.campaigns.states import in_two
+from relayd.store.campaigns import in_two
 from relayd.store.links import LevelShifts
 from relayd.store.samples.ingest import append
 from tests.http.running import REGIONS, Served, eventually, run, served

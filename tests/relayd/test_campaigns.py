@@ -31,9 +31,7 @@ from probes.samples import Sample
 from relayd.campaigns.running import CampaignRunner
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import Store, open_store
-from relayd.store.campaigns.log import Campaigns, StoredCampaign
-from relayd.store.campaigns.spending import Spending
-from relayd.store.campaigns.states import failures, last_event, stages
+from relayd.store.campaigns import Campaigns, Spending, StoredCampaign, failures, last_event, stages
 from relayd.store.events import Events
 from tests.probes.fleet.machines import Machine, machines, need, owner
 from tests.relayd.store.engines import PostgresqlSpot, Spot, program, said
@@ -175,7 +173,7 @@ def test_one_campaign_at_a_time_also_after_a_kill(store: Store, spot: Spot) -> N
     code = (
         "import sys, time\n"
         "from relayd.store import open_store\n"
-        "from relayd.store.campaigns.log import Campaigns\n"
+        "from relayd.store.campaigns import Campaigns\n"
         "with open_store(sys.argv[1], mode='write') as store, Campaigns(store).alone():\n"
         "    print('alone', flush=True)\n"
         "    time.sleep(600)\n"

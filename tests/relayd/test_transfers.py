@@ -21,7 +21,7 @@ from relayd.snapshots.building import make_snapshot
 from relayd.sources.wan import Wan
 from relayd.store import Store, open_store
 from relayd.store.events import Events
-from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.decisions import decide
 from relayd.store.samples.ingest import append
 from relayd.transfers import register as registers
 from relayd.transfers.register import (
@@ -340,7 +340,7 @@ def test_few_low_transfers_move_little_and_retracted_ones_nothing(spot: Spot, wa
         third = finished(register, plan, 2.5, day_s + 9000)
         snapshot(store, wan)
         assert rate() == pytest.approx(2.5, rel=0.02)
-        selection = Selection(tool="transfer", since_s=day_s + 8000)
+        selection = {"tool": "transfer", "since_s": day_s + 8000}
         assert decide(store.database, "retract", selection, who="me", reason="false") == 2
         snapshot(store, wan)
         assert rate() == pytest.approx(plan.throughput_gbps, rel=0.02)
@@ -370,7 +370,7 @@ def test_false_outcomes_of_a_token_are_disputed_and_retracted(spot: Spot, wan: W
         assert rate == honest
         assert f"5 samples of token mallory contradict the throughput of {SRC} -> {DST}" in said
         assert len(outcomes_of(store.database, SRC, DST)) == 5
-        decide(store.database, "retract", Selection(token="mallory"), who="me", reason="false")
+        decide(store.database, "retract", {"token": "mallory"}, who="me", reason="false")
         assert outcomes_of(store.database, SRC, DST) == ()
         assert all(one.is_retracted for one in register.transfers())
         snapshot(store, wan)

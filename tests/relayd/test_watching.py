@@ -36,8 +36,7 @@ from relayd.cli.measuring.watch import watch_options
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoreSource
 from relayd.store import Store, open_store
-from relayd.store.campaigns.log import Campaigns
-from relayd.store.campaigns.spending import Spending
+from relayd.store.campaigns import Campaigns, Spending
 from relayd.store.events import Event, Events
 from relayd.store.links import LevelShifts, LinkStates
 from relayd.store.samples.ingest import Batch, append, ingest

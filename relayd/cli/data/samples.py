@@ -206,14 +206,14 @@ def _selection(options: argparse.Namespace, catalogue: Catalogue) -> Selection:
         remedy = f"One of {', '.join(get_args(Metric))}."
         problem = "is not one that relayd knows"
         raise InputError("--metric", problem, value=options.metric, remedy=remedy)
-    return Selection(
+    return {
         **pick(options, "source token address tool metric"),
-        batch=whole_number(options.batch, "--batch") if options.batch else None,
-        src=region_id(options.src, "--src", catalogue) or None,
-        dst=region_id(options.dst, "--dst", catalogue) or None,
-        since_s=None if options.since is None else time_s(options.since, "--since"),
-        until_s=None if options.until is None else time_s(options.until, "--until"),
-    )
+        "batch": whole_number(options.batch, "--batch") if options.batch else None,
+        "src": region_id(options.src, "--src", catalogue) or None,
+        "dst": region_id(options.dst, "--dst", catalogue) or None,
+        "since_s": None if options.since is None else time_s(options.since, "--since"),
+        "until_s": None if options.until is None else time_s(options.until, "--until"),
+    }
 
 
 def _change(effect: Effect) -> str:

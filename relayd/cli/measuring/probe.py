@@ -35,7 +35,7 @@ from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.text import Progress, table_of
 from relayd.settings import load_settings
 from relayd.store import Location, open_if_there, open_store
-from relayd.store.campaigns.log import Campaigns, StoredCampaign
+from relayd.store.campaigns import Campaigns, StoredCampaign
 from relayd.store.events import record_change
 
 SHOWN_REGIONS = 12

@@ -38,7 +38,7 @@ from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.wan import Wan
 from relayd.store import Store, open_store
-from relayd.store.campaigns.log import Campaigns
+from relayd.store.campaigns import Campaigns
 from relayd.store.events import record_change
 from relayd.store.failures import NoStoreError
 

@@ -28,12 +28,11 @@ from planner.model.estimate import BOUNDS, Estimate
 from planner.model.link import LINK_FIGURES, Link
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, BYTES_PER_GB, MBPS_PER_GBPS, MS_PER_S
 from probes.samples import Sample
-from relayd.http.current_state import Current
 from relayd.http.problems import ProblemError
 from relayd.http.store_access import StoreAccess
 from relayd.http.workers import Workers
 from relayd.sources.wan import Wan
-from relayd.store.campaigns.states import CampaignTotals, campaign_totals
+from relayd.store.campaigns import CampaignTotals, campaign_totals
 from relayd.tables.figures import links_to_watch
 from relayd.version import __version__
 
@@ -52,12 +51,20 @@ CONDITIONS = {"up": 0, "degraded": 1, "down": 2}
 
 
 class Metrics:
-    """Counters and gauges of the service; all are counted on the event loop.
+    """Figures of the service, of campaigns, and of at most so many links.
 
-    Labels are route templates, methods and status codes: never what a client made up.
+    All are counted on the event loop, but for gauges of links: a worker makes them once for each
+    state of knowledge. Labels are route templates, methods and status codes: never what a client
+    made up.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, store: StoreAccess, workers: Workers, most_links: int) -> None:
+        self._store = store
+        self._workers = workers
+        self._most_links = most_links
+        self._campaigns = self._links = b""
+        self._version = ""
+        self._making: asyncio.Task[None] | None = None
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self.requests = Histogram(
@@ -108,6 +115,31 @@ class Metrics:
             _Families(lambda: [CounterMetricFamily(f"relayd_{name}", description, value())])
         )
 
+    async def text(self, version: str) -> bytes:
+        """Return all metrics in Prometheus' text format, with a state's gauges of links.
+
+        Figures that the store, or the workers, don't give in time are the last ones.
+        """
+        with contextlib.suppress(RelaydError, ProblemError, TimeoutError):
+            async with asyncio.timeout(SPENDING_WAIT_S):
+                totals = await self._store.read(lambda store: campaign_totals(store.database))
+            self._campaigns = generate_latest(_Families(lambda: _of_campaigns(totals)))
+        if self._most_links and self._version != version:
+            if self._making is None or self._making.done():
+                self._making = asyncio.create_task(self._make(version))
+            await asyncio.wait({self._making}, timeout=SOON_S if self._links else FIRST_S)
+        return generate_latest(self.registry) + self._campaigns + self._links
+
+    async def _make(self, version: str) -> None:
+        with contextlib.suppress(ProblemError):  # no worker is free: the next scrape asks again
+            self._links = await self._workers.ask(version, link_gauges, self._most_links)
+            self._version = version
+
+    def close(self) -> None:
+        """Wait for nothing any more."""
+        if self._making:
+            self._making.cancel()
+
 
 class _Families(Collector):
     """Families of metrics that a function makes whenever they are read."""
@@ -133,67 +165,6 @@ def _of_campaigns(totals: CampaignTotals) -> Iterator[Metric]:
     yield probes
 
 
-class Exposition:
-    """All metrics as one text: of the service, of campaigns, and of at most so many links.
-
-    Gauges of links are made by a worker, once for each state of knowledge.
-
-    Parameters
-    ----------
-    metrics : Metrics
-    most_links : int
-        Links with gauges of their own; 0 for none.
-    store : StoreAccess
-    workers : Workers
-    current : callable
-        Returns the state of knowledge that answers rest on now.
-    """
-
-    def __init__(
-        self,
-        metrics: Metrics,
-        most_links: int,
-        store: StoreAccess,
-        workers: Workers,
-        current: Callable[[], Current],
-    ) -> None:
-        self._metrics = metrics
-        self._most_links = most_links
-        self._store = store
-        self._workers = workers
-        self._current = current
-        self._campaigns = b""
-        self._links = b""
-        self._version = ""
-        self._making: asyncio.Task[None] | None = None
-
-    async def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format, with the last figures of a silent store.
-
-        Gauges of links are the last ones until new ones are made.
-        """
-        with contextlib.suppress(RelaydError, ProblemError, TimeoutError):
-            async with asyncio.timeout(SPENDING_WAIT_S):
-                totals = await self._store.read(lambda store: campaign_totals(store.database))
-            self._campaigns = generate_latest(_Families(lambda: _of_campaigns(totals)))
-        version = self._current().version
-        if self._most_links and self._version != version:
-            if self._making is None or self._making.done():
-                self._making = asyncio.create_task(self._make(version))
-            await asyncio.wait({self._making}, timeout=SOON_S if self._links else FIRST_S)
-        return generate_latest(self._metrics.registry) + self._campaigns + self._links
-
-    async def _make(self, version: str) -> None:
-        with contextlib.suppress(ProblemError):  # no worker is free: the next scrape asks again
-            self._links = await self._workers.ask(version, link_gauges, self._most_links)
-            self._version = version
-
-    def close(self) -> None:
-        """Wait for nothing any more."""
-        if self._making:
-            self._making.cancel()
-
-
 # ---- links -------------------------------------------------------------------------------------
 
 
@@ -209,77 +180,62 @@ def link_gauges(wan: Wan, most: int) -> bytes:
         shown = "Links with gauges of their own here."
         yield GaugeMetricFamily("relayd_links_known", "Links between measured regions.", known)
         yield GaugeMetricFamily("relayd_links_shown", shown, len(links))
-        for name, meaning, value in _gauges(wan) if links else ():
+        columns = zip(*map(_figures(wan), links), strict=True) if links else ()
+        for (name, meaning), column in zip(_LINK_GAUGES.items(), columns, strict=False):
             family = GaugeMetricFamily(f"relayd_link_{name}", meaning, labels=("src", "dst"))
             digits = 10 if name.endswith("timestamp_seconds") else 6
-            for link in links:
-                if not isnan(found := value(link)):
+            for link, found in zip(links, column, strict=True):
+                if not isnan(found):
                     family.add_metric((link.src, link.dst), float(f"{found:.{digits}g}"))
             yield family
 
     return generate_latest(_Families(collect))
 
 
-def _gauges(wan: Wan) -> list[tuple[str, str, Callable[[Link], float]]]:
-    """Return the name, the meaning and the value (NaN where nothing is known) of each gauge."""
+_RATE = "Throughput of one VM pair with many connections: "
+_LINK_GAUGES = {
+    "throughput_bytes_per_second": f"{_RATE}what is expected.",
+    "throughput_low_bytes_per_second": f"{_RATE}5th percentile.",
+    "throughput_high_bytes_per_second": f"{_RATE}95th percentile.",
+    "rtt_seconds": "Round-trip time.",
+    "loss_ratio": "Share of packets lost, where measured.",
+    "measured_timestamp_seconds": (
+        "When the newest sample of this very link was taken (Unix time)."
+    ),
+    "state": "0 up, 1 degraded, 2 down.",
+    "relay_gain_ratio": (
+        "Throughput of the best single relay over that of the direct path, one VM a region."
+    ),
+    "egress_usd_per_gigabyte": "Price of the first gigabyte, in US dollars.",
+    "prediction_error_ratio": (
+        "What the last verified plan from here to there carried over its prediction, less 1."
+    ),
+}
+"""Names and meanings of the gauges of a link."""
+
+
+def _figures(wan: Wan) -> Callable[[Link], tuple[float, ...]]:
+    """Return what gives a link's gauges, in the order of their names; NaN for nothing known."""
     network, index = wan.network, wan.network.index
     gains, fees = wan.matrix("relay-gain").values, wan.matrix("fee").values
 
-    def error(link: Link) -> float:
-        seen = network.verified.get((link.src, link.dst))
-        if seen is None or seen.expected_gbps <= 0:
-            return nan
-        return seen.achieved_gbps / seen.expected_gbps - 1
+    def figures(link: Link) -> tuple[float, ...]:
+        pair, place = (link.src, link.dst), (index[link.src], index[link.dst])
+        seen, state = network.verified.get(pair), network.states.get(pair)
+        rates_gbps = (getattr(link.aggregate_gbps, name) for name in ("expected", "low", "high"))
+        is_verified = seen is not None and seen.expected_gbps > 0
+        return (
+            *(rate_gbps * BYTES_PER_S_PER_GBPS for rate_gbps in rates_gbps),
+            link.rtt_ms.expected / MS_PER_S,
+            nan if link.loss_pct is None else link.loss_pct / 100,
+            _newest_sample_s(link),
+            CONDITIONS[state.condition] if state else 0,
+            float(gains[place]),
+            float(fees[place]),
+            seen.achieved_gbps / seen.expected_gbps - 1 if seen and is_verified else nan,
+        )
 
-    def state(link: Link) -> float:
-        found = network.states.get((link.src, link.dst))
-        return CONDITIONS[found.condition] if found else 0
-
-    rate = "Throughput of one VM pair with many connections: "
-    return [
-        (
-            "throughput_bytes_per_second",
-            f"{rate}what is expected.",
-            lambda link: link.aggregate_gbps.expected * BYTES_PER_S_PER_GBPS,
-        ),
-        (
-            "throughput_low_bytes_per_second",
-            f"{rate}5th percentile.",
-            lambda link: link.aggregate_gbps.low * BYTES_PER_S_PER_GBPS,
-        ),
-        (
-            "throughput_high_bytes_per_second",
-            f"{rate}95th percentile.",
-            lambda link: link.aggregate_gbps.high * BYTES_PER_S_PER_GBPS,
-        ),
-        ("rtt_seconds", "Round-trip time.", lambda link: link.rtt_ms.expected / MS_PER_S),
-        (
-            "loss_ratio",
-            "Share of packets lost, where measured.",
-            lambda link: nan if link.loss_pct is None else link.loss_pct / 100,
-        ),
-        (
-            "measured_timestamp_seconds",
-            "When the newest sample of this very link was taken (Unix time).",
-            _newest_sample_s,
-        ),
-        ("state", "0 up, 1 degraded, 2 down.", state),
-        (
-            "relay_gain_ratio",
-            "Throughput of the best single relay over that of the direct path, one VM a region.",
-            lambda link: float(gains[index[link.src], index[link.dst]]),
-        ),
-        (
-            "egress_usd_per_gigabyte",
-            "Price of the first gigabyte, in US dollars.",
-            lambda link: float(fees[index[link.src], index[link.dst]]),
-        ),
-        (
-            "prediction_error_ratio",
-            "What the last verified plan from here to there carried over its prediction, less 1.",
-            error,
-        ),
-    ]
+    return figures
 
 
 def _newest_sample_s(link: Link) -> float:
@@ -292,22 +248,15 @@ def _newest_sample_s(link: Link) -> float:
 
 
 class EstimateError(NamedTuple):
-    """The error of one estimate.
-
-    Attributes
-    ----------
-    metric, source : str
-        Of the figure, and the source of its estimate: measured, inferred or baseline.
-    ratio : float
-        |measured - estimated| over the estimate.
-    inside : bool
-        Whether the sample lies between the bounds of the estimate.
-    """
+    """The error of one estimate."""
 
     metric: str
     source: str
+    """Of the figure, and the source of its estimate: measured, inferred or baseline."""
     ratio: float
+    """|measured - estimated| over the estimate."""
     inside: bool
+    """Whether the sample lies between the bounds of the estimate."""
 
 
 def estimate_errors(

@@ -130,13 +130,7 @@ def resource() -> Resource:
 
 
 def push_metrics(_wan: Wan, text: bytes, endpoint: str) -> bool:
-    """Send metrics in Prometheus' text format to a collector; returns whether it took them.
-
-    Parameters
-    ----------
-    endpoint : str
-        Base address of the collector, such as ``http://127.0.0.1:4318``.
-    """
+    """Send metrics in Prometheus' text format to a collector; returns whether it took them."""
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # the caller says it once
     exporter = OTLPMetricExporter(
         f"{endpoint}/v1/metrics",

@@ -29,11 +29,10 @@ from relayd.http.models import (
 )
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, position, route
-from relayd.http.routes.links import SITE
 from relayd.http.service import Service
 from relayd.store import Store
-from relayd.store.campaigns.log import Campaigns
-from relayd.store.campaigns.states import (
+from relayd.store.campaigns import (
+    Campaigns,
     CampaignState,
     Failures,
     RunningCampaign,
@@ -48,6 +47,8 @@ from relayd.store.campaigns.states import (
 from relayd.store.links import LinkStates
 
 MOST_DIGITS = 18
+_REFERENCE = ("egress_gbps", "ingress_gbps", "window_mb", "burstable", "source")
+"""What the catalogue says of a VM type, for comparison with what was measured."""
 
 CAMPAIGN = model_of(
     "CampaignSeen",
@@ -155,27 +156,6 @@ FLEET_ANSWER = answer(
     may_start_campaigns=(bool, "Whether the caller may start one."),
     why_not=(str, "Why not; empty where they may."),
 )
-REFERENCE_CAPS = model_of(
-    "ReferenceCaps",
-    "The catalogue's caps of a VM type.",
-    egress_gbps=float,
-    ingress_gbps=float,
-    window_mb=float,
-    burstable=(bool, "Whether its CPU earns credits: it may send less without them."),
-    source=(str, "Where the figures are from, with the date."),
-)
-SITES = answer(
-    "Sites",
-    "The caps of all regions.",
-    sites=many(
-        model_of(
-            "SiteSeen",
-            "A region with the caps of one VM there, and the catalogue's caps of its type.",
-            base=SITE,
-            reference=(REFERENCE_CAPS | None, "Null where the type is not known."),
-        )
-    ),
-)
 
 
 @route("GET", "/v1/campaigns", "read", CAMPAIGNS, query=Page)
@@ -233,12 +213,11 @@ async def post_campaign_stop(context: RequestContext) -> web.Response:
     if number not in runners:
         raise ProblemError(409, "conflict", f"Campaign {number} is not running.")
     if runners[number]:
-        raise ProblemError(
-            409,
-            "conflict",
+        detail = (
             f"The watcher runs campaign {number} and would go on with it. To measure less, give "
-            "it a smaller daily budget or quiet hours, or end watching.",
+            "it a smaller daily budget or quiet hours, or end watching."
         )
+        raise ProblemError(409, "conflict", detail)
     await service.store.write(lambda store: Campaigns(store).ask_to_stop(number))
     return await _accepted(context, number)
 
@@ -357,7 +336,7 @@ def _host(host: Host, watch: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-@route("GET", "/v1/sites", "read", SITES, etag=True, internal=True)
+@route("GET", "/v1/sites", "read", etag=True, internal=True)
 async def get_sites(context: RequestContext) -> bytes:
     """List the caps of all regions.
 
@@ -377,4 +356,4 @@ def _sites(current: Current) -> bytes:
 
 
 def _reference(vm_type: VmType | None) -> dict[str, object] | None:
-    return None if vm_type is None else attributes_as(REFERENCE_CAPS, vm_type)
+    return {name: getattr(vm_type, name) for name in _REFERENCE} if vm_type else None

@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import inf
 from typing import Any
 
 from planner.model.estimate import SECONDS_PER_DAY
 from relayd.http.answers import rests_of
-from relayd.http.models import answer, many, model_of
 from relayd.http.route import RequestContext, route
 from relayd.store import Store
 from relayd.store.events import Event, Events
-from relayd.transfers.incidents import Incident, Outlook, Saved, incidents, links_of, outlook, saved
+from relayd.transfers.incidents import Outlook, Saved, incidents, links_of, outlook, saved
 from relayd.transfers.register import transfer_rows
 from relayd.transfers.tracked import TransferDetails, details
 
@@ -21,45 +21,10 @@ DAYS = 7.0
 MOST_INCIDENTS, MOST_EVENTS, MOST_FINISHED = 50, 1000, 200
 MOST_PLANNED = 20
 """Transfers whose rest is planned for one answer; of others, their rate tells the end."""
-
-INCIDENTS = answer(
-    "Incidents",
-    "What is wrong with links and transfers, and what it costs.",
-    since_s=(float, "From when on incidents are listed, seconds since 1970 (UTC)."),
-    incidents=(
-        many(
-            model_of(
-                "IncidentSeen",
-                Incident,
-                transfers=(list[str], "Ids of those in flight that it touches."),
-            )
-        ),
-        "Those that last first, then the newest; at most 50.",
-    ),
-    transfers=(
-        many(
-            model_of(
-                "TransferInTrouble",
-                "A transfer in flight that an incident touches, or that is late or slow.",
-                id=str,
-                label=str,
-                src=str,
-                dst=str,
-                state=str,
-                is_late=bool | None,
-                is_slow=bool | None,
-                planned_end_s=float | None,
-                kept=(Outlook | None, "As it goes on; null where nothing tells."),
-                changed=(Outlook | None, "By the plan that `replan` advises in its place."),
-            )
-        ),
-        "The one that loses most time first.",
-    ),
-    saved=(Saved | None, "By the newest 200 transfers that finished; null where none tells."),
-)
+_SHOWN = ("id", "label", "src", "dst", "state", "is_late", "is_slow", "planned_end_s")
 
 
-@route("GET", "/v1/incidents", "read", INCIDENTS, internal=True)
+@route("GET", "/v1/incidents", "read", internal=True)
 async def get_incidents(context: RequestContext) -> dict[str, Any]:
     """List what is wrong with links and transfers.
 
@@ -110,9 +75,7 @@ async def _seen(context: RequestContext, troubled: Sequence[TransferDetails]) ->
     found = []
     for at, one in enumerate(troubled):
         kept, changed = known.get(at, (None, None))
-        entry = {key: getattr(one.transfer, key) for key in ("id", "label", "src", "dst", "state")}
-        entry |= {key: getattr(one.transfer, key) for key in ("is_late", "is_slow")}
-        entry["planned_end_s"] = one.transfer.planned_end_s
+        entry = {key: getattr(one.transfer, key) for key in _SHOWN}
         entry["kept"] = outlook(one, kept)
         entry["changed"] = outlook(one, changed, kept) if changed else None
         found.append(entry)
@@ -120,7 +83,7 @@ async def _seen(context: RequestContext, troubled: Sequence[TransferDetails]) ->
 
 
 def _lost_s(kept: Outlook | None) -> float:
-    """Return the time that a transfer loses, for the order."""
-    if kept is None or kept.extra_s is not None:
-        return 0.0 if kept is None else kept.extra_s or 0.0
-    return float("inf") if kept.end_s is None else 0.0
+    """Return the time that a transfer loses, for the order; infinity where no end is known."""
+    if kept is None:
+        return 0.0
+    return kept.extra_s or (inf if kept.extra_s is kept.end_s is None else 0.0)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from itertools import islice
 from math import inf
 from operator import attrgetter
@@ -22,24 +23,15 @@ from planner.model.link import Link, Site
 from planner.model.link_states import LinkState
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
-from probes.analysis.binning import HistogramBar, TimeBin, bins, histogram, joined
+from probes.analysis.binning import bins, histogram, joined
 from probes.analysis.geodesic import propagation
-from probes.estimation.provenance import FigureProvenance, UsedSeries
 from probes.samples import MAX_TIME_S, Metric, Sample, Samples
 from relayd.http.answers import encoded, matrix_bytes, pairs_bytes
 from relayd.http.models import Name, Page, RequestModel, answer, attributes_as, many, model_of, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, page_of, position, route
 from relayd.snapshots.link_evidence import FigureEvidence, evidence_of
-from relayd.store.links import (
-    NEWEST,
-    LinkEvent,
-    MetricSeen,
-    Position,
-    link_events,
-    link_series,
-    metrics_seen,
-)
+from relayd.store.links import NEWEST, LinkEvent, link_events, link_series, metrics_seen
 from relayd.store.opening import Store
 from relayd.tables.figures import PairKind
 
@@ -178,62 +170,6 @@ class SummaryQuery(RequestModel):
     list_up_to: int = Field(0, ge=0, le=MOST_LISTED, description="List so many samples, too.")
 
 
-LINK_SUMMARY = answer(
-    "LinkSummary",
-    "The samples of a link and metric, small enough to look at.",
-    src=str,
-    dst=str,
-    metric=Metric,
-    metrics=(many(model_of("MetricSeen", MetricSeen)), "All that this link has samples of."),
-    samples=(int, "How many of this metric are in this time."),
-    compacted=(int, "How many are only in the bins, no longer kept one by one."),
-    bins=(
-        many(model_of("Bin", TimeBin)),
-        "Stretches of equal length; those without samples missing.",
-    ),
-    points=(
-        many(model_of("Point", "One sample.", at_s=float, value=float, connections=int | None))
-        | None,
-        "Every sample, the oldest first; null where there are too many.",
-    ),
-    histogram=many(model_of("Bar", HistogramBar)),
-    quantiles=(list[float], "Of 0, 1, ... 100 %; the values themselves where they are fewer."),
-    has_shape=(bool, f"Whether there are {LEAST_FOR_SHAPE}: fewer have no distribution."),
-)
-
-
-class LinkEventsQuery(Page):
-    """Which part of the list."""
-
-
-LINK_EVENT = model_of("LinkEventSeen", LinkEvent, without=("number",))
-LINK_EVENTS = page(
-    "LinkEvents", "A page of what happened to a link, the newest first.", events=many(LINK_EVENT)
-)
-EVIDENCE_SERIES = model_of(
-    "EvidenceSeries",
-    UsedSeries,
-    without=("most",),
-    samples=(many(SAMPLE), "Those that counted, the newest first."),
-    left_out=many(model_of("LeftOut", "Samples that were not used.", reason=str, samples=int)),
-    was_read=(bool, "False for links beyond those whose samples were looked up."),
-)
-EVIDENCE = model_of(
-    "Evidence",
-    FigureProvenance,
-    estimate=(ESTIMATE | None, "As the snapshot has it; null where it has no bounds."),
-    series=many(EVIDENCE_SERIES),
-    further=(int, "How many links took part that are not named."),
-)
-LINK_EVIDENCE = answer(
-    "LinkEvidence",
-    "What is behind each figure of a link.",
-    src=str,
-    dst=str,
-    evidence=many(EVIDENCE),
-)
-
-
 class MatrixQuery(RequestModel):
     """Which figure for all pairs."""
 
@@ -267,14 +203,6 @@ class PairsQuery(RequestModel):
         "hour at 20 USD; `unmeasured`: throughput was never measured; `old`: it was, too long ago "
         "to rely on; `disputed`: a figure is in dispute."
     )
-
-
-PAIRS_ANSWER = answer(
-    "PairsAnswer",
-    "Pairs of regions that deserve a look.",
-    regions=list[str],
-    targets=(list[list[int]], "Of each region: positions of the regions at the other end."),
-)
 
 
 @route("GET", "/v1/links", "read", LINKS, query=LinksQuery, etag=True)
@@ -368,7 +296,7 @@ async def get_matrix(context: RequestContext) -> bytes:
     return await context.ask_once(key, matrix_bytes, *asked)
 
 
-@route("GET", "/v1/pairs", "read", PAIRS_ANSWER, query=PairsQuery, etag=True, internal=True)
+@route("GET", "/v1/pairs", "read", query=PairsQuery, etag=True, internal=True)
 async def get_pairs(context: RequestContext) -> bytes:
     """List pairs of regions that deserve a look."""
     kind = context.query.kind
@@ -389,9 +317,7 @@ def _caps(site: Site, link: Link) -> dict[str, Any]:
 # ---- what is behind a link ---------------------------------------------------------------------
 
 
-@route(
-    "GET", "/v1/links/{src}/{dst}/summary", "read", LINK_SUMMARY, query=SummaryQuery, internal=True
-)
+@route("GET", "/v1/links/{src}/{dst}/summary", "read", query=SummaryQuery, internal=True)
 async def get_link_summary(context: RequestContext) -> dict[str, Any]:
     """Sum up the samples of a link over time.
 
@@ -439,31 +365,30 @@ def _summary(store: Store, src: str, dst: str, query: SummaryQuery) -> dict[str,
     }
 
 
-@route(
-    "GET", "/v1/links/{src}/{dst}/events", "read", LINK_EVENTS, query=LinkEventsQuery, internal=True
-)
+@route("GET", "/v1/links/{src}/{dst}/events", "read", query=Page, internal=True)
 async def get_link_events(context: RequestContext) -> dict[str, Any]:
     """List what happened to a link.
 
     Changes of level and of its condition, the newest first.
     """
     query, ends = context.query, pair_of(context)
-    after = NEWEST
-    if (seen := position(query.cursor, float, int)) is not None:
-        after = Position(*seen)
+    at_s, number = position(query.cursor, float, int) or NEWEST
     found = await context.read(
-        lambda store: link_events(store.database, *ends, after=after, limit=query.limit + 1)
+        lambda store: link_events(
+            store.database, *ends, after=(at_s, number), limit=query.limit + 1
+        )
     )
-    return page_of(
-        "events",
-        found,
-        query.limit,
-        lambda event: (float(event.at_s), event.number),
-        lambda event: attributes_as(LINK_EVENT, event),
-    )
+    return page_of("events", found, query.limit, attrgetter("position"), _event)
 
 
-@route("GET", "/v1/links/{src}/{dst}/evidence", "read", LINK_EVIDENCE, internal=True)
+def _event(event: LinkEvent) -> dict[str, Any]:
+    """Return an event without its number, which orders those of one time."""
+    shown = asdict(event)
+    del shown["number"]
+    return shown
+
+
+@route("GET", "/v1/links/{src}/{dst}/evidence", "read", internal=True)
 async def get_link_evidence(context: RequestContext) -> dict[str, Any]:
     """Show the evidence of each figure of a link.
 
@@ -483,19 +408,17 @@ async def get_link_evidence(context: RequestContext) -> dict[str, Any]:
 
 def _evidence(found: FigureEvidence) -> dict[str, Any]:
     series = [
-        attributes_as(
-            EVIDENCE_SERIES,
-            used.series,
-            samples=_samples(used.samples),
-            left_out=used.left_out,
-            was_read=used.was_read,
-        )
+        {
+            **{name: getattr(used.series, name) for name in ("src", "dst", "metric")},
+            "samples": _samples(used.samples),
+            "left_out": used.left_out,
+            "was_read": used.was_read,
+        }
         for used in found.used
     ]
+    shown = {name: getattr(found.origin, name) for name in found.origin.__slots__}
     estimate = _finite_as_json(found.origin.estimate)
-    return attributes_as(
-        EVIDENCE, found.origin, estimate=estimate, series=series, further=found.further
-    )
+    return shown | {"estimate": estimate, "series": series, "further": found.further}
 
 
 def _samples(samples: Samples) -> list[dict[str, Any]]:

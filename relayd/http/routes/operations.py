@@ -13,13 +13,12 @@ from aiohttp import hdrs, web
 from pydantic import Field
 
 from planner.model.errors import InputError
-from planner.model.estimate import SECONDS_PER_DAY, Kind
-from planner.model.link_states import LinkState
+from planner.model.estimate import SECONDS_PER_DAY
 from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Asset, Page, assets, rendered
 from relayd.http.access import session_cookie
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.current_state import Current
-from relayd.http.models import RequestModel, answer, many, model_of
+from relayd.http.models import RequestModel, answer, model_of
 from relayd.http.monitoring.metrics import estimate_errors
 from relayd.http.problems import ProblemError
 from relayd.http.route import (
@@ -30,12 +29,11 @@ from relayd.http.route import (
     Route,
     compressed,
     document_response,
-    known_response,
     route,
+    tagged_response,
 )
 from relayd.store import Store
-from relayd.store.campaigns.spending import Spending
-from relayd.store.campaigns.states import campaign_totals
+from relayd.store.campaigns import Spending, campaign_totals
 from relayd.store.events import Event, Events
 from relayd.store.samples.ingest import source_of_token
 from relayd.store.tokens import SCOPES, Scope, Token, Tokens
@@ -104,24 +102,6 @@ TOKEN_ANSWER = answer(
     token=(TOKEN | None, "Null where the service needs none."),
     scopes=(list[Scope], "All that the caller has; `admin` has the others."),
 )
-TOKENS = answer(
-    "Tokens",
-    "All tokens of the store.",
-    tokens=(
-        many(
-            model_of(
-                "TokenListed",
-                "A token in the list of all.",
-                base=TOKEN,
-                series=(int, "Metrics of links that it has reported."),
-            )
-        ),
-        "The oldest first, with those that expired or were revoked.",
-    ),
-    requests_per_s=(float, "Of a token without a limit of its own; 0 for none."),
-    max_series=(int, "Of a token without a limit of its own; 0 for none."),
-)
-
 # ---- what happens ------------------------------------------------------------------------------
 
 
@@ -129,69 +109,6 @@ class EventsQuery(RequestModel):
     """From where on."""
 
     after: int | None = Field(None, ge=0, le=2**62, description="Id of the last event seen.")
-
-
-EVENT = model_of("EventSeen", Event)
-OVERVIEW = answer(
-    "Overview",
-    "The state of knowledge and of measuring at one glance.",
-    checked_at_s=float,
-    since_s=(float, "A day before, seconds since 1970 (UTC)."),
-    knowledge=model_of(
-        "KnowledgeSeen",
-        "What is known of directed pairs of regions, by the source of the aggregate throughput.",
-        measured=int,
-        inferred=int,
-        baseline=int,
-        outlived=(int, "Of the measured ones: too old to rely on."),
-        newest_sample_s=(float | None, "Of any link, seconds since 1970 (UTC)."),
-        median_sample_s=(float | None, "Of the link in the middle, of all with a sample."),
-        old_prices=(list[str], "Of egress, over a year old: in a sentence with what renews them."),
-    ),
-    leg_states=(list[LinkState], "Links that are down or degraded now."),
-    snapshots=model_of(
-        "SnapshotState",
-        "The newest snapshot and what waits for the next.",
-        created_at_s=(float | None, "Null for a baseline."),
-        warning=(str | None, "Since when snapshots fail or are overdue, and why."),
-    ),
-    measuring=model_of(
-        "MeasuringToday",
-        "What measuring has taken since midnight UTC.",
-        since_s=(float, "Midnight, seconds since 1970 (UTC)."),
-        done=(int, "Probes of campaigns that ended well."),
-        failed=int,
-        sent_gb=float,
-        usd=(float, "Egress, with what liveness probes have spent or reserved."),
-        budget_usd=(float | None, "Of the watcher, for a day; null without one."),
-    ),
-    prediction=(
-        model_of(
-            "PredictionSeen",
-            "The newest sample of each link since a day ago against the snapshot of that time.",
-            before=(str, "Id of that snapshot."),
-            samples=int,
-            median_error=(
-                float | None,
-                "Median of |sample - estimate| / estimate; null for no samples.",
-            ),
-            inside_share=(
-                float | None,
-                "Share of the samples between the bounds; 0.9 is what bounds promise.",
-            ),
-        )
-        | None,
-        "Null where no snapshot of a day ago is kept.",
-    ),
-    transfers=model_of(
-        "TransfersSeen",
-        "Transfers that their programs report.",
-        in_flight=(int, "Running or silent; at most 1,000 are counted."),
-        late=(int, "Of these: to end after their deadline."),
-        silent=(int, "Of these: not reported for longer than they should be."),
-    ),
-    events=(many(EVENT), "Since a day ago, the newest first, at most 100."),
-)
 
 
 class RelayGainsQuery(RequestModel):
@@ -207,43 +124,10 @@ class RelayGainsQuery(RequestModel):
     vms: int = Field(1, ge=1, le=8, description="That a region may have at most.")
 
 
-RELAY_GAINS = answer(
-    "RelayGains",
-    "Where the planner takes a single relay at these settings, the largest gain first.",
-    volume_gb=(float, "That times and costs are of."),
-    time_value_usd_per_h=(float | None, "As asked; null where time alone counts."),
-    vms=int,
-    promising=(int, "Pairs on which a relay may be worth more than the direct path."),
-    asked=(int, "Of these: that the planner was asked about."),
-    pairs=(int, "Of these: on which it takes a relay."),
-    relays=many(
-        model_of(
-            "RelayGainSeen",
-            "A pair of regions, and the plan that relays between them.",
-            src=str,
-            dst=str,
-            relay=str,
-            verdict=(Literal["relay", "split"], "A split sends a part over the direct path."),
-            gain=(float, "Throughput of the plan over that of the direct path."),
-            gain_low=(float, "The plan's low bound over what is expected of the direct path."),
-            gain_high=float,
-            source=(Kind, "The least certain source of the links compared."),
-            direct_gbps=float,
-            relay_gbps=float,
-            direct_s=(float, "Time of the volume."),
-            relay_s=float,
-            direct_usd=(float, "Egress and VMs, for the volume."),
-            relay_usd=float,
-            pays_from_usd_per_h=(float, "What an hour must be worth for the relay to pay."),
-        )
-    ),
-)
-
-
 # ---- knowledge and measuring at one glance -----------------------------------------------------
 
 
-@route("GET", "/v1/overview", "read", OVERVIEW, internal=True)
+@route("GET", "/v1/overview", "read", internal=True)
 async def get_overview(context: RequestContext) -> dict[str, Any]:
     """Show the state of knowledge and of measuring.
 
@@ -317,9 +201,7 @@ def _prediction(store: Store, before: str, since_s: float, now_s: float) -> byte
     )
 
 
-@route(
-    "GET", "/v1/relay-gains", "read", RELAY_GAINS, query=RelayGainsQuery, etag=True, internal=True
-)
+@route("GET", "/v1/relay-gains", "read", query=RelayGainsQuery, etag=True, internal=True)
 async def get_relay_gains(context: RequestContext) -> bytes:
     """List where the planner takes a single relay.
 
@@ -352,7 +234,7 @@ def _own_token(context: RequestContext) -> dict[str, Any]:
     }
 
 
-@route("POST", "/v1/session", "read", TOKEN_ANSWER, internal=True)
+@route("POST", "/v1/session", "read", internal=True)
 async def sign_in(context: RequestContext) -> web.Response:
     """Sign a browser in with the token of the request.
 
@@ -374,7 +256,7 @@ async def sign_out(context: RequestContext) -> web.Response:
     return response
 
 
-@route("GET", "/v1/tokens", "admin", TOKENS, internal=True)
+@route("GET", "/v1/tokens", "admin", internal=True)
 async def list_tokens(context: RequestContext) -> dict[str, Any]:
     """List all tokens.
 
@@ -385,7 +267,7 @@ async def list_tokens(context: RequestContext) -> dict[str, Any]:
     tokens, series = await service.store.read(
         lambda store: (Tokens(store.database).list(), store.samples.series_by_source())
     )
-    used = service.access.used()  # which the store has not, or not yet
+    used = service.access.used_at_s  # which the store has not, or not yet
     return {
         "tokens": [
             {
@@ -450,40 +332,34 @@ def _framed(event: Event) -> bytes:
 
 
 def _shows(page: Page) -> Handler:
-    async def get_page(context: RequestContext) -> web.Response:
+    async def get_page(context: RequestContext) -> web.StreamResponse:
         return sent(context, rendered(page))
 
     return get_page
 
 
 @route("GET", "/assets/{folder}/{name}", media_type=JAVASCRIPT, documented=False)
-async def get_asset(context: RequestContext) -> web.Response:
+async def get_asset(context: RequestContext) -> web.StreamResponse:
     """Return a script, a style or the outline of the world."""
     asset = assets().get("{folder}/{name}".format_map(context.request.match_info))
     return sent(context, asset, "The dashboard has no such file.")
 
 
-def sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web.Response:
+def sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web.StreamResponse:
     """Send a file of the dashboard, or 304 to who has it; 404 without one."""
     if asset is None:
         raise ProblemError(404, "not-found", lacking)
-    headers = {hdrs.CACHE_CONTROL: "no-cache", "Content-Security-Policy": POLICY}
-    if known := known_response(context.request, asset.tag, headers):
-        return known
-    headers[hdrs.CONTENT_TYPE] = asset.media_type
-    return compressed(web.Response(body=asset.content, headers=headers), asset.tag)
+    headers = {
+        hdrs.CACHE_CONTROL: "no-cache",
+        "Content-Security-Policy": POLICY,
+        hdrs.CONTENT_TYPE: asset.media_type,
+    }
+    response = compressed(web.Response(body=asset.content, headers=headers))
+    return tagged_response(context.request, response, asset.tag)
 
 
 ROUTES = tuple(
-    Route(
-        "GET",
-        page.path,
-        _shows(page),
-        page.summary,
-        media_type=HTML_TYPE,
-        operation_id=f"get_{page.name}_page",
-        documented=False,
-    )
+    Route("GET", page.path, _shows(page), page.summary, media_type=HTML_TYPE, documented=False)
     for page in (*PAGES, SIGN_IN)
 )
 
@@ -507,16 +383,14 @@ async def get_readyz(context: RequestContext) -> web.Response:
     service = context.service
     age_s, most_s = service.snapshot_age_s(), service.settings.snapshot_max_age_s
     free_bytes = service.store.free_bytes()
+    is_read = await service.store.answers(STORE_ANSWERS_S)
+    is_written = await service.store.takes_changes(STORE_ANSWERS_S)
+    is_old = most_s and (age_s is None or age_s > most_s)
     reasons = {
         "The service is stopping.": service.stopping.is_set(),
-        f"The store can't be read within {STORE_ANSWERS_S:g} s.": not await service.store.answers(
-            STORE_ANSWERS_S
-        ),
-        f"The store can't be written within {STORE_ANSWERS_S:g} s.": (
-            not await service.store.takes_changes(STORE_ANSWERS_S)
-        ),
-        f"The newest snapshot is older than {most_s:g} s.": most_s
-        and (age_s is None or age_s > most_s),
+        f"The store can't be read within {STORE_ANSWERS_S:g} s.": not is_read,
+        f"The store can't be written within {STORE_ANSWERS_S:g} s.": not is_written,
+        f"The newest snapshot is older than {most_s:g} s.": is_old,
     }
     warnings = [service.snapshots.warning(service.settings.snapshot_every_s)]
     if free_bytes is not None and free_bytes < LEAST_FREE_BYTES:
@@ -543,6 +417,6 @@ async def get_watch(context: RequestContext) -> dict[str, Any]:
 @route("GET", "/metrics", "read", media_type=METRICS_TYPE, unlimited=True)
 async def get_metrics(context: RequestContext) -> web.Response:
     """Prometheus metrics."""
-    body = await context.service.exposition.text()
+    body = await context.service.metrics.text(context.current.version)
     headers = {hdrs.CONTENT_TYPE: f"{METRICS_TYPE}; version=0.0.4; charset=utf-8"}
     return compressed(web.Response(body=body, headers=headers))

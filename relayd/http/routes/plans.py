@@ -6,7 +6,6 @@ import time
 from collections.abc import Sized
 from typing import Any
 
-from aiohttp import web
 from pydantic import ConfigDict, Field
 
 from planner.fields.kinds import ByPlace
@@ -28,14 +27,7 @@ from relayd.http.models import (
     model_of,
 )
 from relayd.http.problems import Problem
-from relayd.http.route import (
-    ID_KEY,
-    RequestContext,
-    Route,
-    document_response,
-    route,
-    tagged_response,
-)
+from relayd.http.route import ID_KEY, RequestContext, Route, route
 from relayd.questions.registry import QUESTIONS, Question, question_of
 
 TRANSFER = QUESTIONS[0]
@@ -72,24 +64,15 @@ number."""
 
 
 def check_limits(question: Question, request: Specified) -> None:
-    """Check a request against the limits of the service.
-
-    Raises
-    ------
-    InputError
-        Naming the field.
-    """
+    """Check a request against the limits of the service; raises InputError with the field."""
     for field in fields_of(question.request).values():
         most = MOST.get(question.name, {}).get(field.key)
         value = getattr(request, field.name)
         size = len(value) if isinstance(value, Sized) else value
         if most is not None and size > most:
-            raise InputError(
-                field.key,
-                f"must be at most {most:g} for this service",
-                value=size,
-                remedy="Ask for less at a time, or use the library.",
-            )
+            problem = f"must be at most {most:g} for this service"
+            remedy = "Ask for less at a time, or use the library."
+            raise InputError(field.key, problem, value=size, remedy=remedy)
 
 
 def request_schemas(question: Question) -> dict[str, Any]:
@@ -199,23 +182,21 @@ SCRIPT_ANSWER = answer("ScriptAnswer", "A script, or a configuration of a tool."
 
 
 @route("GET", "/v1/plans", "plan", Plan, question=TRANSFER, etag=True)
-async def get_plan(context: RequestContext) -> web.Response:
+async def get_plan(context: RequestContext) -> tuple[Snapshot, bytes]:
     """Answer a question in a query string.
 
     Answers are cached until a new snapshot, whose ETag changes with it.
     """
-    snapshot, body = await _plan(context, context.query)
-    # Not compressed: that takes as long as planning.
-    return tagged_response(context.request, body, snapshot, is_packed=False)
+    return await _plan(context, context.query)
 
 
 @route("POST", "/v1/plans", "plan", Plan, question=TRANSFER)
-async def post_plan(context: RequestContext) -> web.Response:
+async def post_plan(context: RequestContext) -> tuple[Snapshot, bytes]:
     """Answer a question in a body.
 
     Also takes figures by region, which a query string can't hold.
     """
-    return document_response(*await _plan(context, context.body))
+    return await _plan(context, context.body)
 
 
 async def _plan(context: RequestContext, request: TransferRequest) -> tuple[Snapshot, bytes]:
@@ -237,12 +218,6 @@ async def _plan(context: RequestContext, request: TransferRequest) -> tuple[Snap
     metrics.planning.observe(time.perf_counter() - began_s)
     current.answers.keep(key, body)
     return current.snapshot, body
-
-
-async def _earlier(context: RequestContext, request: Specified) -> web.Response:
-    """Answer from an earlier snapshot, which a worker reads from the store each time."""
-    found = await context.ask(answer_earlier, context.service.open_source, request)
-    return document_response(*found)
 
 
 def _is_quick(request: TransferRequest) -> bool:
@@ -289,11 +264,11 @@ async def post_plan_script(context: RequestContext) -> dict[str, Any]:
     return {"script": await context.ask(script_of, asked)}
 
 
-async def post_question(context: RequestContext) -> bytes | web.Response:
+async def post_question(context: RequestContext) -> bytes | tuple[Snapshot, bytes]:
     """Answer in a worker, because it takes from milliseconds to seconds."""
     check_limits(question_of(context.body), context.body)
     if context.body.snapshot:
-        return await _earlier(context, context.body)
+        return await context.ask(answer_earlier, context.service.open_source, context.body)
     return await context.ask(answer_bytes, context.body)
 
 

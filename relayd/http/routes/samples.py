@@ -34,19 +34,17 @@ from relayd.http.route import (
     check_media_type,
     page_of,
     position,
-    read_bytes,
+    read_document,
     read_json,
     read_parts,
     route,
 )
 from relayd.questions.caveats import DisputedFigure
-from relayd.snapshots.changes import Effect
 from relayd.sources.wan import Wan
 from relayd.store import Store
 from relayd.store.samples.decisions import (
     QuarantineFilter,
     ReasonCount,
-    Selection,
     State,
     decide,
     quarantine_reasons,
@@ -208,14 +206,6 @@ class DecisionRequest(RequestModel):
         return self
 
 
-EFFECTS_ANSWER = answer(
-    "EffectsAnswer",
-    "What a decision would do.",
-    samples=(int, "How many it is about."),
-    through=(int, "The last sample there is, or that was asked for; to be sent with the decision."),
-    total=(int, "Figures that would change by over 0.1 %."),
-    changed=(many(model_of("EffectSeen", Effect)), "The first 100, the largest ratio first."),
-)
 DECISION_ANSWER = answer(
     "DecisionAnswer",
     "A decision that was made; the next snapshot heeds it.",
@@ -284,13 +274,11 @@ class SampleRows:
         if found is None:
             raise InputError(field, "is not provider:region", value=name)
         if not self._is_declared(found[0]):
-            raise InputError(
-                field,
-                "is a region that is not declared",
-                value=name,
-                remedy="The operator of the service declares regions: in a catalogue file, in "
-                "its fleet file, or by `relayd import` on its store.",
+            remedy = (
+                "The operator of the service declares regions: in a catalogue file, in "
+                "its fleet file, or by `relayd import` on its store."
             )
+            raise InputError(field, "is a region that is not declared", value=name, remedy=remedy)
         return found
 
 
@@ -351,20 +339,17 @@ async def post_samples(context: RequestContext) -> dict[str, Any]:
             count("over_limit").inc(len(rows.samples))
             raise
         accepted, duplicates, batch_id = report.accepted, report.duplicates, report.batch_id
-    count("accepted").inc(accepted)
-    count("duplicate").inc(duplicates)
-    count("rejected").inc(rows.rejected)
-    count("quarantined").inc(rows.apart)
+    results = {"accepted": accepted, "duplicate": duplicates, "rejected": rows.rejected}
+    for result, number in {**results, "quarantined": rows.apart}.items():
+        count(result).inc(number)
     if accepted:
         service.want_snapshot()
     if rows.rejected and not rows.samples:
-        raise ProblemError(
-            422,
-            "input",
+        detail = (
             f"None of the {rows.rejected} samples can be used; the first: "
-            f"{rows.rejections[0]['reason']}",
-            rejections=rows.rejections,
+            f"{rows.rejections[0]['reason']}"
         )
+        raise ProblemError(422, "input", detail, rejections=rows.rejections)
     return {
         "accepted": accepted,
         "duplicates": duplicates,
@@ -382,14 +367,11 @@ async def _rows(context: RequestContext) -> SampleRows:
     gate = await asyncio.to_thread(lambda: context.current.gate)
     rows = SampleRows(context.service.is_declared, gate)
     if check_media_type(request, (JSON, NDJSON)) == JSON:
-        content = await read_bytes(request, int(settings.body_mb * 1e6), settings.read_timeout_s)
-        await asyncio.to_thread(
-            lambda: rows.add(as_model(read_json(content), SamplesGiven).samples)
-        )
+        given = await read_document(request, settings, SamplesGiven)
+        await asyncio.to_thread(rows.add, given.samples)
         return rows
     left = b""
-    most_bytes = int(settings.samples_mb * 1e6)
-    async for part in read_parts(request, most_bytes, settings.stream_timeout_s):
+    async for part in read_parts(request, settings.samples_mb, settings.stream_timeout_s):
         *lines, left = (left + part).split(b"\n")
         if lines:
             await asyncio.to_thread(rows.add, lines)
@@ -433,10 +415,8 @@ def region_meant(wan: Wan, name: str | None, field: str) -> str | None:
 
     An id may be of none that is known: nothing is known of those whose samples do not count.
 
-    Raises
-    ------
-    UnknownRegionError, AmbiguousRegionError
-        If another name stands for none or for several.
+    Raises UnknownRegionError or AmbiguousRegionError if another name stands for none or for
+    several.
     """
     try:
         return wan.resolve(name, field).region_id if name else None
@@ -458,14 +438,7 @@ def _seen(row: Quarantined) -> dict[str, Any]:
     return {name: others[name] for name in QUARANTINED_SAMPLE.model_fields}
 
 
-@route(
-    "POST",
-    "/v1/samples/decisions/effects",
-    "admin",
-    EFFECTS_ANSWER,
-    body=DecisionRequest,
-    internal=True,
-)
+@route("POST", "/v1/samples/decisions/effects", "admin", body=DecisionRequest, internal=True)
 async def post_decision_effects(context: RequestContext) -> dict[str, Any]:
     """Show what a decision about samples would change.
 
@@ -486,13 +459,11 @@ async def post_decision_effects(context: RequestContext) -> dict[str, Any]:
         except ProblemError as problem:
             if problem.content["kind"] != "timeout":
                 raise
-            raise ProblemError(
-                503,
-                "timeout",
+            detail = (
                 f"Estimating all links with these samples and without takes longer than the "
-                f"{EFFECTS_LIMIT_S:g} s that it may. The decision can be made all the same.",
-                **meant,
-            ) from None
+                f"{EFFECTS_LIMIT_S:g} s that it may. The decision can be made all the same."
+            )
+            raise ProblemError(503, "timeout", detail, **meant) from None
     return {**meant, **effects}
 
 
@@ -515,8 +486,8 @@ async def post_decision(context: RequestContext) -> dict[str, Any]:
     def write(store: Store) -> tuple[int, int | None]:
         samples, batch_id = len(set(numbers)), None
         if request["selection"]:
-            selection, through = Selection(**request["selection"]), request["through"]
-            samples = decide(store.database, decision, selection, **by, through=through)
+            through, meant = request["through"], request["selection"]
+            samples = decide(store.database, decision, meant, **by, through=through)
         else:
             batch_id = settle(store.database, decision, numbers, **by)
         # Here, in the store's thread: it is finished also where its caller has gone.

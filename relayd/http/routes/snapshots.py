@@ -11,7 +11,7 @@ from collections import Counter
 from hashlib import blake2b
 from typing import Any, Literal
 
-from aiohttp import ETag, hdrs, web
+from aiohttp import hdrs, web
 from pydantic import AwareDatetime, Field
 
 from planner.model.catalogue import Region
@@ -35,15 +35,16 @@ from relayd.http.current_state import Current
 from relayd.http.models import Page, answer, attributes_as, many, model_of, page
 from relayd.http.route import (
     JSON,
+    VARY,
     RequestContext,
     cursor,
     json_parts,
-    known_response,
     page_of,
     position,
     route,
     snapshot_headers,
     streamed_response,
+    tagged_response,
 )
 from relayd.http.routes.links import ESTIMATE, LINK, SITE
 from relayd.snapshots.changes import EstimateChange, changes
@@ -157,13 +158,12 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
     headers = {
         **snapshot_headers(context.snapshot),
         hdrs.CACHE_CONTROL: "private, no-cache",
-        hdrs.VARY: f"{hdrs.AUTHORIZATION}, {hdrs.COOKIE}, {hdrs.ACCEPT}, {hdrs.ACCEPT_ENCODING}",
+        hdrs.VARY: f"{VARY}, {hdrs.ACCEPT}",
+        hdrs.CONTENT_TYPE: NETWORK_COLUMNS if as_columns else JSON,
     }
-    if known := known_response(request, tag, headers):
-        return known
-    headers[hdrs.CONTENT_TYPE] = NETWORK_COLUMNS if as_columns else JSON
-    response = web.StreamResponse(headers=headers)
-    response.etag = ETag(tag, is_weak=True)
+    response = tagged_response(request, web.StreamResponse(headers=headers), tag)
+    if response.status == 304:
+        return response
     if as_columns:
         return await streamed_response(request, network_columns(network), response)
     response.enable_compression()

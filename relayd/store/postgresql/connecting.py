@@ -117,12 +117,8 @@ def connect(
 
     After `statement_timeout_s` the server ends a statement; an answer is waited for somewhat
     longer. A limit of the address or of the server's administrator goes before the usual one, and
-    before a shorter one if it is shorter still.
-
-    Raises
-    ------
-    StoreError
-        If it can't be reached, or is no server that a store can be on.
+    before a shorter one if it is shorter still. Raises StoreError if the server can't be reached,
+    or is none that a store can be on.
     """
     settings = {**_USUAL, **parameters_of(address), "client_encoding": "utf8"}
     if statement_timeout_s < _OPENING_TIMEOUT_S:  # the caller must know soon; libpq takes 2 s
@@ -156,11 +152,8 @@ def _set_up(
         connection.execute("SET default_transaction_read_only = on")
     schema, since_crash, found_ms = connection.execute(_FOUND).fetchall()[0]
     if schema is None:
-        raise failure(
-            address,
-            "has no schema to work in: none of its search_path exists",
-            "Create the schema, or name another: ?options=-c%20search_path%3Drelayd.",
-        )
+        remedy = "Create the schema, or name another: ?options=-c%20search_path%3Drelayd."
+        raise failure(address, "has no schema to work in: none of its search_path exists", remedy)
     connection.schema = schema
     # Before the statistics are there, the server says that it is the year 2000.
     connection.since_crash = since_crash if float(since_crash or 0) > _LONG_AGO_S else ""
@@ -172,12 +165,11 @@ def _set_up(
 
 
 def _unreachable(address: Address, error: BaseException) -> StoreError:
-    return failure(
-        address,
-        f"can't be connected to: {reason(error)}",
+    remedy = (
         "Check that the server runs and takes connections from here, and the user, password and "
-        "database in the address.",
+        "database in the address."
     )
+    return failure(address, f"can't be connected to: {reason(error)}", remedy)
 
 
 def parameters_of(address: Address) -> dict[str, Any]:
@@ -194,28 +186,23 @@ def parameters_of(address: Address) -> dict[str, Any]:
         ports = str(written.get("port", "")).replace(",", "")
         if "@" not in names and (not ports or ports.isdecimal()):
             return dict(written)
-    raise failure(
-        address,
-        "is not an address of PostgreSQL",
+    remedy = (
         "Write postgresql://USER@HOST:PORT/DATABASE; encode special characters of a password "
-        "(%40 for @), or leave it to ~/.pgpass or PGPASSWORD.",
+        "(%40 for @), or leave it to ~/.pgpass or PGPASSWORD."
     )
+    raise failure(address, "is not an address of PostgreSQL", remedy)
 
 
 def _check(address: Address, connection: psycopg.Connection[Any]) -> None:
     version = connection.info.server_version // 10_000
     if version < OLDEST_SERVER:
-        raise failure(
-            address,
-            f"runs PostgreSQL {version}, and relayd needs {OLDEST_SERVER} or newer",
-            "Name a newer server.",
-        )
+        problem = f"runs PostgreSQL {version}, and relayd needs {OLDEST_SERVER} or newer"
+        raise failure(address, problem, "Name a newer server.")
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
+        remedy = "Create a database with ENCODING 'UTF8' and name that."
         raise failure(
-            address,
-            f"keeps text as {encoding}, which has no room for every name",
-            "Create a database with ENCODING 'UTF8' and name that.",
+            address, f"keeps text as {encoding}, which has no room for every name", remedy
         )
 
 

@@ -26,23 +26,11 @@ _MOST_MONTHS = 10_000
 
 
 def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | None = None) -> int:
-    """Write the samples that count into a new folder, and return their number.
+    """Write the samples that count into a new or empty folder, and return their number.
 
     The folder is there when it is whole: what is written is in another one until then. Retracted
-    samples are left out, and those that were summarised.
-
-    Parameters
-    ----------
-    samples : StoredSamples
-    folder : Path
-        That does not exist, or is empty.
-    since_s : float, optional
-        Only what was measured at or after this time, seconds since 1970.
-
-    Raises
-    ------
-    InputError
-        If pyarrow is not installed, the folder has something in it, or can't be written.
+    samples are left out, and those that were summarised or measured before `since_s` (seconds
+    since 1970). Raises InputError without pyarrow, or for a folder that can't be used.
     """
     try:
         import pyarrow  # noqa: F401
@@ -63,12 +51,9 @@ def write_data_set(samples: StoredSamples, folder: Path, *, since_s: float | Non
                 folder.rmdir()
             whole.rename(folder)
     except OSError as error:
-        raise InputError(
-            "--output",
-            f"can't be written ({error.strerror or error})",
-            value=str(folder),
-            remedy="Name a folder where you may write, on a disk with room.",
-        ) from None
+        problem = f"can't be written ({error.strerror or error})"
+        remedy = "Name a folder where you may write, on a disk with room."
+        raise InputError("--output", problem, value=str(folder), remedy=remedy) from None
     return len(found)
 
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from planner.model.errors import InputError
 from probes.importers.limits import FAULTS
-from probes.samples import Metric, Quarantined, Sample
+from probes.samples import Quarantined, Sample
 from relayd.store.database import Database, matching
 from relayd.store.events import record_change
 from relayd.store.samples.ingest import Batch, SampleWriter, detail_digest
@@ -36,57 +35,23 @@ _STATES: dict[Decision, str] = {
     "restore": "sample_id IS NOT NULL",
     "confirm": "sample_id IS NULL AND samples.id NOT IN (SELECT sample_id FROM confirmed_samples)",
 }
+Selection: TypeAlias = Mapping[str, object]
+"""Which samples are meant: those to which all applies that is not None, by the names below."""
 _CONDITIONS = {
-    "source": "batches.source = ?",
-    "token": "batches.reporter = ?",
-    "address": "batches.address = ?",
+    "source": "batches.source = :source",  # as of batches: `files`, `token NAME`, `address IP`
+    "token": "batches.reporter = :token",  # the name of the token that sent them
+    "address": "batches.address = :address",
     # A version follows after a space.
-    "tool": "substr(setups.tool || ' ', 1, CAST(? AS INTEGER)) = ?",
-    "src": "samples.src_id = (SELECT id FROM regions WHERE name = ?)",
-    "dst": "samples.dst_id = (SELECT id FROM regions WHERE name = ?)",
-    "metric": "samples.metric_id = (SELECT id FROM metrics WHERE name = ?)",
-    "batch": "samples.batch_id = ?",
-    "since_s": "samples.measured_at_s >= ?",
-    "until_s": "samples.measured_at_s <= ?",
+    "tool": "substr(setups.tool || ' ', 1, length(CAST(:tool AS TEXT)) + 1) = "
+    "CAST(:tool AS TEXT) || ' '",
+    "src": "samples.src_id = (SELECT id FROM regions WHERE name = :src)",
+    "dst": "samples.dst_id = (SELECT id FROM regions WHERE name = :dst)",
+    "metric": "samples.metric_id = (SELECT id FROM metrics WHERE name = :metric)",
+    "batch": "samples.batch_id = :batch",
+    "since_s": "samples.measured_at_s >= :since_s",  # seconds since 1970 (UTC)
+    "until_s": "samples.measured_at_s <= :until_s",
+    "through": "samples.id <= :through",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which samples are meant: those to which all that is stated applies.
-
-    Attributes
-    ----------
-    source : str | None
-        Who reported them, as of batches: ``files``, ``token NAME``, ``address IP``.
-    token : str | None
-        Name of the token that sent them.
-    address : str | None
-        From where.
-    tool : str | None
-        With or without its version.
-    src, dst : str | None
-        Region ids.
-    metric : Metric | None
-    batch : int | None
-    since_s, until_s : float | None
-        When they were measured, both ends included; seconds since 1970 (UTC).
-    """
-
-    source: str | None = None
-    token: str | None = None
-    address: str | None = None
-    tool: str | None = None
-    src: str | None = None
-    dst: str | None = None
-    metric: Metric | None = None
-    batch: int | None = None
-    since_s: float | None = None
-    until_s: float | None = None
-
-    def stated(self) -> dict[str, object]:
-        """Return the conditions that are stated, by name."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class DecisionRow(NamedTuple):
@@ -106,26 +71,16 @@ def selected(
 ) -> list[int]:
     """Return the ids of the samples that a decision would change; none above ``through``.
 
-    Raises
-    ------
-    InputError
-        If nothing is stated: all samples of a store are never meant.
+    Raises InputError if nothing is stated: all samples of a store are never meant.
     """
-    stated = selection.stated()
+    stated = _stated(selection)
     if not stated:
-        raise InputError(
-            "selection",
-            "names no samples",
-            remedy="State a token, an address, a tool, an end of a link, a metric, a batch or a "
-            "time.",
-        )
-    values: list[object] = []
-    for name, value in stated.items():
-        values += [len(f"{value} "), f"{value} "] if name == "tool" else [value]
-    conditions = [_STATES[decision], *(_CONDITIONS[name] for name in stated)]
+        remedy = "State a token, an address, a tool, an end of a link, a metric, a batch or a time."
+        raise InputError("selection", "names no samples", remedy=remedy)
     if through is not None:
-        conditions, values = [*conditions, "samples.id <= ?"], [*values, through]
-    return [number for (number,) in database.rows(_IDS.format(" AND ".join(conditions)), values)]
+        stated["through"] = through
+    conditions = " AND ".join([_STATES[decision], *(_CONDITIONS[name] for name in stated)])
+    return [number for (number,) in database.rows(_IDS.format(conditions), stated)]
 
 
 def decide(
@@ -140,30 +95,17 @@ def decide(
 ) -> int:
     """Make a decision about all samples of a selection; return how many it changed.
 
-    It is recorded with the changes, too.
-
-    Parameters
-    ----------
-    address : str
-        From where it was asked for; ``""`` for a command.
-    through : int, optional
-        The last sample that is meant: not those that came after a look at them.
-
-    Raises
-    ------
-    InputError
-        See :func:`selected`.
-    StoreError
-        If the database can't take it; then nothing is decided.
+    It is recorded with the changes, too, with the `address` that it was asked for from. Samples
+    after `through` came after a look at them and are not meant. Raises as :func:`selected` does.
     """
     with database.transaction():
         ids = selected(database, decision, selection, through=through)
         if not ids:
             database.roll_back()
             return 0
-        stated = json.dumps(selection.stated(), sort_keys=True)
+        stated = _stated(selection)
         row = {"decision": decision, "at_s": time.time(), "who": who, "reason": reason}
-        row |= {"selection": stated, "samples": len(ids)}
+        row |= {"selection": json.dumps(stated, sort_keys=True), "samples": len(ids)}
         number = database.add("sample_decisions", row, "id")
         if decision == "restore":
             database.change_many(
@@ -175,9 +117,13 @@ def decide(
             database.insert("retracted_samples", [(sample, number, None) for sample in ids])
         else:
             database.insert("confirmed_samples", [(sample, number) for sample in ids])
-        subject = f"{len(ids)} of {in_words(selection.stated())}"
+        subject = f"{len(ids)} of {in_words(stated)}"
         record_change(database, f"samples {decision}", subject, who=who, address=address)
     return len(ids)
+
+
+def _stated(selection: Selection) -> dict[str, object]:
+    return {name: value for name, value in selection.items() if value is not None}
 
 
 def in_words(stated: Mapping[str, object]) -> str:
@@ -229,22 +175,15 @@ class ReasonCount(NamedTuple):
 
 
 class QuarantineFilter(NamedTuple):
-    """A choice of samples in quarantine.
-
-    Attributes
-    ----------
-    state : {"open", "accepted", "rejected"}
-        Those without a decision, or those that were accepted or rejected.
-    kind : str
-        Only those for a kind of fault, of :data:`~probes.importers.limits.FAULTS`.
-    src, dst : str
-        Only those of links from and to a region.
-    """
+    """A choice of samples in quarantine."""
 
     state: State = "open"
+    """Those without a decision, or those that were accepted or rejected."""
     kind: str = ""
+    """Only those for a kind of fault, of :data:`~probes.importers.limits.FAULTS`."""
     src: str = ""
     dst: str = ""
+    """Only those of links from and to a region."""
 
     def condition(self) -> tuple[str, list[object]]:
         """Return the condition, and the values in it."""
@@ -270,12 +209,7 @@ def quarantined(
 ) -> list[Quarantined]:
     """Return the samples that came into quarantine last, the newest first.
 
-    Parameters
-    ----------
-    limit : int
-        Of one page.
-    before_id : int, optional
-        The last ``id`` of the page before; without it, the first page.
+    `before_id` is the last ``id`` of the page before; without it, this is the first page.
     """
     condition, values = wanted.condition()
     if before_id:
@@ -291,11 +225,8 @@ def quarantined(
 def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) -> list[Sample]:
     """Return samples in quarantine that are to be accepted or rejected, in the order of numbers.
 
-    Raises
-    ------
-    InputError
-        If one is not in quarantine, or was accepted or (to be rejected) rejected before; or, to be
-        accepted, is still in the future or in the store already: nothing would be added.
+    Raises InputError if one is not in quarantine, or was accepted or (to be rejected) rejected
+    before; or, to be accepted, is still in the future or in the store already.
     """
     wanted = sorted(set(numbers))
     rows = database.rows(
@@ -370,12 +301,7 @@ def settle(
     """Let samples in quarantine count as the own prober's, or never; return their batch now.
 
     They stay in quarantine, too, with the decision: nothing is removed. It is recorded with the
-    changes; `address` is from where it was asked for.
-
-    Raises
-    ------
-    InputError
-        See :func:`to_decide`; or if the store may not hold more of their names.
+    changes; `address` is from where it was asked for. Raises as :func:`to_decide` does.
     """
     decided, batch_id = sorted(set(numbers)), None
     with database.transaction():

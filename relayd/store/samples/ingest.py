@@ -26,57 +26,40 @@ from relayd.version import __version__
 _CHUNK = 20_000
 _FIRST_ROWS = 5
 _MOST_REASONS = 100
-_MOST = 1e300
-"""Of a value or a time; the table refuses more."""
 _NAMES = {"regions": ("name",), "metrics": ("name",), "setups": SETUP}
 """Tables of names, and the columns that make one."""
 _Ids: TypeAlias = NDArray[np.int64]
 
 
 class Limits(NamedTuple):
-    """The most names that a store may hold: each takes memory and time for ever.
-
-    Attributes
-    ----------
-    regions : int
-        A snapshot has a link for each pair of them.
-    setups : int
-        Tools, zones and VM types that samples were taken with, in all combinations. Tokens may
-        fill half of them, so that the own prober can always store what it measures.
-    series : int
-        Metrics of links, over each kind of address, of one token (or address without one); 0 for
-        no limit. Three metrics of all pairs of 140 regions are 58,380.
-    """
+    """The most names that a store may hold: each takes memory and time for ever."""
 
     regions: int = 1_000
+    """A snapshot has a link for each pair of them."""
     setups: int = 50_000
+    """Tools, zones and VM types that samples were taken with, in all combinations. Tokens may fill
+    half of them, so that the own prober can always store what it measures."""
     series: int = 100_000
+    """Metrics of links, over each kind of address, of one token (or address without one); 0 for no
+    limit. Three metrics of all pairs of 140 regions are 58,380."""
 
 
 LIMITS = Limits()
 
 
 class Batch(NamedTuple):
-    """The origin of a group of samples: a file with its digest, or what was measured live.
-
-    Attributes
-    ----------
-    format : str
-        Name of the importer, or ``live``.
-    digest : str | None
-        Of the file's content, by :func:`content_digest`; None where there is no file.
-    options : Mapping
-        How it was read; values of JSON types.
-    reporter, address : str
-        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
-    """
+    """The origin of a group of samples: a file with its digest, or what was measured live."""
 
     name: str
     format: str
+    """Name of the importer, or ``live``."""
     digest: str | None = None
+    """Of the file's content, by :func:`content_digest`; None where there is no file."""
     options: Mapping[str, object] = {}
+    """How it was read; values of JSON types."""
     reporter: str = ""
     address: str = ""
+    """Name of the token that sent it, and from where; ``""`` for commands on the store itself."""
 
     @property
     def source(self) -> str:
@@ -101,26 +84,18 @@ class SkippedRows(NamedTuple):
 
 
 class ImportReport(NamedTuple):
-    """Counts of the stored and skipped rows of a file.
-
-    Attributes
-    ----------
-    accepted, duplicates : int
-        Samples that are new, and that were there already (or twice in the file).
-    quarantined : int
-        Samples that can't be measurements and are new: kept apart.
-    skipped : Mapping of str to SkippedRows
-        By reason, what the importer left out.
-    batch_id : int | None
-        Under which the new samples are kept; None if there was nothing new, and nothing at all
-        was stored.
-    """
+    """Counts of the stored and skipped rows of a file."""
 
     accepted: int
     duplicates: int
+    """Samples that are new, and that were there already (or twice in the file)."""
     skipped: Mapping[str, SkippedRows]
+    """By reason, what the importer left out."""
     batch_id: int | None
+    """Under which the new samples are kept; None if there was nothing new, and nothing at all was
+    stored."""
     quarantined: int = 0
+    """Samples that can't be measurements and are new: kept apart."""
 
 
 class SampleWriter:
@@ -158,18 +133,15 @@ class SampleWriter:
         self.add([row for row in rows if isinstance(row, Sample)])
         self.keep_apart(row for row in rows if isinstance(row, Quarantined))
 
-    def add(self, given: Sequence[Sample] | Samples) -> int:
+    def add(self, given: Sequence[Sample]) -> int:
         """Add samples; return how many of them were new.
 
-        Raises
-        ------
-        InputError
-            If one has a value that can't be a measurement, or there would be too many names.
+        Raises InputError if one can't be a measurement, or there would be too many names.
         """
-        if not len(given):
+        if not given:
             return 0
         try:
-            samples = given if isinstance(given, Samples) else Samples.of(given)
+            samples = Samples.of(given)
             ids = self._ids(samples)
             rows = self._table_rows(samples, ids)
             if self._limited_source:
@@ -179,13 +151,9 @@ class SampleWriter:
                 )
             new = self._database.insert("samples", rows)
         except self._database.refusals as error:
-            wrong = next((one for one in given if not _is_storable(one)), None)
-            raise InputError(
-                "sample",
-                f"can't be stored: {reason(error)}",
-                value=wrong and f"{wrong.src} to {wrong.dst}, {wrong.metric} = {wrong.value}",
-                remedy="Nothing of its file was stored. Correct or remove it, and import again.",
-            ) from error
+            remedy = "Nothing of its file was stored. Correct or remove it, and import again."
+            problem = f"can't be stored: {reason(error)}"
+            raise InputError("sample", problem, remedy=remedy) from error
         self.accepted, self.duplicates = self.accepted + new, self.duplicates + len(rows) - new
         return new
 
@@ -210,26 +178,18 @@ class SampleWriter:
         if (found := known.get(name)) is not None:
             return found
         _refuse_nul(*name)
-        most, held = {"regions": self._limits.regions, "setups": self._limits.setups}, len(known)
-        if table == "regions" and held >= most[table]:
-            raise _too_many(
-                "region",
-                f"one more than the {most[table]} that the store may hold",
-                name[0],
-                "Check its regions; start another store.",
-            )
+        if table == "regions" and len(known) >= self._limits.regions:
+            problem = f"one more than the {self._limits.regions} that the store may hold"
+            remedy = "Check its regions; start another store."
+            raise _too_many("region", problem, name[0], remedy)
+        most, holder = self._limits.setups, "the store may hold"
         if self._limited_source:
-            most["setups"] = (most["setups"] + 1) // 2
-        if table == "setups" and held >= most[table]:
-            holder = (
-                "tokens may bring the store to" if self._limited_source else "the store may hold"
-            )
-            raise _too_many(
-                "tool, zones and VM types",
-                f"one more way to measure than the {most[table]} that {holder}",
-                " ".join(filter(None, name)),
-                "Use few names of tools, zones and VM types.",
-            )
+            most, holder = (most + 1) // 2, "tokens may bring the store to"
+        if table == "setups" and len(known) >= most:
+            problem = f"one more way to measure than the {most} that {holder}"
+            remedy = "Use few names of tools, zones and VM types."
+            value = " ".join(filter(None, name))
+            raise _too_many("tool, zones and VM types", problem, value, remedy)
         row = dict(zip(_NAMES[table], name, strict=True))
         known[name] = number = self._database.add(table, row, "id")
         return number
@@ -239,11 +199,9 @@ class SampleWriter:
 
         Neighbours land on the same page then: a third faster.
         """
-        rows = samples.rows
-        numbers = range(self._last_id + 1, self._last_id + 1 + len(rows))
-        self._last_id = numbers[-1]
+        first, rows = self._last_id + 1, samples.rows
+        self._last_id += len(rows)
         texts = [samples.column(name) for name in ("detail", "address", "new_level", "intervals")]
-        detail, address, new_level, intervals = texts
         src, dst, metric, setup = (column.tolist() for column in ids)
         numeric = (rows[name] for name in ("measured_at_s", "value", "connections", "duration_s"))
         columns: list[Any] = [
@@ -252,12 +210,12 @@ class SampleWriter:
             map(int, rows["warmed_up"].tolist()),
             setup,
             map(detail_digest, *texts),
-            detail,
+            texts[0],
             repeat(self.batch_id, len(rows)),
-            numbers,
-            address,
-            map(int, new_level),
-            intervals,
+            range(first, first + len(rows)),
+            texts[1],
+            map(int, texts[2]),
+            texts[3],
         ]
         return sorted(zip(*columns, strict=True))
 
@@ -274,14 +232,13 @@ class SampleWriter:
         sql = "SELECT count(*) FROM reported_series WHERE source = ?"
         (count,) = self._database.row(sql, (source,))
         if count > most:
-            raise _too_many(
-                "series",
-                f"{count:,}, more than the {most:,} that it may report",
-                source,
+            remedy = (
                 "A series is one metric of a link: send fewer, or let the operator raise "
                 "`max_series` of the service, or make a token that may send more (`relayd serve "
-                "token create NAME --max-series N`).",
+                "token create NAME --max-series N`)."
             )
+            problem = f"{count:,}, more than the {most:,} that it may report"
+            raise _too_many("series", problem, source, remedy)
 
     def keep_apart(self, rows: Iterable[Quarantined]) -> None:
         """Put samples in quarantine, each once."""
@@ -334,22 +291,6 @@ def _refuse_nul(*texts: str) -> None:
         raise UnicodeError("a text holds the character U+0000")
 
 
-def _is_storable(sample: Sample) -> bool:
-    """Return whether the table takes a sample, to find the one that it refused."""
-    try:
-        samples = Samples.of([sample])
-        texts = [*map(str, samples.names), sample.detail]
-        _refuse_nul(*texts)
-        "".join(texts).encode()
-    except (TypeError, ValueError, OverflowError):
-        return False
-    row = samples.rows[0]
-    figures = row["value"], row["duration_s"], row["connections"]
-    in_range = all(0 <= figure <= _MOST for figure in figures)
-    named = sample.src and sample.dst and all(getattr(sample, one) is not None for one in SETUP)
-    return bool(in_range and named and abs(row["measured_at_s"]) <= _MOST)
-
-
 def write_live(database: Database, name: str, samples: Sequence[Sample]) -> tuple[int | None, int]:
     """Add samples that were measured just now, inside a transaction, as a batch of their own.
 
@@ -374,23 +315,11 @@ def ingest(
 
     Two samples with equal values are one sample, so a file that is imported twice adds nothing
     and one that has grown adds its new rows. Memory is bounded however long the file is. When
-    this returns, the samples survive a loss of power.
+    this returns, the samples survive a loss of power. `progress` is called now and then with the
+    number of samples and skipped rows so far. Where `rows` raises, nothing is stored.
 
-    Parameters
-    ----------
-    rows : iterable
-        May raise, and then nothing is stored.
-    progress : callable, optional
-        Called now and then with the number of samples and skipped rows so far.
-    limits : Limits, optional
-        How many names the store may come to hold.
-
-    Raises
-    ------
-    StoreError
-        If the database can't take them.
-    InputError
-        If a sample has a value that no measurement can have, or names beyond the limits.
+    Raises StoreError or InputError if the database can't take them, or a sample can't be one or has
+    names beyond the limits.
     """
     database = store.database
     skipped: dict[str, SkippedRows] = {}

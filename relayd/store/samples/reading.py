@@ -65,44 +65,31 @@ JOIN (
 
 
 class StoredBatch(NamedTuple):
-    """A group of samples that arrived together: its provenance and its counts.
-
-    Attributes
-    ----------
-    name : str
-        The file's name.
-    format : str
-        Name of the importer, or ``live``.
-    digest : str | None
-        BLAKE2b-256 of the file's content, hexadecimal.
-    options : str
-        JSON object: how it was imported.
-    imported_at_s : float
-        Seconds since 1970 (UTC).
-    skipped : str
-        JSON object: reason to ``{"total": ..., "first_rows": [...]}``.
-    quarantined : int
-        Samples that were kept apart: nothing rests on them.
-    reporter, address : str
-        Name of the token that sent it, and from where; ``""`` for commands on the store itself.
-    source : str
-        Who reported its samples; ``""`` for the own prober and what the operator trusts.
-    """
+    """A group of samples that arrived together: its provenance and its counts."""
 
     id: int
     name: str
+    """The file's name."""
     format: str
+    """Name of the importer, or ``live``."""
     digest: str | None
+    """BLAKE2b-256 of the file's content, hexadecimal."""
     options: str
+    """JSON object: how it was imported."""
     relayd_version: str
     imported_at_s: float
+    """Seconds since 1970 (UTC)."""
     accepted: int
     duplicates: int
     skipped: str
+    """JSON object: reason to ``{"total": ..., "first_rows": [...]}``."""
     quarantined: int
+    """Samples that were kept apart: nothing rests on them."""
     reporter: str
     address: str
+    """Name of the token that sent it, and from where; ``""`` for commands on the store itself."""
     source: str
+    """Who reported its samples; ``""`` for the own prober and what the operator trusts."""
 
 
 class Counts(NamedTuple):
@@ -197,26 +184,13 @@ class StoredSamples(Part):
     ) -> Samples:
         """Return the samples of a link that arrived after one of them, in order of arrival.
 
-        Parameters
-        ----------
-        src, dst : str
-            Region ids; regions without samples have an empty page.
-        metric : Metric, optional
-            Only this metric.
-        after_id : int
-            0 for the first page.
+        `src` and `dst` are region ids; 0 for `after_id` stands for the first page.
         """
         where, values = _condition(src, dst, metric, {"samples.id > ?": after_id})
         return self._samples(f"{where} ORDER BY samples.id LIMIT ?", [*values, limit])
 
     def newest(self, after_s: float, until_s: float) -> Samples:
-        """Return the newest samples of each link in a span of time.
-
-        Parameters
-        ----------
-        after_s, until_s : float
-            Seconds since 1970; the end counts, the beginning does not.
-        """
+        """Return the newest samples of each link after one time, and not after another."""
         return self._samples(_NEWEST, (after_s, until_s))
 
     def sources(self, src: str, dst: str, metric: Metric) -> set[str]:
@@ -237,12 +211,7 @@ class StoredSamples(Part):
     def newer(self, through: int, made_at_s: float, now_s: float) -> NewerSamples | None:
         """Return the samples that a snapshot should have by now; None if nothing is amiss.
 
-        Parameters
-        ----------
-        through : int
-            Id of the newest sample that it takes into account; 0 without a snapshot.
-        made_at_s, now_s : float
-            When it was made, and the time now; seconds since 1970 (UTC).
+        It was made at a time and takes the samples `through` one into account; 0 without any.
         """
         samples, since_s = self._database.row(
             "SELECT sum(accepted), min(imported_at_s) FROM batches WHERE last_sample_id > ?",

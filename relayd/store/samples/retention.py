@@ -64,21 +64,14 @@ _PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """Counts of summarised and kept old samples.
-
-    Attributes
-    ----------
-    samples : int
-        How many were summarised.
-    summaries : int
-        Into how many rows.
-    kept : int
-        Old ones that stay, because estimates rest on them or they are of imported files.
-    """
+    """Counts of summarised and kept old samples."""
 
     samples: int
+    """How many were summarised."""
     summaries: int
+    """Into how many rows."""
     kept: int
+    """Old ones that stay, because estimates rest on them or they are of imported files."""
 
 
 def compact(
@@ -89,34 +82,15 @@ def compact(
     files_too: bool = False,
     now_s: float | None = None,
 ) -> CompactionResult:
-    """Summarise samples older than a time span.
+    """Summarise samples older than a time span, at least a day; a row for each hour or day.
 
-    Parameters
-    ----------
-    store : Store
-        Open for writing.
-    older_than_s : float
-        Age, at least a day.
-    period : {"hour", "day"}
-        What one row is to stand for.
-    files_too : bool
-        Whether samples of imported files go too; importing such a file again would then count
-        its samples again.
-
-    Raises
-    ------
-    InputError
-        If the age is less than a day.
-    StoreError
-        If the database can't take it; what was done until then is whole.
+    With `files_too`, samples of imported files go too; importing such a file again would then
+    count its samples again. What was done before an error is whole.
     """
     if not older_than_s >= LEAST_AGE_S:
-        raise InputError(
-            "--older-than",
-            "must be at least one day",
-            value=f"{older_than_s:g} s",
-            remedy="Samples of today are what plans rest on.",
-        )
+        problem = "must be at least one day"
+        remedy = "Samples of today are what plans rest on."
+        raise InputError("--older-than", problem, value=f"{older_than_s:g} s", remedy=remedy)
     now_s = time.time() if now_s is None else now_s
     # Whole periods only: the rest of one that has begun to age comes with the next run.
     before_s = floor((now_s - older_than_s) / PERIOD_S[period]) * PERIOD_S[period]

@@ -7,7 +7,6 @@ import time
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
@@ -19,14 +18,13 @@ from planner.model.estimate import Origin
 from planner.model.link_states import LinkState
 from planner.model.network import Network
 from relayd.catalogue.loading import load_catalogue
-from relayd.http.current_state import Current
-from relayd.http.monitoring.metrics import Exposition, Metrics, link_gauges
+from relayd.http.monitoring.metrics import Metrics, link_gauges
 from relayd.http.store_access import StoreAccess
 from relayd.http.workers import Workers
 from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 from relayd.store import open_store
-from relayd.store.campaigns.states import CampaignTotals, campaign_totals
+from relayd.store.campaigns import CampaignTotals, campaign_totals
 from tests.http.running import REGIONS, Served
 
 FAMILIES = 10
@@ -138,11 +136,10 @@ def test_a_scrape_waits_for_no_worker_once_it_has_gauges(tmp_path: Path) -> None
             return f"{version} {most}".encode()
 
     async def scrape() -> list[bytes]:
-        states = iter([cast("Current", SimpleNamespace(version=name)) for name in "aabb"])
         store = StoreAccess(tmp_path / "relayd.db")
-        exposition = Exposition(Metrics(), 7, store, cast("Workers", Busy()), lambda: next(states))
-        found = [await exposition.text() for _ in range(4)]
-        exposition.close()
+        metrics = Metrics(store, cast("Workers", Busy()), 7)
+        found = [await metrics.text(version) for version in "aabb"]
+        metrics.close()
         await store.close()
         return found
 

@@ -29,7 +29,7 @@ from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
-from relayd.store.campaigns.spending import Spending
+from relayd.store.campaigns import Spending
 from relayd.store.events import Event, Events
 from relayd.store.samples.ingest import append
 from relayd.times import utc_date

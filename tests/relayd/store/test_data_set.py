@@ -17,7 +17,7 @@ from probes.samples import Sample
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.samples import data_set
-from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.decisions import decide
 from relayd.store.samples.ingest import Batch, ingest
 from tests.relayd.building import ping, rate, stored
 from tests.relayd.conftest import Outcome, Relayd
@@ -59,7 +59,7 @@ def test_what_is_exported_is_imported_again(spot: Spot, relayd: Relayd, tmp_path
     with open_store(spot.where, mode="create") as store:
         ingest(store, Batch("files", "csv"), _found())
         ingest(store, Batch("service", "live", reporter="mallory"), [false])
-        decide(store.database, "retract", Selection(token="mallory"), who="ana", reason="lies")
+        decide(store.database, "retract", {"token": "mallory"}, who="ana", reason="lies")
         made = make_snapshot(store, CATALOGUE)
         assert made is not None
         links = repr(list(store.snapshots.network(made.id)))

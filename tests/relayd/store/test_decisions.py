@@ -16,7 +16,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store
 from relayd.store.events import Events
-from relayd.store.samples.decisions import Selection, decide, decisions, selected
+from relayd.store.samples.decisions import decide, decisions, selected
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.retention import compact
 from tests.relayd.building import rate
@@ -52,7 +52,7 @@ def test_retracting_restores_estimates_to_the_byte(store: Store) -> None:
     ingest(store, MALLORY, false)
     attacked = _snapshot(store)
     assert attacked != honest
-    mallory = Selection(token="mallory")
+    mallory = {"token": "mallory"}
     assert len(selected(store.database, "retract", mallory)) == 40
     through = store.samples.last_id()
     ids = frozenset(selected(store.database, "retract", mallory))
@@ -95,10 +95,10 @@ def test_each_part_of_a_selection_narrows_it(store: Store) -> None:
         ({"since_s": NOW_S - DAY_S, "until_s": NOW_S - 1}, 3),
     ]
     for parts, count in stated:
-        found = selected(store.database, "retract", Selection(**parts))  # type: ignore[arg-type]
+        found = selected(store.database, "retract", parts)
         assert len(found) == count, parts
     with pytest.raises(InputError, match="names no samples"):
-        selected(store.database, "retract", Selection())
+        selected(store.database, "retract", {})
 
 
 def test_confirmed_samples_are_the_own_probers(store: Store) -> None:
@@ -108,7 +108,7 @@ def test_confirmed_samples_are_the_own_probers(store: Store) -> None:
     assert held.expected == pytest.approx(4.9, rel=0.05)
     assert held.origin.figures is not None
     assert held.origin.figures.disputed == 9
-    decide(store.database, "confirm", Selection(batch=2), who="ana", reason="seen myself")
+    decide(store.database, "confirm", {"batch": 2}, who="ana", reason="seen myself")
     found = _network(store).link(SRC, DST).aggregate_gbps
     assert found.expected < 3.0
     assert found.origin.samples == 12
@@ -117,12 +117,12 @@ def test_confirmed_samples_are_the_own_probers(store: Store) -> None:
 def test_decisions_stay_and_retracted_samples_outlast_retention(store: Store, spot: Spot) -> None:
     rows = _tests(4900.0, 300, every_s=3600.0)
     ingest(store, MALLORY, rows)
-    decide(store.database, "retract", Selection(until_s=NOW_S - 250 * 3600.0), who="a", reason="")
+    decide(store.database, "retract", {"until_s": NOW_S - 250 * 3600.0}, who="a", reason="")
     before = _snapshot(store)
     assert compact(store, DAY_S, now_s=NOW_S + 400 * DAY_S).samples == 0
-    decide(store.database, "restore", Selection(batch=1), who="a", reason="")
+    decide(store.database, "restore", {"batch": 1}, who="a", reason="")
     assert len(list(store.samples.read())) == 300
-    decide(store.database, "retract", Selection(until_s=NOW_S - 280 * 3600.0), who="a", reason="")
+    decide(store.database, "retract", {"until_s": NOW_S - 280 * 3600.0}, who="a", reason="")
     # Of 280 samples, estimates may need 256 and the first to arrive.
     assert compact(store, DAY_S, now_s=NOW_S + 400 * DAY_S).samples in (23, 24)
     assert before

@@ -17,7 +17,7 @@ from probes.samples import Metric, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store, open_store
-from relayd.store.samples.decisions import Selection, decide
+from relayd.store.samples.decisions import decide
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.retention import compact
 from tests.properties import examples
@@ -114,7 +114,7 @@ def test_it_is_what_all_samples_give(seed: int, batches: list[int]) -> None:
             ingest(store, batch, samples)
             _assert_as_whole(store)
         one = samples[0]
-        selection = Selection(src=one.src, dst=one.dst)
+        selection = {"src": one.src, "dst": one.dst}
         decide(store.database, "retract", selection, who="test", reason="")
         _assert_as_whole(store)
         append(store, _samples(random, 30, NOW_S + 9 * DAY_S))

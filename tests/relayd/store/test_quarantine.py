@@ -104,7 +104,7 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
         settle(database, "reject", numbers[4:], who="ana", reason="")
         with pytest.raises(InputError, match="was rejected before"):
             settle(database, "reject", numbers[4:], who="ana", reason="")
-        assert decide(database, "retract", Selection(batch=accepted_in), who="b", reason="") == 4
+        assert decide(database, "retract", {"batch": accepted_in}, who="b", reason="") == 4
         undone = estimated(store, catalogue, through=store.samples.last_id()).network
         assert effects(before, undone) == []
 
@@ -122,11 +122,11 @@ def test_links_and_caps_that_appear_or_vanish_are_effects_over_either_address(sp
             found = effects_of(store, catalogue, change=("retract", ids))
             return {(one.src, one.dst, one.figure, one.address): one for one in found}
 
-        gone = retracting(Selection(src="dc:one"))
+        gone = retracting({"src": "dc:one"})
         rtt = gone["dc:one", "aws:sa-east-1", "rtt_ms", "public"]
         assert rtt.before == pytest.approx(180.0, rel=0.1)
         assert rtt.after is None
-        both = retracting(Selection(metric="aggregate_mbps", src="aws:us-east-1"))
+        both = retracting({"metric": "aggregate_mbps", "src": "aws:us-east-1"})
         assert {key[3] for key in both if key[:2] == private[:2]} == {"private", "public"}
 
 
@@ -140,7 +140,7 @@ def test_what_the_store_has_already_is_not_accepted_in_vain(spot: Spot) -> None:
         append(store, [twin, plain])
         batch = Batch("service", "live", reporter="b")
         ingest(store, batch, [Quarantined(one, "x") for one in (twin, plain)])
-        decide(store.database, "retract", Selection(metric="rtt_ms"), who="ana", reason="")
+        decide(store.database, "retract", {"metric": "rtt_ms"}, who="ana", reason="")
         for row in quarantined(store.database, limit=9):
             with pytest.raises(InputError, match="in the store already, in batch 1"):
                 settle(store.database, "accept", [row.id], who="bob", reason="")

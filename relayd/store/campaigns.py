@@ -1,0 +1,487 @@
+"""Campaigns in the store: their logs, what they have spent, and how they are shown."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from pydantic import TypeAdapter
+
+from planner.model.errors import InputError, StoreError
+from probes.campaign.specification import CampaignSpec, Method
+from probes.campaign.tasks import Probe, ProbeOutcome, ProbeTask
+from relayd.store.database import Database, Part
+from relayd.store.leases import is_held
+from relayd.store.opening import Store
+from relayd.store.samples.ingest import write_live
+
+_TO_STOP = "campaign_to_stop"
+_RUN_BY_WATCHER = "campaign_run_by_watcher"
+STARTED_BY_WATCHER = "watch"
+"""Value of the option `started_by` of a campaign that the watcher began."""
+TASK = TypeAdapter(ProbeTask)
+
+
+class StoredCampaign:
+    """The log of one campaign, with the options it was begun with, as JSON types."""
+
+    def __init__(self, store: Store, id: int, options: dict[str, Any]) -> None:  # noqa: A002
+        self._database = store.database
+        self.id = id
+        self.options = options
+        # Probe to when it was recorded by a change that may or may not have been stored.
+        self._in_doubt: dict[int, set[float]] = {}
+
+    @property
+    def spec(self) -> CampaignSpec:
+        """The links to measure."""
+        return TypeAdapter(CampaignSpec).validate_python(self.options["wish"])
+
+    @property
+    def method(self) -> Method:
+        """The method of measuring."""
+        return TypeAdapter(Method).validate_python(self.options.get("method", {"ramp": "never"}))
+
+    def probes(self) -> list[Probe]:
+        """Return all probes so far, in the order in which they were planned."""
+        rows = self._database.rows(
+            "SELECT id, stage, task, status, problem FROM probes WHERE campaign_id = ? ORDER BY id",
+            (self.id,),
+        )
+        return [
+            Probe(number, stage, TASK.validate_json(task), *how)
+            for number, stage, task, *how in rows
+        ]
+
+    def plan(self, stage: str, tasks: Sequence[ProbeTask]) -> list[Probe]:
+        """Store the tasks of a stage."""
+        row = {"campaign_id": self.id, "stage": stage}
+        with self._database.transaction():
+            numbers = [
+                self._database.add("probes", {**row, "task": TASK.dump_json(task).decode()}, "id")
+                for task in tasks
+            ]
+        return [Probe(id, stage, task) for id, task in zip(numbers, tasks, strict=True)]  # noqa: A001
+
+    def reserve(self, starting: Sequence[tuple[Probe, float, float]]) -> None:
+        """Store the most GB and USD of each probe until it is recorded, before it starts.
+
+        Of a probe that is started again, with what its earlier attempts have sent.
+        """
+        self._database.change_many(
+            "UPDATE probes SET reserved_gb = ?, reserved_usd = ? WHERE id = ?",
+            [(gb, usd, probe.id) for probe, gb, usd in starting],
+        )
+
+    def charge_lost(self) -> None:
+        """Count what is reserved as spent: by probes that an earlier run started and lost."""
+        self._database.change(
+            "UPDATE probes SET sent_gb = sent_gb + reserved_gb, usd = usd + reserved_usd, "
+            "reserved_gb = 0, reserved_usd = 0 WHERE campaign_id = ? AND reserved_gb > 0",
+            (self.id,),
+        )
+
+    def record(self, outcomes: Sequence[ProbeOutcome]) -> None:
+        """Store samples and mark their probes as done: all or nothing.
+
+        After an error it may be called again with the same and more: what turns out to be stored
+        already is not stored, or paid for, twice.
+        """
+        now_s = time.time()
+        try:
+            with self._database.transaction():
+                self._record([one for one in outcomes if not self._is_stored(one.probe)], now_s)
+        except StoreError:
+            for outcome in outcomes:
+                self._in_doubt.setdefault(outcome.probe.id, set()).add(now_s)
+            raise
+        for outcome in outcomes:
+            self._in_doubt.pop(outcome.probe.id, None)
+
+    def _is_stored(self, probe: Probe) -> bool:
+        if probe.id not in self._in_doubt:
+            return False
+        row = self._database.row("SELECT ended_at_s FROM probes WHERE id = ?", (probe.id,))
+        return row[0] in self._in_doubt[probe.id]
+
+    def _record(self, outcomes: Sequence[ProbeOutcome], now_s: float) -> None:
+        database = self._database
+        samples = [sample for outcome in outcomes for sample in outcome.samples]
+        batch_id, _ = write_live(database, f"campaign {self.id}", samples)
+        for outcome in outcomes:
+            database.change(
+                "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, "
+                "usd = usd + ?, reserved_gb = 0, reserved_usd = 0, ended_at_s = ?, problem = ?, "
+                "batch_id = ? WHERE id = ?",
+                (
+                    "failed" if outcome.problem else "done",
+                    outcome.attempts,
+                    outcome.sent_gb,
+                    outcome.usd,
+                    now_s,
+                    outcome.problem,
+                    batch_id if outcome.samples else None,
+                    outcome.probe.id,
+                ),
+            )
+
+    def spent(self) -> tuple[float, float]:
+        """Return GB and USD so far, with what is reserved."""
+        row = self._database.row(
+            "SELECT coalesce(sum(sent_gb + reserved_gb), 0), coalesce(sum(usd + reserved_usd), 0) "
+            "FROM probes WHERE campaign_id = ?",
+            (self.id,),
+        )
+        return float(row[0]), float(row[1])
+
+    def finish(self) -> None:
+        """Mark the campaign as finished."""
+        self._database.change(
+            "UPDATE campaigns SET finished_at_s = ? WHERE id = ?", (time.time(), self.id)
+        )
+
+
+class Campaigns:
+    """The campaigns of a store that is open for writing."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._database = store.database
+
+    @property
+    def controller(self) -> str:
+        """The name that marks what this store has started on hosts."""
+        return str(self._database.row("SELECT name FROM controller")[0])
+
+    def begin(self, options: Mapping[str, Any]) -> StoredCampaign:
+        """Store a new campaign."""
+        row = {"options": json.dumps(dict(options), sort_keys=True), "started_at_s": time.time()}
+        number = self._database.add("campaigns", row, "id")
+        return StoredCampaign(self._store, number, dict(options))
+
+    def unfinished(self) -> StoredCampaign | None:
+        """Return the newest campaign if it is unfinished."""
+        row = self._database.row(
+            "SELECT id, options, finished_at_s FROM campaigns ORDER BY id DESC LIMIT 1"
+        )
+        if row is None or row[2] is not None:
+            return None
+        return StoredCampaign(self._store, row[0], json.loads(row[1]))
+
+    def spent(self, started_by: str) -> tuple[float, float]:
+        """Return GB and USD so far, with what is reserved, of all campaigns of one starter."""
+        rows = self._database.rows(
+            "SELECT options, coalesce(sum(sent_gb + reserved_gb), 0), "
+            "coalesce(sum(usd + reserved_usd), 0) FROM campaigns "
+            "JOIN probes ON campaign_id = campaigns.id GROUP BY campaigns.id, options"
+        )
+        found = [row for row in rows if json.loads(row[0]).get("started_by") == started_by]
+        return sum(float(row[1]) for row in found), sum(float(row[2]) for row in found)
+
+    def ask_to_stop(self, number: int) -> None:
+        """Ask the process that runs a campaign to interrupt it."""
+        self._database.set_metadata(_TO_STOP, number)
+
+    def take_stop(self, number: int) -> bool:
+        """Return whether a stop of a campaign was requested, and clear the request."""
+        if is_asked := self._database.metadata(_TO_STOP) == number:
+            self._database.set_metadata(_TO_STOP, 0)
+        return is_asked
+
+    def is_run_by_watcher(self) -> bool:
+        """Return whether the watcher runs the current campaign, or ran the last one."""
+        return bool(self._database.metadata(_RUN_BY_WATCHER))
+
+    @contextmanager
+    def under_way(self, *, by_watcher: bool = False) -> Iterator[None]:
+        """Hold the lease that shows other processes that a campaign is running, and whose.
+
+        It may be that of a campaign that was killed just now: one at a time is the prober.
+        """
+        with self._store.new_lease("campaign") as lease:
+            with suppress(StoreError):
+                self._database.set_metadata(_RUN_BY_WATCHER, float(by_watcher))
+                lease.acquire(even_if_held=True)
+            yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be the only campaign on this store; raises InputError if another process runs one.
+
+        Its probes and ours would disturb each other.
+        """
+        with self._store.new_lease("prober") as lease:
+            if not lease.acquire_unless_renewed():
+                problem = "is in use by another campaign or a watcher"
+                remedy = "Wait until it has finished, or name another database."
+                raise InputError("--db", problem, value=str(self._store.location), remedy=remedy)
+            self._store.lease = lease
+            try:
+                # Of an earlier run that ended before it took it: it is not meant for this one.
+                self._database.set_metadata(_TO_STOP, 0)
+                yield
+            finally:
+                self._store.lease = None
+
+
+# ---- what continuous probing spends in a day ----------------------------------------------------
+
+Kind: TypeAlias = Literal["liveness", "campaign"]
+
+
+class Spending(Part):
+    """The spending of a store, by UTC day.
+
+    Money is reserved before it is spent. A reservation counts as spent until it is settled.
+    """
+
+    def committed_usd(self, day: str, kind: Kind | None = None) -> float:
+        """Return USD spent or reserved on a day, of one kind or of all."""
+        return self._sum("reserved_usd + spent_usd", day, kind)
+
+    def reserved_usd(self, day: str, kind: Kind) -> float:
+        """Return USD reserved on a day and not settled."""
+        return self._sum("reserved_usd", day, kind)
+
+    def sent_gb(self, day: str) -> float:
+        """Return GB sent on a day, without open reservations."""
+        return self._sum("sent_gb", day, None)
+
+    def _sum(self, what: str, day: str, kind: Kind | None) -> float:
+        row = self._database.row(
+            f"SELECT coalesce(sum({what}), 0) FROM watch_spending "  # noqa: S608
+            "WHERE day = ? AND (kind = ? OR ? = '')",
+            (day, kind or "", kind or ""),
+        )
+        return float(row[0])
+
+    def reserve(self, day: str, kind: Kind, usd: float, budget_usd: float) -> bool:
+        """Reserve an amount if the day's budget allows it."""
+        with self._database.transaction():
+            if self.committed_usd(day) + usd > budget_usd:
+                return False
+            self._database.change(
+                "INSERT INTO watch_spending (day, kind, reserved_usd) VALUES (?, ?, ?) "
+                "ON CONFLICT (day, kind) DO UPDATE SET "
+                "reserved_usd = watch_spending.reserved_usd + excluded.reserved_usd",
+                (day, kind, usd),
+            )
+        return True
+
+    def settle(self, day: str, kind: Kind, reserved_usd: float, usd: float, sent_gb: float) -> None:
+        """Replace a reservation by what was actually spent."""
+        self._database.change(
+            "UPDATE watch_spending SET reserved_usd = reserved_usd - ?, "
+            "spent_usd = spent_usd + ?, sent_gb = sent_gb + ? WHERE day = ? AND kind = ?",
+            (reserved_usd, usd, sent_gb, day, kind),
+        )
+
+
+# ---- campaigns as they are shown: progress, totals, and reasons for failures ---------------------
+
+_COUNTS = ", ".join(
+    f"count(CASE WHEN probes.status = '{status}' THEN 1 END)"
+    for status in ("planned", "done", "failed")
+)
+_SUMS = "coalesce(sum(probes.sent_gb), 0.0), coalesce(sum(probes.usd), 0.0)"
+_CAMPAIGN = "campaigns.id, campaigns.options, campaigns.started_at_s, campaigns.finished_at_s"
+_PAGE = (
+    f"SELECT {_CAMPAIGN}, {_COUNTS}, {_SUMS} "  # noqa: S608
+    "FROM campaigns LEFT JOIN probes ON probes.campaign_id = campaigns.id "
+    "WHERE campaigns.id >= ? AND campaigns.id < ? "
+    f"GROUP BY {_CAMPAIGN} ORDER BY campaigns.id DESC LIMIT ?"
+)
+_STAGES = (
+    f"SELECT stage, {_COUNTS}, {_SUMS} "  # noqa: S608
+    "FROM probes WHERE campaign_id = ? GROUP BY stage ORDER BY min(id)"
+)
+_FAILED = (
+    "SELECT stage, task, attempts, ended_at_s, problem FROM probes "
+    "WHERE campaign_id = ? AND status = 'failed' ORDER BY id"
+)
+_LAST_EVENT = (
+    "SELECT at_s, detail FROM events WHERE kind = 'campaign' AND subject = ? "
+    "AND id > (SELECT coalesce(max(id), 0) FROM events) - ? ORDER BY id DESC LIMIT 1"
+)
+_TOTALS = (
+    f"SELECT {_COUNTS}, {_SUMS} FROM probes "  # noqa: S608
+    "WHERE coalesce(ended_at_s, 0) >= ?"
+)
+MOST_PAIRS = 20
+"""Pairs that are named of each kind of failure; how many there are is counted."""
+EVENTS_BACK = 20_000
+"""In how many of the newest events a campaign's last one is looked for."""
+_BEYOND = 2**62
+
+
+class CampaignState(NamedTuple):
+    """A campaign, what was asked of it, and how far it is.
+
+    Attributes
+    ----------
+    planned, done, failed : int
+        Numbers of probes.
+    sent_gb, usd : float
+        What they moved, and what that costs.
+    """
+
+    id: int
+    options: dict[str, Any]
+    started_at_s: float
+    finished_at_s: float | None
+    planned: int
+    done: int
+    failed: int
+    sent_gb: float
+    usd: float
+
+
+def campaign_page(database: Database, *, before_id: int = 0, limit: int) -> list[CampaignState]:
+    """Return campaigns that began before one of them, the newest first; 0 for the first page."""
+    return _read(database, 0, before_id or _BEYOND, limit)
+
+
+class RunningCampaign(NamedTuple):
+    """The campaign that some process is running now, and whether that is the watcher."""
+
+    id: int
+    by_watcher: bool
+
+
+def running(store: Store) -> RunningCampaign | None:
+    """Return the campaign that some process is running now."""
+    if not is_held(store.database, "campaign"):
+        return None
+    number = store.database.last_id("campaigns")
+    return RunningCampaign(number, Campaigns(store).is_run_by_watcher()) if number else None
+
+
+def campaign(database: Database, number: int) -> CampaignState | None:
+    """Return one campaign; None if there is none of this number."""
+    found = _read(database, number, number + 1, 1)
+    return found[0] if found else None
+
+
+def _read(database: Database, least: int, below: int, limit: int) -> list[CampaignState]:
+    return [
+        CampaignState(row[0], json.loads(row[1]), *row[2:])
+        for row in database.rows(_PAGE, (least, below, limit))
+    ]
+
+
+class CampaignTotals(NamedTuple):
+    """Egress in USD and GB, and the numbers of probes that ended."""
+
+    usd: float
+    sent_gb: float
+    done: int
+    failed: int
+
+
+def campaign_totals(database: Database, since_s: float = 0.0) -> CampaignTotals:
+    """Add up all campaigns so far, or their probes that ended since a time."""
+    _, done, failed, sent_gb, usd = database.row(_TOTALS, (since_s,))
+    return CampaignTotals(usd, sent_gb, done, failed)
+
+
+class StageState(NamedTuple):
+    """A stage: tasks that were chosen together.
+
+    Attributes
+    ----------
+    planned, done, failed : int
+        Numbers of probes.
+    """
+
+    stage: str
+    planned: int
+    done: int
+    failed: int
+    sent_gb: float
+    usd: float
+
+
+class Failures(NamedTuple):
+    """Probes that failed for the same reason.
+
+    Attributes
+    ----------
+    problem, remedy : str
+        What happened, and what to do about it; the remedy is ``""`` where none is known.
+    stages : list of str
+    probes : int
+        How many.
+    pairs : list of [source host, destination host]
+        The first of them.
+    hosts : list of str
+        Those that take part in all of these probes: where to look first.
+    attempts : int
+        In all.
+    last_at_s : float | None
+        When one of them failed last.
+    """
+
+    problem: str
+    remedy: str
+    stages: list[str]
+    probes: int
+    pairs: list[list[str]]
+    hosts: list[str]
+    attempts: int
+    last_at_s: float | None
+
+
+def stages(database: Database, number: int) -> list[StageState]:
+    """Return the stages of a campaign so far, in the order in which they were planned."""
+    return [StageState(*row) for row in database.rows(_STAGES, (number,))]
+
+
+def failures(database: Database, number: int) -> list[Failures]:
+    """Return the reasons for failed probes of a campaign, the most frequent first."""
+    groups: dict[str, list[tuple[Any, ...]]] = {}
+    for row in database.rows(_FAILED, (number,)):
+        groups.setdefault(row[4], []).append(row)
+    return sorted(
+        (_failures(text, rows) for text, rows in groups.items()), key=lambda found: -found.probes
+    )
+
+
+def last_event(database: Database, number: int) -> dict[str, Any] | None:
+    """Return the last progress event of a campaign, with its time as ``at_s``."""
+    row = database.row(_LAST_EVENT, (str(number), EVENTS_BACK))
+    return None if row is None else {"at_s": row[0], **json.loads(row[1])}
+
+
+def in_two(text: str) -> tuple[str, str]:
+    """Return a stored problem as what happened and what to do about it.
+
+    Both are kept as one text: a clause, a full stop, and sentences. What a tool or a host said
+    stands in parentheses and may hold full stops of its own.
+    """
+    depth = 0
+    for position, character in enumerate(text):
+        if character in "()":
+            depth += 1 if character == "(" else -1
+        elif character == "." and depth == 0 and text[position + 1 : position + 2] == " ":
+            return text[:position], text[position + 2 :]
+    return text.removesuffix("."), ""
+
+
+def _failures(text: str, rows: list[tuple[Any, ...]]) -> Failures:
+    tasks = [json.loads(row[1])["pairs"] for row in rows]
+    hosts = [{host for pair in task for host in pair} for task in tasks]
+    pairs = dict.fromkeys((src, dst) for task in tasks for src, dst in task)
+    problem, remedy = in_two(text)
+    return Failures(
+        problem,
+        remedy,
+        list(dict.fromkeys(row[0] for row in rows)),
+        len(rows),
+        [list(pair) for pair in pairs][:MOST_PAIRS],
+        sorted(set.intersection(*hosts)),
+        sum(row[2] for row in rows),
+        max((row[3] for row in rows if row[3] is not None), default=None),
+    )

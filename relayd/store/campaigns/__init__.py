@@ -1,1 +1,0 @@
-"""Campaigns in the store: their specifications, probes and spending."""
