@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from heapq import nlargest
 from math import ceil
 from operator import itemgetter
+from typing import Any
 
 from aiohttp import hdrs, web
 
@@ -272,5 +273,5 @@ def _canonical(host: str) -> str:
 
 def _foreign(status: int, field: str, problem: str, value: str, remedy: str) -> ProblemError:
     value, kind = value[:MOST_SHOWN], "misdirected" if status == 421 else "cross-origin"
-    told = {"field": field, "problem": problem, "value": value, "remedy": remedy}
+    told: dict[str, Any] = {"field": field, "problem": problem, "value": value, "remedy": remedy}
     return ProblemError(status, kind, f"{field}: {value!r} {problem}. {remedy}", **told)

@@ -196,7 +196,7 @@ class CampaignSupervisor:
         while process.is_alive():
             await asyncio.sleep(POLL_EVERY_S)
         number, self.running, self._process = self.running, None, None
-        about = {"campaign": number, "code": process.exitcode}
+        about: dict[str, Any] = {"campaign": number, "code": process.exitcode}
         if number is not None and process.exitcode:
             with suppress(EOFError):  # it was killed
                 about["problem"] = str(reply.recv())

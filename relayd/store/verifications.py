@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from planner.model.link_states import Pair
@@ -23,10 +22,16 @@ _SELECT = (
     "alone, low_gbps, expected_gbps, high_gbps, achieved_gbps, at_s "
     f"FROM verifications {NAMED_ENDS}"
 )
-_SHOWN = attrgetter(
-    *("verdict", "snapshot_id", "low_gbps", "expected_gbps", "high_gbps", "achieved_gbps", "at_s")
-)
-"""What of a row a pair's last verification has, in its order."""
+_SHOWN = [
+    "verdict",
+    "snapshot_id",
+    "low_gbps",
+    "expected_gbps",
+    "high_gbps",
+    "achieved_gbps",
+    "at_s",
+]
+"""What of a row a pair's last verification has."""
 MOST_READ = 5_000
 """Newest rows that calibrate plans."""
 
@@ -114,7 +119,9 @@ class Verifications(Part):
                     tuple(row.path.split(">")), each, row.achieved_gbps / row.vm_pairs, row.at_s
                 )
         return {
-            pair: Verified(*pair, *_SHOWN(row), paths=tuple(paths[pair].values()))
+            pair: Verified(
+                *pair, **{k: getattr(row, k) for k in _SHOWN}, paths=tuple(paths[pair].values())
+            )
             for pair, row in last.items()
         }
 
