@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,7 +44,7 @@ _SCALARS = ("time_value", "margin", "vms", "connections")
 _KEYS = ("catalogues", *_SCALARS, "db", "fleet")
 
 
-def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
+def load_settings() -> Settings:
     """Read the environment and the settings file.
 
     The file is named by ``RELAYD_CONFIG``, else ``relayd/config.toml`` in the user's
@@ -56,7 +55,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     InputError
         If the file is malformed, has an unknown key, or was named and is missing.
     """
-    from_file, path = _file_settings(environment)
+    from_file, path = _file_settings()
     for key, value in from_file.items():
         if key not in _KEYS:
             remedy = f"Settings are {', '.join(sorted(_KEYS))}."
@@ -70,7 +69,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         key: (value, Path(path).parent) for key, value in from_file.items()
     }
     for key in _KEYS:
-        if given := environment.get(f"RELAYD_{key.upper()}"):
+        if given := os.environ.get(f"RELAYD_{key.upper()}"):
             listed = filter(None, given.split(os.pathsep))
             found[key] = ([*listed] if key == "catalogues" else given, Path())
     names, folder = found.get("catalogues", ((), Path()))
@@ -83,9 +82,10 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
-def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], str]:
-    named = environment.get("RELAYD_CONFIG")
-    path = named or _default_path(environment)
+def _file_settings() -> tuple[dict[str, object], str]:
+    named = os.environ.get("RELAYD_CONFIG")
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    path = named or str(Path(base) / "relayd" / FILE_NAME)
     try:
         return tomllib.loads(Path(path).read_bytes().decode()), path
     except FileNotFoundError:
@@ -97,11 +97,6 @@ def _file_settings(environment: Mapping[str, str]) -> tuple[dict[str, object], s
     except ValueError as error:
         remedy = "Mend the file or remove it."
         raise InputError(path, f"is not valid TOML: {error}", remedy=remedy) from None
-
-
-def _default_path(environment: Mapping[str, str]) -> str:
-    base = environment.get("XDG_CONFIG_HOME")
-    return str((Path(base) if base else Path.home() / ".config") / "relayd" / FILE_NAME)
 
 
 def is_installed(module: str) -> bool:

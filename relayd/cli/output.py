@@ -18,7 +18,7 @@ from typing import Any
 
 from planner.model.errors import InputError, not_installed
 from planner.model.network import Snapshot
-from relayd.cli.text import formula_safe, shown_safely, table, table_of
+from relayd.cli.text import formula_safe, shown_safely, table
 
 Row = Mapping[str, Any]
 
@@ -46,7 +46,6 @@ def print_rows(
     options: argparse.Namespace,
     name: str,
     rows: Sequence[Row],
-    columns: str = "",
     *,
     shown: Callable[[], str] | None = None,
     document: Callable[[], object] | None = None,
@@ -59,10 +58,8 @@ def print_rows(
         With ``json``, ``format`` and ``output``.
     name : str
         What the rows are; JSON has them under it.
-    columns : str
-        Of the table that people see, as of :func:`~relayd.cli.text.table_of`; else all.
     shown : callable, optional
-        Returns what people see instead.
+        Returns what people see instead of a table of all.
     document : callable, optional
         Returns what JSON has, where that is more than the rows.
 
@@ -86,8 +83,6 @@ def print_rows(
         text = "None."
     elif shown:
         text = shown()
-    elif columns:
-        text = table_of(rows, columns, left=True)
     else:
         cells = [["-" if value is None else str(value) for value in row.values()] for row in rows]
         text = table(tuple(rows[0]), cells, left=True)

@@ -38,7 +38,7 @@ def neutralised(text: str) -> str:
     r"""Return text with control characters as escapes such as ``\u001b``."""
     if text.replace("\n", "").replace("\t", "").isprintable():  # as nearly always
         return text
-    return re.sub(_UNSAFE, _escaped, text)
+    return re.sub(_UNSAFE, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 @contextmanager
@@ -119,23 +119,16 @@ def formula_safe(cell: str) -> str:
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
-
-
 def _cell(text: str) -> str:
     return neutralised(text.replace("\t", "\\u0009").replace("\n", "\\u000a"))
 
 
-def styled(
-    text: str, style: str, stream: TextIO | None = None, otherwise: str | None = None
-) -> str:
-    """Return text in a style if the stream shows it and the user wants it (no-color.org).
+def styled(text: str, style: str, otherwise: str | None = None) -> str:
+    """Return text in a style, else as it is, or what is given otherwise.
 
-    `otherwise` is what to return in place of the bare text.
+    That depends on standard output and on what the user wants (no-color.org).
     """
-    shown_on = stream or sys.stdout
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not shown_on.isatty():
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty():
         return text if otherwise is None else otherwise
     return f"{_ESCAPE}[{style}m{text}{_ESCAPE}[0m"
 

@@ -56,7 +56,8 @@ class DataGravity(sky.AdminPolicy):
         task = user_request.task
         text = task.envs.get(VARIABLE)
         if text and not _has_cluster(user_request):
-            slack_usd = _slack_usd(task.envs.get(SLACK_VARIABLE))
+            slack = task.envs.get(SLACK_VARIABLE) or str(DEFAULT_SLACK_USD)
+            slack_usd = Money().validate(slack, SLACK_VARIABLE)
             with closing(open_wan(os.environ.get("RELAYD_DB"))) as wan:
                 costs_usd = data_costs_usd(wan, read_volumes_gb(text))
             task.set_resources(_nearest(task.resources, costs_usd, slack_usd))
@@ -187,7 +188,3 @@ def _refused(provider: str, regions: Iterable[str]) -> Collection[str]:
             except OSError:  # as those of requests are
                 return ()
     return found
-
-
-def _slack_usd(text: str | None) -> float:
-    return DEFAULT_SLACK_USD if text is None else Money().validate(text, SLACK_VARIABLE)

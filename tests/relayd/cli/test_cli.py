@@ -110,19 +110,6 @@ def test_json_is_the_contract(relayd: Relayd, measured: Path) -> None:
     assert json.loads(relayd(*ask, "--objective", "cost").out)["verdict"] == "direct"
 
 
-def test_rules_bind_relays(relayd: Relayd, measured: Path) -> None:
-    ask = (*TO_JAPAN, "--db", measured, "--objective", "time")
-    for rule in (("--avoid", "azure:japaneast"), ("--relays", "none"), ("--allow", "continent:EU")):
-        plan = json.loads(relayd(*ask, *rule).out)
-        options = [plan["best_relay"], *plan["alternatives"]]
-        shown = [option["relay"] for option in options if option]
-        used = [region for path in plan["paths"] for region in path["regions"]]
-        assert "azure:japaneast" not in shown + used
-        assert "none" not in rule or plan["verdict"] == "direct"
-    outcome = relayd(*ask, "--avoid", "country:JP")  # the destination is there itself
-    assert (outcome.code, "place to avoid" in outcome.err) == (2, True)
-
-
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
