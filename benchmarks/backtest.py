@@ -16,19 +16,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.grid import grid
 from benchmarks.processes import apart
 from benchmarks.table import peak_mb, show
-from planner.fields.shared import DEFAULT_MARGIN
 from planner.transfer.all_pairs import Floats
-from planner.transfer.decision import decide
-from planner.transfer.request import CONNECTIONS_TO_SPLIT, Objective, TransferRequest
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
@@ -47,8 +42,6 @@ COLLAPSES_A_DAY = 1 / 120
 COLLAPSE_H = 4.0
 COLLAPSED_MBPS = 8.0
 VOLUME_GB = 500.0
-PAIRS = 500
-STEPS_APART = 10
 
 
 class LinkHistory(NamedTuple):
@@ -107,76 +100,6 @@ def write_store(db: Path, days: float) -> str:
     return f"{len(regions)} regions of the {name}"
 
 
-def knowing_levels(days: float, margin: float) -> str:
-    """Return the result of knowing the level of every link, but not the noise of tests.
-
-    Rates alone count, every :data:`STEPS_APART` steps.
-    """
-    regions, measured, _ = regions_of()
-    count, n = int(days * 86400 / STEP_S), len(regions)
-    level, found = np.zeros((2, count, n, n))
-    for i, src in enumerate(regions):
-        for j, dst in enumerate(regions):
-            gbps = measured.pair_gbps.get((src, dst), 0.0)
-            if i != j and gbps > 0:
-                level[:, i, j], found[:, i, j], _ = history_of(src, dst, gbps, days)
-    rows, columns = np.indices((n, n))
-    pairs = level.max(axis=0) > 0
-    right, verdict_right, achieved, possible = [], [], 0.0, 0.0
-    for was, now in zip(level[::STEPS_APART], found[::STEPS_APART], strict=True):
-        relay, most = best_relays(was)
-        relayed = most >= (1 + margin) * was
-        through = np.minimum(now[rows, relay], now[relay, columns])
-        best = np.maximum(best_relays(now)[1], now)
-        right.append((relayed == (best > now))[pairs])
-        verdict_right.append((relayed == (through >= (1 + margin) * now))[pairs])
-        achieved += float(np.where(relayed, through, now)[pairs].sum())
-        possible += float(best[pairs].sum())
-    return (
-        f"time, knowing every link's level: right to relay or not in {np.mean(right):.1%}, about "
-        f"the best relay in {np.mean(verdict_right):.1%}, {achieved / possible:.1%} of hindsight's "
-        "throughput"
-    )
-
-
-def best_relays(rates: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return the relay of greatest rate for each pair, and that rate."""
-    best = np.full(rates.shape, -1.0)
-    relay = np.zeros(rates.shape, np.int64)
-    for number in range(len(rates)):
-        through = np.minimum.outer(rates[:, number], rates[number])
-        better = through > best
-        best[better], relay[better] = through[better], number
-    return relay, best
-
-
-def splitting(objective: Objective) -> list[str]:
-    """Return the loss from one path per transfer against plans that may split, on the grid."""
-    measured, _ = grid()
-    network, prices = measured.network(), measured.prices()
-    losses = []
-    for src, dst in measured.random_pairs(PAIRS, seed=1):
-        # The grid's rates hold for any number of connections; too few can't be divided.
-        values = [
-            decide(
-                TransferRequest(
-                    src,
-                    dst,
-                    volume_gb=VOLUME_GB,
-                    objective=objective,
-                    connections=connections,
-                    vms=1,
-                ),
-                network,
-                prices,
-            ).chosen.value_usd
-            for connections in (CONNECTIONS_TO_SPLIT - 1, 64)
-        ]
-        losses.append(values[0] / values[1] - 1)
-    worse = sum(loss > 0.01 for loss in losses) / PAIRS
-    return [objective, f"{fmean(losses):.1%}", f"{worse:.0%}", f"{max(losses):.0%}"]
-
-
 def replay_one(what: str, db: str) -> None:
     """Run one side and print its cost as JSON."""
     start = time.perf_counter()
@@ -230,7 +153,6 @@ def main(days: float = DAYS) -> None:
                 f"{percent(total['near'])}, right about the relay that looked best in "
                 f"{percent(total['verdict_right'])}"
             )
-        print(knowing_levels(days, DEFAULT_MARGIN))
         show(f"{what}, {days:g} days, {bare['rows']:,} samples", ("", "time", "memory"), lines)
         header = (
             "objective",
@@ -244,11 +166,6 @@ def main(days: float = DAYS) -> None:
             "stalled",
         )
         show(f"{VOLUME_GB:g} GB a transfer", header, table)
-    show(
-        f"one path beside plans that may split, {PAIRS} pairs of the grid",
-        ("objective", "worse by", "by over 1 %", "most"),
-        [splitting("value"), splitting("time")],
-    )
 
 
 if __name__ == "__main__":

@@ -11,14 +11,14 @@ import relayd
 from benchmarks.grid import grid
 from benchmarks.service import make_store
 from benchmarks.table import judge, median_and_p95, reference_ms, show, times_s, written
-from planner.transfer.allocation import EQUAL, greatest_rate_gbps
+from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.optimum import cost_time_frontier, fastest, least_cost, least_value
 from planner.transfer.problem import TransferProblem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from relayd.tables.figures import measured_regions
 from tests.planner.grid import Grid
-from tests.planner.independent import least_cost_usd, skyplane_rows
+from tests.planner.independent import least_cost_usd
 
 REQUESTS = 2000
 FEWER = 200
@@ -78,7 +78,6 @@ def main() -> None:
     )
     judge("plans that need a search: the full model's time", full_s / search_s, 29, least=True)
     judge("the same, ms", search_s * 1e3 / reference_ms(), 0.25)
-    against_skyplane(january)
     recommendations(january)
     with tempfile.TemporaryDirectory() as folder:
         answers(Path(folder))
@@ -108,27 +107,6 @@ def answers(folder: Path) -> None:
             judge("the same, p95", p95 * 1e3 / reference_ms(), 3)
     judge("wan.plan with an end that nobody measured, times that", medians[1] / medians[0], 1.2)
     show(f"wan.plan on a store; {what}", ("", "plans", "median", "p95"), rows)
-
-
-def against_skyplane(january: Grid) -> None:
-    """Print costs with those of Skyplane's integer program, under its rows and under relayd's."""
-    random, ratios, furthest = Random(3), [], 0.0
-    for src, dst in january.random_pairs(FEWER, seed=3):
-        vms = random.randint(1, 8)
-        transfer = january.transfer(src, dst, vms=vms, volume_gb=random.choice([10, 100, 1000]))
-        problem = january.of_skyplane(src, dst, transfer)
-        rate = january.pair_gbps[src, dst] * random.choice([1, vms]) * random.choice([1, 1.25, 1.5])
-        peer_usd = problem.least_cost_usd(rate)
-        ours, alike = least_cost(transfer, rate), least_cost(skyplane_rows(transfer, problem), rate)
-        if ours and alike:
-            ratios.append(ours.cost_usd / peer_usd)
-            furthest = max(furthest, abs(alike.cost_usd / peer_usd - 1))
-    cheaper = sum(ratio < 1 - EQUAL for ratio in ratios)
-    print(f"  Against Skyplane's program, {len(ratios)} plans: equal to {furthest:.0e} under its")
-    print(
-        f"  rows; under relayd's, {cheaper} cheaper (the cheapest by {1 - min(ratios):.0%}), and "
-        f"{sum(ratio > 1 + EQUAL for ratio in ratios)} dearer."
-    )
 
 
 def recommendations(january: Grid) -> None:

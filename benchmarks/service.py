@@ -65,14 +65,13 @@ delay = function() return math.random(0, {most_ms}) end
 
 
 class Load(NamedTuple):
-    """Results of wrk, and the processor time per request of the server and of wrk itself."""
+    """Results of wrk, and the processor time per request of the server."""
 
     per_s: float
     p50_ms: float
     p99_ms: float
     bad: str
     cpu_us: float
-    wrk_cpu_us: float
 
 
 def main(seconds: int = 4) -> int:
@@ -182,11 +181,10 @@ def load(
     pids : sequence of int
         The processes of the server.
     """
-    before_s, client_before_s = cpu_s(pids), os.times().children_user + os.times().children_system
+    before_s = cpu_s(pids)
     options = (f"-c{connections}", f"-d{seconds}s", "--latency", "--timeout", "30s", *more)
     said = on_core(-1, ["wrk", "-t1", *options, f"http://127.0.0.1:{port}{path}"])
     used_s = cpu_s(pids) - before_s
-    client_s = os.times().children_user + os.times().children_system - client_before_s
     requests = int(_found(r"(\d+) requests in", said))
     bad = re.search(r"Non-2xx.*|Socket errors.*", said)
     return Load(
@@ -195,7 +193,6 @@ def load(
         _ms(_found(r"\n +99% +(\S+)", said)),
         bad[0] if bad else "",
         used_s / requests * 1e6,
-        client_s / requests * 1e6,
     )
 
 
