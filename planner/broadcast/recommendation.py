@@ -9,6 +9,7 @@ this module builds the answer and explains it.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -28,6 +29,7 @@ from planner.broadcast.problem import broadcast_problem
 from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.search import BroadcastCandidate, candidate_of
 from planner.model.answer import Advice, Bottleneck, identified
+from planner.model.link_array import KINDS
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, limited_texts
@@ -103,12 +105,7 @@ def recommend_broadcast(
         measure_first=answer.measure_first(),
         bottlenecks=answer.bottlenecks(),
         advice=answer.advice(),
-        warnings=(
-            *notes,
-            *filter(None, [answer.plain_copies()]),
-            *untested_text(problem, chosen.links_gbit),
-            *answer.warnings(),
-        ),
+        warnings=notes + answer.warnings(),
         confidence=answer.confidence(),
         frontier=answer.frontier() if request.frontier else (),
         vm_start_s=chosen.vm_start_s,
@@ -138,23 +135,10 @@ class _BroadcastAnswer:
         self.decision, self.network, self.prices = decision, network, prices
         self.request, self.problem = decision.request, decision.problem
         self.chosen = decision.chosen
-        streams = self.problem.streams(
-            self.chosen.trees, self.chosen.shares / self.chosen.transfer_s
-        )
-        self.opened = OpenedConnections(
-            network,
-            self.problem.resources,
-            self.problem.regions,
-            streams,
-            self.chosen.vms,
-            self.request.connections,
-        )
-
-    def plain_copies(self) -> str:
-        """Say that plain copies do, where VMs take longer to start; empty elsewhere."""
-        links, request = self.network.links.get(self.request.src, {}), self.request
-        pairs = [(links.get(dst), request.volume_gb) for dst in request.destinations]
-        return plain_copy(pairs, self.chosen.vm_start_s)
+        rates = self.chosen.shares / self.chosen.transfer_s
+        streams, most = self.problem.streams(self.chosen.trees, rates), self.request.connections
+        of = self.problem.resources, self.problem.regions, streams, self.chosen.vms, most
+        self.opened = OpenedConnections(network, *of)
 
     def verdict(self) -> BroadcastVerdict:
         if not self.decision.forwarding(self.chosen):
@@ -166,20 +150,13 @@ class _BroadcastAnswer:
         usd_per_gb = problem.fees.usd_per_gbit(chosen.links_gbit) * BITS_PER_BYTE
         found, counts = [], iter(self.opened.counts)
         for arcs, share in zip(chosen.trees, chosen.shares.tolist(), strict=True):
-            rate = problem.volume_gbit / chosen.transfer_s * share
-            links = tuple(
-                TreeLink(
-                    regions[tail],
-                    regions[head],
-                    rate,
-                    next(counts),
-                    float(usd_per_gb[tail, head]),
-                    self.network.link(regions[tail], regions[head]).address,
-                )
-                for tail, head in arcs
-            )
+            rate, links = problem.volume_gbit / chosen.transfer_s * share, []
+            for arc in arcs:
+                src, dst = (regions[end] for end in arc)
+                fee, address = float(usd_per_gb[arc]), self.network.link(src, dst).address
+                links.append(TreeLink(src, dst, rate, next(counts), fee, address))
             relays = tuple(regions[head] for _, head in arcs if problem.is_relay[head])
-            found.append(TreePlan(share, rate, relays, links))
+            found.append(TreePlan(share, rate, relays, tuple(links)))
         return tuple(sorted(found, key=lambda tree: -tree.share))
 
     def vms(self, candidate: BroadcastCandidate) -> dict[str, int]:
@@ -192,23 +169,14 @@ class _BroadcastAnswer:
     def option(self, candidate: BroadcastCandidate | None) -> BroadcastOption | None:
         if candidate is None:
             return None
-        return BroadcastOption(
-            self.decision.forwarding(candidate),
-            self.problem.volume_gbit / candidate.transfer_s,
-            candidate.duration_s,
-            candidate.cost,
-        )
+        rate, relays = self.problem.volume_gbit / candidate.transfer_s, self.decision.forwarding
+        return BroadcastOption(relays(candidate), rate, candidate.duration_s, candidate.cost)
 
     def frontier(self) -> tuple[BroadcastPoint, ...]:
+        relays = self.decision.relays
         return tuple(
-            BroadcastPoint(
-                point.duration_s,
-                point.cost,
-                self.decision.relays(point),
-                len(point.trees),
-                self.vms(point),
-            )
-            for point in self.decision.search.frontier()
+            BroadcastPoint(one.duration_s, one.cost, relays(one), len(one.trees), self.vms(one))
+            for one in self.decision.search.frontier()
         )
 
     # ---- why ---------------------------------------------------------------------------------
@@ -232,9 +200,8 @@ class _BroadcastAnswer:
         if chosen is star:
             if decision.optimum is star:
                 return f"Forwarding is not better in {terms}. {limit}"
-            why = not_worth(
-                "Forwarding", decision.over_direct, terms, self.request.margin, self.request.risk
-            )
+            margin, risk = self.request.margin, self.request.risk
+            why = not_worth("Forwarding", decision.over_direct, terms, margin, risk)
             return f"{why} {limit}"
         gain = self.decision.gain(chosen, star)
         return (
@@ -285,24 +252,13 @@ class _BroadcastAnswer:
         time_s = wider.time_with_s(links, np.maximum(self.chosen.vms, 1.0))
         if self.chosen.transfer_s < time_s * WORTH_ADVISING:
             return []
-        rates = links / time_s
-        most = self.request.connections
-        needed = max(
-            connections_by_region(
-                problem.resources, problem.regions, rates, self.chosen.vms, most
-            ).values()
-        )
-        if needed <= most:
+        most, of = self.request.connections, (problem.resources, problem.regions)
+        counts = connections_by_region(*of, links / time_s, self.chosen.vms, most)
+        if (needed := max(counts.values())) <= most:
             return []
-        saved_s = self.chosen.transfer_s - time_s
-        return [
-            Advice(
-                f"Open up to {needed} connections a VM instead of {most}",
-                f"{rate_text(problem.volume_gbit / time_s)} to each destination, "
-                f"{duration_text(saved_s)} sooner",
-                0.0,
-            )
-        ]
+        rate, saved_s = rate_text(problem.volume_gbit / time_s), self.chosen.transfer_s - time_s
+        effect = f"{rate} to each destination, {duration_text(saved_s)} sooner"
+        return [Advice(f"Open up to {needed} connections a VM instead of {most}", effect, 0.0)]
 
     def measure_first(self) -> tuple[MeasureFirst, ...]:
         """Return ramp tests of the direct links that forwarding replaces, the slowest first."""
@@ -310,10 +266,8 @@ class _BroadcastAnswer:
         direct = problem.resources.rate_gbps[root]
         missed = self.chosen.links_gbit[root] < problem.volume_gbit * (1 - BINDING)
         ends = [site for site in problem.terminals if missed[site] and direct[site] > 0]
-        links = [
-            (problem.regions[root], problem.regions[site])
-            for site in sorted(ends, key=lambda site: direct[site])
-        ]
+        order = sorted(ends, key=lambda site: direct[site])
+        links = [(problem.regions[root], problem.regions[site]) for site in order]
         return ramps(self.network, self.prices, links, self.request.connections)
 
     def _more_vms(self) -> list[Advice]:
@@ -332,20 +286,14 @@ class _BroadcastAnswer:
             saved_s = chosen.duration_s - faster.duration_s
             if self.request.vms is None and faster.value >= chosen.value:
                 continue  # the number of VMs was left to the plan
-            if (
-                saved_s >= LEAST_SAVED_BY_VM_S
-                and chosen.duration_s >= faster.duration_s * WORTH_ADVISING
-            ):
+            enough = chosen.duration_s >= faster.duration_s * WORTH_ADVISING
+            if enough and saved_s >= LEAST_SAVED_BY_VM_S:
                 where = f"each end of {place}" if len(sites) > 1 else place
                 more = {self.problem.regions[site]: int(vms[site]) for site in sites}
                 asked = limited_texts(self.network, above_quotas(self.network, more))
-                found.append(
-                    Advice(
-                        f"Use {vms[sites[0]]:.0f} VMs at {where}",
-                        "; ".join([f"at least {duration_text(saved_s)} sooner", *asked]),
-                        faster.cost.total - chosen.cost.total,
-                    )
-                )
+                effect = "; ".join([f"at least {duration_text(saved_s)} sooner", *asked])
+                usd = faster.cost.total - chosen.cost.total
+                found.append(Advice(f"Use {vms[sites[0]]:.0f} VMs at {where}", effect, usd))
         return found
 
     def _measure(self) -> list[Advice]:
@@ -355,39 +303,34 @@ class _BroadcastAnswer:
             return []
         pairs = [arc for c in (decision.optimum, star) for arcs in c.trees for arc in arcs]
         named = [(self.problem.regions[tail], self.problem.regions[head]) for tail, head in pairs]
-        src, dst = max(dict.fromkeys(named), key=lambda pair: self._relative_width(*pair))
-        if self._relative_width(src, dst) <= 0:
+        links = [self.network.link(*pair) for pair in named]
+        widest = max(links, key=lambda link: link.aggregate_gbps.relative_width)
+        if widest.aggregate_gbps.relative_width <= 0:
             return []
-        return [to_measure(src, dst, self.network, self.prices, self.request.connections)]
-
-    def _relative_width(self, src: str, dst: str) -> float:
-        return self.network.link(src, dst).aggregate_gbps.relative_width
+        ends = widest.src, widest.dst
+        return [to_measure(*ends, self.network, self.prices, self.request.connections)]
 
     # ---- how sure ----------------------------------------------------------------------------
 
     def confidence(self) -> str:
         """Describe the sources of the estimates in a sentence."""
-        counts: dict[str, int] = {}
-        used = np.nonzero(self.chosen.links_gbit)
-        for tail, head in zip(*(axis.tolist() for axis in used), strict=True):
-            link = self.network.link(self.problem.regions[tail], self.problem.regions[head])
-            source = link.aggregate_gbps.source
-            counts[source] = counts.get(source, 0) + 1
-        parts = [f"{counts[s]} {s}" for s in ("measured", "inferred", "baseline") if s in counts]
-        return f"Rests on {', '.join(parts)} link{'s' if sum(counts.values()) > 1 else ''}."
+        regions, used = self.problem.regions, np.argwhere(self.chosen.links_gbit).tolist()
+        links = [self.network.link(regions[tail], regions[head]) for tail, head in used]
+        counts = Counter(link.aggregate_gbps.source for link in links)
+        parts = [f"{counts[kind]} {kind}" for kind in KINDS if kind in counts]
+        return f"Rests on {', '.join(parts)} link{'s' if len(links) > 1 else ''}."
 
     def warnings(self) -> tuple[str, ...]:
-        """Return the assumptions behind the rates."""
-        request = self.request
-        found = vm_warnings(
-            request,
-            self.network,
-            vms_by_region(self.problem.regions, self.chosen.vms),
-            request.ends,
-            self.opened.by_region,
-            opened=self.opened,
-        )
+        """Return the assumptions behind the rates; and that plain copies do, where they do."""
+        request, opened, chosen = self.request, self.opened, self.chosen
+        links = self.network.links.get(request.src, {})
+        pairs = [(links.get(dst), request.volume_gb) for dst in request.destinations]
+        vms = vms_by_region(self.problem.regions, chosen.vms)
+        of = request, self.network, vms, request.ends, opened.by_region
+        copies = plain_copy(pairs, chosen.vm_start_s)
+        found = [*([copies] if copies else []), *untested_text(self.problem, chosen.links_gbit)]
+        found += vm_warnings(*of, opened=opened)
         if request.relays != "none" and self.decision.gap > 0.01:
             known = f"the best plan known is proven only to within {self.decision.gap:.0%}"
-            found += (f"{known} of the optimum",)
-        return found
+            found.append(f"{known} of the optimum")
+        return tuple(found)

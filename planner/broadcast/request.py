@@ -81,20 +81,13 @@ class BroadcastRequest(RelayingRequest):
 
     def _check(self) -> None:
         for region in self.destinations:
+            problem, remedy = "", ""
             if region == self.src:
-                raise InputError(
-                    "destinations",
-                    "name the source itself",
-                    value=region,
-                    remedy="Name other regions.",
-                )
-            if self.destinations.count(region) > 1:
-                raise InputError(
-                    "destinations",
-                    "name a region twice",
-                    value=region,
-                    remedy="Name each destination once.",
-                )
+                problem, remedy = "name the source itself", "Name other regions."
+            elif self.destinations.count(region) > 1:
+                problem, remedy = "name a region twice", "Name each destination once."
+            if problem:
+                raise InputError("destinations", problem, value=region, remedy=remedy)
 
     @property
     def ends(self) -> tuple[str, ...]:

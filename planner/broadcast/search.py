@@ -134,10 +134,8 @@ def candidate_of(
     longest = {t: max(of[t] for of in ramps) for t in problem.terminals}
     busy_s, start_s = time_s + max(longest.values()), problem.start_s(vms)
     cost = problem.cost(links, vms, busy_s)
-    value = value_of(request, cost, start_s + busy_s)
-    return BroadcastCandidate(
-        packing.trees, packing.shares, links, time_s, start_s, longest, vms, cost, value
-    )
+    of = links, time_s, start_s, longest, vms, cost, value_of(request, cost, start_s + busy_s)
+    return BroadcastCandidate(packing.trees, packing.shares, *of)
 
 
 def value_of(request: BroadcastRequest, cost: Cost, duration_s: float) -> float:

@@ -16,19 +16,17 @@ from planner.comparison.plan import BestOfProvider, Ranked, Ranking
 from planner.comparison.request import ComparisonRequest
 from planner.model.answer import FeeLine, identified
 from planner.model.errors import DataError
-from planner.model.estimate import Kind
+from planner.model.link_array import KINDS
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import Prices, provider_of
-from planner.model.shared_resources import Floats, Row
+from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_text, usd_text
-from planner.model.vm_limits import vms_by_region
+from planner.model.vm_limits import row_place, vms_by_region
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.drawn_times import drawn_links
 from planner.shared_vms.problem import shared_figures
 from planner.shared_vms.vm_count import fewest_vms
-
-_SURENESS: tuple[Kind, ...] = ("measured", "inferred", "baseline")
 
 
 class EvaluatedCandidate(NamedTuple):
@@ -100,33 +98,28 @@ def evaluated(
         times = figures.drawn_times(network, request.connections)
         drawn = worth(times.times_s(gbit, vms) + ramp_s)
     moved_gb = request.volume_gb * len(links)
+    row = resources.row(int(figures.levels_s(gbit, vms).argmax()))
     ranked = Ranked(
-        0,
-        region,
-        network.sites[region].vm_type,
-        duration_s,
-        fastest_s,
-        slowest_s,
-        moved_gb * BITS_PER_BYTE / time_s,
-        cost,
-        moved_gb / cost.total if cost.total else None,
-        float(rtts_ms.mean()),
-        float(rtts_ms.max()),
-        _limit(resources.row(int(figures.levels_s(gbit, vms).argmax())), regions),
-        max((link.aggregate_gbps.source for link in links), key=_SURENESS.index),
-        None,
-        None,
-        None,
-        start_s,
-        vms_by_region(regions, vms),
+        rank=0,
+        region=region,
+        vm_type=network.sites[region].vm_type,
+        duration_s=duration_s,
+        duration_s_low=fastest_s,
+        duration_s_high=slowest_s,
+        throughput_gbps=moved_gb * BITS_PER_BYTE / time_s,
+        cost_usd=cost,
+        gb_per_usd=moved_gb / cost.total if cost.total else None,
+        rtt_ms=float(rtts_ms.mean()),
+        worst_rtt_ms=float(rtts_ms.max()),
+        limit=f"{row.kind} {'' if row.link else 'at '}{row_place(row, regions)}",
+        source=max((link.aggregate_gbps.source for link in links), key=KINDS.index),
+        rank_low=None,
+        rank_high=None,
+        probability=None,
+        vm_start_s=start_s,
+        vms=vms_by_region(regions, vms),
     )
     return EvaluatedCandidate(ranked, value, drawn, figures.fee_lines(gbit, vms, duration_s))
-
-
-def _limit(row: Row, regions: tuple[str, ...]) -> str:
-    if row.link:
-        return f"path {regions[row.link[0]]} -> {regions[row.link[1]]}"
-    return f"{row.kind} at {regions[row.site]}"
 
 
 LEAST_SHARE = 0.05
@@ -172,22 +165,15 @@ def recommend_candidates(
             "candidates, measure the links, or import measurements."
         )
     found.sort(
-        key=lambda one: (
-            one.value,
-            one.ranked.cost_usd.total,
-            one.ranked.region,
-            one.ranked.vm_type,
-        )
+        key=lambda of: (of.value, of.ranked.cost_usd.total, of.ranked.region, of.ranked.vm_type)
     )
     ranks = _drawn_ranks(found)
     ranked = [_placed(one.ranked, place, ranks) for place, one in enumerate(found)]
     warnings = list(notes)
     if unknown:
         few = ", ".join(dict.fromkeys(unknown[:3]))
-        warnings.append(
-            f"Left out, because a link or its price is not known: {few}"
-            f"{f' and {len(unknown) - 3} more' if len(unknown) > 3 else ''}."
-        )
+        few += f" and {len(unknown) - 3} more" if len(unknown) > 3 else ""
+        warnings.append(f"Left out, because a link or its price is not known: {few}.")
     return identified(
         Ranking(
             plan_id="",
@@ -237,13 +223,11 @@ def _placed(one: Ranked, place: int, ranks: Floats | None) -> Ranked:
 
 
 def _providers(ranked: Sequence[Ranked]) -> tuple[BestOfProvider, ...]:
-    best: dict[str, Ranked] = {}
+    best: dict[str, BestOfProvider] = {}
     for one in ranked:
-        best.setdefault(provider_of(one.region), one)
-    return tuple(
-        BestOfProvider(provider, one.region, one.vm_type, one.rank)
-        for provider, one in best.items()
-    )
+        of = provider_of(one.region)
+        best.setdefault(of, BestOfProvider(of, one.region, one.vm_type, one.rank))
+    return tuple(best.values())
 
 
 def _reason(request: ComparisonRequest, ranked: Sequence[Ranked]) -> str:

@@ -91,6 +91,5 @@ class ComparisonRequest(VmRequest):
     def _check(self) -> None:
         for region in self.regions:
             if self.regions.count(region) > 1:
-                raise InputError(
-                    "regions", "name a region twice", value=region, remedy="Name each once."
-                )
+                remedy = "Name each once."
+                raise InputError("regions", "name a region twice", value=region, remedy=remedy)

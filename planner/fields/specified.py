@@ -33,7 +33,9 @@ from typing import (
     Never,
     Self,
     TypeAlias,
+    TypedDict,
     TypeVar,
+    Unpack,
     dataclass_transform,
     get_args,
 )
@@ -100,54 +102,69 @@ CountsByPlace: TypeAlias = Reads[Mapping[str, int] | Mapping[str, str], Mapping[
 FiguresByPlace: TypeAlias = Reads[Mapping[str, float] | Mapping[str, str], Mapping[str, float]]
 
 
-class Field:
-    """A field of a request, as surfaces are made from it.
+class Shown(TypedDict, total=False):
+    """What a field means, and how surfaces show it.
 
     Attributes
     ----------
-    name, key : str
-        Of the attribute and keyword, and in JSON and errors.
-    kind : Kind
-        What values it takes.
-    help : str
-        One or two full sentences.
-    default : object
-        ``REQUIRED`` if there is none.
-    required, optional : bool
-        Whether it must be given, and whether None stands for "no such limit".
-    accepts : object
-        The type that a signature shows.
     example : str | None
         A value as a person writes it.
+    group, label : str
+        Part of a form, and name there; without a label, it follows from the field's name.
+    key : str
+        In JSON and errors, if it is not the name.
     option : str | None
-        On the command line: ``--volume``, or a bare name for a positional argument. Fields that
-        share an option are read together. None if the command line does not have the field.
-    label, group : str
-        Of the field in a form, and of the part of the form.
-    unitless : str | None
-        Its name without a unit, under which a text with one is accepted: ``volume="1TB"``.
+        On the command line: ``--volume``, or a bare name for a positional argument; without one, it
+        follows from the name. Fields that share an option are read together. None: the command has
+        none.
     aliases : tuple of str
         Other names under which a value is accepted.
     deprecated, often : bool
         Whether it is accepted but has no effect; whether it is most used, and in short help.
     """
 
+    example: str | None
+    group: str
+    label: str
+    key: str
+    option: str | None
+    aliases: tuple[str, ...]
+    deprecated: bool
+    often: bool
+
+
+class Field:
+    """A field: what it takes, and what :class:`Shown` says of it.
+
+    Attributes
+    ----------
+    name, key : str
+        Of the attribute, and in JSON and errors.
+    kind : Kind
+    default, required, optional
+        Its default, none where a value is required; and whether None means that there is no limit.
+    accepts : type
+        What the constructor takes.
+    unitless : str | None
+        Its name without a unit, under which a text with one is accepted: ``volume="1TB"``.
+    """
+
     def __init__(self, name: str, info: FieldInfo, shown: Mapping[str, Any]) -> None:
         accepted = (one.type for one in info.metadata if isinstance(one, AcceptedType))
         plain = next((name.removesuffix(u) for u in _UNIT_SUFFIXES if name.endswith(u)), name)
-        self.name, self.key, self.help = name, shown["key"] or name, shown["description"]
+        self.name, self.key, self.help = name, shown.get("key", name), shown["description"]
         self.kind: Kind = next(one for one in info.metadata if isinstance(one, Kind))
         self.default = info.get_default(call_default_factory=True)
         self.required, self.optional = info.is_required(), NoneType in get_args(info.annotation)
         self.accepts = next(accepted, info.annotation)
-        self.example, self.group, self.aliases = shown["example"], shown["group"], shown["aliases"]
-        self.option: str | None = shown["option"]
-        self.often: bool = shown["often"]
-        if self.option == "":
-            self.option = "--" + plain.replace("_", "-")
-        self.label = shown["label"] or plain.replace("_", " ").capitalize()
+        self.example: str | None = shown.get("example")
+        self.group: str = shown.get("group", "")
+        self.aliases: tuple[str, ...] = shown.get("aliases", ())
+        self.deprecated, self.often = "deprecated" in shown, bool(shown.get("often"))
+        named = None if self.deprecated else "--" + plain.replace("_", "-")
+        self.option: str | None = shown.get("option", named)
+        self.label: str = shown.get("label") or plain.replace("_", " ").capitalize()
         self.unitless = plain if plain != name else None
-        self.deprecated = "deprecated" in shown
 
     def read_words(self, words: list[str]) -> Any:
         """Read the words of a command line."""
@@ -265,56 +282,14 @@ class Specified(metaclass=_Constructor):
         return f"{type(self).__name__}({', '.join(said)})"
 
 
-def field(
-    description: str,
-    *,
-    default: Any = REQUIRED,
-    example: str | None = None,
-    group: str = "",
-    label: str | None = None,
-    key: str | None = None,
-    option: str | None = "",
-    aliases: tuple[str, ...] = (),
-    deprecated: bool = False,
-    often: bool = False,
-) -> Any:
-    """Declare what a field means, and how surfaces show it.
-
-    Parameters
-    ----------
-    description : str
-        One or two full sentences.
-    example : str | None
-        A value as a person writes it.
-    group, label : str
-        Part of a form, and name there; without a label, it follows from the field's name.
-    key : str | None
-        In JSON and errors, if it is not the name.
-    option : str | None
-        On the command line: ``--volume``, or a bare name for a positional argument; ``""`` follows
-        from the name. Fields that share an option are read together. None: the command has none.
-    aliases : tuple of str
-        Other names under which a value is accepted.
-    deprecated, often : bool
-        Whether it is accepted but has no effect; whether it is most used, and in short help.
-    """
-    shown: dict[str, Any] = {
-        "description": description,
-        "example": example,
-        "group": group,
-        "label": label,
-        "key": key,
-        "option": None if deprecated else option,
-        "aliases": aliases,
-        "often": often,
-    }
-    if deprecated:
-        shown["deprecated"] = True
+def field(description: str, *, default: Any = REQUIRED, **shown: Unpack[Shown]) -> Any:
+    """Declare a field, with one or two full sentences, its default, and how surfaces show it."""
+    about = {"description": description, **shown}
     if default is REQUIRED:
-        return dataclass_field(metadata=shown)
+        return dataclass_field(metadata=about)
     if default == {}:
-        return dataclass_field(default_factory=dict, metadata=shown)
-    return dataclass_field(default=default, metadata=shown)
+        return dataclass_field(default_factory=dict, metadata=about)
+    return dataclass_field(default=default, metadata=about)
 
 
 # Not `frozen_default`: mypy would then take an inherited field's value for what may be given.

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from typing import NamedTuple
 from unicodedata import combining, normalize
 
@@ -262,18 +263,16 @@ def _selected(
         raise UnknownRegionError(field, pattern, _near(value, catalogue, known))
     if colon and kind.casefold() in _TRAITS:
         kind = kind.casefold()
-        trait = _TRAITS[kind]
+        trait = attrgetter(kind)
         if kind == "country" and wanted == "uk":
             wanted = "gb"
         certain = frozenset(r.id for r in everywhere if trait(r) and _folded(trait(r)) == wanted)
         if not certain:
             values = {trait(r) for r in everywhere} - {""}
-            raise InputError(
-                field,
-                f"names a {kind} in which no region is known",
-                value=pattern,
-                remedy=_listed(kind, values),
-            )
+            shown = [c for c in CONTINENTS if c in values] or sorted(values)
+            remedy = f"{_TRAITS[kind]} are {', '.join(shown)}."
+            problem = f"names a {kind} in which no region is known"
+            raise InputError(field, problem, value=pattern, remedy=remedy)
         unknown = frozenset(r.id for r in everywhere if not trait(r))
         return RegionSet(certain, certain | unknown)
     if "*" in text:
@@ -288,18 +287,12 @@ def _selected(
     return RegionSet(ids, ids)
 
 
-_TRAITS: dict[str, Callable[[Region], str]] = {
-    "provider": lambda region: region.provider,
-    "country": lambda region: region.country,
-    "continent": lambda region: region.continent,
-    "city": lambda region: region.city,
+_TRAITS = {
+    "provider": "Providers",
+    "country": "Countries",
+    "continent": "Continents",
+    "city": "Cities",
 }
-
-
-def _listed(kind: str, values: set[str]) -> str:
-    shown = [c for c in CONTINENTS if c in values] if kind == "continent" else sorted(values)
-    names = {"provider": "Providers", "country": "Countries", "continent": "Continents"}
-    return f"{names.get(kind, 'Cities')} are {', '.join(shown)}."
 
 
 def _folded(text: str) -> str:

@@ -8,7 +8,7 @@ the evidence and the records of the whole table.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from itertools import chain
 from math import inf, isfinite
@@ -101,9 +101,9 @@ def members_of(network: Network) -> Iterator[tuple[str, Any]]:
     """
     yield "snapshot", asdict(network.snapshot)
     yield "aged_to_s", network.aged_to_s
-    yield "sites", [site_as_json(site) for site in network.sites.values()]
+    yield "sites", [as_json(site) for site in network.sites.values()]
     for name, links in (("links", network.usual), ("other_links", network.others)):
-        yield name, ([link_as_json(link) for link in links.out_of(src)] for src in links)
+        yield name, ([as_json(link) for link in links.out_of(src)] for src in links)
     yield "leg_states", [asdict(state) for state in network.link_states.values()]
     yield "verifications", [asdict(verified) for verified in network.verified.values()]
     yield "newer_samples", network.newer_samples and asdict(network.newer_samples)
@@ -134,9 +134,9 @@ def _network_with(document: Mapping[str, Any], links: Links, others: Links) -> N
     KeyError, TypeError
         If it is not such a document.
     """
-    sites = {row["region"]: _site_of(row) for row in document["sites"]}
+    sites = {row["region"]: _known(Site, row) for row in document["sites"]}
     states = [_known(LinkState, row) for row in document.get("leg_states", ())]
-    verified = [_verified_of(row) for row in document.get("verifications", ())]
+    verified = [_known(Verified, row) for row in document.get("verifications", ())]
     newer = document.get("newer_samples")
     return Network(
         sites,
@@ -159,75 +159,27 @@ def _no_network(error: Exception) -> FormatError:
     )
 
 
-def _site_of(row: Mapping[str, Any]) -> Site:
-    names = [name for name in (*SITE_FIGURES, *PRIVATE_CAPS) if row.get(name) is not None]
-    figures: dict[str, Any] = {name: _estimate_of(row[name]) for name in names}
-    return Site(
-        row["region"],
-        row["vm_type"],
-        **figures,
-        vms=row.get("vms"),
-        private_network=row.get("private_network", ""),
-    )
-
-
-def _verified_of(row: Mapping[str, Any]) -> Verified:
-    paths = tuple(
-        _known(VerifiedPath, {**path, "regions": tuple(path["regions"])}) for path in row["paths"]
-    )
-    return _known(Verified, {**row, "paths": paths})
-
-
 def _known(kind: type[T], row: Mapping[str, Any]) -> T:
     """Return a dataclass with the fields that it knows of a row."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in row.items() if name in names})
+    found = {field.name: row[field.name] for field in fields(kind) if field.name in row}  # type: ignore[arg-type]
+    for name in found.keys() & _READERS.keys():
+        found[name] = None if found[name] is None else _READERS[name](found[name])
+    return kind(**found)
 
 
 def link_of(row: Mapping[str, Any]) -> Link:
-    """Return the link that :func:`link_as_json` made a row of."""
-    rtt_ms, per_flow_mbps, aggregate_gbps = (_estimate_of(row[name]) for name in LINK_FIGURES)
+    """Return the link that :func:`as_json` made a row of."""
     limit = row.get("limited_by")  # other versions may not say it, or name it otherwise
-    return Link(
-        row["src"],
-        row["dst"],
-        rtt_ms,
-        per_flow_mbps,
-        aggregate_gbps,
-        row["loss_pct"],
-        limit if limit in LIMITED_BY else "unknown",
-        row.get("address", "public"),
-        row.get("slow_connections", 0.0),
-    )
+    return _known(Link, {**row, "limited_by": limit if limit in LIMITED_BY else "unknown"})
 
 
-def site_as_json(site: Site) -> dict[str, Any]:
-    """Return a site as JSON types."""
-    figures = {name: estimate_as_json(getattr(site, name)) for name in SITE_FIGURES}
-    private = {
-        name: (found := getattr(site, name)) and estimate_as_json(found) for name in PRIVATE_CAPS
-    }
+def as_json(one: Site | Link) -> dict[str, Any]:
+    """Return a site, without its quotas, or a link as JSON types."""
+    named = ((field.name, getattr(one, field.name)) for field in fields(one))
     return {
-        "region": site.region,
-        "vm_type": site.vm_type,
-        **figures,
-        "vms": site.vms,
-        **private,
-        "private_network": site.private_network,
-    }
-
-
-def link_as_json(link: Link) -> dict[str, Any]:
-    """Return a link as JSON types."""
-    figures: dict[str, Any] = {name: estimate_as_json(getattr(link, name)) for name in LINK_FIGURES}
-    return {
-        "src": link.src,
-        "dst": link.dst,
-        **figures,
-        "loss_pct": link.loss_pct,
-        "limited_by": link.limited_by,
-        "slow_connections": link.slow_connections,
-        "address": link.address,
+        name: estimate_as_json(value) if isinstance(value, Estimate) else value
+        for name, value in named
+        if name != "quotas"
     }
 
 
@@ -248,10 +200,9 @@ def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
 
 def origin_as_json(origin: Origin) -> dict[str, Any]:
     """Return an origin as JSON types, without keys that would be null or count nothing."""
-    named: Iterable[tuple[str, Any]] = zip(Origin._fields, origin, strict=True)
     found = {
         name: value
-        for name, value in named
+        for name, value in origin._asdict().items()
         if value is not None and (value != 0 or name.endswith("_s"))
     }
     if origin.figures is not None:
@@ -265,17 +216,21 @@ def _finite(figure: float) -> float | None:
 
 def _estimate_of(row: Mapping[str, Any]) -> Estimate:
     low, expected, high = (inf if row[name] is None else row[name] for name in BOUNDS)
-    prior = row.get("prior")
-    return Estimate(low, expected, high, _origin_of(row), prior and Prior(**prior))
-
-
-def _origin_of(row: Mapping[str, Any]) -> Origin:
-    """Return the origin of an estimate, which other versions may not name or name otherwise."""
-    found = row.get("origin")
-    if found is None or found["method"] not in METHODS:
+    prior, origin = row.get("prior"), row.get("origin")
+    if origin is None or origin["method"] not in METHODS:  # of another version
         newest_s, note = row["measured_at_s"], Figures(note=row["basis"])
-        return Origin(row["source"], "unknown", row["samples"], 0, newest_s, figures=note)
-    return origin_of(found)
+        found = Origin(row["source"], "unknown", row["samples"], 0, newest_s, figures=note)
+    else:
+        found = origin_of(origin)
+    return Estimate(low, expected, high, found, prior and Prior(**prior))
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys((*LINK_FIGURES, *SITE_FIGURES, *PRIVATE_CAPS), _estimate_of),
+    "paths": lambda rows: tuple(_known(VerifiedPath, row) for row in rows),
+    "regions": tuple,
+}
+"""How fields are read that are no JSON types."""
 
 
 def origin_of(found: Mapping[str, Any]) -> Origin:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 from typing import Literal, TypeAlias
 
-from planner.model.estimate import Figures, Origin, exactly
+from planner.model.estimate import BOUNDS, Figures, Origin, exactly
 from planner.model.link import Link
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 
@@ -68,34 +68,22 @@ class LinkState:
         time grows (``W / RTT``) and is bounded by loss (``C MSS / (RTT sqrt(p))``, Mathis 1997).
         """
         if self.condition == "down" or self.rate_share < LEAST_RATE_SHARE:
-            origin = Origin(
-                "measured",
-                "link-state",
-                newest_s=link.aggregate_gbps.measured_at_s,
-                figures=Figures(note=self.reason),
-            )
-            nothing = exactly(0.0, origin)
+            at_s, note = link.aggregate_gbps.measured_at_s, Figures(note=self.reason)
+            nothing = exactly(0.0, Origin("measured", "link-state", newest_s=at_s, figures=note))
             return replace(link, per_flow_mbps=nothing, aggregate_gbps=nothing)
         rtt = link.rtt_ms
         slowdown = 1.0
         if self.rtt_ms is not None and self.rtt_ms > 0:
             slowdown = min(1.0, rtt.expected / self.rtt_ms)
             rtt = rtt.scaled(self.rtt_ms / rtt.expected) if rtt.expected > 0 else rtt
-        flow = link.per_flow_mbps.scaled(self.rate_share * slowdown)
+        flow, loss_pct = link.per_flow_mbps.scaled(self.rate_share * slowdown), link.loss_pct
         most_mbps = loss_bound_mbps(self.loss_share, rtt.expected)
-        flow = replace(
-            flow,
-            low=min(flow.low, most_mbps),
-            expected=min(flow.expected, most_mbps),
-            high=min(flow.high, most_mbps),
-        )
-        loss_pct = max(link.loss_pct or 0.0, 100 * self.loss_share) if self.loss_share else None
+        flow = replace(flow, **{b: min(getattr(flow, b), most_mbps) for b in BOUNDS})
+        if self.loss_share:
+            loss_pct = max(loss_pct or 0.0, 100 * self.loss_share)
+        aggregate = link.aggregate_gbps.scaled(self.rate_share)
         return replace(
-            link,
-            rtt_ms=rtt,
-            per_flow_mbps=flow,
-            aggregate_gbps=link.aggregate_gbps.scaled(self.rate_share),
-            loss_pct=link.loss_pct if loss_pct is None else loss_pct,
+            link, rtt_ms=rtt, per_flow_mbps=flow, aggregate_gbps=aggregate, loss_pct=loss_pct
         )
 
 

@@ -285,39 +285,19 @@ class SiteResources:
         return found
 
     @cached_property
-    def _plain(
-        self,
-    ) -> tuple[
-        list[int],
-        list[list[float]],
-        list[list[float]],
-        list[list[float]],
-        list[list[float]],
-        list[list[float]],
-    ]:
-        """Arrays for :meth:`link_rows`, as lists: many times faster element by element."""
-        return (
-            self.position.tolist(),
-            self.connections_s_per_gbit.tolist(),
-            self.s_per_gbit.tolist(),
-            self.received_s_per_gbit.tolist(),
-            self.cap_s_per_gbit[0].tolist(),
-            self.cap_s_per_gbit[1].tolist(),
-        )
+    def _needs(self) -> tuple[list[int], list[list[list[float]]]]:
+        """:attr:`position`, and what a Gbit needs, as lists: many times faster by element."""
+        paths = self.s_per_gbit, self.received_s_per_gbit
+        needs = self.connections_s_per_gbit, *self.cap_s_per_gbit, *paths
+        return self.position.tolist(), np.stack(needs, axis=-1).tolist()
 
     def link_rows(self, src: int, dst: int) -> list[tuple[int, float]]:
         """Return the rows that a link loads, with the VM-seconds that a Gbit needs of each."""
-        n = self.count
-        position, connections, paths, received, egress, ingress = self._plain
+        n, (position, needs) = self.count, self._needs
         path = len(KINDS) * n + src * n + dst
-        needs = (
-            (position[src], connections[src][dst]),
-            (position[n + src], egress[src][dst]),
-            (position[2 * n + dst], ingress[src][dst]),
-            (position[path], paths[src][dst]),
-            (position[path + n * n], received[src][dst]),
-        )
-        return [(row, need) for row, need in needs if row < len(self.rows)]
+        codes = src, n + src, 2 * n + dst, path, path + n * n
+        rows = zip(map(position.__getitem__, codes), needs[src][dst], strict=True)
+        return [(row, need) for row, need in rows if row < len(self.rows)]
 
     def connection_prices(self, row_prices: Floats) -> Floats:
         """Return the price of a VM-second of each site's connections, length n."""

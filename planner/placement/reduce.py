@@ -105,10 +105,13 @@ class _Reduce:
                 "import the missing links, or let more regions reduce."
             )
         self.left_out = [region for region in wanted if region not in reachable]
-        demands: dict[tuple[str, str], float] = {}
-        for src, volume in volumes.items():
-            others = [region for region in reachable if region != src]
-            demands |= {(src, dst): volume / len(others) for dst in others}
+        # Of equal fractions, as far as they are sent.
+        demands = {
+            (src, dst): gb / sum(region != src for region in reachable)
+            for src, gb in volumes.items()
+            for dst in reachable
+            if dst != src
+        }
         if not demands:
             raise InputError(
                 "input_gb",
@@ -116,25 +119,17 @@ class _Reduce:
                 value=reachable[0],
                 remedy="Name two regions with input, or another one to reduce in.",
             )
-        self.problem = shuffle_problem(
-            ShuffleRequest(
-                Demands(demands),
-                vms=request.vms,
-                vms_in=request.vms_in,
-                connections=request.connections,
-                relays="none",
-                vm_start_s=request.vm_start_s,
-                vms_running=request.vms_running,
-            ),
-            network,
-            prices,
-        )
+        same = ("vms", "vms_in", "connections", "vm_start_s", "vms_running")
+        asked = {name: getattr(request, name) for name in same}
+        shuffle = ShuffleRequest(Demands(demands), relays="none", **asked)
+        self.problem = shuffle_problem(shuffle, network, prices)
         self.problem = self.problem.with_vms(vms) if vms else self.problem
         self.regions = self.problem.regions
         self.volumes = np.array([volumes.get(r, 0.0) * BITS_PER_BYTE for r in self.regions])
         self.may = np.array([region in reachable for region in self.regions])
         self.resources = self.problem.resources.with_fixed_vms
         self.even, self.single = self.may / self.may.sum(), np.eye(len(self.regions))
+        self.only_time_by_hose = (request.objective, request.links) == ("time", "hose")
         self.fees = self._fees_at(self.even)
         # The time that the deadline leaves for sending.
         self.most_s = (request.deadline_s or inf) - self._lead_s(self.may.astype(float))
@@ -155,16 +150,14 @@ class _Reduce:
     def _egress_usd(self, fractions: Floats) -> float:
         return self.problem.fees.usd(self.transfers(fractions))
 
-    def _ramp_s(self, fractions: Floats) -> float:
+    def _start_and_ramp_s(self, fractions: Floats) -> tuple[float, float]:
+        """Return the time until VMs have started, and until links are up to speed."""
         used = self.transfers(fractions) > 0
-        return ramp_up_s(float((self.problem.rtt_ms * used).max(initial=0.0)))
-
-    def _start_s(self, fractions: Floats) -> float:
-        sends = self.transfers(fractions).any()
-        return self.problem.start_s(self._vms(fractions)) if sends else 0.0
+        ramp_s = ramp_up_s(float((self.problem.rtt_ms * used).max(initial=0.0)))
+        return self.problem.start_s(self._vms(fractions)) if used.any() else 0.0, ramp_s
 
     def _lead_s(self, fractions: Floats) -> float:
-        return self._start_s(fractions) + self._ramp_s(fractions)
+        return sum(self._start_and_ramp_s(fractions))
 
     def _links_s(self, resources: SiteResources) -> Floats:
         """Return the time that all of a region takes to another on each pair's own link."""
@@ -173,9 +166,8 @@ class _Reduce:
         return np.asarray(times)
 
     def _option(self, name: str, fractions: Floats, links: Links = "hose") -> ReduceOption:
-        transfers, ramp_s = self.transfers(fractions), self._ramp_s(fractions)
-        time_s, start_s = self.resources.time_s(transfers), self._start_s(fractions)
-        promised_s = time_s
+        transfers, (start_s, ramp_s) = self.transfers(fractions), self._start_and_ramp_s(fractions)
+        promised_s = time_s = self.resources.time_s(transfers)
         if links == "heterogeneous":
             promised_s = float((self._links_s(self.resources) * fractions).max(initial=0.0))
         named = zip(self.regions, fractions.tolist(), strict=True)
@@ -295,7 +287,8 @@ class _Reduce:
         if fast.time_s > most_s * (1 + ROOM):
             everywhere = self.may.astype(float)
             needed_s = fast.time_s + self._lead_s(everywhere)
-            raise too_late(request.deadline_s or inf, needed_s, self._start_s(everywhere))
+            starts_s, _ = self._start_and_ramp_s(everywhere)
+            raise too_late(request.deadline_s or inf, needed_s, starts_s)
         if request.objective == "cost":
             limit = None if most_s == inf else max(most_s, fast.time_s)
             cheap = self._solve(links, least="fees", most_s=limit)
@@ -360,7 +353,7 @@ class _Reduce:
             connections=needed,
             warnings=notes
             + vm_warnings(request, self.network, vms, self.regions, needed, more=more),
-            vm_start_s=self._start_s(chosen.fractions),
+            vm_start_s=self._start_and_ramp_s(chosen.fractions)[0],
         )
         return identified(plan)
 
@@ -394,24 +387,21 @@ class _Reduce:
     def _worth_s(self, chosen: _Chosen) -> Floats:
         """Return the marginal saving of one more VM of each row, in s."""
         loads = self.resources.loads(chosen.links_gbit) / self.resources.row_vms
-        if not loads.max(initial=0.0):
-            return 0.0 * loads
-        if self.request.links == "hose" and self.request.objective == "time":
+        if loads.max(initial=0.0) and self.only_time_by_hose:
             # A row says load / VMs <= T: its price times T / VMs is the saving of a VM.
             return np.asarray(chosen.row_prices * chosen.transfer_s / self.resources.row_vms)
-        worth = np.zeros(len(loads))
-        worth[loads.argmax()] = loads.max() / self.resources.row_vms[loads.argmax()]
-        return worth
+        fullest = np.arange(len(loads)) == loads.argmax()
+        return np.where(fullest, loads / self.resources.row_vms, 0.0)
 
     def _one_more_vm(self, made: ReduceOption, worth: Floats) -> tuple[OneMoreVm, ...]:
         """Return the saving of one more VM with new fractions, where only time counts."""
-        request = self.request
-        if request.objective != "time" or request.links != "hose":
+        budget_usd = self.request.budget_usd
+        if not self.only_time_by_hose:
             return ()
 
         def saved_with(wider: SiteResources) -> tuple[float, float]:
             more = replace(self.problem.resources, vms=wider.vms).with_fixed_vms
-            solved = self._solve("hose", least="time", most_usd=request.budget_usd, resources=more)
+            solved = self._solve("hose", least="time", most_usd=budget_usd, resources=more)
             assert solved
             time_s = more.time_s(self.transfers(solved.fractions))
             duration_s = time_s + self._lead_s(solved.fractions)

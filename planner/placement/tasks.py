@@ -18,6 +18,7 @@ OR-Tools' SCIP proves how far from the best it can be. ``x_au`` says that task a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 from math import inf
 
 import numpy as np
@@ -71,12 +72,10 @@ class _Tasks:
             network.check_region(machine.region, f"vm {machine.id}, region")
         regions = [machine.region for machine in machines]
         egress, ingress, *weights = caps_by_kind(network, regions)
-        m = len(machines)
-        rate, carried = np.zeros((m, m)), np.zeros((m, m))
-        rtt = np.zeros((m, m))
-        self.fees = LinkFees(prices, [machine.region for machine in machines])
-        for u, v in ((u, v) for u in range(m) for v in range(m) if u != v):
-            src, dst = machines[u].region, machines[v].region
+        m, count = len(machines), min(request.connections, PAIR_CONNECTIONS)
+        rate, carried, self.rtt_ms = np.zeros((3, m, m))
+        self.fees = LinkFees(prices, regions)
+        for (u, src), (v, dst) in permutations(enumerate(regions), 2):
             if src == dst:  # inside a region, only the VMs' caps limit the rate
                 rate[u, v] = min(egress[u], ingress[v])
                 carried[u, v] = request.connections * rate[u, v]
@@ -87,32 +86,21 @@ class _Tasks:
                     f"Nothing is known of {src} -> {dst}, which tasks might use. Measure or "
                     "import it, or leave one of the VMs out."
                 )
-            count = min(request.connections, PAIR_CONNECTIONS)
             rate[u, v] = link.rate_gbps(count)
             carried[u, v] = request.connections * link.rate_gbps(1)
-            rtt[u, v] = link.rtt_ms.expected
+            self.rtt_ms[u, v] = link.rtt_ms.expected
             self.fees.add(u, v)
-        self.rtt_ms = rtt
-        self.vm_usd_per_h = np.array([prices.vm_usd_per_h(machine.region) for machine in machines])
-        names = list(request.tasks)
-        index = {name: position for position, name in enumerate(names)}
-        traffic = np.zeros((len(names), len(names)))
+        self.vm_usd_per_h = np.array([prices.vm_usd_per_h(region) for region in regions])
+        self.names = list(request.tasks)
+        index = {name: position for position, name in enumerate(self.names)}
+        traffic = np.zeros((len(index), len(index)))
         for (a, b), volume in request.traffic_gb.items():
-            if a != b:
-                traffic[index[a], index[b]] += volume * BITS_PER_BYTE
-        self.names = names
-        self.problem = TaskProblem(
-            SiteResources(
-                rate, carried, egress, ingress, np.ones(m), np.zeros(m, dtype=bool), None, *weights
-            ).with_fixed_vms,
-            traffic,
-            np.array([float(cpus) for cpus in request.tasks.values()]),
-            np.array([float(machine.cpus) for machine in machines]),
-        )
-        self._refuse_too_big()
-
-    def _refuse_too_big(self) -> None:
-        cpus, slots = self.problem.cpus, self.problem.slots
+            traffic[index[a], index[b]] = volume * BITS_PER_BYTE
+        cpus = np.array(list(request.tasks.values()), dtype=float)
+        slots = np.array([machine.cpus for machine in machines], dtype=float)
+        of = rate, carried, egress, ingress, np.ones(m), np.zeros(m, dtype=bool), None
+        resources = SiteResources(*of, *weights).with_fixed_vms
+        self.problem = TaskProblem(resources, traffic, cpus, slots)
         if cpus.sum() > slots.sum() * (1 + ROUNDING):
             raise InfeasibleError(
                 f"the tasks take {cpus.sum():g} CPUs and the VMs have {slots.sum():g}",
@@ -262,32 +250,20 @@ class _Tasks:
         loads = resources.loads(links)
         ids = [machine.id for machine in self.request.machines]
         rates, vms = links / max(problem.time_s(where), NOTHING_S), np.ones(len(ids))
-        most = self.request.connections
+        most, (sent, received) = self.request.connections, (links.sum(axis=1), links.sum(axis=0))
         connections = connections_by_region(resources, ids, rates, vms, most)
-        # A path is a limit of both its VMs.
-        paths = len(loads) - len(resources.paths[0]) + np.arange(len(resources.paths[0]))
-        sites_of = np.zeros((len(loads), len(ids)), dtype=bool)
-        sites_of[np.arange(len(loads)), resources.row_sites] = True
-        sites_of[np.array([paths, paths]), np.array(resources.paths)] = True
+        ends = np.array([resources.row_sites, resources.row_sites])
+        ends[:, len(loads) - len(resources.paths[0]) :] = resources.paths  # limits of both VMs
         found = []
         for place, machine in enumerate(self.request.machines):
             tasks = np.nonzero(where == place)[0].tolist()
-            own = np.where(sites_of[:, place], loads, 0.0)
-            busy_s = float(own.max(initial=0.0))
-            found.append(
-                MachineLoad(
-                    machine.id,
-                    machine.region,
-                    tuple(self.names[task] for task in tasks),
-                    float(problem.cpus[tasks].sum()),
-                    machine.cpus,
-                    float(links[place].sum()) / BITS_PER_BYTE,
-                    float(links[:, place].sum()) / BITS_PER_BYTE,
-                    busy_s,
-                    resources.row(int(own.argmax())).kind if busy_s else "",
-                    connections.get(machine.id, 0),
-                )
-            )
+            own = np.where((ends == place).any(axis=0), loads, 0.0)
+            busy_s, cpus = float(own.max(initial=0.0)), float(problem.cpus[tasks].sum())
+            limit = resources.row(int(own.argmax())).kind if busy_s else ""
+            out_gb, in_gb = (float(gb[place]) / BITS_PER_BYTE for gb in (sent, received))
+            named = tuple(self.names[task] for task in tasks)
+            has = machine.id, machine.region, named, cpus, machine.cpus, out_gb, in_gb
+            found.append(MachineLoad(*has, busy_s, limit, connections.get(machine.id, 0)))
         return tuple(found)
 
 
@@ -378,11 +354,9 @@ def best_assignment(
         for u in range(m):
             solver.Add(sum(grid[u]) == on[a][u])
             solver.Add(sum(grid[v][u] for v in range(m)) == on[b][u])
-            for v in range(m):
-                if u == v:
-                    continue
-                for row, need in resources.link_rows(u, v):
-                    rows[row].SetCoefficient(grid[u][v], volume * need)
+        for u, v in permutations(range(m), 2):
+            for row, need in resources.link_rows(u, v):
+                rows[row].SetCoefficient(grid[u][v], volume * need)
     solver.Minimize(time)
     if start is not None:
         flat = [variable for of in on for variable in of]

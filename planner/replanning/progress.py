@@ -235,21 +235,22 @@ def in_progress(request: ReplanRequest) -> InProgress:
     InputError
         If the document is no plan, the figures are out of range, or nothing is left.
     """
-    plan, elapsed_s = request.document, request.elapsed_s
+    plan, elapsed_s, moved_gb = request.document, request.elapsed_s, request.moved_gb
     kind = _kind(plan)
     asked_gb: Left
     left_gb: Left
     try:
         if kind == "shuffle":
-            asked_gb, left_gb, moved, planned_gbps = _shuffle(plan, request.moved_gb, elapsed_s)
+            asked_gb, left_gb, moved, planned_gbps = _shuffle(plan, moved_gb, elapsed_s)
             whole, remaining = sum(asked_gb.values()), sum(left_gb.values())
-            planned_s = max(
-                BITS_PER_BYTE * pair["volume_gb"] / pair["throughput_gbps"]
-                for pair in plan["pairs"]
-            )
+            s_per_gb = (pair["volume_gb"] / pair["throughput_gbps"] for pair in plan["pairs"])
+            planned_s = BITS_PER_BYTE * max(s_per_gb)
         else:
+            if isinstance(moved_gb, Mapping):
+                problem, remedy = f"must be one volume for a {kind}", "Only a shuffle has pairs."
+                raise InputError("moved_gb", problem, value=dict(moved_gb), remedy=remedy)
             asked_gb = whole = float(plan["request"]["volume_gb"])
-            moved = _moved_gb(kind, request.moved_gb, whole)
+            moved = _checked(moved_gb, whole, "moved_gb")
             left_gb = remaining = whole - moved
             planned_gbps = float(plan["throughput_gbps"])
             planned_s = BITS_PER_BYTE * whole / planned_gbps
@@ -258,22 +259,10 @@ def in_progress(request: ReplanRequest) -> InProgress:
         asked = _asked(plan, kind, left_gb)
         workload, started = (Workload.of(plan, gb) for gb in (left_gb, asked_gb))
     except (KeyError, TypeError, AttributeError) as fault:
-        raise InputError(
-            "plan", f"is not a {kind}'s plan: {type(fault).__name__} {fault}", remedy=REMEDY
-        ) from None
-    return InProgress(
-        kind,
-        plan,
-        asked,
-        workload,
-        started,
-        moved,
-        remaining,
-        elapsed_s,
-        planned_gbps,
-        planned_s,
-        request.rate_gbps,
-    )
+        problem = f"is not a {kind}'s plan: {type(fault).__name__} {fault}"
+        raise InputError("plan", problem, remedy=REMEDY) from None
+    progress = workload, started, moved, remaining, elapsed_s, planned_gbps, planned_s
+    return InProgress(kind, plan, asked, *progress, request.rate_gbps)
 
 
 def _kind(plan: Any) -> PlanKind:
@@ -284,23 +273,14 @@ def _kind(plan: Any) -> PlanKind:
     raise InputError("plan", "is not a plan of a transfer, a shuffle or a broadcast", remedy=REMEDY)
 
 
-def _moved_gb(kind: PlanKind, moved_gb: Moved, volume_gb: float) -> float:
-    if isinstance(moved_gb, Mapping):
-        raise InputError(
-            "moved_gb",
-            f"must be one volume for a {kind}",
-            value=dict(moved_gb),
-            remedy="Only a shuffle has pairs.",
-        )
-    return _checked(moved_gb, volume_gb, "moved_gb")
-
-
 def _shuffle(
     plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float
 ) -> tuple[dict[Pair, float], dict[Pair, float], float, float]:
     """Return each pair's volume and remaining volume, the total moved, and the mean rate."""
-    volumes = {(p["src"], p["dst"]): float(p["volume_gb"]) for p in plan["pairs"]}
-    rates = {(p["src"], p["dst"]): float(p["throughput_gbps"]) for p in plan["pairs"]}
+    volumes, rates = (
+        {(pair["src"], pair["dst"]): float(pair[name]) for pair in plan["pairs"]}
+        for name in ("volume_gb", "throughput_gbps")
+    )
 
     def reached_gb(time_s: float) -> dict[Pair, float]:
         return {pair: min(gb, rates[pair] * time_s / 8) for pair, gb in volumes.items()}
@@ -328,13 +308,10 @@ def _asked(plan: Mapping[str, Any], kind: PlanKind, left_gb: Left) -> AnyRequest
     asked, made = plan["request"], KINDS[kind][1]
     known = fields_of(made).keys() - _SHOWN
     found = {name: value for name, value in asked.items() if name in known}
-    found["avoid"] = asked.get("forbidden", ())
-    if isinstance(left_gb, Mapping):
-        found["demands_gb"] = Demands(left_gb)
-    else:
-        found["volume_gb"] = left_gb
+    of_pairs = isinstance(left_gb, Mapping)
+    left = {"demands_gb": Demands(left_gb)} if of_pairs else {"volume_gb": left_gb}
     try:
-        return made(**found)
+        return made(**found | left, avoid=asked.get("forbidden", ()))
     except InputError as fault:
         raise InputError("plan", f"was asked for what can't be: {fault}", remedy=REMEDY) from None
 
@@ -347,10 +324,7 @@ def without_limits(request: AnyRequest) -> AnyRequest:
 
 def _checked(value: float, most: float, field: str) -> float:
     if value > most * (2 - ALL):
-        raise InputError(
-            field,
-            f"is more than the {most:g} GB of the plan",
-            value=value,
-            remedy="Give what has arrived, not what was sent over all links.",
-        )
+        remedy = "Give what has arrived, not what was sent over all links."
+        problem = f"is more than the {most:g} GB of the plan"
+        raise InputError(field, problem, value=value, remedy=remedy)
     return min(value, most)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
-from operator import sub
+from operator import itemgetter, sub
 from typing import NamedTuple
 
 from planner.broadcast.recommendation import recommend_broadcast
@@ -86,11 +86,8 @@ class Projection(NamedTuple):
         """Return cost plus the value of time in USD, or the times in s where time alone counts."""
         if hour_usd == inf:
             return self.times_s
-        totals_usd = [cost.total for cost in self.costs]
-        return [
-            usd + hour_usd * time_s / S_PER_H
-            for time_s, usd in zip(self.times_s, totals_usd, strict=True)
-        ]
+        both = zip(self.times_s, self.costs, strict=True)
+        return [cost.total + hour_usd * time_s / S_PER_H for time_s, cost in both]
 
     def shown(self) -> Continuation:
         """Return it in the form of the answer."""
@@ -247,8 +244,13 @@ class _Replanner:
     def _recommended(self, request: AnyRequest) -> Recommendation | None:
         """Return the answer to a request, or to one without its limits if they can't be met."""
         for asked in (request, without_limits(request)):
+            of = self.network, self.prices
             try:
-                return _recommend(asked, self.network, self.prices)
+                if isinstance(asked, TransferRequest):
+                    return recommend(asked, *of, begins=False)
+                if isinstance(asked, ShuffleRequest):
+                    return recommend_shuffle(asked, *of)
+                return recommend_broadcast(asked, *of)
             except DataError:
                 return None
             except InfeasibleError as fault:
@@ -316,25 +318,25 @@ class _Replanner:
                 return True
             if kept[1] <= left_s < changed[1]:
                 return False
-        if gain.low < self.needed:
-            return False
-        return saving_s.low >= WORTH_S or (
-            self.request.hour_usd < inf and saving_usd.low >= WORTH_USD
-        )
+        saves_usd = self.request.hour_usd < inf and saving_usd.low >= WORTH_USD
+        return gain.low >= self.needed and (saving_s.low >= WORTH_S or saves_usd)
 
     def _note_surprise(self) -> None:
         observed, plan = self.progress.observed_gbps, self.progress.plan
         if observed is None:
             return
-        low = float(plan.get("throughput_gbps_low") or self.progress.planned_gbps)
-        high = float(plan.get("throughput_gbps_high") or self.progress.planned_gbps)
-        planned = gbps_text(self.progress.planned_gbps)
+        expected = self.progress.planned_gbps
+        low, high = (float(plan.get(f"throughput_gbps_{b}") or expected) for b in ("low", "high"))
         if not low * SURPRISE <= observed <= high / SURPRISE:
-            src, dst = max(self.old.links_gb, key=self._need_s)
+            connections, slowest = self.pair_connections, list[tuple[float, str]]()
+            for (src, dst), gb in self.old.links_gb.items():
+                rate = self.network.link(src, dst).rate_gbps(connections)
+                slowest.append((gb / rate if rate > 0 else inf, f"{src} -> {dst}"))
+            _, link = max(slowest, key=itemgetter(0))
             self.warnings.append(
-                f"the observed rate is {rate_text(observed)} and the planned one {planned}; "
-                f"the rest is expected at what it achieves. Measure {src} -> {dst} to tell links "
-                "from hosts"
+                f"the observed rate is {rate_text(observed)} and the planned one "
+                f"{gbps_text(expected)}; the rest is expected at what it achieves. Measure {link} "
+                "to tell links from hosts"
             )
         now = 8 * self.progress.remaining_gb / max(self.keep.times_s[0], 1e-12)
         if self.progress.kind != "shuffle" and observed * SURPRISE > now:
@@ -342,11 +344,6 @@ class _Replanner:
                 f"today's estimates allow the plan at most {rate_text(now)}, but it has "
                 f"moved data at {gbps_text(observed)}; if it still does, keep it and measure again"
             )
-
-    def _need_s(self, link: tuple[str, str]) -> float:
-        """Return the time that the remaining volume of a link takes one VM pair."""
-        rate = self.network.link(*link).rate_gbps(self.pair_connections)
-        return self.old.links_gb[link] / rate if rate > 0 else inf
 
     def _reason(
         self, verdict: ReplanVerdict, gain: Bounded, saved_s: float, saved_usd: float
@@ -358,10 +355,8 @@ class _Replanner:
         if verdict == "change":
             if gain.low < self.needed:
                 return f"Changing meets the deadline, which the old plan misses; it {brings}."
-            return (
-                f"Changing {brings}, the cost of changing included: {gain.expected:.2f}x better, "
-                f"at least {gain.low:.2f}x."
-            )
+            better = f"{gain.expected:.2f}x better, at least {gain.low:.2f}x"
+            return f"Changing {brings}, the cost of changing included: {better}."
         if gain.expected <= 1:
             return f"The best other plan {brings}, the cost of changing included."
         if gain.low >= self.needed:
@@ -370,11 +365,3 @@ class _Replanner:
             f"Changing {brings}, but is certain to be only {gain.low:.2f}x better, below the "
             f"{self.needed:.2f}x that keeps noise from flipping plans."
         )
-
-
-def _recommend(request: AnyRequest, network: Network, prices: Prices) -> Recommendation:
-    if isinstance(request, TransferRequest):
-        return recommend(request, network, prices, begins=False)
-    if isinstance(request, ShuffleRequest):
-        return recommend_shuffle(request, network, prices)
-    return recommend_broadcast(request, network, prices)

@@ -206,11 +206,8 @@ def _more_vms(program: ScheduleProgram, number: int, regions: tuple[str, ...]) -
             fractions = fewer[0]
     if fractions.max() > MOST_VMS:
         return None
-    vms = {
-        regions[site]: ceil(more - ROUNDING)
-        for site, more in enumerate(fractions.tolist())
-        if more > ROUNDING
-    }
+    of = zip(regions, fractions.tolist(), strict=True)
+    vms = {region: ceil(more - ROUNDING) for region, more in of if more > ROUNDING}
     return MoreVms(vms, max(1, ceil(at_least - ROUNDING)))
 
 

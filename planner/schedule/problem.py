@@ -239,33 +239,27 @@ def schedule_problem(
             np.isin(problem.regions, (item.transfer.src, item.transfer.dst))
         )
         starts.append(max(now_s, max(item.transfer.start_s, running_s) + ramp_s))
-    timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
-    ends = [item.transfer.deadline_s for item in pending if item.transfer.deadline_s is not None]
+    deadlines_s = enumerate(item.transfer.deadline_s for item in pending)
+    timed = [(number, end_s) for number, end_s in deadlines_s if end_s is not None]
     # What starts up to speed at nearly the same time does so at one: each time makes a slot.
     latest_s = inf
-    for number, end_s in sorted(zip(timed, ends, strict=True), key=lambda of: -starts[of[0]]):
+    for number, end_s in sorted(timed, key=lambda of: -starts[of[0]]):
         room_s = 0.0 if pending[number].known else TOGETHER * (end_s - starts[number])
         if latest_s > starts[number] + room_s:
             latest_s = starts[number]
         starts[number] = latest_s
     tariffs = LinkTariffs(request.tariffs, problem.regions, problem.usd_per_gbit, unused)
-    times = [now_s, *(starts[number] for number in timed), *ends]
+    times = [now_s, *(time for number, end_s in timed for time in (starts[number], end_s))]
     cuts = tariffs.cuts_s(time for time in times if time >= now_s)
     commodities = []
-    for number, end_s in zip(timed, ends, strict=True):
+    for number, end_s in timed:
         item = pending[number]
         i, j = index[item.transfer.src], index[item.transfer.dst]
-        commodity = Commodity(
-            i,
-            j,
-            item.left_gb * BITS_PER_BYTE,
-            int(np.searchsorted(cuts, starts[number])),
-            int(np.searchsorted(cuts, end_s)) - 1,
-            hops_of[number],
-            bool(resources.rate_gbps[i, j] > 0),
-            {index[r]: gb * BITS_PER_BYTE for r, gb in item.stored_gb.items()},
-        )
-        commodities.append(commodity)
+        first, end = np.searchsorted(cuts, (starts[number], end_s)).tolist()
+        direct = bool(resources.rate_gbps[i, j] > 0)
+        stored_gbit = {index[r]: gb * BITS_PER_BYTE for r, gb in item.stored_gb.items()}
+        of = item.left_gb * BITS_PER_BYTE, first, end - 1, hops_of[number], direct, stored_gbit
+        commodities.append(Commodity(i, j, *of))
     longest_s = max((_alone_s(resources, of) for of in commodities), default=0.0)
     cuts = np.append(cuts, cuts[-1] + 1.0 + 1.01 * longest_s)
     if len(disks) * len(commodities) * len(cuts) > MOST_STOCKS:
@@ -309,10 +303,11 @@ def vms_of_largest(
     problem = _as_shuffle(request, pending, network, prices)
     regions, most, found = problem.regions, problem.resources.vms, np.zeros(len(problem.regions))
     counts = [1]
-    for transfer, left_gb in ((item.transfer, item.left_gb) for item in pending):
+    for item in pending:
+        transfer = item.transfer
         ends = [regions.index(transfer.src), regions.index(transfer.dst)]
         link, links = tuple(ends), np.zeros_like(problem.rtt_ms)
-        links[link] = left_gb * BITS_PER_BYTE
+        links[link] = item.left_gb * BITS_PER_BYTE
         lead_s = problem.start_s(links.sum(0) + links.sum(1)) + ramp_up_s(problem.rtt_ms[link])
         window_s = (transfer.deadline_s or inf) - max(now_s, transfer.start_s)
         alone, count = dict[str, float](), int(most.max())

@@ -13,7 +13,7 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import usd_text
-from planner.schedule.plan import AdmissionClass, Period, Remedies, SchedulePlan, TransferSchedule
+from planner.schedule.plan import AdmissionClass, Period, SchedulePlan, TransferSchedule
 from planner.schedule.problem import PendingTransfer, ScheduleProgress, vms_of_largest
 from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.schedule.solve import Scheduler
@@ -85,21 +85,26 @@ class _ScheduleAnswer:
         usage = self.schedule.usage
         periods = usage.periods(network) if usage else {}
         fees = usage.egress_usd() if usage else {}
+        pending = self.schedule.pending
         made = [
             self._answer(number, periods.get(number, ()), fees.get(number, 0.0))
-            for number in range(len(self.schedule.pending))
+            for number in range(len(pending))
         ]
         order = {name: at for at, name in enumerate(self.progress.order)}
-        transfers = tuple(
-            sorted([*self.progress.done, *made], key=lambda t: order.get(t.id, len(order)))
-        )
-        verdicts = [transfer.verdict for transfer in transfers]
+        found = sorted([*self.progress.done, *made], key=lambda t: order.get(t.id, len(order)))
+        transfers, verdicts = tuple(found), [transfer.verdict for transfer in found]
         needed = usage.connections() if usage else {}
         vms = usage.most_vms() if usage else {}
         storage_usd = sum((stored.usd for t in made for stored in t.stored), 0.0)
-        ends = {
-            end for item in self.schedule.pending for end in (item.transfer.src, item.transfer.dst)
-        }
+        ends = {end for item in pending for end in (item.transfer.src, item.transfer.dst)}
+        starts_s = (self.request.starts_s(network.sites[end]) for end in ends)
+        late = {*self.schedule.timed} - self.schedule.admitted
+        broken = (
+            f"{pending[number].transfer.id} was admitted before, but current estimates no longer "
+            "allow it"
+            for number in sorted(late)
+            if pending[number].known
+        )
         sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
         plan = SchedulePlan(
             plan_id="",
@@ -124,36 +129,24 @@ class _ScheduleAnswer:
             connections=needed,
             storage_usd=storage_usd,
             tariffs=usage.tariffs() if usage else (),
-            vm_start_s=max(
-                (self.request.starts_s(network.sites[end]) for end in ends), default=0.0
+            vm_start_s=max(starts_s, default=0.0),
+            warnings=(
+                *notes,
+                *broken,
+                *_warnings(made, self.schedule.admission, self.request.explain),
+                *vm_warnings(self.request, network, vms, ends, needed),
             ),
-            warnings=notes
-            + self._broken()
-            + _warnings(made, self.schedule.admission, self.request.explain)
-            + vm_warnings(self.request, network, vms, ends, needed),
         )
         return identified(plan)
-
-    def _broken(self) -> tuple[str, ...]:
-        """Return a warning for each transfer admitted earlier that can no longer be."""
-        return tuple(
-            f"{item.transfer.id} was admitted before, but current estimates no longer allow it"
-            for number, item in enumerate(self.schedule.pending)
-            if item.known and number in {*self.schedule.timed} - self.schedule.admitted
-        )
 
     def _answer(
         self, number: int, periods: tuple[Period, ...], egress_usd: float
     ) -> TransferSchedule:
         item = self.schedule.pending[number]
         transfer = item.transfer
-        stored = stored_volumes(
-            periods,
-            (transfer.src, transfer.dst),
-            item.stored_gb,
-            self.now_s,
-            {region: self.request.disk_price(region) for region in self.request.disk_gb},
-        )
+        ends, prices = (transfer.src, transfer.dst), self.request.disk_price
+        usd_per_gb_month = {region: prices(region) for region in self.request.disk_gb}
+        stored = stored_volumes(periods, ends, item.stored_gb, self.now_s, usd_per_gb_month)
         periods = (*self.progress.past.get(transfer.id, ()), *periods)
         timed = transfer.deadline_s is not None
         refused = timed and number not in self.schedule.admitted
@@ -161,6 +154,9 @@ class _ScheduleAnswer:
         slack_s = None
         if end_s is not None and transfer.deadline_s is not None:
             slack_s = max(0.0, transfer.deadline_s - end_s)
+        remedies = self.schedule.remedies.get(number)
+        if remedies and (sent_gb := transfer.volume_gb - item.left_gb):  # which counts
+            remedies = replace(remedies, volume_gb=remedies.volume_gb + sent_gb)
         return TransferSchedule(
             **TimedTransfer.figures_of(transfer),
             verdict="refused" if refused else "admitted" if timed else "best effort",
@@ -168,17 +164,9 @@ class _ScheduleAnswer:
             slack_s=slack_s,
             egress_usd=egress_usd,
             periods=periods,
-            remedies=self._remedies(number, item),
+            remedies=remedies,
             stored=stored,
         )
-
-    def _remedies(self, number: int, item: PendingTransfer) -> Remedies | None:
-        found = self.schedule.remedies.get(number)
-        if found is None:
-            return None
-        # If a transfer has begun, the volume already sent counts.
-        sent_gb = item.transfer.volume_gb - item.left_gb
-        return replace(found, volume_gb=found.volume_gb + sent_gb) if sent_gb else found
 
 
 def _reason(transfers: Sequence[TransferSchedule]) -> str:

@@ -147,34 +147,24 @@ class Tariff(Specified):
     )
 
     def _check(self) -> None:
-        check_ends_differ(
-            self.src,
-            self.dst,
-            "A tariff is of a link between two regions: give the one that receives.",
-        )
-        _check_begins_first(
-            self.start_s, "end_s", self.end_s, " What goes on past midnight ends after 24h."
-        )
+        remedy = "A tariff is of a link between two regions: give the one that receives."
+        check_ends_differ(self.src, self.dst, remedy)
+        past_midnight = " What goes on past midnight ends after 24h."
+        _check_begins_first(self.start_s, "end_s", self.end_s, past_midnight)
         if self.every_s is not None:
             if self.end_s is None:
                 raise InputError("end_s", "is missing", remedy="What recurs has an end.")
-            if self.every_s < self.end_s - self.start_s - SAME_S:
-                raise InputError(
-                    "every_s",
-                    f"is shorter than the tariff holds ({self.end_s - self.start_s:g} s)",
-                    value=self.every_s,
-                    remedy="Give at least how long it holds.",
-                )
+            held_s, remedy = self.end_s - self.start_s, "Give at least how long it holds."
+            if self.every_s < held_s - SAME_S:
+                problem = f"is shorter than the tariff holds ({held_s:g} s)"
+                raise InputError("every_s", problem, value=self.every_s, remedy=remedy)
 
     def holds_at(self, time_s: float) -> bool:
         """Return whether it holds at a time, its start included."""
         since_s = time_s - self.start_s
-        if since_s < 0:
-            return False
-        if self.end_s is None:
-            return True
-        if self.every_s is not None:
-            since_s %= self.every_s
+        if since_s < 0 or self.end_s is None:
+            return since_s >= 0
+        since_s = since_s if self.every_s is None else since_s % self.every_s
         return since_s < self.end_s - self.start_s
 
 

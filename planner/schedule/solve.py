@@ -25,7 +25,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.admission import admit, remedies
-from planner.schedule.plan import AdmissionClass, Remedies
+from planner.schedule.plan import AdmissionClass, AdmissionObjective, Remedies
 from planner.schedule.problem import (
     PendingTransfer,
     Route,
@@ -96,19 +96,12 @@ class Scheduler:
         order = sorted(range(len(self.timed)), key=self._rank)
         admitted: set[int] = set()
         for (_, priority, unvalued), members in groupby(order, key=lambda n: self._rank(n)[:3]):
-            worth = {n: 1.0 if unvalued else self._value_usd(n) for n in members}
-            choice = admit(program, worth)
+            values = {n: self.pending[self.timed[n]].transfer.value_usd or 1.0 for n in members}
+            choice = admit(program, values)
             admitted |= choice.admitted
-            self.admission.append(
-                AdmissionClass(
-                    priority=-priority,
-                    objective="number" if unvalued else "value",
-                    transfers=len(worth),
-                    admitted=len(choice.admitted),
-                    reached=choice.reached,
-                    bound=choice.bound,
-                )
-            )
+            counts = len(values), len(choice.admitted)
+            objective: AdmissionObjective = "number" if unvalued else "value"
+            self.admission.append(AdmissionClass(-priority, objective, *counts, *choice[1:]))
         self.admitted = {self.timed[number] for number in admitted}
         refused = [number for number in order if number not in admitted]
         for number in refused[: self.request.explain]:
@@ -120,9 +113,6 @@ class Scheduler:
             _, self.bound_usd = program.least_fees(with_storage=False)
         for slot, rates in program.earliest(least_usd).items():
             self._send_in_slot(slot, rates)
-
-    def _value_usd(self, number: int) -> float:
-        return self.pending[self.timed[number]].transfer.value_usd or 0.0
 
     def _rank(self, number: int) -> tuple[bool, int, bool, float, float, int]:
         """Return the sort key of a transfer with a deadline in the order of admission.
@@ -151,19 +141,17 @@ class Scheduler:
         program, row_vms = self.program, self.found.resources.row_vms
         taken: Counter[Hashable] = Counter()  # VMs by row, and Gbit/s by link
         loads: dict[int, Counter[Hashable]] = {}
+        delivers: dict[int, list[bool]] = {}
         for number, of in rates.items():
             here = loads[number] = Counter[Hashable]()
             for route, rate in of.items():
                 here.update({row: load * rate for row, load in program.along(route)[0].items()})
                 here.update(dict.fromkeys(pairwise(route), rate))
             taken.update(here)
+            delivers[number] = [program.commodities[number].delivers(route) for route in of]
         most = {row: float(row_vms[row]) for row in taken if isinstance(row, int)}
         most |= {link: of[0].rate_gbps for link, of in program.bands[slot].items()}
         start_s, stop_s = self.found.cuts_s[slot : slot + 2].tolist()
-        delivers = {
-            number: [program.commodities[number].delivers(route) for route in of]
-            for number, of in rates.items()
-        }
         late = not any(any(of) for of in delivers.values())
         for number in sorted(rates):
             speed = min(most[row] / taken[row] for row in loads[number] if row in most)

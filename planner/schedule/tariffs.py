@@ -104,19 +104,13 @@ class LinkTariffs:
 
     def at(self, time_s: float) -> dict[tuple[int, int], list[Band]]:
         """Return the bands that hold at a time, by link, the cheapest first."""
-        found = {}
+        found: dict[tuple[int, int], list[Band]] = {}
         for link, of in self._of.items():
-            bands = [
-                Band(
-                    number,
-                    inf if tariff.rate_gbps is None else tariff.rate_gbps,
-                    tariff.per_gb_usd / BITS_PER_BYTE,
-                )
-                for number, tariff in of
-                if tariff.holds_at(time_s)
-            ]
-            if bands:
-                found[link] = bands
+            for number, tariff in of:
+                if tariff.holds_at(time_s):
+                    rate_gbps = inf if tariff.rate_gbps is None else tariff.rate_gbps
+                    band = Band(number, rate_gbps, tariff.per_gb_usd / BITS_PER_BYTE)
+                    found.setdefault(link, []).append(band)
         return found
 
     def least_usd_per_gbit(self, usd_per_gbit: Floats) -> Floats:
@@ -152,18 +146,10 @@ def within(bands: Sequence[Band], rate_gbps: float) -> dict[int, float]:
 def tariff_use(tariff: Tariff, volume_gb: float, saved_usd: float) -> TariffUse:
     """Return the use of a tariff, with its break-even if savings grow with the volume."""
     pays = tariff.monthly_usd > 0 and volume_gb > 0 and saved_usd > 0
-    held_s = MONTH_S
-    if tariff.end_s is not None:
-        held_s = min(MONTH_S, tariff.end_s - tariff.start_s)
-        if tariff.every_s is not None:
-            held_s = MONTH_S * (tariff.end_s - tariff.start_s) / tariff.every_s
-    return TariffUse(
-        tariff.id,
-        tariff.src,
-        tariff.dst,
-        volume_gb,
-        saved_usd,
-        tariff.monthly_usd,
-        tariff.monthly_usd * volume_gb / saved_usd if pays else None,
-        None if tariff.rate_gbps is None else tariff.rate_gbps * held_s / BITS_PER_BYTE,
-    )
+    held_s = min(MONTH_S, inf if tariff.end_s is None else tariff.end_s - tariff.start_s)
+    if tariff.end_s is not None and tariff.every_s is not None:
+        held_s = MONTH_S * (tariff.end_s - tariff.start_s) / tariff.every_s
+    full_gb = None if tariff.rate_gbps is None else tariff.rate_gbps * held_s / BITS_PER_BYTE
+    break_even_gb = tariff.monthly_usd * volume_gb / saved_usd if pays else None
+    of = tariff.id, tariff.src, tariff.dst, volume_gb, saved_usd, tariff.monthly_usd
+    return TariffUse(*of, break_even_gb, full_gb)

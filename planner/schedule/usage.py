@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -64,14 +65,14 @@ class Usage:
         self.cuts_s = found.tariffs.cuts_s(bounds)
         self._lengths_s: list[float] = np.diff(self.cuts_s).tolist()
         self.loads = np.zeros((len(self._lengths_s), len(self._resources.rows)))
-        self._links_gbps: list[dict[tuple[int, int], float]] = [{} for _ in self._lengths_s]
+        self._links_gbps = [defaultdict[tuple[int, int], float](float) for _ in self._lengths_s]
         for item in sending:
             first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s))
             for u, v, rate in item.links:
                 for row, load in self._resources.link_rows(u, v):
                     self.loads[first:last, row] += rate * load
                 for links in self._links_gbps[first:last]:
-                    links[u, v] = links.get((u, v), 0.0) + rate
+                    links[u, v] += rate
         # The Gbit/s that each tariff charges on each link, by period; the volume sent under each.
         self._by_tariff: list[dict[tuple[int, int], dict[int, float]]] = []
         self._by_tariff_gb = [0.0] * len(request.tariffs)
@@ -85,9 +86,11 @@ class Usage:
                 for number, rate in parts.items():
                     self._by_tariff_gb[number] += rate * length_s / BITS_PER_BYTE
         self._charged = self._charges()
-        self._outside_gb: dict[Pair, float] = {}  # the volume on each link that meters count
+        self._outside_gb = defaultdict[Pair, float](
+            float
+        )  # the volume on each link that meters count
         for _, link, gb, _ in self._charged:
-            self._outside_gb[link] = self._outside_gb.get(link, 0.0) + gb
+            self._outside_gb[link] += gb
 
     def site_vms(self) -> Floats:
         """Return the VMs that each site needs in each period, shape (periods, sites)."""
@@ -103,15 +106,14 @@ class Usage:
     def connections(self) -> dict[str, int]:
         """Return the most connections that a VM of each region needs at a time."""
         most: dict[str, int] = {}
+        regions, allowed = self._problem.regions, self._request.connections
         for links_gbps, vms in zip(self._links_gbps, self.site_vms(), strict=True):
             rates = np.zeros_like(self._resources.rate_gbps)
             for link, rate in links_gbps.items():
                 rates[link] = rate
-            needed = connections_by_region(
-                self._resources, self._problem.regions, rates, vms, self._request.connections
-            )
+            needed = connections_by_region(self._resources, regions, rates, vms, allowed)
             most.update({k: max(count, most.get(k, 0)) for k, count in needed.items()})
-        return {region: most[region] for region in self._problem.regions if region in most}
+        return {region: most[region] for region in regions if region in most}
 
     def cost(self, storage_usd: float) -> Cost:
         """Return the cost of fees and VMs; VMs start again each time that a period needs more."""
@@ -133,9 +135,9 @@ class Usage:
     def egress_usd(self) -> dict[int, float]:
         """Return the fees of each transfer: its part of what each meter and tariff charges."""
         usd_per_gb = metered_usd_per_gb(self._prices, self._outside_gb)
-        usd: dict[int, list[float]] = {}
+        usd = defaultdict[int, list[float]](list)
         for number, link, gb, by_tariffs_usd in self._charged:
-            usd.setdefault(number, []).extend((gb * usd_per_gb[link], by_tariffs_usd))
+            usd[number] += gb * usd_per_gb[link], by_tariffs_usd
         return {number: fsum(of) for number, of in usd.items()}
 
     def _charges(self) -> list[tuple[int, Pair, float, float]]:
@@ -166,22 +168,20 @@ class Usage:
 
     def tariffs(self) -> tuple[TariffUse, ...]:
         """Return the volume, the saving and the break-even of each tariff."""
+        used = enumerate(zip(self._request.tariffs, self._by_tariff_gb, strict=True))
         return tuple(
             tariff_use(tariff, gb, self._saved_usd([number]) if gb else 0.0)
-            for number, (tariff, gb) in enumerate(
-                zip(self._request.tariffs, self._by_tariff_gb, strict=True)
-            )
+            for number, (tariff, gb) in used
         )
 
     def _saved_usd(self, numbers: Collection[int]) -> float:
         """Return the saving of some tariffs: metered fees avoided, less the tariffs' charges."""
-        links_gb, by_tariffs_usd = dict(self._outside_gb), 0.0
+        links_gb, charged_usd = dict(self._outside_gb), self._metered_usd(self._outside_gb)
         for number in numbers:
             tariff, gb = self._request.tariffs[number], self._by_tariff_gb[number]
             links_gb[tariff.src, tariff.dst] += gb
-            by_tariffs_usd += gb * tariff.per_gb_usd
-        metered_usd = self._metered_usd(self._outside_gb)
-        return self._metered_usd(links_gb) - metered_usd - by_tariffs_usd
+            charged_usd += gb * tariff.per_gb_usd
+        return self._metered_usd(links_gb) - charged_usd
 
     def dearer_tariffs(self) -> set[str]:
         """Return the ids of tariffs that should not be used, as meters would charge less.
@@ -230,12 +230,10 @@ class Usage:
         network : Network
             Gives the kind of address of each link.
         """
-        found: dict[int, list[Period]] = {}
+        found = defaultdict[int, list[Period]](list)
         for item in sorted(self._sending, key=lambda item: item.start_s):
-            of = found.setdefault(item.number, [])
-            period = Period(
-                item.start_s, item.end_s, sum(item.rates_gbps.values()), self._paths(item, network)
-            )
+            of, paths = found[item.number], self._paths(item, network)
+            period = Period(item.start_s, item.end_s, sum(item.rates_gbps.values()), paths)
             if of and of[-1].end_s == period.start_s and _same(of[-1], period):
                 of[-1] = replace(of[-1], end_s=period.end_s)
             else:
@@ -281,14 +279,13 @@ def stored_volumes(
     usd_per_gb_month : mapping
         By region.
     """
-    src, dst = ends
     changes: dict[str, list[tuple[float, float, float]]] = {region: [] for region in lies_gb}
     volume_gb = sum(lies_gb.values())
     for period in periods:
-        for region, gbit in period.moved_gbit(src, dst).items():
+        for region, gbit in period.moved_gbit(*ends).items():
             gb = gbit / BITS_PER_BYTE
             volume_gb += max(0.0, gb)
-            if region != dst and gb:
+            if region != ends[1] and gb:
                 changes.setdefault(region, []).append((period.start_s, period.end_s, gb))
     found = []
     for region, of in changes.items():

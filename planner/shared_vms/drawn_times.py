@@ -17,7 +17,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.estimate import Bound, Estimate
+from planner.model.estimate import Estimate
+from planner.model.link_array import bounds_of
 from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS
@@ -110,15 +111,11 @@ class DrawnTimes:
         windows, odd = self._windows(name, src, dst)
         if not windows.any():
             return _factors(keys, below, above, odd)
-        sites = [self.network.sites[region].window_mb for region in self.regions]
-        figures = (np.array([getattr(site, b) for site in sites]) for b in _BOUNDS)
-        window_below, window_above = (spread[dst] * windows for spread in _spreads(*figures))
-        shared_below, shared_above = (
-            np.minimum(below, window_below),
-            np.minimum(above, window_above),
-        )
-        own = np.sqrt(below**2 - shared_below**2), np.sqrt(above**2 - shared_above**2)
-        windows_drawn = _factors(_keys(self._names[dst], WINDOW), shared_below, shared_above)
+        of_windows = _spreads_of([self.network.sites[region].window_mb for region in self.regions])
+        of_links = list(zip((below, above), of_windows, strict=True))
+        shared = [np.minimum(one, window[dst] * windows) for one, window in of_links]
+        own = (np.sqrt(one**2 - of**2) for one, of in zip((below, above), shared, strict=True))
+        windows_drawn = _factors(_keys(self._names[dst], WINDOW), *shared)
         return _factors(keys, *own, odd) * windows_drawn
 
     def _windows(
@@ -157,7 +154,6 @@ def with_further_vms(low: SiteResources, links_gbit: Floats, vms: Floats) -> Sit
 
 EQUAL = 1e-9
 _OF_FURTHER_VMS = np.vectorize(of_further_vms, otypes=[float, float])
-_BOUNDS: tuple[Bound, ...] = ("expected", "low", "high")
 
 
 def drawn_links(pairs: Sequence[tuple[str, str]], figures: Sequence[Estimate]) -> Floats:
@@ -167,8 +163,7 @@ def drawn_links(pairs: Sequence[tuple[str, str]], figures: Sequence[Estimate]) -
     """
     names = np.array([[crc32(name.encode()) for name in pair] for pair in pairs], dtype=np.uint64)
     keys = _keys(_keys(names[:, 0], 0) + names[:, 1], FIGURE)
-    bounds = (np.array([getattr(figure, bound) for figure in figures]) for bound in _BOUNDS)
-    return _factors(keys, *_spreads(*bounds))
+    return _factors(keys, *_spreads_of(figures))
 
 
 def _over(amount: Floats, limit: Floats) -> Floats:
@@ -180,6 +175,11 @@ def _over(amount: Floats, limit: Floats) -> Floats:
 def _spreads(expected: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Return the spreads of factors below and above the expected value."""
     return spread(expected, low), spread(expected, high)
+
+
+def _spreads_of(figures: Sequence[Estimate]) -> tuple[Floats, Floats]:
+    bounds = bounds_of(figures)
+    return _spreads(bounds["expected"], bounds["low"], bounds["high"])
 
 
 def _keys(names: NDArray[np.uint64], kind: int) -> NDArray[np.uint64]:

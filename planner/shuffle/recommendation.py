@@ -55,20 +55,21 @@ def recommend_shuffle(
     search, chosen = decision.search, decision.chosen
     builder = _ShufflePlanBuilder(search)
     gain = decision.gain if chosen.relays else None
-    low_s, high_s = chosen.figures.range_s(
-        chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.lead_s
-    )
-    equal = builder.equal_share()
+    used = chosen.links_gbit, chosen.vms, chosen.duration_s
+    low_s, high_s = chosen.figures.range_s(*used, chosen.lead_s)
+    equal, direct = builder.equal_share(), search.direct
     opened = builder.opened(chosen, network)
     vms = vms_by_region(search.problem.regions, chosen.vms)
     more = builder.one_more_vm(chosen)
-    relayed_share = float(chosen.links_gbit.sum() / search.volumes.sum()) - 1
-    certain = 1.0 if search.direct and not chosen.relays else None
+    certain = 1.0 if direct and not chosen.relays else None
+    demands = request.demands_gb.items()
+    links = [(network.links.get(src, {}).get(dst), gb) for (src, dst), gb in demands]
+    copies = plain_copy(links, chosen.vm_start_s)
     plan = ShufflePlan(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
-        fees=search.problem.fee_lines(chosen.links_gbit, chosen.vms, chosen.duration_s),
+        fees=search.problem.fee_lines(*used),
         verdict="relayed" if chosen.relays else "direct",
         reason=_reason(search, decision),
         duration_s=chosen.duration_s,
@@ -77,17 +78,14 @@ def recommend_shuffle(
         bound_s=search.routed.bound if search.routed else chosen.transfer_s,
         bound_usd=decision.bound_usd,
         volume_gb=request.volume_gb,
-        relayed_share=max(0.0, relayed_share),
+        relayed_share=builder.relayed_share(chosen),
         cost_usd=chosen.cost,
         pairs=builder.pairs(chosen, opened, network),
         vms=vms,
         gain=equal.duration_s / chosen.duration_s if equal.duration_s else None,
         gain_low=gain.low if gain else certain,
         equal_share=equal,
-        direct=Comparison(
-            search.direct.duration_s if search.direct else None,
-            search.direct.cost if search.direct else None,
-        ),
+        direct=Comparison(*((direct.duration_s, direct.cost) if direct else (None, None))),
         gain_high=gain.high if gain else certain,
         probability=decision.gain.probability if decision.gain else None,
         bottlenecks=bottlenecks_of_rows(
@@ -95,11 +93,13 @@ def recommend_shuffle(
         ),
         one_more_vm=more,
         connections=opened.by_region,
-        warnings=notes
-        + _plain_copies(request, network, chosen.vm_start_s)
-        + untested_text(search.problem, chosen.links_gbit)
-        + vm_warnings(
-            request, network, vms, request.ends, opened.by_region, more=more, opened=opened
+        warnings=(
+            *notes,
+            *([copies] if copies else []),
+            *untested_text(search.problem, chosen.links_gbit),
+            *vm_warnings(
+                request, network, vms, request.ends, opened.by_region, more=more, opened=opened
+            ),
         ),
         measure_first=ramps(network, prices, builder.relayed_pairs(chosen), request.connections),
         frontier=builder.frontier() if request.frontier else (),
@@ -119,12 +119,6 @@ def _decided(request: ShuffleRequest, network: Network, prices: Prices) -> Shuff
         problem.demands_gbit if all_direct else None,
         lambda vms: ShuffleSearch(request, problem.with_vms(vms), network).decide(),
     )
-
-
-def _plain_copies(request: ShuffleRequest, network: Network, vm_start_s: float) -> tuple[str, ...]:
-    links, demands = network.links, request.demands_gb.items()
-    pairs = [(links.get(src, {}).get(dst), gb) for (src, dst), gb in demands]
-    return (*filter(None, [plain_copy(pairs, vm_start_s)]),)
 
 
 def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:
@@ -167,17 +161,15 @@ class _ShufflePlanBuilder:
 
     def opened(self, chosen: ShuffleCandidate, network: Network) -> OpenedConnections:
         """Return the connections that the plan opens on links."""
-        shares = np.divide(
-            chosen.rate_gbps, self.volumes, out=np.zeros_like(self.volumes), where=self.search.moved
-        )
-        return OpenedConnections(
-            network,
-            self.resources,
-            self.problem.regions,
-            Streams.of(chosen.paths_gbit * shares[:, None, :]),
-            chosen.vms,
-            self.request.connections,
-        )
+        shares = np.zeros_like(self.volumes)
+        np.divide(chosen.rate_gbps, self.volumes, out=shares, where=self.search.moved)
+        streams, most = Streams.of(chosen.paths_gbit * shares[:, None, :]), self.request.connections
+        of = self.resources, self.problem.regions, streams, chosen.vms, most
+        return OpenedConnections(network, *of)
+
+    def relayed_share(self, candidate: ShuffleCandidate) -> float:
+        """Return the share of the volume that takes a second link."""
+        return max(0.0, float(candidate.links_gbit.sum() / self.volumes.sum()) - 1)
 
     def relayed_pairs(self, chosen: ShuffleCandidate) -> list[tuple[str, str]]:
         """Return the pairs that use relays, those with the most relayed volume first."""
@@ -203,43 +195,34 @@ class _ShufflePlanBuilder:
     ) -> tuple[PairPlan, ...]:
         regions = self.problem.regions
         i, k, j = np.nonzero(chosen.paths_gbit)
-        relayed = k != j
-        share = chosen.paths_gbit[i, k, j] / self.volumes[i, j]
-        rank = np.argsort(np.argsort(regions))
-        order = np.lexsort((rank[k], -share, relayed, j, i))
-        i, k, j, relayed, share = i[order], k[order], j[order], relayed[order], share[order]
-        rate = chosen.rate_gbps[i, j] * share
+        share, rank = chosen.paths_gbit[i, k, j] / self.volumes[i, j], np.argsort(regions).argsort()
+        order = np.lexsort((rank[k], -share, k != j, j, i))
+        i, k, j, share = i[order], k[order], j[order], share[order]
+        relayed, rate = k != j, chosen.rate_gbps[i, j] * share
         connections = np.array(opened.counts)[order]
         fees = self.problem.fees.usd_per_gbit(chosen.links_gbit)
         usd_per_gb = (fees[i, k] + np.where(relayed, fees[k, j], 0.0)) * BITS_PER_BYTE
         paths: dict[tuple[int, int], list[ShufflePath]] = {}
         columns = (i, k, j, relayed, rate, share, connections, usd_per_gb)
         for a, via, b, is_relayed, *figures in zip(*(c.tolist() for c in columns), strict=True):
-            hops = (
-                (regions[a], regions[via], regions[b]) if is_relayed else (regions[a], regions[b])
-            )
+            hops = tuple(regions[at] for at in ((a, via, b) if is_relayed else (a, b)))
             addresses = network.addresses(hops)
             paths.setdefault((a, b), []).append(ShufflePath(hops, *figures, addresses=addresses))
-        volume_gb = (self.volumes / BITS_PER_BYTE).tolist()
-        pair_gbps, finish_s = chosen.rate_gbps.tolist(), chosen.finish_s.tolist()
-        return tuple(
-            PairPlan(
-                regions[a], regions[b], volume_gb[a][b], pair_gbps[a][b], finish_s[a][b], tuple(own)
-            )
-            for (a, b), own in paths.items()
-        )
+        found = []
+        for at, own in paths.items():
+            src, dst = (regions[end] for end in at)
+            gb, gbps = float(self.volumes[at]) / BITS_PER_BYTE, float(chosen.rate_gbps[at])
+            found.append(PairPlan(src, dst, gb, gbps, float(chosen.finish_s[at]), tuple(own)))
+        return tuple(found)
 
     def worth_s(self, chosen: ShuffleCandidate) -> Floats:
         """Return the marginal saving of one more VM of each row, in s."""
+        if chosen.relays and self.request.objective == "time":
+            return self.search.fast().row_prices * chosen.transfer_s
         resources = self.resources
         levels = resources.loads(chosen.links_gbit) / resources.row_vms
-        worth = np.zeros(len(levels))
-        if chosen.relays and self.request.objective == "time":
-            worth = self.search.fast().row_prices * chosen.transfer_s
-        else:
-            fullest = int(levels.argmax())
-            worth[fullest] = levels[fullest] / resources.row_vms[fullest]
-        return worth
+        fullest = np.arange(len(levels)) == levels.argmax()
+        return np.where(fullest, levels / resources.row_vms, 0.0)
 
     def one_more_vm(self, chosen: ShuffleCandidate) -> tuple[OneMoreVm, ...]:
         """Return the least saving of one more VM at each of the tightest sites."""
@@ -256,16 +239,11 @@ class _ShufflePlanBuilder:
         return one_more_vm(self.resources, self.problem.regions, worth_s, least_s, saved_with)
 
     def frontier(self) -> tuple[ShufflePoint, ...]:
-        if self.request.relays == "none":
-            points = [self.search.direct] if self.search.direct else []
-        else:
-            points = list(self.search.points())
+        points = [self.search.direct] if self.search.direct else []
+        if self.request.relays != "none":
+            points = self.search.points()
+        regions, share = self.problem.regions, self.relayed_share
         return tuple(
-            ShufflePoint(
-                point.duration_s,
-                point.cost,
-                max(0.0, float(point.links_gbit.sum() / self.volumes.sum()) - 1),
-                vms_by_region(self.problem.regions, point.vms),
-            )
-            for point in points
+            ShufflePoint(one.duration_s, one.cost, share(one), vms_by_region(regions, one.vms))
+            for one in points
         )

@@ -96,27 +96,22 @@ class PathColumns:
 
     def with_resources(self, given: SiteResources) -> PathColumns:
         """Return the columns and rows so far on other VMs at the same sites."""
-        taken = copy(self)
-        taken.given = given
-        taken.resources = replace(given, path_rows=self.resources.path_rows)
-        taken._seen = set(self._seen)
+        taken = self.at_fees(self.usd_per_gbit)
+        taken.given, taken.resources = given, replace(given, path_rows=self.resources.path_rows)
         return taken
 
     def at_fees(self, usd_per_gbit: Floats) -> PathColumns:
         """Return the columns and rows so far at other fees of links."""
         taken = copy(self)
-        taken.usd_per_gbit = usd_per_gbit
-        taken._seen = set(self._seen)
+        taken.usd_per_gbit, taken._seen = usd_per_gbit, set(self._seen)
         return taken
 
     def add_rows(self, links_gbit: Floats, time_s: float) -> None:
         """Add the rows of paths that volumes on links need longer than a time for."""
         resources = self.resources
-        codes = resources.path_rows_above(links_gbit, time_s)
+        codes, known = resources.path_rows_above(links_gbit, time_s), resources.path_rows
         fresh = codes[resources.position[codes] == len(resources.rows)]
-        if len(fresh):
-            known = resources.path_rows
-            assert known is not None
+        if len(fresh) and known is not None:
             self.resources = resources.with_path_rows(np.concatenate([known, fresh]))
 
     def prices_of_given(self, row_prices: Floats) -> Floats:
@@ -338,10 +333,8 @@ def least_time(columns: PathColumns, gap: float = GAP) -> Routing:
     if not len(columns.sources):
         _add_first_columns(columns)
     unit_s = columns.resources.paths_time_s(columns.paths(np.ones(len(columns.sources))))
-    program = _Program(
-        columns, by_fees=False, penalty=1.0, deadline_s=0.0, unit_s=unit_s, unit=unit_s
-    )
-    return program.solve(gap)
+    units = {"unit_s": unit_s, "unit": unit_s}
+    return _Program(columns, by_fees=False, penalty=1.0, deadline_s=0.0, **units).solve(gap)
 
 
 def _add_first_columns(columns: PathColumns) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pydantic import ValidationError
 
 from planner.fields.specified import Specified, schema_of
-from planner.model.document import link_as_json
+from planner.model.document import as_json
 from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
 from relayd.client.blocking import RemoteWan
@@ -138,7 +138,7 @@ def _links(wan: Wan, arguments: Arguments) -> dict[str, Any]:
     ends = [str(arguments[end]) if arguments.get(end) else None for end in ("src", "dst")]
     found = list(wan.links(*ends))
     return {
-        "links": [link_as_json(link) for link in found[:MOST_LINKS]],
+        "links": [as_json(link) for link in found[:MOST_LINKS]],
         "left_out": max(0, len(found) - MOST_LINKS),
         "snapshot": asdict(wan.snapshot),
     }

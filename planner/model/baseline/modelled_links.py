@@ -8,7 +8,7 @@ arithmetic on arrays, a value for each link.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from math import exp, inf, log
 
 import numpy as np
@@ -44,7 +44,6 @@ from planner.model.link_array import (
     slow_connections_of,
     taken,
 )
-from planner.model.link_states import Pair
 from planner.model.network import Network, Snapshot
 from planner.model.throughput import (
     CLASSES_MS,
@@ -90,7 +89,7 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
             stock_window(region),
             private_network=catalogue.region(region).private_network,
         )
-    origin = origin_of_vm_type(vm.id, vm.source)
+    origin = Origin("baseline", "vm-type", figures=Figures(vm_type=vm.id, note=vm.source))
     private_egress_gbps = private_ingress_gbps = None
     if (sends_gbps := vm.region_egress_gbps) is not None and sends_gbps > vm.egress_gbps:
         private_egress_gbps = within(sends_gbps, CAP_ERROR, origin)
@@ -121,12 +120,6 @@ def stock_window(region: str) -> Estimate:
 
 
 @cache
-def origin_of_vm_type(vm_type: str, note: str) -> Origin:
-    """Return the origin of figures from a VM type: one for all sites that have it."""
-    return Origin("baseline", "vm-type", figures=Figures(vm_type=vm_type, note=note))
-
-
-@cache
 def origin_of_flow(kind: Kind, window_kind: Kind, rtt_kind: Kind) -> Origin:
     """Return the origin of a flow that is inferred from its receiver's window."""
     figures = Figures(window_kind=window_kind, rtt_kind=rtt_kind)
@@ -146,13 +139,6 @@ def larger_than_law(src: Site, law: AggregateLaw, address: AddressKind = "public
     if not law.holds_for_vms or not of_type or cap_gbps <= of_law_gbps:
         return 1.0
     return cap_gbps / of_law_gbps
-
-
-@lru_cache(maxsize=1024)
-def origin_of_law(providers: Pair, error: float) -> Origin:
-    """Return the origin of what a law of two providers says, with its relative error."""
-    figures = Figures(error=round(error, 2), between=providers)
-    return Origin("baseline", "provider-pair-law", figures=figures)
 
 
 def least_cap(src: Site, dst: Site, address: AddressKind = "public") -> Estimate:
@@ -326,8 +312,9 @@ def set_rates(
             for bound, values in zip(BOUNDS, bounds, strict=True):
                 rates[bound][places] = values
             for times in set(larger_of.values()):
-                widest = max(spread.below + log(times), spread.above)
-                origin = origin_of_law((a, b), exp(widest) - 1)
+                error = exp(max(spread.below + log(times), spread.above)) - 1
+                figures = Figures(error=round(error, 2), between=(a, b))
+                origin = Origin("baseline", "provider-pair-law", figures=figures)
                 rates["evidence"][places[larger == times]] = origins.number_of(origin)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from planner.model.aliases import resolve_many
 from planner.model.catalogue import Catalogue, VmType
-from planner.model.document import link_as_json, regions_as_json
+from planner.model.document import as_json, regions_as_json
 from planner.model.errors import InputError
 from planner.model.estimate import Estimate
 from planner.model.link import Link
@@ -128,7 +128,7 @@ def links(options: argparse.Namespace) -> int:
         ),
         document=lambda: {
             "snapshot": asdict(wan.snapshot),
-            "links": [link_as_json(link) for link in links],
+            "links": [as_json(link) for link in links],
         },
     )
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from aiohttp import web
 
 from planner.model.catalogue import VmType
-from planner.model.document import site_as_json
+from planner.model.document import as_json
 from planner.model.link_states import LinkState
 from probes.fleet.hosts import Host
 from relayd.campaigns.inputs import measured_caps
@@ -349,7 +349,7 @@ async def get_sites(context: RequestContext) -> bytes:
 def _sites(current: Current) -> bytes:
     known = current.catalogue.vm_types
     sites = [
-        {**site_as_json(site), "reference": _reference(known.get(site.vm_type))}
+        {**as_json(site), "reference": _reference(known.get(site.vm_type))}
         for site in current.wan.network.sites.values()
     ]
     return encoded({"snapshot": current.snapshot, "sites": sites})

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from planner.fields.shared import DEFAULT_CONNECTIONS, MOST_CONNECTIONS
-from planner.model.document import estimate_as_json, link_as_json
+from planner.model.document import as_json, estimate_as_json
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import Estimate, Figures, Kind, Origin, Prior, RateCut
 from planner.model.link import Link, Site
@@ -220,7 +220,7 @@ async def get_links(context: RequestContext) -> bytes:
     links = _links_after(after, current.wan.network, src, dst, query)
     # Among many regions it may take a while to find a page: others are answered meanwhile.
     found = await asyncio.to_thread(lambda: list(islice(links, query.limit + 1)))
-    page = page_of("links", found, query.limit, lambda link: (link.src, link.dst), link_as_json)
+    page = page_of("links", found, query.limit, lambda link: (link.src, link.dst), as_json)
     return encoded({"snapshot": current.snapshot, **page})
 
 
@@ -256,7 +256,7 @@ async def get_link(context: RequestContext) -> dict[str, Any]:
         prices = CataloguePrices(catalogue, network)
         usd_per_gb = prices.egress_usd_per_gb(link.src, link.dst, 1.0)
     return {
-        "link": link_as_json(link),
+        "link": as_json(link),
         "sender": _caps(network.sites[link.src], link),
         "receiver": _caps(network.sites[link.dst], link),
         "usd_per_gb": usd_per_gb,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.document import link_as_json, link_of
+from planner.model.document import as_json, link_of
 from planner.model.estimate import (
     METHODS,
     SECONDS_PER_DAY,
@@ -103,14 +103,14 @@ def test_a_sentence_has_the_figures_of_its_method(method: Method, said: str) -> 
 def test_an_estimate_is_the_same_after_json(rtt: Estimate, flow: Estimate) -> None:
     aggregate = replace(exactly(3.0), prior=Prior(1.0, 2.0, 4.0, 0.5))
     link = Link("a", "b", rtt, flow, aggregate, limited_by="path")
-    text = json.dumps(link_as_json(link), allow_nan=False)
+    text = json.dumps(as_json(link), allow_nan=False)
     assert link_of(json.loads(text)) == link
 
 
 def test_what_another_version_says_of_an_origin_is_kept_as_a_sentence() -> None:
     measured = Origin("measured", "median-of-samples", 3, 1, 1.6e9, 1.5e9)
     link = Link("a", "b", exactly(1.0), exactly(2.0), Estimate(1.0, 2.0, 3.0, measured))
-    row = link_as_json(link)
+    row = as_json(link)
     row["aggregate_gbps"]["basis"] = "a new way"
     for origin in (None, {**row["aggregate_gbps"]["origin"], "method": "of-tomorrow"}):
         row["aggregate_gbps"]["origin"] = origin
