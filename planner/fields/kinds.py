@@ -209,12 +209,8 @@ class Quantity(Kind):
 
     def described(self) -> dict[str, Any]:
         """Return unit and bounds."""
-        return {
-            "unit": self.unit,
-            "minimum": self.least,
-            "maximum": self.most,
-            "infinite": self.infinite,
-        }
+        bounds = {"minimum": self.least, "maximum": self.most, "infinite": self.infinite}
+        return {"unit": self.unit, **bounds}
 
 
 class Volume(Quantity):
@@ -453,13 +449,11 @@ class AnswerDocument(Kind):
 
     def read(self, value: Any) -> Any:
         """Return the object, or its document."""
-        found = value
         remedy = "Give what was answered: the object, or its JSON."
-        if isinstance(value, str):
-            try:
-                found = read_json(value)
-            except ValueError as fault:
-                raise InputError("", str(fault), remedy=remedy) from None
+        try:
+            found = read_json(value) if isinstance(value, str) else value
+        except ValueError as fault:
+            raise InputError("", str(fault), remedy=remedy) from None
         if not isinstance(found, Mapping) and not hasattr(found, "model_dump"):
             raise InputError("", f"is not {self.what}", value=type(found).__name__, remedy=remedy)
         return found
@@ -485,13 +479,9 @@ def object_schema(
     title: str, properties: Mapping[str, Kind], required: Iterable[str]
 ) -> dict[str, Any]:
     """Return the schema of an object that knows no other keys."""
-    return {
-        "type": "object",
-        "title": title,
-        "properties": {key: kind_schema(kind) for key, kind in properties.items()},
-        "required": list(required),
-        "additionalProperties": False,
-    }
+    found = {key: kind_schema(kind) for key, kind in properties.items()}
+    about = {"type": "object", "title": title, "additionalProperties": False}
+    return {**about, "properties": found, "required": list(required)}
 
 
 def kind_schema(kind: Kind) -> dict[str, Any]:
@@ -533,20 +523,16 @@ def fault_of(error: ValidationError, where: str = "", remedy: str | None = None)
         return ours.within(" ".join(parts))
     problem = _PROBLEMS.get(fault["type"], f"must{fault['msg'].partition(' should')[2]}")
     if fault["type"] == "literal_error":
-        remedy = _meant(fault["input"], fault["ctx"]["expected"]) or remedy
+        word, known = str(fault["input"]).lower(), re.findall("'(.*?)'", fault["ctx"]["expected"])
+        near = [one for one in known if re.match(_SAID_FOR.get(one, one), word)]
+        near += get_close_matches(word[:MOST_NAME], known, 1)
+        remedy = f"Did you mean {near[0]}?" if near else remedy
     problem = problem.format_map(fault.get("ctx", {})).replace(f"{LEAST_FIGURE} or more", "above 0")
     return InputError(" ".join(parts).strip(), problem, value=fault["input"], remedy=remedy)
 
 
 _SAID_FOR = {"cost": "cheap|price|money", "time": "fast|quick|soon|speed", "latency": "rtt|ping"}
-
-
-def _meant(word: object, expected: str) -> str:
-    """Return a remedy that names the choice which a word is close to in letters or in meaning."""
-    known = re.findall("'(.*?)'", expected)
-    near = [one for one in known if re.match(_SAID_FOR.get(one, one), str(word).lower())]
-    near += get_close_matches(str(word).lower()[:MOST_NAME], known, 1)
-    return f"Did you mean {near[0]}?" if near else ""
+"""Words that mean a choice without being close to it in letters."""
 
 
 def assignments(

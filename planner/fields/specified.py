@@ -16,6 +16,7 @@ a remedy. Signatures, command line, HTTP schema, client and documentation are ma
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -45,15 +46,7 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from planner.fields.kinds import (
-    Flag,
-    Kind,
-    Quantity,
-    UntitledSchema,
-    check_count,
-    fault_of,
-    list_schema,
-)
+from planner.fields.kinds import Flag, Kind, UntitledSchema, check_count, fault_of, list_schema
 from planner.model.errors import InputError
 
 In = TypeVar("In", contravariant=True)
@@ -179,19 +172,10 @@ class Field:
 
     def described(self) -> dict[str, Any]:
         """Return all that a form must know."""
-        return {
-            "name": self.key,
-            "kind": self.kind.name,
-            **self.kind.described(),
-            "required": self.required,
-            "optional": self.optional,
-            "default": None if self.required else self.to_json(self.default),
-            "label": self.label,
-            "group": self.group,
-            "help": self.help,
-            "example": self.example,
-            "option": self.option,
-        }
+        default = None if self.required else self.to_json(self.default)
+        shown = ("required", "optional", "label", "group", "help", "example", "option")
+        named = {"name": self.key, "kind": self.kind.name, "default": default}
+        return named | self.kind.described() | {name: getattr(self, name) for name in shown}
 
 
 class _Constructor(type):
@@ -354,7 +338,7 @@ def _input_error(request: type[Specified], error: ValidationError) -> Exception:
         return TypeError(f"{request.__name__} takes at most {name} positional values")
     field = request._fields[positional[name] if isinstance(name, int) else name]
     remedy = f"For example: {field.example}." if field.example else None
-    if first["type"] == "less_than_equal" and isinstance(field.kind, Quantity) and field.kind.unit:
+    if first["type"] == "less_than_equal" and getattr(field.kind, "unit", ""):
         remedy = "Check the unit."
     if first["type"] == "missing":
         return InputError(field.key, "is missing", remedy=remedy)
@@ -397,12 +381,9 @@ class Items(Kind, Generic[S]):
             for number, item in enumerate(value, 1)
         )
         check_count(len(items), self.least, self.most)
-        seen: set[object] = set()
-        for item in items:
-            identity = item.__dict__["id"]
-            if identity in seen:
-                raise InputError("", "have an id twice", value=identity)
-            seen.add(identity)
+        identities = Counter(item.__dict__["id"] for item in items)
+        if len(identities) < len(items):
+            raise InputError("", "have an id twice", value=identities.most_common(1)[0][0])
         return items
 
     def _item(self, item: Any, number: int) -> S:

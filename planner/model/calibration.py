@@ -62,13 +62,9 @@ def with_links_at(share: Bounded, network: Network, pairs: Iterable[Pair]) -> Ne
         cap = least_cap(network.sites[src], network.sites[dst], link.address)
         aggregate, flow = link.aggregate_gbps, link.per_flow_mbps
         rate_gbps = min(aggregate.expected, cap.expected)
-        gbps = {b: rate_gbps * getattr(share, b) for b in BOUNDS}
-        mbps = {b: flow.expected * getattr(share, b) for b in BOUNDS}
-        changed.append(
-            replace(
-                link, aggregate_gbps=replace(aggregate, **gbps), per_flow_mbps=replace(flow, **mbps)
-            )
-        )
+        aggregate = replace(aggregate, **{b: rate_gbps * getattr(share, b) for b in BOUNDS})
+        flow = replace(flow, **{b: flow.expected * getattr(share, b) for b in BOUNDS})
+        changed.append(replace(link, aggregate_gbps=aggregate, per_flow_mbps=flow))
     return network.with_(links=network.usual.with_links(changed))
 
 
@@ -83,11 +79,7 @@ def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
         return links  # its links have been measured since, and are no longer what they were
     changed = []
     for link in _of_readings(links, path):
-        low, expected, high = (
-            link.rate_gbps(count, "low"),
-            link.rate_gbps(count),
-            link.rate_gbps(count, "high"),
-        )
+        low, expected, high = (link.rate_gbps(count, bound) for bound in BOUNDS)
         shown_low = min(expected, achieved / (1 + error))
         new_low, new_high = max(low, shown_low), max(high, achieved)
         if link is binding:
@@ -103,8 +95,7 @@ def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
 def _of_readings(links: list[Link], path: VerifiedPath) -> list[Link]:
     """Return links with the probability that their connections are slow, after a run."""
     count, found = path.connections, []
-    rates = [link.rate_gbps(count) for link in links]
-    if_ended = min(rates)
+    if_ended = min(link.rate_gbps(count) for link in links)
     for link in links:
         if link.slow_connections and path.achieved_gbps > 0:
             if_slow = min(if_ended, count * link.slow_gbps)
@@ -156,9 +147,8 @@ def _expected(link: Link, connections: int, gbps: float) -> Link:
     """Return a link that is expected to carry less, between bounds that enclose it."""
     aggregate, flow = link.aggregate_gbps, link.per_flow_mbps
     if connections * flow.expected < aggregate.expected * MBPS_PER_GBPS:
-        return replace(
-            link, per_flow_mbps=replace(flow, expected=gbps * MBPS_PER_GBPS / connections)
-        )
+        flow = replace(flow, expected=gbps * MBPS_PER_GBPS / connections)
+        return replace(link, per_flow_mbps=flow)
     return replace(link, aggregate_gbps=replace(aggregate, expected=gbps))
 
 

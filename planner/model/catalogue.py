@@ -356,12 +356,8 @@ class Catalogue:
                 "catalogue file."
             )
         if (vm_type := self.vm_types.get(type_id)) is None:
-            raise InputError(
-                f"VM type of {region_id}",
-                "is not in the catalogue",
-                value=type_id,
-                remedy=self.near_vm_types(provider, type_id),
-            )
+            field, remedy = f"VM type of {region_id}", self.near_vm_types(provider, type_id)
+            raise InputError(field, "is not in the catalogue", value=type_id, remedy=remedy)
         return vm_type
 
     def vm_usd_per_h(self, region_id: str, type_id: str) -> float:
@@ -504,13 +500,9 @@ def _terms(patterns: tuple[str, ...]) -> _Patterns:
 
 
 def _cover(patterns: _Patterns, region: Region, seen_from: Region | None = None) -> bool:
-    for terms in patterns:
-        for kind, text in terms:
-            if not _holds(kind, text, region, seen_from):
-                break
-        else:
-            return True
-    return False
+    return any(
+        all(_holds(kind, text, region, seen_from) for kind, text in terms) for terms in patterns
+    )
 
 
 def _parsed_term(term: str) -> tuple[str, str]:
@@ -528,14 +520,10 @@ def _parsed_term(term: str) -> tuple[str, str]:
 
 
 def _holds(kind: str, text: str, region: Region, seen_from: Region | None) -> bool:
-    if kind == "id":
-        return region.id == text
     if kind == "prefix":
         return region.id.startswith(text)
-    if kind == "continent":
-        return region.continent == text
-    if kind == "country":
-        return region.country == text
+    if kind in {"id", "continent", "country"}:
+        return bool(getattr(region, kind) == text)
     if kind == "glob":
         return fnmatchcase(region.id, text.replace("[", "[[]").replace("?", "[?]"))
     if seen_from is None:

@@ -41,6 +41,7 @@ NETWORK_COLUMNS = "application/vnd.relayd.network-columns.v2"
 """The media type; another layout will have another."""
 _LENGTH = 8
 _LISTS = {"links": "usual", "other_links": "others"}
+_PLACE = ("city", "country", "continent", "latitude_deg", "longitude_deg")
 
 
 def regions_as_json(
@@ -64,21 +65,9 @@ def regions_as_json(
     for region in regions:
         site = sites.get(region.id)
         assumed = catalogue.default_vm_types.get(region.provider, "")
-        found.append(
-            {
-                "id": region.id,
-                "provider": region.provider,
-                "city": region.city,
-                "country": region.country,
-                "continent": region.continent,
-                "latitude_deg": region.latitude_deg,
-                "longitude_deg": region.longitude_deg,
-                "access": region.access,
-                "in_graph": site is not None,
-                "vm_type": site.vm_type if site else assumed,
-                "aliases": aliases.get(region.id, []),
-            }
-        )
+        of_graph = {"in_graph": site is not None, "vm_type": site.vm_type if site else assumed}
+        named = {name: getattr(region, name) for name in ("id", "provider", *_PLACE, "access")}
+        found.append({**named, **of_graph, "aliases": aliases.get(region.id, [])})
     return found
 
 
@@ -152,11 +141,8 @@ def _network_with(document: Mapping[str, Any], links: Links, others: Links) -> N
 
 def _no_network(error: Exception) -> FormatError:
     """Return an error that says why something can't be read as a network."""
-    return FormatError(
-        "graph",
-        f"is not a graph of this version of relayd ({error!r})",
-        remedy="Use the same version on both sides.",
-    )
+    problem = f"is not a graph of this version of relayd ({error!r})"
+    return FormatError("graph", problem, remedy="Use the same version on both sides.")
 
 
 def _known(kind: type[T], row: Mapping[str, Any]) -> T:

@@ -289,11 +289,9 @@ class Estimate:
 
     def scaled(self, factor: float) -> Estimate:
         """Return the estimate of so many times the quantity."""
-        prior = self.prior
+        prior, low, expected, high = self.prior, self.low, self.expected, self.high
         if prior is not None:
-            low, expected, high, memory_years = prior
-            prior = Prior(low * factor, expected * factor, high * factor, memory_years)
-        low, expected, high = self.low, self.expected, self.high
+            prior = Prior(*(bound * factor for bound in prior[:3]), prior.memory_years)
         return Estimate(low * factor, expected * factor, high * factor, self.origin, prior)
 
     @property

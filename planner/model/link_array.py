@@ -60,14 +60,8 @@ LINK = np.dtype(
 )
 """One link: its estimates, its loss, its limit, the reading of that, and its kind of address."""
 EVIDENCE = np.dtype(
-    [
-        ("newest_s", "<f8"),
-        ("oldest_s", "<f8"),
-        ("prior", "<f8", (4,)),
-        ("origin", "<u4"),
-        ("samples", "<u4"),
-        ("links", "<u4"),
-    ],
+    [("newest_s", "<f8"), ("oldest_s", "<f8"), ("prior", "<f8", (4,))]
+    + [(name, "<u4") for name in ("origin", "samples", "links")],
     align=True,
 )
 """The evidence of an estimate; NaN where there is no time, or no prior."""
@@ -301,30 +295,19 @@ class LinkArray(Mapping[str, "LinkRow"]):
             Estimate(low, expected, high, *self._evidence_of(number))
             for low, expected, high, number in figures
         )
-        return Link(
-            src,
-            dst,
-            rtt_ms,
-            per_flow_mbps,
-            aggregate_gbps,
-            None if loss_pct != loss_pct else loss_pct,
-            LIMITED_BY[limit],
-            ADDRESS_KINDS[address - 1],
-            round(slow, 6),
-        )
+        loss_pct, kind = None if loss_pct != loss_pct else loss_pct, ADDRESS_KINDS[address - 1]
+        facts = loss_pct, LIMITED_BY[limit], kind, round(slow, 6)
+        return Link(src, dst, rtt_ms, per_flow_mbps, aggregate_gbps, *facts)
 
     @cached_property
     def _evidence_of(self) -> Callable[[int], tuple[Origin, Prior | None]]:
         @cache
         def made(number: int) -> tuple[Origin, Prior | None]:
-            newest_s, oldest_s, prior, origin, samples, links = self.evidence[number].item()
-            of_samples = self.origins[origin]._replace(
-                samples=samples,
-                links=links,
-                newest_s=None if newest_s != newest_s else newest_s,
-                oldest_s=None if oldest_s != oldest_s else oldest_s,
-            )
-            return of_samples, None if prior[0] != prior[0] else Prior(*prior.tolist())
+            *times_s, prior, origin, samples, links = self.evidence[number].item()
+            newest_s, oldest_s = (None if at_s != at_s else at_s for at_s in times_s)
+            counts = {"samples": samples, "links": links}
+            of = self.origins[origin]._replace(**counts, newest_s=newest_s, oldest_s=oldest_s)
+            return of, None if prior[0] != prior[0] else Prior(*prior.tolist())
 
         return made
 
@@ -423,13 +406,9 @@ class LinkArray(Mapping[str, "LinkRow"]):
         found = list(links)
         records, evidence, origins = _records(found, len(self.evidence), len(self.origins))
         places = [(self.index[link.src], self.index[link.dst]) for link in found]
-        return LinkArray(
-            self.regions,
-            self.table,
-            np.concatenate([self.evidence, evidence]),
-            self.origins + origins,
-            {**self.patches, **dict(zip(places, records.tolist(), strict=True))},
-        )
+        patches = {**self.patches, **dict(zip(places, records.tolist(), strict=True))}
+        evidence = np.concatenate([self.evidence, evidence])
+        return LinkArray(self.regions, self.table, evidence, self.origins + origins, patches)
 
     def with_rows(self, ends: tuple[Ints, Ints], rows: Records, origins: Origins) -> LinkArray:
         """Return these links with other records of some.

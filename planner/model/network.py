@@ -130,17 +130,10 @@ class Network:
 
     def _repr_html_(self) -> str:
         """Return a table of the sites and how many links leave each, for notebooks."""
-        rows = [
-            (
-                region,
-                site.vm_type,
-                f"{site.egress_gbps.expected:.3g}",
-                f"{site.ingress_gbps.expected:.3g}",
-                str(len(self.usual[region])),
-            )
-            for region, site in self.sites.items()
-        ]
-        header = ("Site", "VM type", "Egress, Gbit/s", "Ingress, Gbit/s", "Links out")
+        header, rows = ("Site", "VM type", "Egress, Gbit/s", "Ingress, Gbit/s", "Links out"), []
+        for region, site in self.sites.items():
+            caps = (f"{cap.expected:.3g}" for cap in (site.egress_gbps, site.ingress_gbps))
+            rows.append((region, site.vm_type, *caps, str(len(self.usual[region]))))
         return html_table(repr(self)[1:-1], header, rows)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -406,18 +399,12 @@ class Network:
             aggregate[at] = data["aggregate_gbps"]
             rtt[at] = data.get("rtt_ms", 100.0)
             flow[at] = data.get("per_flow_mbps", data["aggregate_gbps"] * MBPS_PER_GBPS)
-        egress, ingress = (
-            [data.get(name) for _, data in graph.nodes(data=True)]
+        caps: dict[str, Any] = {
+            name: [data.get(name) for _, data in graph.nodes(data=True)]
             for name in ("egress_gbps", "ingress_gbps")
-        )
-        exact = cls.from_matrices(
-            list(map(str, graph.nodes)),
-            aggregate,
-            rtt_ms=rtt,
-            per_flow_mbps=flow,
-            egress_gbps=egress,
-            ingress_gbps=ingress,
-        )
+        }
+        names = list(map(str, graph.nodes))
+        exact = cls.from_matrices(names, aggregate, rtt_ms=rtt, per_flow_mbps=flow, **caps)
         if not any("limited_by" in data for _, _, data in graph.edges(data=True)):
             return exact
         sites = {str(node): _said(exact.sites[str(node)], d) for node, d in graph.nodes(data=True)}
@@ -492,19 +479,13 @@ def _stated_caps(
 def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
     matrix = np.array(values, dtype=float)
     if matrix.shape != (count, count):
-        raise InputError(
-            name,
-            f"must have shape ({count}, {count}), one row and column a region",
-            value=matrix.shape,
-        )
+        problem = f"must have shape ({count}, {count}), one row and column a region"
+        raise InputError(name, problem, value=matrix.shape)
     np.fill_diagonal(matrix, 0.0)
     matrix[np.isnan(matrix)] = 0.0
-    wrong = np.argwhere((matrix < 0) | np.isinf(matrix))
-    if len(wrong):
-        i, j = (int(k) for k in wrong[0])
-        raise InputError(
-            f"{name}[{i}, {j}]", "must be finite and not negative", value=float(matrix[i, j])
-        )
+    for i, j in np.argwhere((matrix < 0) | np.isinf(matrix)).tolist():
+        problem = "must be finite and not negative"
+        raise InputError(f"{name}[{i}, {j}]", problem, value=float(matrix[i, j]))
     return matrix
 
 

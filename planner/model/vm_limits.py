@@ -40,14 +40,10 @@ def caps_by_kind(
     )
     private_links = network.usual.whole["address"][np.ix_(at, at)]
     is_private = private_links == ADDRESS_KINDS.index("private") + 1
-    return (
-        egress_gbps,
-        ingress_gbps,
-        _weights(
-            egress_gbps[:, None], np.where(is_private, private[0][:, None], public[0][:, None])
-        ),
-        _weights(ingress_gbps, np.where(is_private, private[1], public[1])),
-    )
+    out = np.where(is_private, private[0][:, None], public[0][:, None])
+    into = np.where(is_private, private[1], public[1])
+    weights = _weights(egress_gbps[:, None], out), _weights(ingress_gbps, into)
+    return egress_gbps, ingress_gbps, *weights
 
 
 def _weights(of_all_gbps: Floats, of_kind_gbps: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -50,14 +51,14 @@ class Period:
         src, dst : str
             Of the transfer.
         """
-        rates = {dst: self.throughput_gbps}
+        rates = defaultdict(float, {dst: self.throughput_gbps})
         for path in self.paths:
             first, last, rate = path.regions[0], path.regions[-1], path.throughput_gbps
             if last != dst:
                 rates[dst] -= rate
-                rates[last] = rates.get(last, 0.0) + rate
+                rates[last] += rate
             if first != src:
-                rates[first] = rates.get(first, 0.0) - rate
+                rates[first] -= rate
         return {region: rate * (self.end_s - self.start_s) for region, rate in rates.items()}
 
 
@@ -277,10 +278,7 @@ class SchedulePlan(Recommendation):
 
     def transfer(self, transfer_id: str) -> TransferSchedule:
         """Return one transfer by its id."""
-        for transfer in self.transfers:
-            if transfer.id == transfer_id:
-                return transfer
-        raise KeyError(transfer_id)
+        return {transfer.id: transfer for transfer in self.transfers}[transfer_id]
 
     def __repr__(self) -> str:
         """Describe the schedule in one line."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -139,11 +140,8 @@ class ScheduleProgress:
         """
         found = cls()
         if existing and now_s < existing.now_s:
-            raise InputError(
-                "now",
-                f"is before the schedule in progress, made at {existing.now_s:g} s",
-                value=now_s,
-            )
+            problem = f"is before the schedule in progress, made at {existing.now_s:g} s"
+            raise InputError("now", problem, value=now_s)
         for transfer in existing.transfers if existing else ():
             before = tuple(
                 replace(period, end_s=min(period.end_s, now_s))
@@ -154,11 +152,11 @@ class ScheduleProgress:
                 continue
             found.order.append(transfer.id)
             found.past[transfer.id] = before
-            moved_gbit = {transfer.dst: 0.0}
+            moved_gbit = defaultdict[str, float](float)
             for period in before:
                 for region, gbit in period.moved_gbit(transfer.src, transfer.dst).items():
-                    moved_gbit[region] = moved_gbit.get(region, 0.0) + gbit
-            left_gb = transfer.volume_gb - moved_gbit.pop(transfer.dst) / BITS_PER_BYTE
+                    moved_gbit[region] += gbit
+            left_gb = transfer.volume_gb - moved_gbit.pop(transfer.dst, 0.0) / BITS_PER_BYTE
             if transfer.verdict == "refused" or left_gb <= NOTHING_LEFT * transfer.volume_gb:
                 done = replace(transfer, periods=before, egress_usd=0.0, remedies=None, stored=())
                 found.done.append(done)
@@ -278,10 +276,9 @@ def _as_shuffle(
     request: ScheduleRequest, pending: Sequence[PendingTransfer], network: Network, prices: Prices
 ) -> ShuffleProblem:
     """Return the figures of all pending transfers, as if they were sent together."""
-    demands: dict[tuple[str, str], float] = {}
+    demands = defaultdict[tuple[str, str], float](float)
     for item in pending:
-        pair = item.transfer.src, item.transfer.dst
-        demands[pair] = demands.get(pair, 0.0) + item.left_gb
+        demands[item.transfer.src, item.transfer.dst] += item.left_gb
     same = ("vms", "vms_in", "connections", "relays", "avoid", "vm_start_s", "vms_running")
     asked = ShuffleRequest(Demands(demands), **{name: getattr(request, name) for name in same})
     return shuffle_problem(asked, network, prices)
@@ -324,32 +321,26 @@ def _disks(
     request: ScheduleRequest, pending: Sequence[PendingTransfer], index: Mapping[str, int]
 ) -> dict[int, Disk]:
     """Return the disk of each site, after checking that it holds the volume stored there."""
-    lies_gb: dict[str, float] = {}
+    lies_gb = defaultdict[str, float](float)
     for item in pending:
         for region, gb in item.stored_gb.items():
-            lies_gb[region] = lies_gb.get(region, 0.0) + gb
+            lies_gb[region] += gb
     for region, gb in lies_gb.items():
-        if gb > request.disk_gb.get(region, 0.0) * (1 + ROUNDING):
-            raise InputError(
-                f"disk_gb {region}",
-                f"is less than the {gb:.6g} GB that the schedule in progress has there",
-                value=request.disk_gb.get(region),
-                remedy="Give all disk again on which something lies.",
-            )
-    for region in request.disk_gb:
+        disk_gb = request.disk_gb.get(region)
+        if gb > (disk_gb or 0.0) * (1 + ROUNDING):
+            problem = f"is less than the {gb:.6g} GB that the schedule in progress has there"
+            remedy = "Give all disk again on which something lies."
+            raise InputError(f"disk_gb {region}", problem, value=disk_gb, remedy=remedy)
+    found = {}
+    for region, gb in request.disk_gb.items():
         if region in request.forbidden or region not in index:
-            raise InputError(
-                f"disk_gb {region}",
-                "is at a region that may not relay",
-                remedy="Leave it out, or change the rules (`avoid`, `allow`).",
-            )
-    return {
-        index[region]: Disk(
-            max(gb, lies_gb.get(region, 0.0)) * BITS_PER_BYTE,
-            request.disk_price(region) / BITS_PER_BYTE / MONTH_S,
-        )
-        for region, gb in request.disk_gb.items()
-    }
+            remedy = "Leave it out, or change the rules (`avoid`, `allow`)."
+            problem = "is at a region that may not relay"
+            raise InputError(f"disk_gb {region}", problem, remedy=remedy)
+        most_gbit = max(gb, lies_gb.get(region, 0.0)) * BITS_PER_BYTE
+        usd_per_gbit_s = request.disk_price(region) / BITS_PER_BYTE / MONTH_S
+        found[index[region]] = Disk(most_gbit, usd_per_gbit_s)
+    return found
 
 
 def possible_hops(resources: SiteResources, i: int, j: int) -> np.ndarray:

@@ -47,12 +47,9 @@ def recommend_schedule(
     progress = ScheduleProgress.of(request.existing, now_s)
     for transfer in request.transfers:
         if transfer.id in progress.order:
-            raise InputError(
-                "transfers",
-                "have an id that the schedule in progress has",
-                value=transfer.id,
-                remedy="Give the new transfer an id of its own.",
-            )
+            problem = "have an id that the schedule in progress has"
+            remedy = "Give the new transfer an id of its own."
+            raise InputError("transfers", problem, value=transfer.id, remedy=remedy)
     pending = [*progress.pending, *(PendingTransfer(t, t.volume_gb) for t in request.transfers)]
 
     def scheduled(asked: ScheduleRequest) -> Scheduler:

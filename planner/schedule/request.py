@@ -96,12 +96,9 @@ class TimedTransfer(Specified):
 
 def _check_begins_first(start_s: float, field: str, end_s: float | None, more: str = "") -> None:
     if end_s is not None and not start_s < end_s:
-        raise InputError(
-            field,
-            f"must be after the start ({start_s:g} s)",
-            value=end_s,
-            remedy=f"Both count from the schedule's time 0.{more}",
-        )
+        problem = f"must be after the start ({start_s:g} s)"
+        remedy = f"Both count from the schedule's time 0.{more}"
+        raise InputError(field, problem, value=end_s, remedy=remedy)
 
 
 # Times in hours are not whole seconds to the last digit: 32.2 h - 8.2 h is a little above 24 h.
@@ -313,15 +310,12 @@ class ScheduleRequest(RelayingRequest):
         if self.existing is None and not self.transfers:
             raise InputError("transfers", "is missing")
         if self.disk_gb and self.relays == "none":
-            raise InputError(
-                "disk_gb", "is for relays, of which there are none", remedy="Leave out `relays`."
-            )
+            problem, remedy = "is for relays, of which there are none", "Leave out `relays`."
+            raise InputError("disk_gb", problem, remedy=remedy)
         if self.disk_usd_per_gb_month and not self.disk_gb:
-            raise InputError(
-                "disk_usd_per_gb_month",
-                "is the price of disk, of which there is none",
-                remedy="Say how much there is: disk_gb, `aws:us-west-2=5TB`.",
-            )
+            problem = "is the price of disk, of which there is none"
+            remedy = "Say how much there is: disk_gb, `aws:us-west-2=5TB`."
+            raise InputError("disk_usd_per_gb_month", problem, remedy=remedy)
         if self.now_s is None:
             self.__dict__["now_s"] = self.existing.now_s if self.existing else 0.0
 

@@ -120,16 +120,9 @@ class Scheduler:
         Those that agree in the first three are decided together.
         """
         item = self.pending[self.timed[number]]
-        transfer = item.transfer
-        assert transfer.deadline_s is not None
-        return (
-            not item.known,
-            -transfer.priority,
-            not transfer.value_usd,
-            -transfer.usd_per_gb,
-            transfer.deadline_s,
-            number,
-        )
+        transfer, deadline_s = item.transfer, item.transfer.deadline_s or 0.0
+        together = not item.known, -transfer.priority, not transfer.value_usd
+        return *together, -transfer.usd_per_gb, deadline_s, number
 
     def _send_in_slot(self, slot: int, rates: dict[int, dict[Route, float]]) -> None:
         """Send a slot's volumes, each transfer as fast as all rows on its paths allow at least.
@@ -173,21 +166,21 @@ class Scheduler:
         """Give the remaining capacity to transfers without a deadline, on their cheapest paths."""
         found, routes = self.found, {}
         least_usd_per_gbit = found.tariffs.least_usd_per_gbit(found.problem.usd_per_gbit)
+
+        def dearness(route: Route) -> tuple[float, int, float]:
+            loads, usd = self.program.along(route)
+            return usd, len(route), max(loads.values())
+
+        def least_usd(route: Route) -> float:
+            return sum(float(least_usd_per_gbit[link]) for link in pairwise(route))
+
         for number in sorted(set(range(len(self.pending))) - set(self.timed)):
             src, dst = self._ends(number)
             direct = [(src, dst)] if found.resources.rate_gbps[src, dst] > 0 else []
             hops = possible_hops(found.resources, src, dst).tolist()
             possible: list[Route] = [*direct, *((src, hop, dst) for hop in hops)]
-
-            def dearness(route: Route) -> tuple[float, int, float]:
-                loads, usd = self.program.along(route)
-                return usd, len(route), max(loads.values())
-
             routes[number] = min(possible, key=dearness)
-            self.bound_usd += self._volume_gbit(number) * min(
-                sum(float(least_usd_per_gbit[link]) for link in pairwise(route))
-                for route in possible
-            )
+            self.bound_usd += self._volume_gbit(number) * min(map(least_usd, possible))
         for number, begin_s, end_s, rate in self._filled(routes, usage):
             self._send(number, begin_s, end_s, {routes[number]: rate}, 1.0)
 

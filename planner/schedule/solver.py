@@ -156,12 +156,9 @@ class ScheduleProgram(SlotProgram):
 
     def last_slot(self, number: int) -> int:
         """Return the last slot in which a transfer sends by the last solution."""
-        least = SLIVER * self.commodities[number].volume_gbit
-        return max(
-            slot
-            for slot, _, rate in self.rates_of(number)
-            if self._value(rate) * self.lengths_s[slot] > least
-        )
+        least, lengths_s = SLIVER * self.commodities[number].volume_gbit, self.lengths_s
+        rates = ((slot, self._value(rate)) for slot, _, rate in self.rates_of(number))
+        return max(slot for slot, rate in rates if rate * lengths_s[slot] > least)
 
     def least_part(self, number: int, slot: int) -> float:
         """Return the least part of a slot after which a transfer can have ended.

@@ -35,18 +35,6 @@ class BoxedSimplex:
     cost, lower, upper : sequences of n floats
     """
 
-    __slots__ = (
-        "_basis",
-        "_cost",
-        "_objective",
-        "_outside",
-        "_rhs",
-        "_rows",
-        "_unit",
-        "lower",
-        "upper",
-    )
-
     def __init__(
         self,
         rows: Sequence[list[float]],
@@ -85,15 +73,11 @@ class BoxedSimplex:
     def copy(self) -> BoxedSimplex:
         """Return an independent copy, for the other branch of a search."""
         twin: BoxedSimplex = object.__new__(BoxedSimplex)
-        twin._rows = self._rows.copy()  # rows are replaced, never changed in place
-        twin._rhs = self._rhs.copy()
-        twin._objective = self._objective
-        twin._unit = self._unit
-        twin._cost = self._cost
-        twin._basis = self._basis.copy()
-        twin._outside = self._outside.copy()
-        twin.lower = self.lower.copy()
-        twin.upper = self.upper.copy()
+        twin.__dict__.update(self.__dict__)
+        # Rows are replaced, and never changed in place.
+        twin._rows, twin._rhs = self._rows.copy(), self._rhs.copy()
+        twin._basis, twin._outside = self._basis.copy(), self._outside.copy()
+        twin.lower, twin.upper = self.lower.copy(), self.upper.copy()
         return twin
 
     def add_row(self, row: Sequence[float], rhs: float, slack: float) -> None:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.model.catalogue import Region
+from planner.solvers.steiner import closure
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.integer[Any]]
@@ -34,62 +35,24 @@ METRO_MS = 2.38
 # Sums over a path in either direction are then the same number.
 _DECIMALS = 6
 
-HUBS: dict[str, tuple[float, float]] = {
-    "ASH": (39.04, -77.49),  # Ashburn
-    "NYC": (40.71, -74.00),
-    "CHI": (41.88, -87.63),
-    "DAL": (32.78, -96.80),
-    "LAX": (34.05, -118.24),
-    "SJC": (37.34, -121.90),
-    "SEA": (47.60, -122.33),
-    "MIA": (25.76, -80.19),
-    "MTL": (45.50, -73.57),
-    "MEX": (20.60, -100.40),  # Queretaro
-    "DEN": (39.74, -104.99),
-    "ATL": (33.75, -84.39),
-    "PHX": (33.45, -112.07),
-    "SLC": (40.76, -111.89),
-    "LON": (51.51, -0.13),
-    "FRA": (50.11, 8.68),
-    "MRS": (43.30, 5.37),  # Marseille
-    "LIS": (38.72, -9.14),
-    "STO": (59.33, 18.07),
-    "AMS": (52.37, 4.90),
-    "PAR": (48.86, 2.35),
-    "MAD": (40.42, -3.70),
-    "MIL": (45.46, 9.19),
-    "WAW": (52.23, 21.01),
-    "DUB": (53.35, -6.26),
-    "CAI": (30.00, 32.50),  # Suez
-    "DJI": (11.60, 43.15),  # Djibouti
-    "FUJ": (25.10, 56.30),  # Fujairah
-    "TLV": (32.08, 34.78),
-    "BOM": (19.08, 72.88),
-    "MAA": (13.08, 80.27),  # Chennai
-    "DEL": (28.61, 77.21),
-    "SIN": (1.35, 103.82),
-    "JKT": (-6.21, 106.85),
-    "KUL": (3.14, 101.69),
-    "BKK": (13.76, 100.50),
-    "HKG": (22.32, 114.17),
-    "TPE": (24.05, 120.52),
-    "TYO": (35.68, 139.69),
-    "SEL": (37.57, 126.98),
-    "OSA": (34.69, 135.50),
-    "FUK": (33.59, 130.40),
-    "PEK": (39.90, 116.40),
-    "SHA": (31.23, 121.47),
-    "SYD": (-33.87, 151.21),
-    "PER": (-31.95, 115.86),
-    "MEL": (-37.81, 144.96),
-    "AKL": (-36.85, 174.76),
-    "GUM": (13.44, 144.79),
-    "FOR": (-3.73, -38.50),  # Fortaleza
-    "SAO": (-23.55, -46.63),
-    "SCL": (-33.45, -70.67),
-    "CPT": (-33.92, 18.42),
-    "JNB": (-26.20, 28.05),
-    "PTY": (8.98, -79.52),
+# Latitude and longitude of each in degrees. DJI is Djibouti, CAI Suez, FUJ Fujairah, FOR Fortaleza,
+# MAA Chennai, and MEX Queretaro.
+_PLACES_DEG = (
+    "ASH 39.04 -77.49 NYC 40.71 -74.00 CHI 41.88 -87.63 DAL 32.78 -96.80 LAX 34.05 -118.24 "
+    "SJC 37.34 -121.90 SEA 47.60 -122.33 MIA 25.76 -80.19 MTL 45.50 -73.57 MEX 20.60 -100.40 "
+    "DEN 39.74 -104.99 ATL 33.75 -84.39 PHX 33.45 -112.07 SLC 40.76 -111.89 LON 51.51 -0.13 "
+    "FRA 50.11 8.68 MRS 43.30 5.37 LIS 38.72 -9.14 STO 59.33 18.07 AMS 52.37 4.90 PAR 48.86 "
+    "2.35 MAD 40.42 -3.70 MIL 45.46 9.19 WAW 52.23 21.01 DUB 53.35 -6.26 CAI 30.00 32.50 DJI "
+    "11.60 43.15 FUJ 25.10 56.30 TLV 32.08 34.78 BOM 19.08 72.88 MAA 13.08 80.27 DEL 28.61 "
+    "77.21 SIN 1.35 103.82 JKT -6.21 106.85 KUL 3.14 101.69 BKK 13.76 100.50 HKG 22.32 114.17 "
+    "TPE 24.05 120.52 TYO 35.68 139.69 SEL 37.57 126.98 OSA 34.69 135.50 FUK 33.59 130.40 PEK "
+    "39.90 116.40 SHA 31.23 121.47 SYD -33.87 151.21 PER -31.95 115.86 MEL -37.81 144.96 AKL "
+    "-36.85 174.76 GUM 13.44 144.79 FOR -3.73 -38.50 SAO -23.55 -46.63 SCL -33.45 -70.67 CPT "
+    "-33.92 18.42 JNB -26.20 28.05 PTY 8.98 -79.52"
+)
+HUBS = {
+    hub: (float(north), float(east))
+    for hub, north, east in zip(*(_PLACES_DEG.split()[at::3] for at in range(3)), strict=True)
 }
 
 # Round-trip ms of each edge: first those over land, then submarine cables.
@@ -225,15 +188,12 @@ def edges_ms() -> dict[tuple[str, str], float]:
 
 @cache
 def _between_hubs_ms() -> Floats:
-    """Return the shortest paths between all hubs (Floyd and Warshall)."""
+    """Return the shortest paths between all hubs."""
     number = {hub: position for position, hub in enumerate(HUBS)}
     found = np.full((len(HUBS), len(HUBS)), inf)
-    np.fill_diagonal(found, 0.0)
     for (a, b), ms in edges_ms().items():
         found[number[a], number[b]] = found[number[b], number[a]] = ms
-    for hub in range(len(HUBS)):
-        found = np.minimum(found, found[:, hub, None] + found[hub])
-    return found
+    return closure(found).distance
 
 
 def _ms_to_hubs(

@@ -81,14 +81,9 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
     try:
         vm = catalogue.vm_type(region, chosen)
     except DataError:  # a provider of which only measurements are known
-        return Site(
-            region,
-            "",
-            NO_CAP_KNOWN,
-            NO_CAP_KNOWN,
-            stock_window(region),
-            private_network=catalogue.region(region).private_network,
-        )
+        network = catalogue.region(region).private_network
+        caps = NO_CAP_KNOWN, NO_CAP_KNOWN, stock_window(region)
+        return Site(region, "", *caps, private_network=network)
     origin = Origin("baseline", "vm-type", figures=Figures(vm_type=vm.id, note=vm.source))
     private_egress_gbps = private_ingress_gbps = None
     if (sends_gbps := vm.region_egress_gbps) is not None and sends_gbps > vm.egress_gbps:
