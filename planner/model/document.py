@@ -8,7 +8,7 @@ the evidence and the records of the whole table.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from itertools import chain
 from math import inf, isfinite
@@ -28,7 +28,7 @@ from planner.model.estimate import (
     figures_as_json,
     figures_of,
 )
-from planner.model.link import LIMITED_BY, LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
+from planner.model.link import LIMITED_BY, Link, Site
 from planner.model.link_array import EVIDENCE, LINK, LinkArray
 from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
@@ -148,8 +148,15 @@ def _no_network(error: Exception) -> FormatError:
 def _known(kind: type[T], row: Mapping[str, Any]) -> T:
     """Return a dataclass with the fields that it knows of a row."""
     found = {field.name: row[field.name] for field in fields(kind) if field.name in row}  # type: ignore[arg-type]
-    for name in found.keys() & _READERS.keys():
-        found[name] = None if found[name] is None else _READERS[name](found[name])
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            found[name] = _estimate_of(value)
+        elif isinstance(
+            value, list | tuple
+        ):  # the paths of a verification, and the regions of a path
+            found[name] = tuple(
+                _known(VerifiedPath, one) if isinstance(one, Mapping) else one for one in value
+            )
     return kind(**found)
 
 
@@ -209,14 +216,6 @@ def _estimate_of(row: Mapping[str, Any]) -> Estimate:
     else:
         found = origin_of(origin)
     return Estimate(low, expected, high, found, prior and Prior(**prior))
-
-
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys((*LINK_FIGURES, *SITE_FIGURES, *PRIVATE_CAPS), _estimate_of),
-    "paths": lambda rows: tuple(_known(VerifiedPath, row) for row in rows),
-    "regions": tuple,
-}
-"""How fields are read that are no JSON types."""
 
 
 def origin_of(found: Mapping[str, Any]) -> Origin:

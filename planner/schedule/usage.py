@@ -176,12 +176,13 @@ class Usage:
 
     def _saved_usd(self, numbers: Collection[int]) -> float:
         """Return the saving of some tariffs: metered fees avoided, less the tariffs' charges."""
-        links_gb, charged_usd = dict(self._outside_gb), self._metered_usd(self._outside_gb)
+        links_gb, by_tariffs_usd = dict(self._outside_gb), 0.0
         for number in numbers:
             tariff, gb = self._request.tariffs[number], self._by_tariff_gb[number]
             links_gb[tariff.src, tariff.dst] += gb
-            charged_usd += gb * tariff.per_gb_usd
-        return self._metered_usd(links_gb) - charged_usd
+            by_tariffs_usd += gb * tariff.per_gb_usd
+        metered_usd = self._metered_usd(self._outside_gb)
+        return self._metered_usd(links_gb) - metered_usd - by_tariffs_usd
 
     def dearer_tariffs(self) -> set[str]:
         """Return the ids of tariffs that should not be used, as meters would charge less.
