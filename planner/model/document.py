@@ -151,9 +151,7 @@ def _known(kind: type[T], row: Mapping[str, Any]) -> T:
     for name, value in found.items():
         if isinstance(value, Mapping):
             found[name] = _estimate_of(value)
-        elif isinstance(
-            value, list | tuple
-        ):  # the paths of a verification, and the regions of a path
+        elif isinstance(value, list | tuple):  # paths of a verification, regions of a path
             found[name] = tuple(
                 _known(VerifiedPath, one) if isinstance(one, Mapping) else one for one in value
             )

@@ -291,7 +291,7 @@ class Estimate:
         """Return the estimate of so many times the quantity."""
         prior, low, expected, high = self.prior, self.low, self.expected, self.high
         if prior is not None:
-            prior = Prior(*(bound * factor for bound in prior[:3]), prior.memory_years)
+            prior = Prior(*(bound * factor for bound in prior))._replace(memory_years=prior[3])
         return Estimate(low * factor, expected * factor, high * factor, self.origin, prior)
 
     @property
