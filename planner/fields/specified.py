@@ -46,7 +46,15 @@ from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from planner.fields.kinds import Flag, Kind, UntitledSchema, check_count, fault_of, list_schema
+from planner.fields.kinds import (
+    Flag,
+    Kind,
+    Quantity,
+    UntitledSchema,
+    check_count,
+    fault_of,
+    list_schema,
+)
 from planner.model.errors import InputError
 
 In = TypeVar("In", contravariant=True)
@@ -338,7 +346,7 @@ def _input_error(request: type[Specified], error: ValidationError) -> Exception:
         return TypeError(f"{request.__name__} takes at most {name} positional values")
     field = request._fields[positional[name] if isinstance(name, int) else name]
     remedy = f"For example: {field.example}." if field.example else None
-    if first["type"] == "less_than_equal" and getattr(field.kind, "unit", ""):
+    if first["type"] == "less_than_equal" and isinstance(field.kind, Quantity) and field.kind.unit:
         remedy = "Check the unit."
     if first["type"] == "missing":
         return InputError(field.key, "is missing", remedy=remedy)

@@ -308,8 +308,9 @@ def _asked(plan: Mapping[str, Any], kind: PlanKind, left_gb: Left) -> AnyRequest
     asked, made = plan["request"], KINDS[kind][1]
     known = fields_of(made).keys() - _SHOWN
     found = {name: value for name, value in asked.items() if name in known}
-    of_pairs = isinstance(left_gb, Mapping)
-    left = {"demands_gb": Demands(left_gb)} if of_pairs else {"volume_gb": left_gb}
+    left: dict[str, Any] = {"volume_gb": left_gb}
+    if isinstance(left_gb, Mapping):
+        left = {"demands_gb": Demands(left_gb)}
     try:
         return made(**found | left, avoid=asked.get("forbidden", ()))
     except InputError as fault:

@@ -114,9 +114,9 @@ class DrawnTimes:
         of_windows = _spreads_of([self.network.sites[region].window_mb for region in self.regions])
         of_links = list(zip((below, above), of_windows, strict=True))
         shared = [np.minimum(one, window[dst] * windows) for one, window in of_links]
-        own = (np.sqrt(one**2 - of**2) for one, of in zip((below, above), shared, strict=True))
+        below, above = np.sqrt(below**2 - shared[0] ** 2), np.sqrt(above**2 - shared[1] ** 2)
         windows_drawn = _factors(_keys(self._names[dst], WINDOW), *shared)
-        return _factors(keys, *own, odd) * windows_drawn
+        return _factors(keys, below, above, odd) * windows_drawn
 
     def _windows(
         self, name: str, src: np.ndarray, dst: np.ndarray
