@@ -7,9 +7,11 @@ from typing import Annotated, Literal, TypeAlias
 
 from planner.fields.kinds import Names, OneOf, Region, Volume
 from planner.fields.shared import (
+    AIM_AT_VALUE,
     DEFAULT_CONNECTIONS_OF_MANY,
     Connections,
     Deadline,
+    Frontier,
     HourValue,
     Margin,
     RelayingRequest,
@@ -23,7 +25,7 @@ from planner.fields.shared import (
     time_value_field,
     volume_field,
 )
-from planner.fields.specified import Figure, Several, Switch, field, specified
+from planner.fields.specified import Figure, Several, field, specified
 from planner.model.errors import InputError
 
 BroadcastObjective: TypeAlias = Literal["value", "time", "cost"]
@@ -34,23 +36,17 @@ Forwarding: TypeAlias = Literal["any", "ends", "none"]
 class BroadcastRequest(RelayingRequest):
     """One volume from one region to several, and its limits."""
 
-    src: Annotated[str, Region()] = field(
-        "Region to send from: its id, its bare name, an alias or a city.",
-        example="us-east",
-        group="broadcast",
-        label="From",
-    )
-    destinations: Annotated[Several, Names("regions", "REGION", least=1, lone=False)] = field(
+    src: Annotated[
+        str, Region(), "Region to send from: its id, its bare name, an alias or a city."
+    ] = field(example="us-east", group="broadcast", label="From")
+    destinations: Annotated[
+        Several,
+        Names("regions", "REGION", least=1, lone=False),
         "Regions that shall have the volume.",
-        example="sa",
-        group="broadcast",
-        option="--dst",
-        aliases=("dst",),
-        label="To",
-    )
+    ] = field(example="sa", group="broadcast", option="--dst", aliases=("dst",), label="To")
     _: KW_ONLY
-    volume_gb: Annotated[Figure, Volume()] = volume_field(
-        "Volume of one copy", example="50GB", group="broadcast"
+    volume_gb: Annotated[Figure, Volume(), "Volume of one copy, in GB (10^9 bytes)."] = (
+        volume_field(example="50GB", group="broadcast")
     )
     objective: Annotated[
         BroadcastObjective,
@@ -61,23 +57,23 @@ class BroadcastRequest(RelayingRequest):
                 "cost": "least cost",
             }
         ),
-    ] = objective_field("value")
+        AIM_AT_VALUE,
+    ] = objective_field(default="value")
     time_value_usd_per_h: HourValue = time_value_field()
     margin: Margin = margin_field()
     risk: RiskAttitude = risk_field()
-    deadline_s: Deadline = deadline_field("When the last destination must have everything.")
+    deadline_s: Annotated[Deadline, "When the last destination must have everything."] = (
+        deadline_field()
+    )
     connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: Annotated[
         Forwarding,
         OneOf(
             {"any": "any region forwards copies", "ends": "destinations alone", "none": "no region"}
         ),
-    ] = field(
         "Who forwards copies; `avoid` and `allow` say which regions may.",
-        default="any",
-        group="VMs and relays",
-    )
-    frontier: Switch = frontier_field()
+    ] = field(default="any", group="VMs and relays")
+    frontier: Frontier = frontier_field()
 
     def _check(self) -> None:
         for region in self.destinations:

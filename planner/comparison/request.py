@@ -7,15 +7,16 @@ from typing import Annotated, Literal, TypeAlias
 
 from planner.fields.kinds import Count, Names, OneOf, Volume
 from planner.fields.shared import (
-    MOST_VMS,
+    AIM_AT_VALUE,
     HourValue,
+    MostVms,
     VmRequest,
     objective_field,
     time_value_field,
     vms_limit_field,
     volume_field,
 )
-from planner.fields.specified import Figure, Several, Whole, WholeLimit, field, specified
+from planner.fields.specified import Figure, Several, Whole, field, specified
 from planner.model.errors import InputError
 
 ComparisonObjective: TypeAlias = Literal["value", "time", "cost", "latency", "stability"]
@@ -31,13 +32,11 @@ MOST_TYPES = 50
 class ComparisonRequest(VmRequest):
     """A use, by the regions that data goes to or comes from, and who may serve it."""
 
-    regions: Annotated[Several, Names("regions", "REGION", least=1, most=MOST_ENDS)] = field(
+    regions: Annotated[
+        Several,
+        Names("regions", "REGION", least=1, most=MOST_ENDS),
         "Regions that data goes to, or comes from.",
-        example="sa",
-        group="use",
-        option="--with",
-        label="With",
-    )
+    ] = field(example="sa", group="use", option="--with", label="With")
     _: KW_ONLY
     direction: Annotated[
         Direction,
@@ -47,25 +46,23 @@ class ComparisonRequest(VmRequest):
                 "from": "each candidate fetches the volume from every region",
             }
         ),
-    ] = field("Which way the data goes.", default="to", group="use")
-    volume_gb: Annotated[Figure, Volume()] = volume_field(
-        "Volume for each region", example="100GB", group="use"
+        "Which way the data goes.",
+    ] = field(default="to", group="use")
+    volume_gb: Annotated[Figure, Volume(), "Volume for each region, in GB (10^9 bytes)."] = (
+        volume_field(example="100GB", group="use")
     )
-    candidates: Annotated[Several, Names("rules", "RULE")] = field(
+    candidates: Annotated[
+        Several,
+        Names("rules", "RULE"),
         "Places to compare: provider:NAME, country:CC, continent:CC or regions; all regions of the "
         "graph if none are named.",
-        default=(),
-        example="provider:aws",
-        group="candidates",
-    )
-    types: Annotated[Several, Names("types", "TYPE", most=MOST_TYPES)] = field(
+    ] = field(default=(), example="provider:aws", group="candidates")
+    types: Annotated[
+        Several,
+        Names("types", "TYPE", most=MOST_TYPES),
         "VM types to compare in the candidates, each where its provider has it; the usual ones if "
         "none are named.",
-        default=(),
-        example="aws:m5.8xlarge",
-        group="candidates",
-        label="VM types to compare",
-    )
+    ] = field(default=(), example="aws:m5.8xlarge", group="candidates", label="VM types to compare")
     objective: Annotated[
         ComparisonObjective,
         OneOf(
@@ -77,15 +74,17 @@ class ComparisonRequest(VmRequest):
                 "stability": "least time lost if rates are as low as their bounds",
             }
         ),
-    ] = objective_field("value")
+        AIM_AT_VALUE,
+    ] = objective_field(default="value")
     time_value_usd_per_h: HourValue = time_value_field()
-    vms: Annotated[WholeLimit, Count(1, MOST_VMS)] = vms_limit_field()
-    most: Annotated[Whole, Count(1, MOST_SHOWN)] = field(
-        "How many candidates to list, the best first.",
-        default=DEFAULT_SHOWN,
-        example=str(DEFAULT_SHOWN),
-        group="answer",
-        label="Candidates listed",
+    vms: MostVms = vms_limit_field()
+    most: Annotated[Whole, Count(1, MOST_SHOWN), "How many candidates to list, the best first."] = (
+        field(
+            default=DEFAULT_SHOWN,
+            example=str(DEFAULT_SHOWN),
+            group="answer",
+            label="Candidates listed",
+        )
     )
 
     def _check(self) -> None:

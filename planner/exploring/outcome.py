@@ -14,18 +14,20 @@ DIRECT = "direct"
 class Outcome(Specified):
     """What a past transfer had: its path, its rate, and when."""
 
-    id: Annotated[str, Name()] = field("Unique among all outcomes.", aliases=("name",))
-    src: Annotated[str, Region()] = field("Region that sent.")
-    dst: Annotated[str, Region()] = field("Region that received.")
-    rate_gbps: Annotated[Figure, Rate(LEAST_FIGURE)] = field(
-        "Its mean rate.", aliases=("rate", "throughput_gbps")
+    id: Annotated[str, Name(), "Unique among all outcomes."] = field(aliases=("name",))
+    src: Annotated[str, Region(), "Region that sent."] = field()
+    dst: Annotated[str, Region(), "Region that received."] = field()
+    rate_gbps: Annotated[Figure, Rate(LEAST_FIGURE), "Its mean rate."] = field(
+        aliases=("rate", "throughput_gbps")
     )
-    ended_s: Annotated[Figure, Quantity(-MOST_FIGURE)] = field(
-        "When it ended, in seconds since 1970 (UTC)."
-    )
-    via: Annotated[str, Region({DIRECT: "no relay"})] = field(
-        "The relay that it went through, or `direct`.", default=DIRECT
-    )
-    vms: Annotated[WholeLimit, Count(1, 1000)] = field(
-        "VMs at each end; as many as the plan takes unless they are given.", default=None
-    )
+    ended_s: Annotated[
+        Figure, Quantity(-MOST_FIGURE), "When it ended, in seconds since 1970 (UTC)."
+    ] = field()
+    via: Annotated[
+        str, Region({DIRECT: "no relay"}), "The relay that it went through, or `direct`."
+    ] = field(default=DIRECT)
+    vms: Annotated[
+        WholeLimit,
+        Count(1, 1000),
+        "VMs at each end; as many as the plan takes unless they are given.",
+    ] = field(default=None)

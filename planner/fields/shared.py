@@ -62,13 +62,39 @@ PRICES = "prices and VMs"
 
 RULE_KINDS = ("provider:", "country:", "continent:")
 
-Connections: TypeAlias = Annotated[Whole, Count(1, MOST_CONNECTIONS)]
+Connections: TypeAlias = Annotated[
+    Whole,
+    Count(1, MOST_CONNECTIONS),
+    "TCP connections that a VM opens in all; 1 for an application that can't open more.",
+]
 Deadline: TypeAlias = Annotated[Limit, Duration(LEAST_FIGURE)]
-HourValue: TypeAlias = Annotated[Figure, MoneyPerHour(infinite=True)]
-Margin: TypeAlias = Annotated[Figure, Proportion(0.0, MOST_MARGIN)]
-VmStart: TypeAlias = Annotated[Figure, Duration()]
+Frontier: TypeAlias = Annotated[Switch, "Add the cost-time frontier."]
+HourValue: TypeAlias = Annotated[
+    Figure,
+    MoneyPerHour(infinite=True),
+    "What an hour is worth: 0 asks for least cost, inf for least time.",
+]
+Margin: TypeAlias = Annotated[
+    Figure,
+    Proportion(0.0, MOST_MARGIN),
+    "What relays must gain before they are recommended; 0.1 is ten percent.",
+]
+MostVms: TypeAlias = Annotated[
+    WholeLimit,
+    Count(1, MOST_VMS),
+    "Most VMs a region. Unless stated, the plan takes the fewest that are within 5 % of the "
+    "best: of a fleet's VMs there, else of those that vCPU quotas allow; without any, of "
+    f"{MOST_VMS_UNASKED}, and one for each {GB_A_DAY // 1000} TB up to {MOST_VMS_FOR_DAYS}.",
+]
+VmStart: TypeAlias = Annotated[
+    Figure,
+    Duration(),
+    "Time that a VM takes to start: it is paid for, and the first byte waits for it.",
+]
 RelaysOfMany: TypeAlias = Annotated[
-    Literal["any", "none"], OneOf({"any": "as many as help", "none": "none"})
+    Literal["any", "none"],
+    OneOf({"any": "as many as help", "none": "none"}),
+    "Whether to relay; `avoid` and `allow` say which regions may.",
 ]
 RiskAttitude: TypeAlias = Annotated[
     Risk,
@@ -79,7 +105,10 @@ RiskAttitude: TypeAlias = Annotated[
             "bold": "having missed a relay counts five times as much",
         }
     ),
+    "How to weigh the two ways of being wrong about a relay.",
 ]
+AIM = "What to aim at."
+AIM_AT_VALUE = "What to aim at; value weighs cost against time at what an hour is worth."
 
 
 def check_ends_differ(src: str, dst: str, remedy: str = "Name two different regions.") -> None:
@@ -94,81 +123,32 @@ def check_ends_differ(src: str, dst: str, remedy: str = "Name two different regi
         raise InputError("dst", "is the source itself", value=dst, remedy=remedy)
 
 
-def volume_field(what: str, **shown: Any) -> Any:
-    """Declare the volume that is moved."""
-    return field(f"{what}, in GB (10^9 bytes).", default=DEFAULT_VOLUME_GB, often=True, **shown)
-
-
-def objective_field(default: str) -> Any:
-    """Declare what to aim at."""
-    help_text = "What to aim at"
-    if default == "value":
-        help_text += "; value weighs cost against time at what an hour is worth"
-    return field(f"{help_text}.", default=default, group="goal", label="Objective", often=True)
-
-
-def time_value_field(
-    help_text: str = "What an hour is worth: 0 asks for least cost, inf for least time.",
-) -> Any:
-    """Declare what an hour is worth."""
-    return field(
-        help_text,
-        default=DEFAULT_TIME_VALUE_USD_PER_H,
-        example="20usd/h",
-        group="goal",
-        label="An hour is worth",
-    )
-
-
+volume_field = partial(field, default=DEFAULT_VOLUME_GB, often=True)
+objective_field = partial(field, group="goal", label="Objective", often=True)
+time_value_field = partial(
+    field,
+    default=DEFAULT_TIME_VALUE_USD_PER_H,
+    example="20usd/h",
+    group="goal",
+    label="An hour is worth",
+)
 deadline_field = partial(field, default=None, example="2h", group="goal", often=True)
-relays_of_many_field = partial(
-    field, "Whether to relay; `avoid` and `allow` say which regions may.", default="any", group=VMS
-)
-frontier_field = partial(
-    field, "Add the cost-time frontier.", default=False, group="answer", label="Cost-time frontier"
-)
-margin_field = partial(
-    field,
-    "What relays must gain before they are recommended; 0.1 is ten percent.",
-    default=DEFAULT_MARGIN,
-    example="10%",
-    group="goal",
-)
-risk_field = partial(
-    field,
-    "How to weigh the two ways of being wrong about a relay.",
-    default="neutral",
-    group="goal",
-    label="Risk",
-)
-vms_field = partial(field, example="4", group=VMS, label="VMs a region", often=True)
+relays_of_many_field = partial(field, default="any", group=VMS)
+frontier_field = partial(field, default=False, group="answer", label="Cost-time frontier")
+margin_field = partial(field, default=DEFAULT_MARGIN, example="10%", group="goal")
+risk_field = partial(field, default="neutral", group="goal", label="Risk")
 vms_limit_field = partial(
-    vms_field,
-    "Most VMs a region. Unless stated, the plan takes the fewest that are within 5 % of the "
-    "best: of a fleet's VMs there, else of those that vCPU quotas allow; without any, of "
-    f"{MOST_VMS_UNASKED}, and one for each {GB_A_DAY // 1000} TB up to {MOST_VMS_FOR_DAYS}.",
-    default=None,
+    field, default=None, example="4", group=VMS, label="VMs a region", often=True
 )
 vm_start_field = partial(
-    field,
-    "Time that a VM takes to start: it is paid for, and the first byte waits for it.",
-    default=DEFAULT_VM_START_S,
-    example="60s",
-    group=PRICES,
-    label="VM start",
+    field, default=DEFAULT_VM_START_S, example="60s", group=PRICES, label="VM start"
 )
 
 
 def connections_field(default: int = DEFAULT_CONNECTIONS) -> Any:
     """Declare how many connections a VM opens."""
-    return field(
-        "TCP connections that a VM opens in all; 1 for an application that can't open more.",
-        default=default,
-        example=str(default),
-        group=VMS,
-        label="Connections a VM",
-        often=True,
-    )
+    example = str(default)
+    return field(default=default, example=example, group=VMS, label="Connections a VM", often=True)
 
 
 @specified
@@ -177,21 +157,16 @@ class PricedRequest(Specified):
 
     _: KW_ONLY
     month_to_date_gb: Annotated[
-        FiguresByPlace, ByPlace(Volume(0.0, 1e12), "provider", everywhere="*")
-    ] = field(
+        FiguresByPlace,
+        ByPlace(Volume(0.0, 1e12), "provider", everywhere="*"),
         "Volume billed this month, by provider or for all (`*`); fees have tiers.",
-        default={},
-        example="aws=40TB",
-        group=PRICES,
-        label="Billed this month",
-    )
-    vm_types: Annotated[Mapping[str, str], ByPlace(Name(), "provider or region")] = field(
+    ] = field(default={}, example="aws=40TB", group=PRICES, label="Billed this month")
+    vm_types: Annotated[
+        Mapping[str, str],
+        ByPlace(Name(), "provider or region"),
         "VM types to use in place of those that were measured or assumed.",
-        default={},
-        example="aws=t2.micro",
-        group=PRICES,
-        label="VM types",
-        option="--vm-type",
+    ] = field(
+        default={}, example="aws=t2.micro", group=PRICES, label="VM types", option="--vm-type"
     )
     """By provider or region."""
     hosts: Annotated[
@@ -202,12 +177,8 @@ class PricedRequest(Specified):
                 "tuned": "raised on all hosts (tcp_rmem, 64 MiB or more)",
             }
         ),
-    ] = field(
         "TCP windows of the hosts: on long links, those of hosts as they come limit throughput.",
-        default="as they come",
-        example="tuned",
-        group=VMS,
-    )
+    ] = field(default="as they come", example="tuned", group=VMS)
     addresses: Annotated[
         WantedAddresses,
         OneOf(
@@ -218,33 +189,20 @@ class PricedRequest(Specified):
                 "private": "private also between all regions of one provider",
             }
         ),
-    ] = field(
         "Over which addresses VMs reach each other: their caps and paths differ.",
-        default="auto",
-        group=VMS,
-    )
-    max_age_s: Annotated[Limit, Duration()] = field(
-        "Refuse to answer from measurements older than this.",
-        default=None,
-        example="30d",
-        group="limits",
-        label="Oldest measurement",
-    )
-    max_price_age_s: Annotated[Limit, Duration()] = field(
-        "Refuse to answer from egress prices older than this.",
-        default=None,
-        example="365d",
-        group="limits",
-        label="Oldest price",
-    )
-    snapshot: Annotated[str | None, Name()] = field(
+    ] = field(default="auto", group=VMS)
+    max_age_s: Annotated[
+        Limit, Duration(), "Refuse to answer from measurements older than this."
+    ] = field(default=None, example="30d", group="limits", label="Oldest measurement")
+    max_price_age_s: Annotated[
+        Limit, Duration(), "Refuse to answer from egress prices older than this."
+    ] = field(default=None, example="365d", group="limits", label="Oldest price")
+    snapshot: Annotated[
+        str | None,
+        Name(),
         "Answer as of an earlier snapshot: its id, or the newest made before a date, a time or so "
         "long ago. Links are as believed then, prices those of today.",
-        default=None,
-        example="7d",
-        group="limits",
-        label="Earlier snapshot",
-    )
+    ] = field(default=None, example="7d", group="limits", label="Earlier snapshot")
 
 
 @specified
@@ -254,12 +212,9 @@ class VmRequest(PricedRequest):
     _: KW_ONLY
     connections: Connections = connections_field()
     vm_start_s: VmStart = vm_start_field()
-    vms_running: Switch = field(
-        "All VMs run already, so that none has to start. Those of a fleet always do.",
-        default=False,
-        group=PRICES,
-        label="VMs run already",
-    )
+    vms_running: Annotated[
+        Switch, "All VMs run already, so that none has to start. Those of a fleet always do."
+    ] = field(default=False, group=PRICES, label="VMs run already")
 
     @property
     def start_s(self) -> float:
@@ -282,29 +237,20 @@ class RuledRequest(VmRequest):
     """Everything that has VMs in regions, under rules."""
 
     _: KW_ONLY
-    vms_in: Annotated[CountsByPlace, ByPlace(Count(1, MOST_VMS), "region")] = field(
-        "VMs of single regions.",
-        default={},
-        example="us-east=2",
-        group=VMS,
-        option="--vms",
-        label="VMs of one region",
-    )
-    avoid: Annotated[Several, Names("rules", "RULE")] = field(
+    vms_in: Annotated[
+        CountsByPlace, ByPlace(Count(1, MOST_VMS), "region"), "VMs of single regions."
+    ] = field(default={}, example="us-east=2", group=VMS, option="--vms", label="VMs of one region")
+    avoid: Annotated[
+        Several,
+        Names("rules", "RULE"),
         "Places that must not relay, nor be an end: provider:NAME, country:CC, continent:CC or a "
         "region.",
-        default=(),
-        example="provider:azure",
-        group=VMS,
-        aliases=("forbidden",),
-        often=True,
-    )
-    allow: Annotated[Several, Names("rules", "RULE")] = field(
+    ] = field(default=(), example="provider:azure", group=VMS, aliases=("forbidden",), often=True)
+    allow: Annotated[
+        Several,
+        Names("rules", "RULE"),
         "The only places that may relay, written like those to avoid.",
-        default=(),
-        example="continent:EU",
-        group=VMS,
-    )
+    ] = field(default=(), example="continent:EU", group=VMS)
 
     @cached_property
     def forbidden(self) -> frozenset[str]:
@@ -338,4 +284,4 @@ class RelayingRequest(RuledRequest):
     """Everything that moves many volumes between VMs in regions."""
 
     _: KW_ONLY
-    vms: Annotated[WholeLimit, Count(1, MOST_VMS)] = vms_limit_field()
+    vms: MostVms = vms_limit_field()

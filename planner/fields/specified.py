@@ -1,13 +1,13 @@
 """Questions as pydantic models: each field is declared once, and every surface is derived from it.
 
-A request is a frozen pydantic dataclass. A field's type says what it takes, :func:`field` what it
-means::
+A request is a frozen pydantic dataclass. A field's type says what it takes, and in one or two full
+sentences what it means; :func:`field` says how surfaces show it::
 
     @specified
     class TransferRequest(Specified):
-        src: Annotated[str, Region()] = field("Where to send from.", example="us-east")
+        src: Annotated[str, Region(), "Where to send from."] = field(example="us-east")
         _: KW_ONLY
-        volume_gb: Annotated[Figure, Volume()] = field("Volume to move.", default=100.0)
+        volume_gb: Annotated[Figure, Volume(), "Volume to move."] = field(default=100.0)
 
 What is wrong raises :class:`~planner.model.errors.InputError`, which names the field, the value and
 a remedy. Signatures, command line, HTTP schema, client and documentation are made from
@@ -104,7 +104,7 @@ FiguresByPlace: TypeAlias = Reads[Mapping[str, float] | Mapping[str, str], Mappi
 
 
 class Shown(TypedDict, total=False):
-    """What a field means, and how surfaces show it.
+    """How surfaces show a field.
 
     Attributes
     ----------
@@ -153,7 +153,8 @@ class Field:
     def __init__(self, name: str, info: FieldInfo, shown: Mapping[str, Any]) -> None:
         accepted = (one.type for one in info.metadata if isinstance(one, AcceptedType))
         plain = next((name.removesuffix(u) for u in _UNIT_SUFFIXES if name.endswith(u)), name)
-        self.name, self.key, self.help = name, shown.get("key", name), shown["description"]
+        self.name, self.key = name, shown.get("key", name)
+        self.help = [one for one in info.metadata if isinstance(one, str)][-1]
         self.kind: Kind = next(one for one in info.metadata if isinstance(one, Kind))
         self.default = info.get_default(call_default_factory=True)
         self.required, self.optional = info.is_required(), NoneType in get_args(info.annotation)
@@ -274,14 +275,13 @@ class Specified(metaclass=_Constructor):
         return f"{type(self).__name__}({', '.join(said)})"
 
 
-def field(description: str, *, default: Any = REQUIRED, **shown: Unpack[Shown]) -> Any:
-    """Declare a field, with one or two full sentences, its default, and how surfaces show it."""
-    about = {"description": description, **shown}
+def field(*, default: Any = REQUIRED, **shown: Unpack[Shown]) -> Any:
+    """Declare a field's default, and how surfaces show it."""
     if default is REQUIRED:
-        return dataclass_field(metadata=about)
+        return dataclass_field(metadata=shown)
     if default == {}:
-        return dataclass_field(default_factory=dict, metadata=about)
-    return dataclass_field(default=default, metadata=about)
+        return dataclass_field(default_factory=dict, metadata=shown)
+    return dataclass_field(default=default, metadata=shown)
 
 
 # Not `frozen_default`: mypy would then take an inherited field's value for what may be given.
@@ -294,6 +294,8 @@ def specified(cls: type[S]) -> type[S]:
     order = dict.fromkeys(n for base in made.__mro__ for n in get_annotations(base) if n in infos)
     shown = {one.name: one.metadata for one in fields(made)}
     made._fields = {name: Field(name, infos[name], shown[name]) for name in order}
+    for name, one in made._fields.items():
+        infos[name].description = one.help
     names = ((name, f) for f in made._fields.values() for name in (f.name, f.key, *f.aliases))
     made._known = dict(names)
     return made  # type: ignore[no-any-return]

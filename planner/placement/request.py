@@ -26,6 +26,7 @@ from planner.fields.kinds import (
     object_schema,
 )
 from planner.fields.shared import (
+    AIM,
     DEFAULT_CONNECTIONS_OF_MANY,
     Connections,
     Deadline,
@@ -92,34 +93,34 @@ def _input_row(row: Any, where: str) -> tuple[str, Any]:
 class ReduceRequest(RelayingRequest):
     """A reduce stage over data of several regions."""
 
-    input_gb: Annotated[Reads[Any, dict[str, float]], InputVolumes()] = field(
+    input_gb: Annotated[
+        Reads[Any, dict[str, float]],
+        InputVolumes(),
         "Volume in each region, in GB, before selectivity.",
-        example="input.csv",
-        group="reduce",
-        option="input",
-    )
+    ] = field(example="input.csv", group="reduce", option="input")
     _: KW_ONLY
-    selectivity: Annotated[Figure, Proportion(LEAST_FIGURE)] = field(
-        "GB that are shuffled for each GB of input.", default=1.0, example="0.3", group="goal"
-    )
+    selectivity: Annotated[
+        Figure, Proportion(LEAST_FIGURE), "GB that are shuffled for each GB of input."
+    ] = field(default=1.0, example="0.3", group="goal")
     links: Annotated[
         Links,
         OneOf({"hose": "all limits of VMs as measured", "heterogeneous": "each pair by itself"}),
-    ] = field("What is taken to limit transfers.", default="hose", group="goal")
+        "What is taken to limit transfers.",
+    ] = field(default="hose", group="goal")
     objective: Annotated[
         PlacementObjective,
         OneOf({"time": "the shuffle ends as soon as possible", "cost": "least egress fees"}),
-    ] = objective_field("time")
-    budget_usd: Annotated[Limit, Money()] = field(
-        "Most to spend on egress fees.", default=None, example="20usd", group="goal"
+        AIM,
+    ] = objective_field(default="time")
+    budget_usd: Annotated[Limit, Money(), "Most to spend on egress fees."] = field(
+        default=None, example="20usd", group="goal"
     )
-    deadline_s: Deadline = deadline_field("Latest end of the shuffle.")
-    reduce_in: Annotated[Several, Names("regions", "REGION")] = field(
+    deadline_s: Annotated[Deadline, "Latest end of the shuffle."] = deadline_field()
+    reduce_in: Annotated[
+        Several,
+        Names("regions", "REGION"),
         "Regions that may reduce; those with input if none are named.",
-        default=(),
-        example="us-east",
-        group="goal",
-    )
+    ] = field(default=(), example="us-east", group="goal")
     connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     margin: Margin = margin_field(deprecated=True)
 
@@ -137,9 +138,9 @@ class ReduceRequest(RelayingRequest):
 class Machine(Specified):
     """One VM that tasks can be placed on."""
 
-    id: Annotated[str, Name()] = field("Unique among the VMs.")
-    region: Annotated[str, Region()] = field("Where it is.")
-    cpus: Annotated[Figure, Number(LEAST_FIGURE)] = field("CPUs that tasks can take.", label="CPUs")
+    id: Annotated[str, Name(), "Unique among the VMs."] = field()
+    region: Annotated[str, Region(), "Where it is."] = field()
+    cpus: Annotated[Figure, Number(LEAST_FIGURE), "CPUs that tasks can take."] = field(label="CPUs")
 
 
 class Tasks(Kind):
@@ -186,26 +187,24 @@ def _task(item: Any) -> tuple[Any, Any]:
 class TasksRequest(VmRequest):
     """Tasks that exchange volumes, and the VMs to place them on."""
 
-    tasks: Annotated[Reads[Any, dict[str, float]], Tasks()] = field(
-        "Tasks, with the CPUs that each takes.", group="tasks", option="tasks"
-    )
-    traffic_gb: Annotated[Reads[Any, dict[Pair, float]], Pairs("Traffic", least=0)] = field(
+    tasks: Annotated[
+        Reads[Any, dict[str, float]], Tasks(), "Tasks, with the CPUs that each takes."
+    ] = field(group="tasks", option="tasks")
+    traffic_gb: Annotated[
+        Reads[Any, dict[Pair, float]],
+        Pairs("Traffic", least=0),
         "Volumes that tasks send each other, in GB; a matrix is in the order of the tasks.",
-        group="tasks",
-        key="traffic",
-        option="tasks",
-    )
+    ] = field(group="tasks", key="traffic", option="tasks")
     machines: Annotated[
-        Reads[Any, tuple[Machine, ...]], Items(Machine, least=1, most=MOST_MACHINES, prefix="vm")
-    ] = field("VMs that tasks can be placed on.", group="tasks", key="vms", option="tasks")
+        Reads[Any, tuple[Machine, ...]],
+        Items(Machine, least=1, most=MOST_MACHINES, prefix="vm"),
+        "VMs that tasks can be placed on.",
+    ] = field(group="tasks", key="vms", option="tasks")
     _: KW_ONLY
     connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
-    time_limit_s: Annotated[Figure, Duration(0.0, MOST_TIME_LIMIT_S)] = field(
-        "For the exact search; 0 leaves it out.",
-        default=DEFAULT_TIME_LIMIT_S,
-        example="10s",
-        group="goal",
-    )
+    time_limit_s: Annotated[
+        Figure, Duration(0.0, MOST_TIME_LIMIT_S), "For the exact search; 0 leaves it out."
+    ] = field(default=DEFAULT_TIME_LIMIT_S, example="10s", group="goal")
 
     def _check(self) -> None:
         self.__dict__["traffic_gb"] = demands_gb(self.traffic_gb, list(self.tasks), "traffic", 0)

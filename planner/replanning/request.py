@@ -68,34 +68,28 @@ class MovedVolume(Pairs):
 class ReplanRequest(PricedRequest):
     """A plan in progress, and how far it has come."""
 
-    plan: Annotated[Any, AnswerDocument("a plan")] = field(
+    plan: Annotated[
+        Any,
+        AnswerDocument("a plan"),
         "A plan of a transfer, a shuffle or a broadcast, as it was answered.",
-        example="plan.json",
-        group="plan",
-        option="plan",
-    )
+    ] = field(example="plan.json", group="plan", option="plan")
     _: KW_ONLY
-    moved_gb: Annotated[Reads[Any, Moved], MovedVolume()] = field(
+    moved_gb: Annotated[
+        Reads[Any, Moved],
+        MovedVolume(),
         "What every destination has, in GB; of a shuffle, all pairs together or each pair's.",
-        example="120GB",
-        group="plan",
+    ] = field(example="120GB", group="plan")
+    elapsed_s: Annotated[Figure, Duration(), "Time since sending began."] = field(
+        example="10min", often=True, group="plan"
     )
-    elapsed_s: Annotated[Figure, Duration()] = field(
-        "Time since sending began.", example="10min", often=True, group="plan"
-    )
-    rate_gbps: Annotated[Limit, Rate(0.0)] = field(
+    rate_gbps: Annotated[
+        Limit,
+        Rate(0.0),
         "Rate of the moment, over all; the mean since sending began unless it is given.",
-        default=None,
-        example="5.3gbps",
-        option="--rate",
-        group="plan",
-    )
-    changes: Annotated[Whole, Count(0, 10_000)] = field(
-        "How often it was changed before: each asks for another margin.",
-        default=0,
-        example="1",
-        group="plan",
-    )
+    ] = field(default=None, example="5.3gbps", option="--rate", group="plan")
+    changes: Annotated[
+        Whole, Count(0, 10_000), "How often it was changed before: each asks for another margin."
+    ] = field(default=0, example="1", group="plan")
 
     @property
     def document(self) -> Mapping[str, Any]:

@@ -58,26 +58,24 @@ MOST_PRIORITY = 1_000_000
 class TimedTransfer(Specified):
     """One transfer that has a window of time."""
 
-    id: Annotated[str, Name()] = field("Unique among all of a schedule.", aliases=("name",))
-    src: Annotated[str, Region()] = field("Region to send from.", label="From")
-    dst: Annotated[str, Region()] = field("Region to send to.", label="To")
-    volume_gb: Annotated[Figure, Volume()] = field("Volume, in GB.", aliases=("volume", "gb"))
-    start_s: Annotated[Figure, Duration(0.0, MOST_S)] = field(
-        "Earliest start, from the schedule's time 0.", default=0.0, aliases=("start",)
-    )
-    deadline_s: Annotated[Limit, Duration(0.0, MOST_S)] = field(
+    id: Annotated[str, Name(), "Unique among all of a schedule."] = field(aliases=("name",))
+    src: Annotated[str, Region(), "Region to send from."] = field(label="From")
+    dst: Annotated[str, Region(), "Region to send to."] = field(label="To")
+    volume_gb: Annotated[Figure, Volume(), "Volume, in GB."] = field(aliases=("volume", "gb"))
+    start_s: Annotated[
+        Figure, Duration(0.0, MOST_S), "Earliest start, from the schedule's time 0."
+    ] = field(default=0.0, aliases=("start",))
+    deadline_s: Annotated[
+        Limit,
+        Duration(0.0, MOST_S),
         "Latest end, from time 0; without one, it takes what others leave.",
-        default=None,
-        aliases=("deadline",),
+    ] = field(default=None, aliases=("deadline",))
+    priority: Annotated[int, Count(-MOST_PRIORITY, MOST_PRIORITY), "Higher goes first."] = field(
+        default=0
     )
-    priority: Annotated[int, Count(-MOST_PRIORITY, MOST_PRIORITY)] = field(
-        "Higher goes first.", default=0
-    )
-    value_usd: Annotated[Limit, Money()] = field(
-        "What it is worth in time; decides among equal priorities, by GB.",
-        default=None,
-        aliases=("value",),
-    )
+    value_usd: Annotated[
+        Limit, Money(), "What it is worth in time; decides among equal priorities, by GB."
+    ] = field(default=None, aliases=("value",))
 
     def _check(self) -> None:
         check_ends_differ(self.src, self.dst, "What stays in a region needs no schedule.")
@@ -109,39 +107,34 @@ SAME_S = 1e-6
 class Tariff(Specified):
     """A price that holds for part of what is sent over a link, at times or always."""
 
-    id: Annotated[str, Name()] = field("Unique among all tariffs.", aliases=("name",))
-    src: Annotated[str, Region()] = field("Region that sends.", label="From")
-    dst: Annotated[str, Region()] = field("Region that receives.", label="To")
-    rate_gbps: Annotated[Limit, Rate(LEAST_FIGURE)] = field(
+    id: Annotated[str, Name(), "Unique among all tariffs."] = field(aliases=("name",))
+    src: Annotated[str, Region(), "Region that sends."] = field(label="From")
+    dst: Annotated[str, Region(), "Region that receives."] = field(label="To")
+    rate_gbps: Annotated[
+        Limit,
+        Rate(LEAST_FIGURE),
         "Rate up to which it holds, beside what else is sent: what a percentile contract has paid "
         "already, or the capacity of a lease. Without one, it holds for all.",
-        default=None,
-        aliases=("rate",),
-    )
-    per_gb_usd: Annotated[Figure, Money()] = field(
-        "What a GB costs within it, in place of the link's fee.",
-        default=0.0,
-        aliases=("usd_per_gb",),
-        label="Price of a GB",
-    )
-    monthly_usd: Annotated[Figure, Money()] = field(
-        "What it costs a month; only break-even depends on it.",
-        default=0.0,
-        label="Price of a month",
-    )
-    start_s: Annotated[Figure, Duration(0.0, MOST_S)] = field(
+    ] = field(default=None, aliases=("rate",))
+    per_gb_usd: Annotated[
+        Figure, Money(), "What a GB costs within it, in place of the link's fee."
+    ] = field(default=0.0, aliases=("usd_per_gb",), label="Price of a GB")
+    monthly_usd: Annotated[
+        Figure, Money(), "What it costs a month; only break-even depends on it."
+    ] = field(default=0.0, label="Price of a month")
+    start_s: Annotated[
+        Figure,
+        Duration(0.0, MOST_S),
         "When it begins to hold, from the schedule's time 0: for a lease, when it is provided.",
-        default=0.0,
-        aliases=("start",),
+    ] = field(default=0.0, aliases=("start",))
+    end_s: Annotated[Limit, Duration(LEAST_FIGURE, MOST_S), "When it ends."] = field(
+        default=None, aliases=("end",)
     )
-    end_s: Annotated[Limit, Duration(LEAST_FIGURE, MOST_S)] = field(
-        "When it ends.", default=None, aliases=("end",)
-    )
-    every_s: Annotated[Limit, Duration(LEAST_FIGURE, MOST_S)] = field(
+    every_s: Annotated[
+        Limit,
+        Duration(LEAST_FIGURE, MOST_S),
         "After what time it holds again, as long as before: `24h` for times of day.",
-        default=None,
-        aliases=("every",),
-    )
+    ] = field(default=None, aliases=("every",))
 
     def _check(self) -> None:
         remedy = "A tariff is of a link between two regions: give the one that receives."
@@ -235,14 +228,10 @@ class ScheduleRequest(RelayingRequest):
     """Transfers to admit and schedule, and what they may use."""
 
     transfers: Annotated[
-        Reads[Any, tuple[TimedTransfer, ...]], Items(TimedTransfer, least=0, most=MOST_TRANSFERS)
-    ] = field(
+        Reads[Any, tuple[TimedTransfer, ...]],
+        Items(TimedTransfer, least=0, most=MOST_TRANSFERS),
         "Transfers with their windows of time; none are needed where a schedule is in progress.",
-        default=(),
-        example="transfers.csv",
-        group="schedule",
-        option="transfers",
-    )
+    ] = field(default=(), example="transfers.csv", group="schedule", option="transfers")
     _: KW_ONLY
     existing: Annotated[
         Reads[
@@ -250,32 +239,31 @@ class ScheduleRequest(RelayingRequest):
             ScheduleInProgress | None,
         ],
         _Existing("a schedule"),
-    ] = field(
         "A schedule in progress, whose promises are kept.",
+    ] = field(
         default=None,
         example="schedule.json",
         group="schedule",
         option="--after",
         label="Schedule in progress",
     )
-    now_s: Annotated[Limit, Duration(0.0, MOST_S)] = field(
+    now_s: Annotated[
+        Limit,
+        Duration(0.0, MOST_S),
         "Time on the schedule's clock: what was to be sent before is taken as sent. By default "
         "that of the schedule in progress, else 0.",
-        default=None,
-        example="90min",
-        group="schedule",
-    )
+    ] = field(default=None, example="90min", group="schedule")
     tariffs: Annotated[
-        Reads[Any, tuple[Tariff, ...]], Items(Tariff, least=0, most=MOST_TARIFFS, prefix="tariff")
-    ] = field(
+        Reads[Any, tuple[Tariff, ...]],
+        Items(Tariff, least=0, most=MOST_TARIFFS, prefix="tariff"),
         "Prices that hold for a part of a link's rate, at times or always: percentile contracts "
         "paid already, times of day, leased interconnects.",
-        default=(),
-        example="tariffs.csv",
-        group="schedule",
-    )
-    disk_gb: Annotated[FiguresByPlace, ByPlace(Volume(), "region")] = field(
+    ] = field(default=(), example="tariffs.csv", group="schedule")
+    disk_gb: Annotated[
+        FiguresByPlace,
+        ByPlace(Volume(), "region"),
         "Disk at relays, which may then keep what they receive and send it later.",
+    ] = field(
         default={},
         example="aws:us-west-2=5TB",
         group="schedule",
@@ -283,10 +271,11 @@ class ScheduleRequest(RelayingRequest):
         label="Disk at relays",
     )
     disk_usd_per_gb_month: Annotated[
-        FiguresByPlace, ByPlace(Money(), "provider or region", everywhere=EVERYWHERE)
-    ] = field(
+        FiguresByPlace,
+        ByPlace(Money(), "provider or region", everywhere=EVERYWHERE),
         "What a GB on such a disk costs a month, by provider or region or for all (`*`); "
         f"${DISK_USD_PER_GB_MONTH:g} where none is given.",
+    ] = field(
         default={},
         example="aws=0.08",
         group="schedule",
@@ -294,14 +283,13 @@ class ScheduleRequest(RelayingRequest):
         label="Price of disk",
     )
     rates: Annotated[
-        RatesBound, OneOf({"expected": "expected figures", "low": "their low bounds"})
-    ] = field("What promises rest on.", default="expected", group="schedule")
-    explain: Annotated[Whole, Count(0, MOST_EXPLAINED)] = field(
-        "For how many of the refused to work out what would do.",
-        default=10,
-        example="10",
-        group="schedule",
-    )
+        RatesBound,
+        OneOf({"expected": "expected figures", "low": "their low bounds"}),
+        "What promises rest on.",
+    ] = field(default="expected", group="schedule")
+    explain: Annotated[
+        Whole, Count(0, MOST_EXPLAINED), "For how many of the refused to work out what would do."
+    ] = field(default=10, example="10", group="schedule")
     connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: RelaysOfMany = relays_of_many_field()
     margin: Margin = margin_field(deprecated=True)

@@ -8,9 +8,11 @@ from typing import Annotated, Any, Literal, TypeAlias
 from planner.fields.demands import Pair, Pairs, demands_gb
 from planner.fields.kinds import Names, OneOf
 from planner.fields.shared import (
+    AIM,
     DEFAULT_CONNECTIONS_OF_MANY,
     Connections,
     Deadline,
+    Frontier,
     HourValue,
     Margin,
     RelayingRequest,
@@ -25,7 +27,7 @@ from planner.fields.shared import (
     risk_field,
     time_value_field,
 )
-from planner.fields.specified import Reads, Several, Switch, field, specified
+from planner.fields.specified import Reads, Several, field, specified
 
 ShuffleObjective: TypeAlias = Literal["time", "cost"]
 
@@ -34,33 +36,35 @@ ShuffleObjective: TypeAlias = Literal["time", "cost"]
 class ShuffleRequest(RelayingRequest):
     """Many transfers that start together, and their limits."""
 
-    demands_gb: Annotated[Reads[Any, dict[Pair, float]], Pairs("Demand")] = field(
-        "Volumes by source and destination, in GB.",
+    demands_gb: Annotated[
+        Reads[Any, dict[Pair, float]], Pairs("Demand"), "Volumes by source and destination, in GB."
+    ] = field(
         example='[{"src": "us-east", "dst": "sa", "volume_gb": 100}]',
         group="shuffle",
         key="demands",
         option="demands",
     )
     _: KW_ONLY
-    regions: Annotated[Several, Names("regions", "REGION")] = field(
+    regions: Annotated[
+        Several,
+        Names("regions", "REGION"),
         "Names of the rows and columns, where the demands are a matrix.",
-        default=(),
-        group="shuffle",
-        option=None,
-    )
+    ] = field(default=(), group="shuffle", option=None)
     objective: Annotated[
         ShuffleObjective,
         OneOf({"time": "the last pair ends as soon as possible", "cost": "least cost"}),
-    ] = objective_field("time")
+        AIM,
+    ] = objective_field(default="time")
     margin: Margin = margin_field()
     risk: RiskAttitude = risk_field()
-    time_value_usd_per_h: HourValue = time_value_field(
-        "What an hour is worth where the number of VMs is decided: inf asks for the most."
-    )
-    deadline_s: Deadline = deadline_field("Latest end of the last pair.")
+    time_value_usd_per_h: Annotated[
+        HourValue,
+        "What an hour is worth where the number of VMs is decided: inf asks for the most.",
+    ] = time_value_field()
+    deadline_s: Annotated[Deadline, "Latest end of the last pair."] = deadline_field()
     connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
     relays: RelaysOfMany = relays_of_many_field()
-    frontier: Switch = frontier_field()
+    frontier: Frontier = frontier_field()
 
     def _check(self) -> None:
         # Only a matrix needs the names; the question itself does not include them.

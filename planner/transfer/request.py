@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 from planner.exploring.outcome import Outcome
 from planner.fields.kinds import LEAST_FIGURE, Count, Money, OneOf, Proportion, Rate, Region, Volume
 from planner.fields.shared import (
-    MOST_VMS,
+    AIM_AT_VALUE,
     Deadline,
+    Frontier,
     HourValue,
     Margin,
+    MostVms,
     RiskAttitude,
     RuledRequest,
     check_ends_differ,
@@ -30,7 +32,6 @@ from planner.fields.specified import (
     Items,
     Limit,
     Reads,
-    Switch,
     Whole,
     WholeLimit,
     field,
@@ -56,26 +57,21 @@ MOST_OBJECTS = 10**12
 class TransferRequest(RuledRequest):
     """One transfer, and its limits."""
 
-    src: Annotated[str, Region()] = field(
-        "Region to send from: its id, its bare name, an alias or a city.",
-        example="us-east",
-        group="transfer",
-        label="From",
-    )
-    dst: Annotated[str, Region()] = field(
-        "Region to send to, named the same way.", example="sa", group="transfer", label="To"
+    src: Annotated[
+        str, Region(), "Region to send from: its id, its bare name, an alias or a city."
+    ] = field(example="us-east", group="transfer", label="From")
+    dst: Annotated[str, Region(), "Region to send to, named the same way."] = field(
+        example="sa", group="transfer", label="To"
     )
     _: KW_ONLY
-    volume_gb: Annotated[Figure, Volume()] = volume_field(
-        "Volume to move", example="500GB", group="transfer"
+    volume_gb: Annotated[Figure, Volume(), "Volume to move, in GB (10^9 bytes)."] = volume_field(
+        example="500GB", group="transfer"
     )
-    objects: Annotated[WholeLimit, Count(1, MOST_OBJECTS)] = field(
+    objects: Annotated[
+        WholeLimit,
+        Count(1, MOST_OBJECTS),
         "How many objects of a store the volume is: a request reads and one writes each.",
-        default=None,
-        example="100000",
-        group="transfer",
-        label="Objects",
-    )
+    ] = field(default=None, example="100000", group="transfer", label="Objects")
     objective: Annotated[
         Objective,
         OneOf(
@@ -86,56 +82,45 @@ class TransferRequest(RuledRequest):
                 "latency": "least round-trip time",
             }
         ),
-    ] = objective_field("value")
+        AIM_AT_VALUE,
+    ] = objective_field(default="value")
     time_value_usd_per_h: HourValue = time_value_field()
     margin: Margin = margin_field()
     risk: RiskAttitude = risk_field()
-    budget_usd: Annotated[Limit, Money(LEAST_FIGURE)] = field(
-        "Most to spend, egress and VMs.", default=None, example="20usd", group="limits", often=True
+    budget_usd: Annotated[Limit, Money(LEAST_FIGURE), "Most to spend, egress and VMs."] = field(
+        default=None, example="20usd", group="limits", often=True
     )
-    deadline_s: Deadline = deadline_field(
-        "Latest end, from now; on the command line also a time of day, such as 17:30.",
-        group="limits",
-    )
-    min_throughput_gbps: Annotated[Limit, Rate(LEAST_FIGURE)] = field(
-        "Least rate.", default=None, example="8gbps", group="limits", label="Least rate"
+    deadline_s: Annotated[
+        Deadline, "Latest end, from now; on the command line also a time of day, such as 17:30."
+    ] = deadline_field(group="limits")
+    min_throughput_gbps: Annotated[Limit, Rate(LEAST_FIGURE), "Least rate."] = field(
+        default=None, example="8gbps", group="limits", label="Least rate"
     )
     relays: Annotated[
-        str, Region({"any": "as many as pay", "one": "at most one", "none": "none"})
-    ] = field(
+        str,
+        Region({"any": "as many as pay", "one": "at most one", "none": "none"}),
         "How many relays, or the only one to consider.",
-        default="any",
-        example="none",
-        group="limits",
-        often=True,
-    )
-    vms: Annotated[WholeLimit, Count(1, MOST_VMS)] = vms_limit_field()
-    frontier: Switch = frontier_field()
-    candidates: Annotated[Whole, Count(1, MOST_CANDIDATES)] = field(
+    ] = field(default="any", example="none", group="limits", often=True)
+    vms: MostVms = vms_limit_field()
+    frontier: Frontier = frontier_field()
+    candidates: Annotated[
+        Whole,
+        Count(1, MOST_CANDIDATES),
         "Most single relays to compare: the best and its alternatives.",
-        default=DEFAULT_CANDIDATES,
-        example="10",
-        group="answer",
-        label="Relays compared",
-    )
+    ] = field(default=DEFAULT_CANDIDATES, example="10", group="answer", label="Relays compared")
 
-    explore: Annotated[Figure, Proportion(0.0, MOST_EXPLORED)] = field(
+    explore: Annotated[
+        Figure,
+        Proportion(0.0, MOST_EXPLORED),
         "Most of what transfers cost that trials of other paths may cost; 0 tries none. For many "
         "transfers between the same ends, each over one path.",
-        default=0.0,
-        example="1%",
-        group="exploring",
-    )
+    ] = field(default=0.0, example="1%", group="exploring")
     outcomes: Annotated[
         Reads[Any, tuple[Outcome, ...]],
         Items(Outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
-    ] = field(
         "What past transfers had, to learn from with `explore`; on the command line, `store` "
         "stands for those that were reported to the store or the service.",
-        default=(),
-        example="outcomes.csv",
-        group="exploring",
-    )
+    ] = field(default=(), example="outcomes.csv", group="exploring")
 
     def _check(self) -> None:
         check_ends_differ(self.src, self.dst)

@@ -53,46 +53,43 @@ class BacktestRequest(Specified):
     """A replay of stored history."""
 
     _: KW_ONLY
-    volume_gb: Annotated[Figure, Volume()] = volume_field(
-        "Volume to move", example="500GB", group="transfer"
+    volume_gb: Annotated[Figure, Volume(), "Volume to move, in GB (10^9 bytes)."] = volume_field(
+        example="500GB", group="transfer"
     )
     connections: Connections = connections_field()
     objective: Annotated[
         BacktestObjective,
         OneOf({"value": "least cost plus time", "time": "least time", "cost": "least cost"}),
-    ] = field("What every transfer aims at.", default="value", group="goal", label="Objective")
+        "What every transfer aims at.",
+    ] = field(default="value", group="goal", label="Objective")
     time_value_usd_per_h: HourValue = time_value_field()
     margin: Margin = margin_field()
     risk: RiskAttitude = risk_field()
     vm_start_s: VmStart = vm_start_field()
-    since_s: Annotated[Limit, Moment()] = field(
+    since_s: Annotated[
+        Limit,
+        Moment(),
         "Replay only from then on; what was measured before is known. ISO 8601, or how long ago.",
-        default=None,
-        example="30d",
-        group="history",
+    ] = field(default=None, example="30d", group="history")
+    until_s: Annotated[Limit, Moment(), "Replay only until then."] = field(
+        default=None, group="history"
     )
-    until_s: Annotated[Limit, Moment()] = field(
-        "Replay only until then.", default=None, group="history"
-    )
-    step_s: Annotated[Figure, Duration(1.0)] = field(
+    step_s: Annotated[
+        Figure,
+        Duration(1.0),
         "How often everything is decided; what was measured within a step is its truth.",
-        default=DEFAULT_STEP_S,
-        example="30min",
-        group="history",
-    )
-    pairs: Annotated[Several, Names("pairs", "SRC>DST")] = field(
+    ] = field(default=DEFAULT_STEP_S, example="30min", group="history")
+    pairs: Annotated[
+        Several,
+        Names("pairs", "SRC>DST"),
         "Only these; each end a region, an alias, a provider or another rule (country:DE).",
-        default=(),
-        example="'azure>aws'",
-        group="history",
-    )
-    explore: Annotated[Figure, Proportion(0.0, MOST_EXPLORED)] = field(
+    ] = field(default=(), example="'azure>aws'", group="history")
+    explore: Annotated[
+        Figure,
+        Proportion(0.0, MOST_EXPLORED),
         "Also compare exploring, with trials that cost at most that share, with always the path "
         "that is predicted best, where only what a pair's own transfers had is known.",
-        default=0.0,
-        example="1%",
-        group="exploring",
-    )
+    ] = field(default=0.0, example="1%", group="exploring")
 
     def _check(self) -> None:
         if self.since_s is not None and self.until_s is not None and self.since_s >= self.until_s:

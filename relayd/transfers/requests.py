@@ -60,38 +60,33 @@ def _via_field() -> Any:
 class TransferStartRequest(Specified):
     """A transfer that begins."""
 
-    src: Annotated[str, Region()] = field("Region that sends.", example="us-east", group=GROUP)
-    dst: Annotated[str, Region()] = field("Region that receives.", example="sa", group=GROUP)
+    src: Annotated[str, Region(), "Region that sends."] = field(example="us-east", group=GROUP)
+    dst: Annotated[str, Region(), "Region that receives."] = field(example="sa", group=GROUP)
     _: KW_ONLY
-    volume_gb: Annotated[Figure, Volume()] = field(
-        "Volume to move, in GB.", example="500GB", group=GROUP
+    volume_gb: Annotated[Figure, Volume(), "Volume to move, in GB."] = field(
+        example="500GB", group=GROUP
     )
-    id: Annotated[str | None, Name()] = field(
+    id: Annotated[
+        str | None,
+        Name(),
         "Your own name for it, unique among all transfers: beginning it again under the same is no "
         "other transfer. One is made unless given.",
-        default=None,
-        example="nightly-7",
-        group=GROUP,
+    ] = field(default=None, example="nightly-7", group=GROUP)
+    label: Annotated[str | None, Name(), "What it is, for people."] = field(
+        default=None, example="nightly copy", group=GROUP
     )
-    label: Annotated[str | None, Name()] = field(
-        "What it is, for people.", default=None, example="nightly copy", group=GROUP
-    )
-    plan: Annotated[Reads[Any, Any | None], AnswerDocument("a plan")] = field(
+    plan: Annotated[
+        Reads[Any, Any | None],
+        AnswerDocument("a plan"),
         "The plan that it follows, as it was answered; or figures of it: `paths`, "
         "`throughput_gbps`, `throughput_gbps_low`, `duration_s`, `cost_usd`.",
-        default=None,
-        example="plan.json",
-        group=GROUP,
+    ] = field(default=None, example="plan.json", group=GROUP)
+    deadline_s: Annotated[Limit, Duration(0.0, _MOST_S), "Latest end, from its beginning."] = field(
+        default=None, example="2h", group=GROUP
     )
-    deadline_s: Annotated[Limit, Duration(0.0, _MOST_S)] = field(
-        "Latest end, from its beginning.", default=None, example="2h", group=GROUP
-    )
-    silent_after_s: Annotated[Figure, Duration(1.0, 86_400.0)] = field(
-        "Without a report for so long, it is said to be silent.",
-        default=SILENT_AFTER_S,
-        example="10min",
-        group=GROUP,
-    )
+    silent_after_s: Annotated[
+        Figure, Duration(1.0, 86_400.0), "Without a report for so long, it is said to be silent."
+    ] = field(default=SILENT_AFTER_S, example="10min", group=GROUP)
     at_s: Moment = _time_field("When it began")
 
     def _check(self) -> None:
@@ -127,8 +122,8 @@ class TransferStartRequest(Specified):
 class TransferProgressRequest(Specified):
     """How far a transfer is."""
 
-    moved_gb: Annotated[Figure, Volume(0.0)] = field(
-        "What has arrived since it began, in GB.", example="120GB", option="--moved", group=GROUP
+    moved_gb: Annotated[Figure, Volume(0.0), "What has arrived since it began, in GB."] = field(
+        example="120GB", option="--moved", group=GROUP
     )
     _: KW_ONLY
     via_gb: Via = _via_field()
@@ -148,18 +143,15 @@ class TransferEndRequest(Specified):
                 "cancelled": "it is not wanted any more",
             }
         ),
-    ] = field("How it ended.", default="finished", group=GROUP)
+        "How it ended.",
+    ] = field(default="finished", group=GROUP)
     _: KW_ONLY
-    moved_gb: Annotated[Limit, Volume(0.0)] = field(
-        "What has arrived, in GB: of one that finished, all of it unless given.",
-        default=None,
-        example="120GB",
-        option="--moved",
-        group=GROUP,
-    )
+    moved_gb: Annotated[
+        Limit, Volume(0.0), "What has arrived, in GB: of one that finished, all of it unless given."
+    ] = field(default=None, example="120GB", option="--moved", group=GROUP)
     via_gb: Via = _via_field()
-    problem: Annotated[str | None, Name()] = field(
-        "Why it failed or was cancelled.", default=None, example="disk full", group=GROUP
+    problem: Annotated[str | None, Name(), "Why it failed or was cancelled."] = field(
+        default=None, example="disk full", group=GROUP
     )
     at_s: Moment = _time_field("When it ended")
 

@@ -187,7 +187,7 @@ class Wider(TransferRequest):
     """A transfer with a field more."""
 
     _: KW_ONLY
-    shades_of_grey: Annotated[Whole, Count(1, 50)] = field("Shades.", default=7, group="goal")
+    shades_of_grey: Annotated[Whole, Count(1, 50), "Shades."] = field(default=7, group="goal")
 
 
 def test_one_more_field_is_everywhere() -> None:
