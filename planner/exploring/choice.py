@@ -151,7 +151,6 @@ class PathChoice:
         The path to take, and the best known one; they differ if another is tried.
     beliefs : tuple of Belief
         Of all paths now.
-    wandering : DriftModel
     spent, allowed : float
         Extra cost of trials over the predicted best path, and the most that it may be.
     meets_limits : bool
@@ -161,7 +160,6 @@ class PathChoice:
     path: int
     best: int
     beliefs: tuple[Belief, ...]
-    wandering: DriftModel
     spent: float
     allowed: float
     meets_limits: bool
@@ -209,9 +207,8 @@ def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: flo
         learnt = sum(max(0.0, predicted - value) for value in values) / len(SCORES) * HORIZON
         if number != best and learnt - excess > most and spent + excess <= allowed:
             tried, most = number, learnt - excess
-    return PathChoice(
-        tried, best, tuple(beliefs[n] for n in range(len(paths))), model, spent, allowed, meets
-    )
+    found = tuple(beliefs[number] for number in range(len(paths)))
+    return PathChoice(tried, best, found, spent, allowed, meets)
 
 
 def _rank(path: Path, number: int, mean: float) -> tuple[bool, float, int]:

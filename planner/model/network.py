@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,9 @@ WhyNewer: TypeAlias = Literal["none", "begun", "failed"]
 
 MOST_HELD_KEPT = 2000
 
+HeldRates: TypeAlias = tuple[list[float], list[float], list[float]]
+"""Gbit/s of one VM pair on links, in the network's order: what its connections carry, 0 where there
+is no link; and what one VM is held to that sends, and one that receives, infinite where none is."""
 Links: TypeAlias = Mapping[str, Mapping[str, Link]]
 """Source to destination to link."""
 
@@ -151,12 +154,9 @@ class Network:
             Words before the problem, such as ``names a region that``, if the field is no region.
         """
         if region not in self.sites:
-            raise InputError(
-                field,
-                f"{names} is not part of the network".strip(),
-                value=region,
-                remedy="Measure it, import measurements, or add it to a catalogue file.",
-            )
+            problem = f"{names} is not part of the network".strip()
+            remedy = "Measure it, import measurements, or add it to a catalogue file."
+            raise InputError(field, problem, value=region, remedy=remedy)
 
     def with_(
         self,
@@ -268,11 +268,11 @@ class Network:
                 private = np.array(self.caps(address="private")[end])[of_end]
                 caps[-1] = np.where(is_private, private, caps[-1])
         rates = most_gbps(cells, connections)
-        both = (
+        sends, receives = (
             np.where(held | (cells["address"] == 0), rates, inf).tolist()
             for held in held_ends(cells["limited_by"], *caps)
         )
-        return HeldRates((connections * rates_gbps(cells, 1)).tolist(), *both)
+        return (connections * rates_gbps(cells, 1)).tolist(), sends, receives
 
     def held_pairs(self, src: str, dst: str, src_vms: int, dst_vms: int) -> int:
         """Return the number of VM pairs, among so many VMs, that a link gives its rate to."""
@@ -487,15 +487,3 @@ def _checked_matrix(name: str, values: np.ndarray, count: int) -> np.ndarray:
         problem = "must be finite and not negative"
         raise InputError(f"{name}[{i}, {j}]", problem, value=float(matrix[i, j]))
     return matrix
-
-
-class HeldRates(NamedTuple):
-    """Gbit/s of one VM pair on links, in the network's order.
-
-    What its connections carry, 0 where there is no link; and what one VM is held to that sends, and
-    one that receives, infinite where it is not.
-    """
-
-    flows: list[float]
-    sends: list[float]
-    receives: list[float]

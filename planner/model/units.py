@@ -86,12 +86,8 @@ def parse_volume_gb(text: str, field: str = "volume") -> float:
     if found and (bits := re.fullmatch(_BITS, found[1])):
         number, prefix = found[0], (bits[1] or bits[2]).upper().replace("I", "i")
         in_bytes = f"{float(number) / BITS_PER_BYTE:g}{prefix}B"
-        raise InputError(
-            field,
-            "is in bits",
-            value=text,
-            remedy=f"Write {number}{prefix}B for bytes, or {in_bytes} if bits were meant.",
-        )
+        remedy = f"Write {number}{prefix}B for bytes, or {in_bytes} if bits were meant."
+        raise InputError(field, "is in bits", value=text, remedy=remedy)
     return _parse(text, field, _VOLUME_GB, "500GB, 1.5TB or 200GiB")
 
 
@@ -214,9 +210,8 @@ def _parts(text: str) -> tuple[str, str] | None:
 def _parse(text: str, field: str, units: dict[str, float], examples: str) -> float:
     found = _parts(text)
     if found is None:
-        raise InputError(
-            field, "is not a quantity with a unit", value=text, remedy=f"Write {examples}."
-        )
+        problem, remedy = "is not a quantity with a unit", f"Write {examples}."
+        raise InputError(field, problem, value=text, remedy=remedy)
     number, written = found
     unit = written.lower()
     if unit not in units:

@@ -61,11 +61,6 @@ class Routing:
     bound: float
     row_prices: Floats
 
-    @property
-    def gap(self) -> float:
-        """The greatest distance from the optimum, as a share of the bound."""
-        return self.objective / self.bound - 1 if self.bound > 0 else 0.0
-
 
 class PathColumns:
     """Patterns of paths found so far; many problems on the same demands share them.
