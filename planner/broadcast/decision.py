@@ -31,8 +31,6 @@ class BroadcastDecision:
 
     Attributes
     ----------
-    search : Search
-    chosen : BroadcastCandidate
     optimum : BroadcastCandidate
         The best by expected figures, chosen or not.
     gap : float

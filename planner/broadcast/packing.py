@@ -52,7 +52,6 @@ class Tree(NamedTuple):
 
     Attributes
     ----------
-    arcs : Arcs
     loads : array, length rows
         VM-seconds of every row that it needs, carrying the whole volume.
     usd : float
@@ -117,7 +116,6 @@ class Packing:
 
     Attributes
     ----------
-    trees : tuple of Arcs
     shares : array
         Above 0; their sum is 1.
     objective, bound : float
@@ -135,7 +133,6 @@ def fewer_trees(trees: Trees, packing: Packing, deadline: Deadline | None = None
 
     Parameters
     ----------
-    trees : Trees
     packing : Packing
         Of least time, or of least cost within `deadline`.
     """

@@ -53,7 +53,6 @@ def recommend_broadcast(
 
     Parameters
     ----------
-    request, network, prices
     notes : tuple of str
         How the request's names were understood; goes first among the warnings.
 

@@ -71,7 +71,6 @@ class BroadcastCandidate:
 
     Attributes
     ----------
-    trees : tuple of Arcs
     shares : array
         Of the volume; their sum is 1.
     links_gbit : array, shape (n, n)
@@ -81,7 +80,6 @@ class BroadcastCandidate:
         By destination, the time that getting up to speed adds: 8.5 round trips for each link of its
         longest path.
     vms : array, length n
-    cost : Cost
     value : float
         Under the request's objective, the less the better: USD, or s where time alone counts.
     """

@@ -101,8 +101,6 @@ def lightest_within(
     ----------
     weights, delays : arrays, shape (n, n)
         0 or more; infinite where there is no arc.
-    root : int
-    terminals : tuple of int
     most_delay : float
         From the root to any terminal.
     below : float

@@ -139,7 +139,6 @@ def recommend_candidates(
 
     Parameters
     ----------
-    request : ComparisonRequest
     snapshot : Snapshot
         The data that the answer rests on.
     candidates : iterable of (region, network, prices)

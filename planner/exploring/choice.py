@@ -174,7 +174,6 @@ def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: flo
         At least one.
     sent : sequence of Sent
         Outcomes of transfers between the same ends.
-    now_s : float
     share : float
         Largest share of the cost of transfers that trials may cost; 0 never tries any.
     """

@@ -509,7 +509,6 @@ def fault_of(error: ValidationError, where: str = "", remedy: str | None = None)
 
     Parameters
     ----------
-    error : ValidationError
     where : str
         What the field, or the value, is called; the entry at fault follows it.
     remedy : str, optional

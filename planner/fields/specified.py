@@ -141,7 +141,6 @@ class Field:
     ----------
     name, key : str
         Of the attribute, and in JSON and errors.
-    kind : Kind
     default, required, optional
         Its default, none where a value is required; and whether None means that there is no limit.
     accepts : type

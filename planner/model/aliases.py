@@ -34,7 +34,6 @@ class Resolution:
 
     Attributes
     ----------
-    region_id : str
     note : str
         One sentence that says what was chosen among what; ``""`` where there was no choice.
     name : str

@@ -51,7 +51,6 @@ def regions_as_json(
 
     Parameters
     ----------
-    regions : iterable of Region
     sites : mapping
         Of the graph, by region.
     catalogue : Catalogue

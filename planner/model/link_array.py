@@ -159,7 +159,6 @@ class LinkArray(Mapping[str, "LinkRow"]):
 
         Parameters
         ----------
-        links : iterable of Link
         regions : iterable of str, optional
             Regions that come first, with or without links.
 

@@ -78,7 +78,6 @@ def metered_usd_per_gb(prices: Prices, links_gb: Mapping[Pair, float]) -> dict[P
 
     Parameters
     ----------
-    prices : Prices
     links_gb : mapping
         Source and destination to the volume sent, above 0.
     """
@@ -98,7 +97,6 @@ class CataloguePrices:
 
     Parameters
     ----------
-    catalogue : Catalogue
     network : Network
         Says which VM type is used in a region.
     month_to_date_gb : mapping
@@ -199,7 +197,6 @@ def fee_lines(
 
     Parameters
     ----------
-    prices : Prices
     links_gb : mapping
         Volume by link.
     hours : mapping

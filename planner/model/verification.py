@@ -19,7 +19,6 @@ class VerifiedPath:
 
     Attributes
     ----------
-    regions : tuple of str
     connections : int
         Of one VM pair.
     achieved_gbps : float

@@ -60,10 +60,8 @@ class Replan(Recommendation):
     ----------
     kind : PlanKind
         Kind of plan in progress.
-    remaining_gb : float
     observed_gbps, planned_gbps : float | None
         Mean rate so far, and the plan's; None where nothing has been observed.
-    keep : Continuation
     change : Continuation | None
         With the best other plan; None if there is none.
     saving_s, saving_usd : Bounded | None

@@ -77,7 +77,6 @@ class Workload:
         ----------
         plan : mapping
             Of a transfer, a shuffle or a broadcast, as :meth:`Answer.model_dump` gives it.
-        left_gb : Left
         """
         by_pair, whole_gb = (left_gb, 0.0) if isinstance(left_gb, Mapping) else ({}, left_gb)
         paths = [(path["regions"], path["share"], whole_gb) for path in plan.get("paths") or ()]
@@ -167,14 +166,12 @@ class InProgress:
 
     Attributes
     ----------
-    kind : PlanKind
     plan : mapping
         As :meth:`planner.transfer.plan.Answer.model_dump` gives it.
     request : AnyRequest
         For the remaining volume, with the limits as they were at the start.
     workload, started : Workload
         The remaining volume and the whole one, as the plan moves them.
-    moved_gb, remaining_gb, elapsed_s : float
     planned_gbps, planned_s : float
         Mean rate of the plan until now, and the time of all its volume once up to speed.
     rate_gbps : float | None

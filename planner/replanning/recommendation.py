@@ -58,7 +58,6 @@ def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
 
     Parameters
     ----------
-    request : ReplanRequest
     network, prices
         As they are now.
 

@@ -36,7 +36,6 @@ class Admission(NamedTuple):
 
     Attributes
     ----------
-    admitted : set of int
     reached : float
         Their total worth.
     bound : float
@@ -147,7 +146,6 @@ def remedies(program: ScheduleProgram, number: int, regions: tuple[str, ...]) ->
     ----------
     program : ScheduleProgram
         Its last slot is long enough for any transfer alone, and no window reaches into it.
-    number : int
     regions : tuple of str
         Names of sites.
     """

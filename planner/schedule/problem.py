@@ -92,7 +92,6 @@ class PendingTransfer:
 
     Attributes
     ----------
-    left_gb : float
     known : bool
         Whether it is part of a schedule already: it is decided before all others, and has begun to
         get up to speed in time.
@@ -119,7 +118,6 @@ class ScheduleProgress:
         Ids that new transfers can't have; one that was refused may be asked for again.
     past : dict
         Id to the periods before now.
-    pending : list of PendingTransfer
     done : list of TransferSchedule
         Transfers that have ended, or were given up partway.
     """
@@ -179,7 +177,6 @@ class ScheduleProblem:
 
     Attributes
     ----------
-    problem : ShuffleProblem
     resources : SiteResources
         At the rates that guarantees rest on.
     cuts_s : array
@@ -188,7 +185,6 @@ class ScheduleProblem:
         Of the transfers that have a deadline, in the order given.
     starts_s : tuple of float
         When each pending transfer can be up to speed.
-    tariffs : LinkTariffs
     disks : mapping
         By site.
     """

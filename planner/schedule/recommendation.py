@@ -32,7 +32,6 @@ def recommend_schedule(
     ----------
     request : ScheduleRequest
         New transfers; those admitted earlier stay admitted as long as the estimates allow.
-    network, prices
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
 

@@ -46,10 +46,8 @@ class Scheduler:
 
     Attributes
     ----------
-    pending : list of PendingTransfer
     timed : list of int
         Numbers of those with a deadline.
-    admitted : set of int
     remedies : dict
         By number of a refused transfer.
     usage : Usage | None

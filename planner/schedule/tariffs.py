@@ -26,12 +26,7 @@ MICROSECONDS = 6
 
 
 class Band(NamedTuple):
-    """A part of a link's rate that has a price of its own.
-
-    Attributes
-    ----------
-    tariff : int
-    """
+    """A part of a link's rate that has a price of its own."""
 
     tariff: int
     rate_gbps: float

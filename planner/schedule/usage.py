@@ -276,7 +276,6 @@ def stored_volumes(
         Source and destination.
     lies_gb : mapping
         Volumes stored already, by region.
-    now_s : float
     usd_per_gb_month : mapping
         By region.
     """

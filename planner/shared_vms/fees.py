@@ -37,7 +37,6 @@ class LinkFees:
 
     Parameters
     ----------
-    prices : Prices
     regions : sequence of str, length n
         Of the sites; several may be in one region.
     """

@@ -51,7 +51,6 @@ class SharedFigures:
         With the greatest numbers of VMs.
     low, high : SiteResources
         The same at the bounds of the estimates.
-    fees : LinkFees
     rtt_ms : array, shape (n, n)
     vm_usd_per_h : array, length n
     vm_start_s : array, length n

@@ -40,7 +40,6 @@ def recommend_shuffle(
 
     Parameters
     ----------
-    request, network, prices
     notes : tuple of str
         How the request's names were understood; goes first among the warnings.
 

@@ -100,8 +100,6 @@ class ShuffleDecision:
 
     Attributes
     ----------
-    search : ShuffleSearch
-    chosen : ShuffleCandidate
     relayed : ShuffleCandidate | None
         The best with relays, if they are allowed.
     gain : Gain | None

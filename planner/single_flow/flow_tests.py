@@ -97,7 +97,6 @@ class FlowEvidence:
 
     Parameters
     ----------
-    tests : iterable of FlowTest
     rtts_ms : mapping, optional
         ``(a, b)`` to a round-trip time in ms; it holds for both directions unless the other is
         given too, and comes before the times of tests.

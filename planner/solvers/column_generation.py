@@ -214,7 +214,6 @@ class _Program:
         Whether to minimise fees and the penalty; else the time.
     penalty : float
         Per second of lateness.
-    deadline_s : float
     unit_s, unit : float
         Of time and of the objective, so that figures are about 1.
     """
@@ -354,7 +353,6 @@ def least_fees(columns: PathColumns, deadline_s: float, fast: Routing, gap: floa
 
     Parameters
     ----------
-    columns : PathColumns
     deadline_s : float
         Later than what `fast` needs.
     fast : Routing
@@ -406,8 +404,6 @@ def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: 
 
     Parameters
     ----------
-    columns : PathColumns
-    routing : Routing
     time_s, usd : float
         What the simpler routing may take and cost at most; where none keeps to it, the paths stay.
     """

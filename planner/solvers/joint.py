@@ -65,7 +65,6 @@ class Gain(NamedTuple):
         That it is at least the margin.
     worth : bool
         Whether the better plan has less expected regret, at the margin and the attitude to risk.
-    margin : float
     """
 
     expected: float
@@ -190,7 +189,6 @@ def worth(ratios: Draws, margin: float | Draws, risk: Risk) -> NDArray[np.bool_]
     ratios : array, shape (..., draws)
         How many times better the relayed plan is in each draw.
     margin : float, or array of shape (..., 1)
-    risk : Risk
     """
     over = _beyond(ratios, margin)
     reached = over >= -LEAST_REGRET
@@ -209,8 +207,6 @@ def compared(expected: float, ratios: Draws, margin: float, risk: Risk) -> Gain:
         The gain by the expected figures.
     ratios : array, length draws
         The gain in each draw.
-    margin : float
-    risk : Risk
     """
     likely = probability(ratios, margin)
     return Gain(*range_of(expected, ratios), likely, bool(worth(ratios, margin, risk)), margin)

@@ -85,7 +85,6 @@ def least_tree(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[Ar
     ----------
     weights : array, shape (n, n)
         0 or more; infinite where there is no arc.
-    root : int
     terminals : sequence of int
         Distinct, without the root, and each of them in reach.
 

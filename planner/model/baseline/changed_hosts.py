@@ -45,10 +45,8 @@ def by_models(
 
     Parameters
     ----------
-    links : LinkArray
     sites : mapping
         Of all of their regions, in order.
-    catalogue : Catalogue
     chosen, kept : arrays of bool, shape (n, n)
     address : AddressKind, optional
         Of those chosen; each its own unless given.
@@ -79,8 +77,6 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
 
     Parameters
     ----------
-    network : Network
-    catalogue : Catalogue
     chosen : mapping
         Region or provider to the id of a VM type.
     """

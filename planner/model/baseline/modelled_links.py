@@ -360,7 +360,6 @@ def baseline_network(catalogue: Catalogue, further: Iterable[str] = ()) -> Netwo
 
     Parameters
     ----------
-    catalogue : Catalogue
     further : iterable of str, optional
         Regions to add that are not part of the catalogue's baseline.
 

@@ -87,7 +87,6 @@ class VmQuota(NamedTuple):
 
     Attributes
     ----------
-    quota : VcpuQuota
     vm_vcpus : int
         Of one VM.
     running : int
