@@ -221,8 +221,10 @@ class PackingProgram:
         """
         problem, enough = self.problem, enough / self.unit
         ends = problem.root, problem.terminals
-        bound = 0.0
-        center = self._first_prices()
+        bound, center = 0.0, np.zeros(len(self.limits) + len(self.relays))
+        if not self.deadline:  # limits of sites are worth the same, and those of paths nothing
+            of_sites = len(self.limits) - len(problem.resources.paths[0]) or len(self.limits)
+            center[:of_sites] = 1.0 / self.limits[:of_sites].sum()
         value, quick_left = self._optimum(), 2 * len(problem.terminals)
         for _ in range(most_rounds):
             if value is None:
@@ -269,13 +271,6 @@ class PackingProgram:
         if status_of(self.solver) != self.solver.OPTIMAL:
             return None
         return float(self.goal.Value())
-
-    def _first_prices(self) -> Floats:
-        rows = np.zeros(len(self.limits))
-        of_sites = len(rows) - len(self.problem.resources.paths[0]) or len(rows)
-        if not self.deadline:
-            rows[:of_sites] = 1.0 / self.limits[:of_sites].sum()
-        return np.append(rows, np.zeros(len(self.relays)))
 
     def prices(self) -> tuple[Floats, float]:
         """Return the prices of rows and relays, and the weight of the best trees so far."""

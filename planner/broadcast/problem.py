@@ -124,8 +124,7 @@ def broadcast_problem(
     for region, position in zip(request.destinations, terminals, strict=True):
         if distance[root, position] == inf:
             raise no_path(request.src, region)
-    volume_gbit = request.volume_gb * BITS_PER_BYTE
-    star = np.zeros((n, n))
+    volume_gbit, star = request.volume_gb * BITS_PER_BYTE, np.zeros((n, n))
     star[root, list(terminals)] = volume_gbit
     return BroadcastProblem(
         **vars(figures),

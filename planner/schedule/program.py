@@ -204,13 +204,13 @@ class SlotProgram:
         if stored_gbit:
             before = self.shares[number], -stored_gbit
             self._add_stock(number, site, self.shares[number], stored_gbit * lengths_s[0] / 2)
+        most_gbit = self.found.disks[site].most_gbit
         for slot in slots:
             stock = self._variable(0.0 if slot == slots[-1] else self.many)
             of = [(stock, 1.0), before] if before else [(stock, 1.0)]
             self._stock_rows[number, site, slot] = self._row(0.0, 0.0, of)
             self._add_stock(number, site, stock, (lengths_s[slot] + lengths_s[slot + 1]) / 2)
             if (site, slot) not in self._disk_rows:
-                most_gbit = self.found.disks[site].most_gbit
                 self._disk_rows[site, slot] = self._row(-self.many, most_gbit)
             self._disk_rows[site, slot].SetCoefficient(stock, 1.0)
             before = stock, -1.0
@@ -273,9 +273,9 @@ class SlotProgram:
 
     def limit_fees(self, most_usd: float) -> None:
         """Add a row that limits fees and the cost of storage."""
-        self._fees_row = self._row(-self.many, most_usd / self._usd_scale)
-        for variable, usd, _ in (*self._priced, *self._stocks.values()):
-            self._fees_row.SetCoefficient(variable, usd / self._usd_scale)
+        priced, scale = (*self._priced, *self._stocks.values()), self._usd_scale
+        of = ((variable, usd / scale) for variable, usd, _ in priced)
+        self._fees_row = self._row(-self.many, most_usd / scale, of)
 
     def _add_price(self, variable: Any, usd: float, mean_s: float) -> None:
         self._priced.append((variable, usd, mean_s))

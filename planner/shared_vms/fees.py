@@ -8,6 +8,7 @@ fees of some routing, find a plan, and repeat at that plan's fees where they dif
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
 import numpy as np
@@ -134,16 +135,15 @@ class LinkFees:
 
     def lines(self, links_gbit: Floats, hours: Floats) -> tuple[FeeLine, ...]:
         """List the fees besides egress, with the hours that VMs of sites run."""
-        links_gb, hours_at = dict[Pair, float](), dict[str, float]()
+        links_gb, hours_at = defaultdict[Pair, float](float), dict[str, float]()
         if not has_fees(self._prices):
             return ()
         for region, hours_here in zip(self._regions, hours.tolist(), strict=True):
             if hours_here:
                 hours_at[region] = max(hours_here, hours_at.get(region, 0.0))
-        for ends in zip(*np.nonzero(links_gbit), strict=True):
-            pair = self._regions[ends[0]], self._regions[ends[1]]
-            gb = float(links_gbit[ends]) / BITS_PER_BYTE
-            links_gb[pair] = links_gb.get(pair, 0.0) + gb * (pair[0] != pair[1])
+        for src, dst in np.argwhere(links_gbit).tolist():
+            pair = self._regions[src], self._regions[dst]
+            links_gb[pair] += float(links_gbit[src, dst]) / BITS_PER_BYTE * (pair[0] != pair[1])
         return fee_lines(self._prices, links_gb, hours_at)
 
     def _usd_per_gb(self, counted_gb: Floats) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,21 +76,11 @@ def shuffle_problem(
         needed={(index[src], index[dst]) for src, dst in request.demands_gb},
         links_out=np.count_nonzero(demands, axis=1) if at_once else None,
     )
-    _refuse_unreachable(request, index, figures.resources.rate_gbps, relays)
-    return ShuffleProblem(
-        **vars(figures),
-        ends=np.array([r in ends for r in regions]),
-        demands_gbit=demands,
-        usd_per_gbit=figures.fees.usd_per_gbit(demands),
-    )
-
-
-def _refuse_unreachable(
-    request: ShuffleRequest, index: Mapping[str, int], rate_gbps: Floats, relays: np.ndarray
-) -> None:
-    known = rate_gbps > 0
-    one_hop = (known[:, relays].astype(float) @ known[relays].astype(float)) > 0
+    known = figures.resources.rate_gbps > 0
+    reached = known | (known[:, relays].astype(float) @ known[relays].astype(float) > 0)
     for src, dst in request.demands_gb:
-        i, j = index[src], index[dst]
-        if not (known[i, j] or one_hop[i, j]):
+        if not reached[index[src], index[dst]]:
             raise no_path(src, dst)
+    fees = figures.fees.usd_per_gbit(demands)
+    is_end = np.array([region in ends for region in regions])
+    return ShuffleProblem(**vars(figures), ends=is_end, demands_gbit=demands, usd_per_gbit=fees)

@@ -133,8 +133,7 @@ class ShuffleSearch:
         self.moved = self.volumes > 0
         self.columns = PathColumns(self.resources, self.volumes, problem.usd_per_gbit)
         self.direct: ShuffleCandidate | None = None
-        all_direct = bool((self.resources.rate_gbps[self.moved] > 0).all())
-        if all_direct:
+        if (self.resources.rate_gbps[self.moved] > 0).all():
             self.direct = self.candidate(direct_paths(self.volumes))
         self.routed: Routing | None = None
         """The fastest routing, once it is computed."""
@@ -184,11 +183,9 @@ class ShuffleSearch:
 
     def _ramps_s(self, paths_gbit: Floats) -> Floats:
         """Return the time that each pair's longest path takes to get up to speed."""
-        rtt = self.problem.rtt_ms
+        rtt, (i, k, j) = self.problem.rtt_ms, np.nonzero(paths_gbit)
         longest = np.zeros_like(rtt)
-        i, k, j = np.nonzero(paths_gbit)
-        path_rtt = rtt[i, k] + np.where(k != j, rtt[k, j], 0.0)
-        np.maximum.at(longest, (i, j), path_rtt)
+        np.maximum.at(longest, (i, j), rtt[i, k] + np.where(k != j, rtt[k, j], 0.0))
         return np.asarray(ramp_up_s(1.0) * longest)
 
     def fast(self) -> Routing:
@@ -307,24 +304,22 @@ class ShuffleSearch:
             if self.as_fast(relayed):
                 cheaper = direct.cost.total > relayed.cost.total * (1 + self.request.margin)
                 keep = not cheaper or relayed.duration_s > direct.duration_s * (1 + GAP)
-            if keep or not relayed.relays:
-                chosen = direct
+            chosen = direct if keep or not relayed.relays else relayed
         if chosen.duration_s > (self.request.deadline_s or inf):
             chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
         return ShuffleDecision(self, chosen, relayed, gain, self.bound_at_leisure_usd)
 
     def _by_cost(self) -> ShuffleDecision:
-        deadline_s = self.request.deadline_s
-        if deadline_s is None:
+        deadline_s, direct = self.request.deadline_s or inf, self.direct
+        if deadline_s == inf:
             relayed = min(self.points(), key=lambda point: point.cost.total)
             bound = self.cheapest(inf)[1]
         else:
             relayed, bound = self.before(deadline_s)
-        chosen, gain, direct = relayed, self._gain(relayed), self.direct
-        if direct and direct.duration_s <= (deadline_s or inf):
+        chosen, gain = relayed, self._gain(relayed)
+        if direct and direct.duration_s <= deadline_s:
             in_vain = gain is None or not gain.worth
-            if in_vain or relayed.duration_s > (deadline_s or inf):
-                chosen = direct
+            chosen = direct if in_vain or relayed.duration_s > deadline_s else relayed
         return ShuffleDecision(self, chosen, relayed, gain, bound)
 
     def _gain(self, relayed: ShuffleCandidate) -> Gain | None:
