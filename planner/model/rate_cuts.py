@@ -52,12 +52,11 @@ def with_lasting_caps(
     for name, site in network.sites.items():
         vm = vm_types.get(site.vm_type)
         if vm and vm.wan_burst_gbps:
-            caps = (site.egress_gbps, vm.egress_gbps), (site.ingress_gbps, vm.ingress_gbps)
+            lasting, flows = (vm.egress_gbps, vm.ingress_gbps), _fastest_flows_gbps(network, name)
+            known = zip((site.egress_gbps, site.ingress_gbps), lasting, flows, strict=True)
             egress, ingress = (
                 _over_volume(_while_credits_last(cap, vm, flow_gbps), lasting_gbps, volume_gb)
-                for (cap, lasting_gbps), flow_gbps in zip(
-                    caps, _fastest_flows_gbps(network, name), strict=True
-                )
+                for cap, lasting_gbps, flow_gbps in known
             )
             if egress is not site.egress_gbps or ingress is not site.ingress_gbps:
                 changed[name] = replace(site, egress_gbps=egress, ingress_gbps=ingress)
@@ -153,12 +152,10 @@ def _links_that_fall(network: Network, src: str, dst: str) -> Iterator[tuple[Lin
     But for a burst at the start, which is the VM's, and which all its links share.
     """
     links, index, names = network.usual, network.index, network.usual.regions
-    for k, cut in links.rate_cuts(links.row(index[src])):
-        if cut.cause != "burst":
-            yield links[src][names[k]], cut
-    for k, cut in links.rate_cuts(links.column(index[dst])):
-        if cut.cause != "burst" and links.link(src, names[k]):
-            yield links[names[k]][dst], cut
+    out = [(src, names[k], cut) for k, cut in links.rate_cuts(links.row(index[src]))]
+    into = [(names[k], dst, cut) for k, cut in links.rate_cuts(links.column(index[dst]))]
+    into = [one for one in into if links.link(src, one[0])]
+    yield from ((links[a][b], cut) for a, b, cut in (*out, *into) if cut.cause != "burst")
 
 
 def _first_gb(cut: RateCut) -> float:

@@ -191,8 +191,7 @@ def ramps(
         if link is None or not link.slow_connections:
             continue
         measured = link.measured_connections
-        if connections < measured or len(found) >= RAMPS_SHOWN:
-            continue
-        cap = least_cap(network.sites[src], network.sites[dst], link.address)
-        found.append(ramp(link, cap.expected, measured, prices))
+        if connections >= measured and len(found) < RAMPS_SHOWN:
+            cap = least_cap(network.sites[src], network.sites[dst], link.address)
+            found.append(ramp(link, cap.expected, measured, prices))
     return tuple(found)

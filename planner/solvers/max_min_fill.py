@@ -163,8 +163,4 @@ def _fair_rates(resources: SiteResources, active: np.ndarray, parts: Floats) -> 
 
 def direct_paths(demands_gbit: Floats) -> Floats:
     """Return volumes by source, first hop and destination, all direct."""
-    n = len(demands_gbit)
-    paths = np.zeros((n, n, n))
-    source, destination = np.nonzero(demands_gbit)
-    paths[source, destination, destination] = demands_gbit[source, destination]
-    return paths
+    return demands_gbit[:, None] * np.eye(len(demands_gbit))

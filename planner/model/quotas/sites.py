@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import chain
 
 from planner.model.catalogue import Catalogue, covers
 from planner.model.errors import InfeasibleError
 from planner.model.link import Site
 from planner.model.network import Network
-from planner.model.quotas.vcpus import (  # few catalogues have quotas
-    PROVIDER_NAMES,
-    VcpuQuota,
-    VmQuota,
-    family_key,
-)
+from planner.model.quotas.vcpus import PROVIDER_NAMES, VmQuota, family_key
 
 REGIONS_NAMED = 5
 
@@ -28,19 +22,15 @@ def with_quotas(network: Network, catalogue: Catalogue) -> Network:
     """
     if not catalogue.vcpu_quotas:
         return network
-    of_region: dict[str, list[VcpuQuota]] = {}
-    for quota in catalogue.vcpu_quotas:
-        of_region.setdefault(quota.region, []).append(quota)
-    patterns = [pattern for pattern in of_region if pattern not in network.sites]
     sites = {}
     for region, site in network.sites.items():
         vm = catalogue.vm_types.get(site.vm_type)
         found: dict[str, VmQuota] = {}
         if vm is not None and not site.vms:
             known = catalogue.region(region)
+            covering = [quota for quota in catalogue.vcpu_quotas if covers(quota.region, known)]
             # What comes later goes before.
-            covering = [*(pattern for pattern in patterns if covers(pattern, known)), region]
-            for quota in chain.from_iterable(of_region.get(place, ()) for place in covering):
+            for quota in sorted(covering, key=lambda quota: quota.region == region):
                 if quota.counts(vm.id):
                     family = family_key(quota.family) or quota.family
                     found[family] = VmQuota(quota, vm.vcpus)
@@ -75,12 +65,10 @@ def refuse_without_vms(
     """
     for region in ends:
         site = network.sites.get(region)  # one that is missing is refused elsewhere
-        if site is None or region in vms_in or site.may_run(1):
-            continue
-        limit, request = _limit_and_request(site, 1)
-        raise InfeasibleError(
-            f"{region} may run {limit}", f"{request}, or name a VM type with fewer vCPUs."
-        )
+        if site and region not in vms_in and not site.may_run(1):
+            limit, request = _limit_and_request(site, 1)
+            remedy = f"{request}, or name a VM type with fewer vCPUs."
+            raise InfeasibleError(f"{region} may run {limit}", remedy)
 
 
 def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
