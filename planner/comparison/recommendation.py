@@ -153,9 +153,8 @@ def recommend_candidates(
     """
     found, unknown = [], []
     for region, network, prices in candidates:
-        one = evaluated(request, network, prices, region)
-        if one:
-            found.append(one)
+        if made := evaluated(request, network, prices, region):
+            found.append(made)
         elif (region,) != request.regions:
             unknown.append(region)
     if not found:
@@ -168,6 +167,10 @@ def recommend_candidates(
     )
     ranks = _drawn_ranks(found)
     ranked = [_placed(one.ranked, place, ranks) for place, one in enumerate(found)]
+    best: dict[str, BestOfProvider] = {}
+    for one in ranked:
+        of = provider_of(one.region)
+        best.setdefault(of, BestOfProvider(of, one.region, one.vm_type, one.rank))
     warnings = list(notes)
     if unknown:
         few = ", ".join(dict.fromkeys(unknown[:3]))
@@ -182,7 +185,7 @@ def recommend_candidates(
             fees=found[0].fees,
             compared=len(ranked),
             candidates=tuple(ranked[: request.most]),
-            providers=_providers(ranked),
+            providers=tuple(best.values()),
             warnings=tuple(warnings),
         )
     )
@@ -219,14 +222,6 @@ def _placed(one: Ranked, place: int, ranks: Floats | None) -> Ranked:
         rank_high=int(own[-1 - edge]),
         probability=float((best[:, place] / best.sum(axis=1)).mean()),
     )
-
-
-def _providers(ranked: Sequence[Ranked]) -> tuple[BestOfProvider, ...]:
-    best: dict[str, BestOfProvider] = {}
-    for one in ranked:
-        of = provider_of(one.region)
-        best.setdefault(of, BestOfProvider(of, one.region, one.vm_type, one.rank))
-    return tuple(best.values())
 
 
 def _reason(request: ComparisonRequest, ranked: Sequence[Ranked]) -> str:

@@ -98,7 +98,12 @@ def demands_gb(
     found: dict[Pair, float] = {}
     for src, dst, volume in _rows(given, regions, field):
         name = f"{field} {src} -> {dst}".strip()
-        moved_gb = _volume_gb(volume, name)
+        try:
+            moved_gb = float(volume)
+        except (TypeError, ValueError, OverflowError):
+            if not isinstance(volume, str):
+                raise InputError(name, "is not a number of GB", value=volume) from None
+            moved_gb = parse_volume_gb(volume, name)
         if src == dst and moved_gb != moved_gb:
             continue  # the diagonal of a matrix
         if not isfinite(moved_gb) or moved_gb < 0:
@@ -112,16 +117,6 @@ def demands_gb(
     if len(moved) < least:
         raise InputError(field, "move nothing from one region to another")
     return moved
-
-
-def _volume_gb(volume: Any, name: str) -> float:
-    """Read a volume, a number of GB or a text with a unit; `name` is what errors call it."""
-    try:
-        return float(volume)
-    except (TypeError, ValueError, OverflowError):
-        if isinstance(volume, str):
-            return parse_volume_gb(volume, name)
-        raise InputError(name, "is not a number of GB", value=volume) from None
 
 
 def _rows(given: Any, regions: Sequence[str] | None, field: str) -> list[tuple[str, str, Any]]:

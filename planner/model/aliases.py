@@ -25,6 +25,7 @@ from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegion
 _OTHERS_SHOWN = 2
 _ZONE = r"(?P<region>.*\d)-?[a-f]|(?P<code>.*)-az\d|(?P<azure>.*[a-z])-(?P<number>[123])"
 _USAGE = "datatransfer|aws-|boxusage|natgateway|timedstorage|requests|ec2"
+_WAYS = "-?(north|south|east|west|central|gov)"
 _NEAR_SHOWN = 5
 
 
@@ -236,13 +237,10 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
         return [], False
     if number:
         regions = [r for r in regions if r.provider == "azure"]
-    return [r.id for r in regions if region in (_folded(r.name), _zone_code(r))], False
-
-
-def _zone_code(region: Region) -> str:
-    """Return the prefix of AWS's ids of a region's zones, such as ``apse1``; empty elsewhere."""
-    way = re.sub("-?(north|south|east|west|central|gov)", lambda word: word[1][0], region.name)
-    return way.replace("-", "") if region.provider == "aws" else ""
+    # AWS's ids of zones begin with a code of the region, such as apse1.
+    short = {r.id: re.sub(_WAYS, lambda way: way[1][0], r.name).replace("-", "") for r in regions}
+    codes = {r.id: short[r.id] for r in regions if r.provider == "aws"}
+    return [r.id for r in regions if region in (_folded(r.name), codes.get(r.id))], False
 
 
 def _members(alias: str, catalogue: Catalogue) -> tuple[str, ...]:

@@ -88,7 +88,14 @@ def _of_path(links: list[Link], path: VerifiedPath, now_s: float) -> list[Link]:
             shown_high = max(expected, achieved) * (1 + error)
             new_high = shown_high if achieved > high else min(high, shown_high)
         link = _bounded(link, count, new_low, new_high)
-        changed.append(_expected(link, count, achieved) if new_low < low else link)
+        if new_low < low:  # it is expected to carry less
+            aggregate, flow = link.aggregate_gbps, link.per_flow_mbps
+            if count * flow.expected < aggregate.expected * MBPS_PER_GBPS:
+                flow = replace(flow, expected=achieved * MBPS_PER_GBPS / count)
+            else:
+                aggregate = replace(aggregate, expected=achieved)
+            link = replace(link, aggregate_gbps=aggregate, per_flow_mbps=flow)
+        changed.append(link)
     return changed
 
 
@@ -141,15 +148,6 @@ def _bounded(link: Link, connections: int, low_gbps: float, high_gbps: float) ->
         else:
             aggregate = _high(aggregate, high_gbps)
     return replace(link, aggregate_gbps=aggregate, per_flow_mbps=flow)
-
-
-def _expected(link: Link, connections: int, gbps: float) -> Link:
-    """Return a link that is expected to carry less, between bounds that enclose it."""
-    aggregate, flow = link.aggregate_gbps, link.per_flow_mbps
-    if connections * flow.expected < aggregate.expected * MBPS_PER_GBPS:
-        flow = replace(flow, expected=gbps * MBPS_PER_GBPS / connections)
-        return replace(link, per_flow_mbps=flow)
-    return replace(link, aggregate_gbps=replace(aggregate, expected=gbps))
 
 
 def _low(estimate: Estimate, value: float) -> Estimate:

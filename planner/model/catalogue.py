@@ -420,13 +420,12 @@ class Catalogue:
                 if over.gbps and over.times(start, end):
                     tiers, stated = (Tier(0.0),), (over.source, over.as_of)
                     own = EgressPrice(over.name, (), (), tiers, *stated, gbps=over.gbps)
-                    return _with_fees(own, fees)
+                    return _charged(own, 0.0, fees)
             for price, into in that_start_at(source):
                 if _cover(into, end, start):
                     subjects = f"rule {price.name}", source, start.provider
                     share = self._discount("egress", subjects)
-                    less = _less_discount(price, share) if share else price
-                    return _with_fees(less, fees) if fees else less
+                    return _charged(price, share, fees) if share or fees else price
             return None
 
         return cache(price_between)
@@ -472,17 +471,11 @@ class Catalogue:
 
 
 @lru_cache(maxsize=1024)
-def _less_discount(price: EgressPrice, share: float) -> EgressPrice:
-    """Return a price less a discount; the same object for the same price."""
-    tiers = tuple(Tier(t.usd_per_gb * (1 - share), t.up_to_gb) for t in price.tiers)
-    return replace(price, tiers=tiers, source=f"{price.source}; less a discount of {share:.4g}")
-
-
-@lru_cache(maxsize=1024)
-def _with_fees(price: EgressPrice, usd_per_gb: float) -> EgressPrice:
-    """Return a price with fees for each GB; the same object for the same price."""
-    tiers = tuple(Tier(t.usd_per_gb + usd_per_gb, t.up_to_gb) for t in price.tiers)
-    return replace(price, tiers=tiers)
+def _charged(price: EgressPrice, share: float, fees_usd: float) -> EgressPrice:
+    """Return a price less a discount, with fees for each GB; the same object for the same price."""
+    less = f"{price.source}; less a discount of {share:.4g}" if share else price.source
+    tiers = (Tier(t.usd_per_gb * (1 - share) + fees_usd, t.up_to_gb) for t in price.tiers)
+    return replace(price, tiers=tuple(tiers), source=less)
 
 
 def covers(pattern: str, region: Region) -> bool:

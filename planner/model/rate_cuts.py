@@ -54,10 +54,7 @@ def with_lasting_caps(
         if vm and vm.wan_burst_gbps:
             lasting, flows = (vm.egress_gbps, vm.ingress_gbps), _fastest_flows_gbps(network, name)
             known = zip((site.egress_gbps, site.ingress_gbps), lasting, flows, strict=True)
-            egress, ingress = (
-                _over_volume(_while_credits_last(cap, vm, flow_gbps), lasting_gbps, volume_gb)
-                for cap, lasting_gbps, flow_gbps in known
-            )
+            egress, ingress = (_over_volume(*of, vm, volume_gb) for of in known)
             if egress is not site.egress_gbps or ingress is not site.ingress_gbps:
                 changed[name] = replace(site, egress_gbps=egress, ingress_gbps=ingress)
     return network.with_(sites={**network.sites, **changed}) if changed else network
@@ -74,14 +71,11 @@ def _fastest_flows_gbps(network: Network, name: str) -> tuple[float, float]:
     return found[0], found[1]
 
 
-def _while_credits_last(cap: Estimate, vm: VmType, flow_gbps: float) -> Estimate:
-    """Return a documented cap as that of its credits, where a single flow was seen to pass it."""
-    if cap.origin.method != "vm-type" or flow_gbps <= WELL_ABOVE * cap.expected:
-        return cap
-    return cap.scaled(vm.wan_burst_gbps / cap.expected)
-
-
-def _over_volume(cap: Estimate, lasting_gbps: float, volume_gb: float) -> Estimate:
+def _over_volume(
+    cap: Estimate, lasting_gbps: float, flow_gbps: float, vm: VmType, volume_gb: float
+) -> Estimate:
+    if cap.origin.method == "vm-type" and flow_gbps > WELL_ABOVE * cap.expected:
+        cap = cap.scaled(vm.wan_burst_gbps / cap.expected)  # a flow passed it
     if cap.expected <= WELL_ABOVE * lasting_gbps or cap.origin.rate_cut:
         return cap
     first_gb = cap.expected * BURST_S / BITS_PER_BYTE

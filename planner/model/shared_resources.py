@@ -200,17 +200,16 @@ class SiteResources:
         slowest = np.minimum(slowest, slowest[self.may_relay].min(initial=np.inf))
         out = (sent > 0) & (slowest <= sent) & (slowest < self.egress_gbps)
         into = (received >= self.ingress_gbps) & np.isfinite(self.ingress_gbps)
-        used = np.concatenate([out, sent >= self.egress_gbps, into])
-        paths = self._binding_paths() if self.path_rows is None else self.path_rows
-        return np.concatenate([np.nonzero(used)[0], paths]).astype(np.int64)
-
-    def _binding_paths(self) -> Integers:
-        """Return the codes of all path rows that can bind: below cap and connections of the VM."""
+        used = np.nonzero(np.concatenate([out, sent >= self.egress_gbps, into]))[0]
+        if self.path_rows is not None:
+            return np.concatenate([used, self.path_rows]).astype(np.int64)
+        # Paths that are below cap and connections of the VM.
         rate, received = self._sent_gbps, self.receivers_gbps
-        slower = (rate > 0) & (rate < self.connections_gbps)
-        out = np.nonzero(slower & (rate < self.egress_gbps[:, None]))
-        into = np.nonzero((received > 0) & (received < self.ingress_gbps))
-        return np.concatenate([self._path_code(*out, out=True), self._path_code(*into, out=False)])
+        slower = (rate > 0) & (rate < self.connections_gbps) & (rate < self.egress_gbps[:, None])
+        held = np.nonzero((received > 0) & (received < self.ingress_gbps))
+        sends = self._path_code(*np.nonzero(slower), out=True)
+        paths = sends, self._path_code(*held, out=False)
+        return np.concatenate([used, *paths]).astype(np.int64)
 
     def _path_code(
         self, src: Integers, dst: Integers, *, out: bool | NDArray[np.bool_]

@@ -233,7 +233,11 @@ def in_progress(request: ReplanRequest) -> InProgress:
         If the document is no plan, the figures are out of range, or nothing is left.
     """
     plan, elapsed_s, moved_gb = request.document, request.elapsed_s, request.moved_gb
-    kind = _kind(plan)
+    kinds = [kind for kind, (key, _) in KINDS.items() if isinstance(plan.get(key), list | tuple)]
+    if not kinds or not {"plan_id", "snapshot", "request", "vms"} <= set(plan):
+        problem = "is not a plan of a transfer, a shuffle or a broadcast"
+        raise InputError("plan", problem, remedy=REMEDY)
+    kind = kinds[0]
     asked_gb: Left
     left_gb: Left
     try:
@@ -260,14 +264,6 @@ def in_progress(request: ReplanRequest) -> InProgress:
         raise InputError("plan", problem, remedy=REMEDY) from None
     progress = workload, started, moved, remaining, elapsed_s, planned_gbps, planned_s
     return InProgress(kind, plan, asked, *progress, request.rate_gbps)
-
-
-def _kind(plan: Any) -> PlanKind:
-    if isinstance(plan, Mapping) and {"plan_id", "snapshot", "request", "vms"} <= set(plan):
-        for kind, (key, _) in KINDS.items():
-            if isinstance(plan.get(key), list | tuple):
-                return kind
-    raise InputError("plan", "is not a plan of a transfer, a shuffle or a broadcast", remedy=REMEDY)
 
 
 def _shuffle(

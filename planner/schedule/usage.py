@@ -235,10 +235,14 @@ class Usage:
         for item in sorted(self._sending, key=lambda item: item.start_s):
             of, paths = found[item.number], self._paths(item, network)
             period = Period(item.start_s, item.end_s, sum(item.rates_gbps.values()), paths)
-            if of and of[-1].end_s == period.start_s and _same(of[-1], period):
-                of[-1] = replace(of[-1], end_s=period.end_s)
-            else:
-                of.append(period)
+            last = of[-1] if of and of[-1].end_s == period.start_s else None
+            if last and [path.regions for path in last.paths] == [path.regions for path in paths]:
+                both = zip(last.paths, paths, strict=True)
+                rates = [(one.throughput_gbps, other.throughput_gbps) for one, other in both]
+                if all(abs(one - other) <= SAME_RATE * one for one, other in rates):
+                    of[-1] = replace(last, end_s=period.end_s)
+                    continue
+            of.append(period)
         return {number: tuple(periods) for number, periods in found.items()}
 
     def _paths(self, item: RoutedRates, network: Network) -> tuple[PathRate, ...]:
@@ -250,13 +254,6 @@ class Usage:
             found.append(PathRate(names, rate, connections, network.addresses(names)))
         found.sort(key=lambda path: (len(path.regions), -path.throughput_gbps, path.regions))
         return tuple(found)
-
-
-def _same(one: Period, other: Period) -> bool:
-    return [path.regions for path in one.paths] == [path.regions for path in other.paths] and all(
-        abs(a.throughput_gbps - b.throughput_gbps) <= SAME_RATE * a.throughput_gbps
-        for a, b in zip(one.paths, other.paths, strict=True)
-    )
 
 
 def stored_volumes(

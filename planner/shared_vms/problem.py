@@ -264,7 +264,14 @@ def resources_at_bounds(
     n = len(regions)
     src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
     found: dict[Bound, SiteResources] = {}
-    slow, each = _slow_connections(links, n, connections), np.zeros(n) + pair_connections
+    each, doubtful = np.zeros(n) + pair_connections, dict[str, Floats]()
+    if connections > 1 and any(link.slow_connections for link in links.values()):
+        slow_gbps, probability = np.full((n, n), np.inf), np.zeros((n, n))
+        for ends, link in links.items():
+            if link.slow_connections:
+                slow_gbps[ends] = connections * link.slow_gbps
+                probability[ends] = link.slow_connections
+        doubtful = {"slow_gbps": slow_gbps, "slow_probability": probability}
     rtts_ms = np.array([link.rtt_ms.expected for link in links.values()])
     wait = np.broadcast_to(queues, n)[src]
     further = np.zeros((3, n, n))
@@ -294,25 +301,11 @@ def resources_at_bounds(
             may_relay,
             egress_weights=out_weights,
             ingress_weights=in_weights,
-            slow_gbps=slow and slow[0],
-            slow_probability=slow and slow[1],
             received_gbps=received,
             link_gbps=link_gbps,
+            **doubtful,
         )
     pairs = (np.minimum(found[b].rate_gbps, found[b].receivers_gbps) for b in ("expected", "low"))
     further[2] = spread(*pairs)
     found["low"] = replace(found["low"], further=further)
     return found
-
-
-def _slow_connections(
-    links: Mapping[tuple[int, int], Link], count: int, connections: int
-) -> tuple[Floats, Floats] | None:
-    """Return the rate of one VM's connections if they are slow, and the probability of that."""
-    doubtful = {ends: link for ends, link in links.items() if link.slow_connections}
-    if connections == 1 or not doubtful:
-        return None
-    gbps, probability = np.full((count, count), np.inf), np.zeros((count, count))
-    for ends, link in doubtful.items():
-        gbps[ends], probability[ends] = connections * link.slow_gbps, link.slow_connections
-    return gbps, probability

@@ -29,7 +29,7 @@ from planner.model.pricing import FlatPrices
 from planner.model.throughput import LEAST_SHARE, MBIT_PER_MB, flow_ramp_up_s
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.flow_tests import FlowEvidence, FlowTest, Pair, check_positive
-from planner.solvers.joint import Gain, Risk, compared
+from planner.solvers.joint import Risk, compared
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
 from planner.transfer.search import TransferSearch
@@ -157,7 +157,12 @@ def predict(
     paths = [(_predicted(option, evidence, duration_s), option) for option in options]
     found = sorted((one for one in paths if one[1].relays), key=lambda one: -one[0].throughput_mbps)
     direct = next((one for one in paths if not one[1].relays), None)
-    gain = _gain(*found[0], *direct) if direct and found else None
+    gain = None
+    if direct and found:  # as plans compare, by means over the duration in place of steady rates
+        (path, option), (over, other) = found[0], direct
+        expected = path.throughput_mbps / over.throughput_mbps
+        ratios = option.rates_gbps / other.rates_gbps * (expected / option.faster(other)[0])
+        gain = compared(expected, np.asarray(ratios), margin, risk)
     return FlowAnswer(
         "relay" if direct is None or (gain and gain.worth and gain.expected > 1) else "direct",
         direct and direct[0],
@@ -168,14 +173,6 @@ def predict(
         gain and gain.high,
         gain and gain.probability,
     )
-
-
-def _gain(path: FlowPrediction, option: Option, over: FlowPrediction, other: Option) -> Gain:
-    """Compare two paths as plans do, by means over the duration in place of steady rates."""
-    request, expected = option.figures.request, path.throughput_mbps / over.throughput_mbps
-    steady, _, _ = option.faster(other)
-    ratios = option.rates_gbps / other.rates_gbps * (expected / steady)
-    return compared(expected, np.asarray(ratios), request.margin, request.risk)
 
 
 def _predicted(option: Option, evidence: FlowEvidence, duration_s: float | None) -> FlowPrediction:

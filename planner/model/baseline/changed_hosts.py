@@ -23,11 +23,10 @@ from planner.model.catalogue import Catalogue
 from planner.model.estimate import ADDRESS_KINDS, AddressKind, Estimate, Figures
 from planner.model.link import LIMITED_BY, Site
 from planner.model.link_array import KINDS, Bools, LinkArray, Origins, taken
-from planner.model.link_states import Pair
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
-from planner.model.verification import Verified
+from planner.model.verification import VerifiedPath
 
 
 def by_models(
@@ -99,12 +98,16 @@ def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, s
     def of_vms(links: LinkArray) -> LinkArray:
         return by_models(links, sites, catalogue, concerned)
 
-    return network.with_(
-        sites=sites,
-        links=of_vms(network.usual),
-        others=of_vms(network.others) if network.others else None,
-        verified=_still_shown(network.verified, changed),
-    )
+    def of_others(paths: tuple[VerifiedPath, ...]) -> tuple[VerifiedPath, ...]:
+        return tuple(path for path in paths if not changed.intersection(path.regions))
+
+    others, verified = of_vms(network.others) if network.others else None, network.verified.items()
+    shown = {
+        pair: replace(one, paths=of_others(one.paths))
+        for pair, one in verified
+        if not changed.intersection(pair)
+    }
+    return network.with_(sites=sites, links=of_vms(network.usual), others=others, verified=shown)
 
 
 def _windows_of_types(sites: Iterable[Site]) -> dict[str, Estimate]:
@@ -149,15 +152,3 @@ def with_tuned_hosts(network: Network, catalogue: Catalogue) -> Network:
 
     others = of_hosts(network.others) if network.others else None
     return network.with_(sites=sites, links=of_hosts(network.usual), others=others)
-
-
-def _still_shown(verified: Mapping[Pair, Verified], changed: set[str]) -> dict[Pair, Verified]:
-    """Return the verifications in which none of the changed VMs took part."""
-    return {
-        pair: replace(
-            found,
-            paths=tuple(path for path in found.paths if not changed.intersection(path.regions)),
-        )
-        for pair, found in verified.items()
-        if not changed.intersection(pair)
-    }
