@@ -18,16 +18,7 @@ import numpy as np
 
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError, InputError
-from planner.model.estimate import (
-    BOUNDS,
-    METHODS,
-    Estimate,
-    Figures,
-    Origin,
-    Prior,
-    figures_as_json,
-    figures_of,
-)
+from planner.model.estimate import BOUNDS, METHODS, Estimate, Figures, Origin, Prior, RateCut
 from planner.model.link import LIMITED_BY, Link, Site
 from planner.model.link_array import EVIDENCE, LINK, LinkArray
 from planner.model.link_states import LinkState
@@ -40,7 +31,7 @@ Buffer: TypeAlias = "bytes | memoryview"
 NETWORK_COLUMNS = "application/vnd.relayd.network-columns.v2"
 """The media type; another layout will have another."""
 _LENGTH = 8
-_LISTS = {"links": "usual", "other_links": "others"}
+_LISTS = ("links", "other_links")
 _PLACE = ("city", "country", "continent", "latitude_deg", "longitude_deg")
 
 
@@ -90,7 +81,7 @@ def members_of(network: Network) -> Iterator[tuple[str, Any]]:
     yield "snapshot", asdict(network.snapshot)
     yield "aged_to_s", network.aged_to_s
     yield "sites", [as_json(site) for site in network.sites.values()]
-    for name, links in (("links", network.usual), ("other_links", network.others)):
+    for name, links in zip(_LISTS, (network.usual, network.others), strict=True):
         yield name, ([as_json(link) for link in links.out_of(src)] for src in links)
     yield "leg_states", [asdict(state) for state in network.link_states.values()]
     yield "verifications", [asdict(verified) for verified in network.verified.values()]
@@ -195,8 +186,10 @@ def origin_as_json(origin: Origin) -> dict[str, Any]:
         for name, value in origin._asdict().items()
         if value is not None and (value != 0 or name.endswith("_s"))
     }
-    if origin.figures is not None:
-        found["figures"] = figures_as_json(origin.figures)
+    if (figures := origin.figures) is not None:
+        known = {name: value for name, value in figures._asdict().items() if value is not None}
+        cut = {"rate_cut": figures.rate_cut._asdict()} if figures.rate_cut else {}
+        found["figures"] = known | cut
     return found
 
 
@@ -219,7 +212,11 @@ def origin_of(found: Mapping[str, Any]) -> Origin:
     """Read an origin from what :func:`origin_as_json` returned."""
     known = {name: value for name, value in found.items() if name in Origin._fields}
     if "figures" in known:
-        known["figures"] = figures_of(known["figures"])
+        named = known["figures"].items()
+        figures = {name: tuple(of) if isinstance(of, list) else of for name, of in named}
+        if "rate_cut" in figures:
+            figures["rate_cut"] = RateCut(**figures["rate_cut"])
+        known["figures"] = Figures(*map(figures.get, Figures._fields))
     return Origin(**known)
 
 
@@ -228,9 +225,7 @@ def origin_of(found: Mapping[str, Any]) -> Origin:
 
 def network_columns(network: Network) -> Iterator[Buffer]:
     """Yield a network as bytes, piece by piece, for :func:`network_of_columns` to read."""
-    arrays: dict[str, LinkArray] = {
-        name: getattr(network, attribute) for name, attribute in _LISTS.items()
-    }
+    arrays = dict(zip(_LISTS, (network.usual, network.others), strict=True))
     head: dict[str, Any] = dict(members_of(network))
     for name, links in arrays.items():
         head[name] = {

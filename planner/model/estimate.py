@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, inf, log, sqrt
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
@@ -386,27 +385,3 @@ STATED = Origin("measured", "stated")
 def exactly(value: float, origin: Origin = STATED) -> Estimate:
     """Return an estimate without doubt, for a figure that the caller states."""
     return Estimate(value, value, value, origin)
-
-
-# ---- as JSON types -------------------------------------------------------------------------------
-
-_TUPLES = frozenset({"between", "reported_by", "disputed_by"})
-
-
-def figures_as_json(figures: Figures) -> dict[str, Any]:
-    """Return the figures that there are as JSON types."""
-    named = zip(Figures._fields, figures, strict=True)
-    found: dict[str, Any] = {name: value for name, value in named if value is not None}
-    if figures.rate_cut is not None:
-        found["rate_cut"] = figures.rate_cut._asdict()
-    return found
-
-
-def figures_of(found: Mapping[str, Any]) -> Figures:
-    """Read what :func:`figures_as_json` returned; names of newer versions are left out."""
-    known = dict(found)
-    for name in _TUPLES & known.keys():
-        known[name] = tuple(known[name])
-    if "rate_cut" in known:
-        known["rate_cut"] = RateCut(**known["rate_cut"])
-    return Figures(*map(known.get, Figures._fields))

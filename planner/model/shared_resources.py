@@ -123,10 +123,6 @@ class SiteResources:
         """``P``, at most each VM's part of what the link carries in all."""
         return np.minimum(self.rate_gbps, self.link_gbps / np.maximum(self.vms, 1.0)[:, None])
 
-    def links_s(self, links_gbit: Floats) -> float:
-        """Return the time that volumes need for what links carry in all."""
-        return float((links_gbit / self.link_gbps).max(initial=0.0))
-
     @cached_property
     def receivers_gbps(self) -> Floats:
         """``Q``, shape (n, n)."""

@@ -206,11 +206,6 @@ class AggregateLaw:
         """Return the spread in a class of distance."""
         return LawSpread(self.below[number], self.above[number])
 
-    def across_internet(self) -> AggregateLaw:
-        """Return the law of links that no backbone of the providers is known to carry."""
-        below, above = ((bound,) * (len(CLASSES_MS) + 1) for bound in INTERNET)
-        return replace(self, below=below, above=above)
-
 
 # Azure's egress to other clouds differs so much from pair to pair that its error exceeds the value:
 # measuring it is the first advice. A memory of half a year is the shortest that ten months can tell
@@ -327,6 +322,7 @@ def law_of(src: str, dst: str, address: str | None = None) -> AggregateLaw | Non
     """
     (a, _, of_a), (b, _, of_b) = (end.partition(":")[0].partition(" ") for end in (src, dst))
     law = AGGREGATE_LAWS.get((a, b))
-    if of_a != of_b or "china" in {of_a, of_b}:
-        return law and law.across_internet()
+    if of_a != of_b or "china" in {of_a, of_b}:  # no backbone is known to carry it
+        below, above = ((bound,) * (len(CLASSES_MS) + 1) for bound in INTERNET)
+        return law and replace(law, below=below, above=above)
     return (PRIVATE_LAWS.get((a, b)) if address == "private" else None) or law

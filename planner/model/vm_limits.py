@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -103,23 +103,6 @@ def row_place(row: Row, regions: Sequence[str]) -> str:
     if row.link:
         return f"{regions[row.link[0]]} -> {regions[row.link[1]]}"
     return regions[row.site]
-
-
-def links_that_take_turns(needed: Mapping[str, int], connections: int) -> tuple[str, ...]:
-    """Return a warning if a VM needs more connections than it may open.
-
-    Parameters
-    ----------
-    needed : mapping
-        Region to connections that a VM there needs (:func:`connections_by_region`).
-    """
-    busiest = max(needed, key=lambda region: needed[region], default=None)
-    if busiest is None or needed[busiest] <= connections:
-        return ()
-    return (
-        f"a VM at {busiest} needs {needed[busiest]} connections to have one on each link, and may "
-        f"open {connections}; the rates hold if links take turns",
-    )
 
 
 def too_late(deadline_s: float, needed_s: float, vm_start_s: float, *limit: str) -> InfeasibleError:

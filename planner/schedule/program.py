@@ -271,12 +271,6 @@ class SlotProgram:
                 self._weigh(*priced)
         self.goal.SetMinimization()
 
-    def limit_fees(self, most_usd: float) -> None:
-        """Add a row that limits fees and the cost of storage."""
-        priced, scale = (*self._priced, *self._stocks.values()), self._usd_scale
-        of = ((variable, usd / scale) for variable, usd, _ in priced)
-        self._fees_row = self._row(-self.many, most_usd / scale, of)
-
     def _add_price(self, variable: Any, usd: float, mean_s: float) -> None:
         self._priced.append((variable, usd, mean_s))
         self._weigh(variable, usd, mean_s)

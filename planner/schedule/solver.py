@@ -104,8 +104,11 @@ class ScheduleProgram(SlotProgram):
             Rates in Gbit/s by slot, transfer and route, without slivers, scaled to exact volumes.
             Volume stored and taken out within one slot is relayed.
         """
-        room_usd = FEES_ROOM * (fees_usd + (self._usd_scale if self._link_rows else 0.0))
-        self.limit_fees(fees_usd + room_usd)
+        scale = self._usd_scale
+        room_usd = FEES_ROOM * (fees_usd + (scale if self._link_rows else 0.0))
+        priced = (*self._priced, *self._stocks.values())
+        of = ((variable, usd / scale) for variable, usd, _ in priced)
+        self._fees_row = self._row(-self.many, (fees_usd + room_usd) / scale, of)
         self.aim(times=1.0 / max(float(self.cuts_s[-1]), 1e-9))
         self._optimise(TIME_GAP, TIME_ROUNDS)
         rates = {key: self._value(of) for key, of in self.columns.items() if key[0] in self._in}

@@ -20,7 +20,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, left_out_text, limited_texts
 from planner.model.shared_resources import Floats, SiteResources, links_of_paths
-from planner.model.vm_limits import links_that_take_turns, vms_by_region, widenings
+from planner.model.vm_limits import vms_by_region, widenings
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.problem import UNTESTED_CAPS, SharedFigures, participants
 from planner.transfer.plan import MeasureFirst
@@ -94,8 +94,14 @@ def vm_warnings(
     wider = {region: vms.get(region, 0) + 1 for region in places if region not in limited}
     taking_part = participants(request, network, ends, relays=relays)
     left_out = network.sites.keys() - taking_part - request.forbidden if relays else ()
+    busiest = max(needed, key=needed.__getitem__, default="")
+    most = needed.get(busiest, 0)
+    turns = (
+        f"a VM at {busiest} needs {most} connections to have one on each link, and may open "
+        f"{request.connections}; the rates hold if links take turns"
+    )
     return (
-        *links_that_take_turns(needed, request.connections),
+        *([turns] if most > request.connections else []),
         *(opened.warnings(vms) if opened else ()),
         *beyond_quotas(network, vms),
         *limited_texts(network, limited),

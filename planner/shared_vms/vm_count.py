@@ -113,7 +113,8 @@ def fewest_vms(
     undecided = used & np.array([region not in stated for region in figures.regions])
     counts = range(1, int(most[used].max(initial=1.0)) + 1)
     times_s = np.concatenate([busy_s[used] / count for count in counts])
-    times_s = np.unique(np.maximum(times_s, figures.resources.links_s(links_gbit)))
+    links_s = (links_gbit / figures.resources.link_gbps).max(initial=0.0)
+    times_s = np.unique(np.maximum(times_s, links_s))
     loads = busy_s / times_s[:, None]
     vms = np.where(used, np.maximum(1.0, np.ceil(loads - ROUNDING * (1 + loads))), 0.0)
     ends_s = times_s + lead_s

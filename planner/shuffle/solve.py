@@ -32,7 +32,6 @@ from planner.solvers.column_generation import (
     PathColumns,
     Routing,
     least_fees,
-    least_fees_at_leisure_usd,
     least_time,
     without_slivers,
 )
@@ -267,7 +266,7 @@ class ShuffleSearch:
     def bound_at_leisure_usd(self) -> float:
         """A lower bound on the fees of any routing, however slow."""
         least = self.problem.fees.least_usd_per_gbit(self.problem.most_gbit)
-        return least_fees_at_leisure_usd(self.columns.at_fees(least))
+        return self.columns.at_fees(least).cheapest_at_leisure()[0]
 
     # ---- the choice --------------------------------------------------------------------------
 

@@ -95,6 +95,11 @@ class PathColumns:
         taken.given, taken.resources = given, replace(given, path_rows=self.resources.path_rows)
         return taken
 
+    def cheapest_at_leisure(self) -> tuple[float, Integers]:
+        """Return the fees of every pair's cheapest path, however slow, and its first hop."""
+        linked = self.given.rate_gbps > 0
+        return self.cheapest_paths(np.where(linked, self.usd_per_gbit, np.inf))
+
     def at_fees(self, usd_per_gbit: Floats) -> PathColumns:
         """Return the columns and rows so far at other fees of links."""
         taken = copy(self)
@@ -361,8 +366,7 @@ def least_fees(columns: PathColumns, deadline_s: float, fast: Routing, gap: floa
     resources, fees = columns.resources, columns.usd_per_gbit
     fast_links = links_of(fast.paths_gbit)
     fast_usd = float((fast_links * fees).sum())
-    prices = _of_links(resources, fees)
-    cheapest_usd, hops = columns.cheapest_paths(prices)
+    cheapest_usd, hops = columns.cheapest_at_leisure()
     free = np.zeros(len(columns.given.rows))
     cheapest = columns.routed(hops)
     if resources.paths_time_s(cheapest) <= deadline_s:
@@ -388,15 +392,6 @@ def least_fees(columns: PathColumns, deadline_s: float, fast: Routing, gap: floa
     if usd > fast_usd:
         paths, usd = fast.paths_gbit, fast_usd
     return Routing(paths, usd, max(late.bound, cheapest_usd), late.row_prices)
-
-
-def least_fees_at_leisure_usd(columns: PathColumns) -> float:
-    """Return the fees of every pair's cheapest path, which no routing beats at any speed."""
-    return columns.cheapest_paths(_of_links(columns.resources, columns.usd_per_gbit))[0]
-
-
-def _of_links(resources: SiteResources, figures: Floats) -> Floats:
-    return np.where(resources.rate_gbps > 0, figures, np.inf)
 
 
 def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: float) -> Floats:

@@ -33,9 +33,16 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
     source, destination = np.nonzero(paths_gbit.sum(axis=1))
     used = np.sign(links_of(paths_gbit))
     resources = resources.with_path_rows(resources.path_rows_above(used, 0.0))
-    pair, row, load = pair_loads(resources, paths_gbit, source, destination)
-    room = resources.row_vms - np.bincount(row, load / time_s, len(resources.rows))
-    ones = np.ones(len(source))
+    ones, rows = np.ones(len(source)), len(resources.rows)
+    # Loads of pairs on rows, ascending: most pairs load few of the rows.
+    number = np.zeros(paths_gbit.shape[::2], dtype=np.int64)
+    number[source, destination] = np.arange(len(source))
+    i, k, j = np.nonzero(paths_gbit)
+    of, row, load = resources.loads_of_paths(i, k, j, paths_gbit[i, k, j])
+    pair, loaded = number[i, j][of], (row < rows) & (load > 0)
+    cells, where = np.unique((pair * rows + row)[loaded], return_inverse=True)
+    (pair, row), load = divmod(cells, rows), np.bincount(where, load[loaded], len(cells))
+    room = resources.row_vms - np.bincount(row, load / time_s, rows)
     speed, _ = filled(ones, (pair, row, load / time_s), ones > 0, room)
     result = np.zeros(paths_gbit.shape[::2])
     result[source, destination] = speed
@@ -73,23 +80,6 @@ def filled(
         room[full] = 0.0
         growing[level[full[row]]] = False
     return levels, room
-
-
-def pair_loads(
-    resources: SiteResources, paths_gbit: Floats, source: np.ndarray, destination: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, Floats]:
-    """Return the loads of pairs on rows: numbers of pair and row, ascending, and the load.
-
-    Most pairs load few of the rows, which grow with the number of sites as pairs with its square.
-    """
-    n, rows = resources.count, len(resources.rows)
-    number = np.zeros((n, n), dtype=np.int64)
-    number[source, destination] = np.arange(len(source))
-    i, k, j = np.nonzero(paths_gbit)
-    of, row, load = resources.loads_of_paths(i, k, j, paths_gbit[i, k, j])
-    pair, used = number[i, j][of], (row < rows) & (load > 0)
-    cells, where = np.unique((pair * rows + row)[used], return_inverse=True)
-    return *divmod(cells, rows), np.bincount(where, load[used], len(cells))
 
 
 def equal_share_finish_s(

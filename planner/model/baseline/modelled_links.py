@@ -164,11 +164,6 @@ def baseline_regions(catalogue: Catalogue) -> list[str]:
     return [region.id for region in catalogue.regions.values() if region.baseline]
 
 
-def baseline_snapshot(catalogue: Catalogue) -> Snapshot:
-    """Return the baseline's name, which changes with the catalogue."""
-    return Snapshot(f"baseline-{catalogue.digest[:8] or 'built-in'}", AS_OF, "baseline")
-
-
 def within(value: float, error: float, origin: Origin) -> Estimate:
     """Return an estimate whose bounds are this relative error away."""
     return Estimate(value / (1 + error), value, value * (1 + error), origin)
@@ -371,7 +366,8 @@ def baseline_network(catalogue: Catalogue, further: Iterable[str] = ()) -> Netwo
     names = dict.fromkeys((*baseline_regions(catalogue), *further))
     sites = {name: baseline_site(name, catalogue) for name in names}
     links = baseline_links(list(sites.values()), catalogue, _wanted(sites, sites))
-    return Network(sites, links, baseline_snapshot(catalogue))
+    name = f"baseline-{catalogue.digest[:8] or 'built-in'}"  # which changes with the catalogue
+    return Network(sites, links, Snapshot(name, AS_OF, "baseline"))
 
 
 def with_regions(network: Network, catalogue: Catalogue, regions: Iterable[str]) -> Network:
