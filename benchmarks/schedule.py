@@ -18,9 +18,9 @@ import numpy as np
 from benchmarks.table import judge, reference_ms, show, with_worst
 from planner.model.network import Network
 from planner.schedule.problem import PendingTransfer, schedule_problem
+from planner.schedule.program import ScheduleProgram
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest, TimedTransfer
-from planner.schedule.solver import ScheduleProgram
 from tests.planner.grid import january_grid
 
 DAY_S = 86_400.0

@@ -22,7 +22,7 @@ import numpy as np
 from planner.fields.shared import MOST_VMS
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import MoreVms, Remedies
-from planner.schedule.solver import WHOLE, ScheduleProgram
+from planner.schedule.program import WHOLE, ScheduleProgram
 
 # A search stops after this much work, in solver iterations times rows, plus the overhead of each
 # node: about five seconds of a core. Ten transfers with their own windows take a tenth at most.

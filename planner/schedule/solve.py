@@ -2,7 +2,7 @@
 
 :class:`Scheduler` admits by priority (:mod:`planner.schedule.admission`), finds the least egress
 fees of all that is admitted and then the earliest times at those fees
-(:mod:`planner.schedule.solver`), sends sooner within slots what can be, and gives what is left to
+(:mod:`planner.schedule.program`), sends sooner within slots what can be, and gives what is left to
 transfers without a deadline. What is refused gets remedies.
 
 Within a slot, what must be sent by its end is sent earlier: the program of a schedule knows a
@@ -33,8 +33,8 @@ from planner.schedule.problem import (
     possible_hops,
     schedule_problem,
 )
+from planner.schedule.program import ScheduleProgram
 from planner.schedule.request import ScheduleRequest
-from planner.schedule.solver import ScheduleProgram
 from planner.schedule.usage import RoutedRates, Usage
 from planner.solvers.max_min_fill import FULL, filled
 
