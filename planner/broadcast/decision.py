@@ -70,7 +70,12 @@ class BroadcastDecision:
         if self._late(optimum) and request.relays != "none":
             in_time = (quick for quick in self._quickest() if not self._late(quick))
             optimum = next(in_time, optimum)
-        self._refuse_late(optimum)
+        if self._late(optimum):
+            fastest = self.search.least_duration() if request.relays != "none" else optimum
+            if self._late(fastest):
+                limit = self.problem.fullest_row(fastest.links_gbit, fastest.vms)
+                most_s, needed_s = self.search.most_s, fastest.duration_s
+                raise too_late(most_s, needed_s, fastest.vm_start_s, *limit)
         own = self._without_relays(request) if self.relays(optimum) else None
         if own and own.value <= optimum.value:  # a separate search, which may get further
             optimum, own = own, None
@@ -152,14 +157,6 @@ class BroadcastDecision:
 
     def _late(self, candidate: BroadcastCandidate) -> bool:
         return candidate.duration_s > self.search.most_s * (1 + SAME_TIME)
-
-    def _refuse_late(self, optimum: BroadcastCandidate) -> None:
-        if not self._late(optimum):
-            return
-        fastest = self.search.least_duration() if self.request.relays != "none" else optimum
-        if self._late(fastest):
-            limit = self.problem.fullest_row(fastest.links_gbit, fastest.vms)
-            raise too_late(self.search.most_s, fastest.duration_s, fastest.vm_start_s, *limit)
 
     def relays(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
         """Return the regions that only forward."""

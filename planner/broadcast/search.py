@@ -187,8 +187,7 @@ class Search:
         single = [self.of_tree(arcs) for arcs in self._trees_through_one()]
         self.best_relay = best_of(self._in_time(single) or single) if single else None
         self.plain = [c for c in (self.star, self.best_relay) if c]
-        for candidate in self.plain:
-            self.note(candidate)
+        self.note(*self.plain)
 
     @property
     def bound_s(self) -> float:
@@ -203,11 +202,11 @@ class Search:
         known_usd = min((c.cost.total for c in self.found), default=inf) + beside_usd
         return self._charged(self.cheapest_tree(at_s)[1], known_usd) - beside_usd
 
-    def note(self, candidate: BroadcastCandidate) -> None:
-        """Keep a candidate if it meets the deadline; add its trees to those for packings."""
-        for arcs in candidate.trees:
+    def note(self, *candidates: BroadcastCandidate) -> None:
+        """Keep candidates that meet the deadline; add all their trees to those for packings."""
+        for arcs in (arcs for candidate in candidates for arcs in candidate.trees):
             self.trees.add(arcs)
-        self.found += self._in_time([candidate])
+        self.found += self._in_time([*candidates])
 
     def _in_time(self, candidates: list[BroadcastCandidate]) -> list[BroadcastCandidate]:
         return [c for c in candidates if c.duration_s <= self.most_s * (1 + 1e-12)]
@@ -265,8 +264,7 @@ class Search:
         at_most_s = min((c.duration_s for c in self.plain), default=inf)
         least_s = min(c.duration_s for c in (*found, *self.plain))
         enough_s = max(least_s, min(at_most_s, least_s * (1 + AS_FAST)))
-        for candidate in found:
-            self.note(candidate)
+        self.note(*found)
         as_fast = [c for c in (*self.plain, *found) if c.duration_s <= enough_s]
         return min(as_fast, key=lambda c: (c.cost.total, c.duration_s))
 
@@ -453,21 +451,19 @@ class Search:
 
     def frontier(self) -> Sequence[BroadcastCandidate]:
         """Return candidates from the fastest to the cheapest, none beaten in time and cost."""
-        found = self.plain if self.request.relays == "none" else self._points()
+        found = self.plain
+        if self.request.relays != "none":
+            quick = self.least_duration()
+            arcs, _ = self.cheapest_tree(quick.transfer_s)
+            cheap = self.of_tree(arcs, self._slowest_s(arcs))
+            found = [quick, cheap, self.of_tree(arcs), *self.plain, *self.found]
+            start_s, end_s = self.fastest().objective, cheap.transfer_s
+            for step in range(1, FRONTIER_POINTS):
+                between = start_s * (end_s / start_s) ** (step / FRONTIER_POINTS)
+                if between > start_s * (1 + GAP) and (point := self._cheapest_in(between)):
+                    found.append(point)
         kept: list[BroadcastCandidate] = []
         for candidate in sorted(found, key=lambda c: (c.duration_s, c.cost.total)):
             if not kept or candidate.cost.total < kept[-1].cost.total * (1 - GAP):
                 kept.append(candidate)
         return kept
-
-    def _points(self) -> list[BroadcastCandidate]:
-        quick = self.least_duration()
-        arcs, _ = self.cheapest_tree(quick.transfer_s)
-        cheap = self.of_tree(arcs, self._slowest_s(arcs))
-        found = [quick, cheap, self.of_tree(arcs), *self.plain, *self.found]
-        start_s, end_s = self.fastest().objective, cheap.transfer_s
-        for step in range(1, FRONTIER_POINTS):
-            between = start_s * (end_s / start_s) ** (step / FRONTIER_POINTS)
-            if between > start_s * (1 + GAP) and (point := self._cheapest_in(between)):
-                found.append(point)
-        return found

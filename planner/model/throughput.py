@@ -207,49 +207,31 @@ class AggregateLaw:
         return LawSpread(self.below[number], self.above[number])
 
 
+def _law(
+    limit_gbps: float, noise: float, memory_years: float, below: str, above: str, *far: float
+) -> AggregateLaw:
+    """Return a law whose spreads are written in percent."""
+    down, up = (tuple(int(word) / 100 for word in words.split()) for words in (below, above))
+    return AggregateLaw(limit_gbps, noise, memory_years, down, up, *far)
+
+
 # Azure's egress to other clouds differs so much from pair to pair that its error exceeds the value:
 # measuring it is the first advice. A memory of half a year is the shortest that ten months can tell
 # from none.
 AGGREGATE_LAWS: dict[Providers, AggregateLaw] = {
-    ("aws", "aws"): AggregateLaw(
-        4.84, 0.01, 10.0, (0.05, 0.03, 0.02, 0.06, 0.16), (0.02, 0.02, 0.04, 0.03, 0.03)
-    ),
-    ("aws", "azure"): AggregateLaw(
-        4.86, 0.015, 2.0, (0.02, 0.02, 0.02, 0.02, 0.07), (0.02, 0.02, 0.02, 0.02, 0.03)
-    ),
-    ("aws", "gcp"): AggregateLaw(
-        5.02, 0.05, 0.5, (0.05, 0.05, 0.04, 0.06, 0.09), (0.02, 0.02, 0.02, 0.03, 0.03)
-    ),
-    ("azure", "azure"): AggregateLaw(
-        15.68,
-        0.05,
-        1.0,
-        (0.02, 0.03, 0.04, 0.22, 0.39),
-        (0.34, 0.09, 0.45, 0.41, 0.13),
-        16.04,
-        -0.15,
-    ),
-    ("azure", "aws"): AggregateLaw(
-        9.6, 0.10, 3.0, (0.25, 0.72, 0.94, 1.11, 0.82), (0.24, 0.31, 0.46, 0.52, 0.65), 4.3, -0.51
-    ),
-    ("azure", "gcp"): AggregateLaw(
-        15.7, 0.15, 0.5, (0.49, 0.38, 0.59, 0.73, 0.64), (0.36, 0.40, 0.49, 0.84, 0.80), 7.9, -0.51
-    ),
-    ("gcp", "aws"): AggregateLaw(
-        6.51, 0.10, 0.5, (0.16, 0.21, 0.36, 0.46, 0.67), (0.10, 0.11, 0.10, 0.09, 0.09)
-    ),
-    ("gcp", "azure"): AggregateLaw(
-        6.87, 0.06, 0.5, (0.18, 0.15, 0.18, 0.11, 0.15), (0.05, 0.05, 0.05, 0.06, 0.07)
-    ),
-    ("gcp", "gcp"): AggregateLaw(
-        6.84, 0.06, 0.5, (0.12, 0.18, 0.21, 0.15, 0.20), (0.05, 0.06, 0.06, 0.07, 0.08)
-    ),
+    ("aws", "aws"): _law(4.84, 0.01, 10.0, "5 3 2 6 16", "2 2 4 3 3"),
+    ("aws", "azure"): _law(4.86, 0.015, 2.0, "2 2 2 2 7", "2 2 2 2 3"),
+    ("aws", "gcp"): _law(5.02, 0.05, 0.5, "5 5 4 6 9", "2 2 2 3 3"),
+    ("azure", "azure"): _law(15.68, 0.05, 1.0, "2 3 4 22 39", "34 9 45 41 13", 16.04, -0.15),
+    ("azure", "aws"): _law(9.6, 0.1, 3.0, "25 72 94 111 82", "24 31 46 52 65", 4.3, -0.51),
+    ("azure", "gcp"): _law(15.7, 0.15, 0.5, "49 38 59 73 64", "36 40 49 84 80", 7.9, -0.51),
+    ("gcp", "aws"): _law(6.51, 0.1, 0.5, "16 21 36 46 67", "10 11 10 9 9"),
+    ("gcp", "azure"): _law(6.87, 0.06, 0.5, "18 15 18 11 15", "5 5 5 6 7"),
+    ("gcp", "gcp"): _law(6.84, 0.06, 0.5, "12 18 21 15 20", "5 6 6 7 8"),
 }
 # Over private addresses, where they differ from public ones (November 2022).
 PRIVATE_LAWS: dict[Providers, AggregateLaw] = {
-    ("gcp", "gcp"): AggregateLaw(
-        31.3, 0.06, 0.5, (0.24, 0.19, 0.53, 0.57, 0.43), (0.05, 0.04, 0.04, 0.07, 0.14), 34.4, -0.45
-    )
+    ("gcp", "gcp"): _law(31.3, 0.06, 0.5, "24 19 53 57 43", "5 4 4 7 14", 34.4, -0.45)
 }
 PRIVATE_LAW_VM_EGRESS_GBPS = {"gcp": 32.0}
 """Caps of the VMs that these are of: n2-standard-32, all that its network card sends."""
