@@ -3,6 +3,5 @@
 :func:`.recommendation.recommend_broadcast` answers a :class:`.request.BroadcastRequest` with a
 :class:`.plan.BroadcastPlan`. :mod:`.problem` turns the request and a network into matrices,
 :mod:`.packing` divides the volume among trees, :mod:`.shallow` among those that get up to speed
-soon, :mod:`.search` finds the best and proves how good it is, and :mod:`.decision` judges whether
-forwarding is certain enough to gain.
+soon, and :mod:`.search` finds the best and proves how good it is.
 """

@@ -1,24 +1,335 @@
 """Many transfers with deadlines over shared VMs: which are admitted, and when each sends.
 
-:mod:`planner.schedule.solve` decides; here, the answer is put together and explained.
+:class:`Scheduler` admits by priority (:mod:`planner.schedule.admission`), finds the least egress
+fees of all that is admitted and then the earliest times at those fees
+(:mod:`planner.schedule.program`), sends sooner within slots what can be, and gives what is left to
+transfers without a deadline. What is refused gets remedies.
+
+Within a slot, what must be sent by its end is sent earlier: the program of a schedule knows a
+slot's volumes only. Each transfer is sped up as far as the fullest of its rows would let all be.
+
+Transfers without a deadline get what promised ones leave, early first. At every moment the higher
+priority goes first; equals share alike (progressive filling; Bertsekas and Gallager, *Data
+Networks*). Each keeps to its cheapest path, and is never held back while there is room on that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby, pairwise
+
+import numpy as np
 
 from planner.model.answer import Cost, identified
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.units import usd_text
-from planner.schedule.plan import AdmissionClass, Period, SchedulePlan, TransferSchedule
-from planner.schedule.problem import PendingTransfer, ScheduleProgress, vms_of_largest
+from planner.model.units import BITS_PER_BYTE, usd_text
+from planner.schedule.admission import admit, remedies
+from planner.schedule.plan import (
+    AdmissionClass,
+    AdmissionObjective,
+    Period,
+    Remedies,
+    SchedulePlan,
+    TransferSchedule,
+)
+from planner.schedule.problem import (
+    PendingTransfer,
+    Route,
+    ScheduleProblem,
+    ScheduleProgress,
+    possible_hops,
+    schedule_problem,
+    vms_of_largest,
+)
+from planner.schedule.program import ScheduleProgram
 from planner.schedule.request import ScheduleRequest, TimedTransfer
-from planner.schedule.solve import Scheduler
-from planner.schedule.usage import stored_volumes
+from planner.schedule.usage import RoutedRates, Usage, stored_volumes
 from planner.shared_vms.explanation import vm_warnings
+from planner.solvers.max_min_fill import FULL, filled
+
+DONE = 1e-9
+
+
+class Scheduler:
+    """Decides one schedule.
+
+    Attributes
+    ----------
+    timed : list of int
+        Numbers of those with a deadline.
+    remedies : dict
+        By number of a refused transfer.
+    usage : Usage | None
+        None if nothing is to be sent.
+    bound_usd : float
+        No schedule of the admitted transfers has lower egress fees.
+    """
+
+    def __init__(
+        self,
+        request: ScheduleRequest,
+        pending: list[PendingTransfer],
+        now_s: float,
+        network: Network,
+        prices: Prices,
+        unused: Collection[str],
+    ) -> None:
+        self.request, self.pending, self.now_s = request, pending, now_s
+        self.timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
+        self.admitted: set[int] = set()
+        self.admission: list[AdmissionClass] = []
+        self.remedies: dict[int, Remedies] = {}
+        self.sending: list[RoutedRates] = []
+        self.bound_usd = 0.0
+        self.usage: Usage | None = None
+        if not pending:
+            return
+        self.found: ScheduleProblem = schedule_problem(
+            request, pending, now_s, network, prices, unused
+        )
+        self.program = ScheduleProgram(self.found)
+        self._send_in_time()
+        usage = Usage(self.found, request, prices, self.sending)
+        if len(self.timed) < len(pending):
+            self._send_the_rest(usage)
+            usage = Usage(self.found, request, prices, self.sending)
+        self.usage = usage
+        of = self.found.problem
+        self.bound_usd *= of.fees.least_part(of.usd_per_gbit, of.most_gbit)
+
+    def _send_in_time(self) -> None:
+        """Admit transfers, find remedies for the refused, and schedule the admitted."""
+        program, regions = self.program, self.found.problem.regions
+        order = sorted(range(len(self.timed)), key=self._rank)
+        admitted: set[int] = set()
+        for (_, priority, unvalued), members in groupby(order, key=lambda n: self._rank(n)[:3]):
+            values = {n: self.pending[self.timed[n]].transfer.value_usd or 1.0 for n in members}
+            choice = admit(program, values)
+            admitted |= choice.admitted
+            counts = len(values), len(choice.admitted)
+            objective: AdmissionObjective = "number" if unvalued else "value"
+            self.admission.append(AdmissionClass(-priority, objective, *counts, *choice[1:]))
+        self.admitted = {self.timed[number] for number in admitted}
+        refused = [number for number in order if number not in admitted]
+        for number in refused[: self.request.explain]:
+            self.remedies[self.timed[number]] = remedies(program, number, regions)
+        if not admitted:
+            return
+        least_usd, self.bound_usd = program.least_fees()
+        if self.found.disks:
+            _, self.bound_usd = program.least_fees(with_storage=False)
+        for slot, rates in program.earliest(least_usd).items():
+            self._send_in_slot(slot, rates)
+
+    def _rank(self, number: int) -> tuple[bool, int, bool, float, float, int]:
+        """Return the sort key of a transfer with a deadline in the order of admission.
+
+        Those that agree in the first three are decided together.
+        """
+        item = self.pending[self.timed[number]]
+        transfer, deadline_s = item.transfer, item.transfer.deadline_s or 0.0
+        together = not item.known, -transfer.priority, not transfer.value_usd
+        return *together, -transfer.usd_per_gb, deadline_s, number
+
+    def _send_in_slot(self, slot: int, rates: dict[int, dict[Route, float]]) -> None:
+        """Send a slot's volumes, each transfer as fast as all rows on its paths allow at least.
+
+        Deliveries are sent early. Sent early, volume that goes to a disk would stay there longer
+        and might exceed it, so it keeps its rate, or is sent late where nothing else is sent. No
+        link is used faster than its cheapest tariff allows, beyond which prices rise.
+        """
+        program, row_vms = self.program, self.found.resources.row_vms
+        taken: Counter[Hashable] = Counter()  # VMs by row, and Gbit/s by link
+        loads: dict[int, Counter[Hashable]] = {}
+        delivers: dict[int, list[bool]] = {}
+        for number, of in rates.items():
+            here = loads[number] = Counter[Hashable]()
+            for route, rate in of.items():
+                here.update({row: load * rate for row, load in program.along(route)[0].items()})
+                here.update(dict.fromkeys(pairwise(route), rate))
+            taken.update(here)
+            delivers[number] = [program.commodities[number].delivers(route) for route in of]
+        most = {row: float(row_vms[row]) for row in taken if isinstance(row, int)}
+        most |= {link: of[0].rate_gbps for link, of in program.bands[slot].items()}
+        start_s, stop_s = self.found.cuts_s[slot : slot + 2].tolist()
+        late = not any(any(of) for of in delivers.values())
+        for number in sorted(rates):
+            speed = min(most[row] / taken[row] for row in loads[number] if row in most)
+            speed = max(1.0, speed) if late or all(delivers[number]) else 1.0
+            begin_s, end_s = start_s, start_s + (stop_s - start_s) / speed
+            if late:
+                begin_s, end_s = stop_s - (end_s - start_s), stop_s
+            elif speed == 1.0:
+                end_s = stop_s  # exactly, or rounding would make two slots overlap
+            self._send(self.timed[number], begin_s, end_s, rates[number], speed)
+
+    def _send(
+        self, number: int, begin_s: float, end_s: float, rates: dict[Route, float], speed: float
+    ) -> None:
+        at_once = {route: rate * speed for route, rate in rates.items()}
+        self.sending.append(RoutedRates(number, begin_s, end_s, self._ends(number), at_once))
+
+    def _send_the_rest(self, usage: Usage) -> None:
+        """Give the remaining capacity to transfers without a deadline, on their cheapest paths."""
+        found, routes = self.found, {}
+        least_usd_per_gbit = found.tariffs.least_usd_per_gbit(found.problem.usd_per_gbit)
+
+        def dearness(route: Route) -> tuple[float, int, float]:
+            loads, usd = self.program.along(route)
+            return usd, len(route), max(loads.values())
+
+        def least_usd(route: Route) -> float:
+            return sum(float(least_usd_per_gbit[link]) for link in pairwise(route))
+
+        for number in sorted(set(range(len(self.pending))) - set(self.timed)):
+            src, dst = self._ends(number)
+            direct = [(src, dst)] if found.resources.rate_gbps[src, dst] > 0 else []
+            hops = possible_hops(found.resources, src, dst).tolist()
+            possible: list[Route] = [*direct, *((src, hop, dst) for hop in hops)]
+            routes[number] = min(possible, key=dearness)
+            self.bound_usd += self._volume_gbit(number) * min(map(least_usd, possible))
+        for number, begin_s, end_s, rate in self._filled(routes, usage):
+            self._send(number, begin_s, end_s, {routes[number]: rate}, 1.0)
+
+    def _filled(
+        self, routes: dict[int, Route], usage: Usage
+    ) -> Iterator[tuple[int, float, float, float]]:
+        """Yield transfer, start, end and rate of each period of sending, until all have ended."""
+        numbers, row_vms = list(routes), self.found.resources.row_vms
+        loads = [self.program.along(routes[number])[0] for number in numbers]
+        level = np.repeat(np.arange(len(numbers)), [len(of) for of in loads])
+        row, load = np.array([item for of in loads for item in of.items()]).T
+        sparse = level, row.astype(np.int64), load
+        volumes = np.array([self._volume_gbit(number) for number in numbers])
+        left = volumes.copy()
+        starts = np.array([self.found.starts_s[number] for number in numbers])
+        priorities = np.array([self.pending[number].transfer.priority for number in numbers])
+        changes = np.unique(np.concatenate([usage.cuts_s, starts]))
+        now = float(starts.min())
+        while (left > 0).any():
+            active = (left > 0) & (starts <= now)
+            later = changes[changes > now]
+            until = float(later[0]) if len(later) else np.inf
+            slot = int(np.searchsorted(usage.cuts_s, now, side="right")) - 1
+            room = row_vms - usage.loads[slot] if 0 <= slot < len(usage.loads) else row_vms
+            # So little room that sending would never end is none.
+            room = np.where(room <= FULL * row_vms, 0.0, room)
+            rates = np.zeros(len(numbers))
+            for priority in sorted(set(priorities[active].tolist()), reverse=True):
+                rates, room = filled(rates, sparse, active & (priorities == priority), room)
+            sending = active & (rates > 0)
+            ends_s = np.full(len(left), np.inf)
+            ends_s[sending] = now + left[sending] / rates[sending]
+            until = min(until, float(ends_s.min()))
+            for at in np.nonzero(sending)[0].tolist():
+                yield numbers[at], now, until, float(rates[at])
+            left = np.where(ends_s <= until, 0.0, left - rates * (until - now))
+            left[left < DONE * volumes] = 0.0
+            now = until
+
+    def _volume_gbit(self, number: int) -> float:
+        return self.pending[number].left_gb * BITS_PER_BYTE
+
+    def _ends(self, number: int) -> tuple[int, int]:
+        regions = self.found.problem.regions
+        transfer = self.pending[number].transfer
+        return regions.index(transfer.src), regions.index(transfer.dst)
+
+    # ---- answer ----------------------------------------------------------------------------
+
+    def plan(
+        self, progress: ScheduleProgress, network: Network, notes: tuple[str, ...]
+    ) -> SchedulePlan:
+        """Return the answer."""
+        usage, pending, past = self.usage, self.pending, progress.past
+        periods = usage.periods(network) if usage else {}
+        fees = usage.egress_usd() if usage else {}
+        made = [
+            self._answer(n, past.get(of.transfer.id, ()), periods.get(n, ()), fees.get(n, 0.0))
+            for n, of in enumerate(pending)
+        ]
+        order = {name: at for at, name in enumerate(progress.order)}
+        found = sorted([*progress.done, *made], key=lambda t: order.get(t.id, len(order)))
+        transfers, verdicts = tuple(found), [transfer.verdict for transfer in found]
+        needed = usage.connections() if usage else {}
+        vms = usage.most_vms() if usage else {}
+        storage_usd = sum((stored.usd for t in made for stored in t.stored), 0.0)
+        ends = {end for item in pending for end in (item.transfer.src, item.transfer.dst)}
+        starts_s = (self.request.starts_s(network.sites[end]) for end in ends)
+        late = {*self.timed} - self.admitted
+        broken = (
+            f"{pending[number].transfer.id} was admitted before, but current estimates no longer "
+            "allow it"
+            for number in sorted(late)
+            if pending[number].known
+        )
+        sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
+        plan = SchedulePlan(
+            plan_id="",
+            snapshot=network.snapshot,
+            request=self.request.described(),
+            reason=_reason(transfers),
+            fees=usage.fee_lines() if usage else (),
+            now_s=self.now_s,
+            end_s=max((transfer.end_s or 0.0 for transfer in sent), default=self.now_s),
+            admitted=verdicts.count("admitted"),
+            refused=verdicts.count("refused"),
+            best_effort=verdicts.count("best effort"),
+            volume_gb=sum((transfer.volume_gb for transfer in sent), 0.0),
+            relayed_share=usage.relayed_share() if usage else 0.0,
+            cost_usd=usage.cost(storage_usd) if usage else Cost.of(0.0, 0.0),
+            bound_usd=self.bound_usd,
+            value_usd=sum((t.value_usd or 0.0 for t in transfers if t.verdict == "admitted"), 0.0),
+            transfers=transfers,
+            vms=vms,
+            busiest=usage.busiest() if usage else (),
+            admission=tuple(self.admission),
+            connections=needed,
+            storage_usd=storage_usd,
+            tariffs=usage.tariffs() if usage else (),
+            vm_start_s=max(starts_s, default=0.0),
+            warnings=(
+                *notes,
+                *broken,
+                *_warnings(made, self.admission, self.request.explain),
+                *vm_warnings(self.request, network, vms, ends, needed),
+            ),
+        )
+        return identified(plan)
+
+    def _answer(
+        self, number: int, past: tuple[Period, ...], periods: tuple[Period, ...], egress_usd: float
+    ) -> TransferSchedule:
+        item = self.pending[number]
+        transfer = item.transfer
+        ends, prices = (transfer.src, transfer.dst), self.request.disk_price
+        usd_per_gb_month = {region: prices(region) for region in self.request.disk_gb}
+        stored = stored_volumes(periods, ends, item.stored_gb, self.now_s, usd_per_gb_month)
+        periods = past + periods
+        timed = transfer.deadline_s is not None
+        refused = timed and number not in self.admitted
+        end_s = None if refused else max(period.end_s for period in periods)
+        slack_s = None
+        if end_s is not None and transfer.deadline_s is not None:
+            slack_s = max(0.0, transfer.deadline_s - end_s)
+        found = self.remedies.get(number)
+        if found and (sent_gb := transfer.volume_gb - item.left_gb):  # which counts
+            found = replace(found, volume_gb=found.volume_gb + sent_gb)
+        return TransferSchedule(
+            **TimedTransfer.figures_of(transfer),
+            verdict="refused" if refused else "admitted" if timed else "best effort",
+            end_s=end_s,
+            slack_s=slack_s,
+            egress_usd=egress_usd,
+            periods=periods,
+            remedies=found,
+            stored=stored,
+        )
+
 
 NAMES_SHOWN = 5
 
@@ -67,102 +378,7 @@ def recommend_schedule(
         both = schedule, scheduled(request)
         schedule = max(both, key=lambda one: [of.reached for of in one.admission])
     schedule.request = request
-    return _ScheduleAnswer(schedule, progress, now_s).plan(network, notes)
-
-
-class _ScheduleAnswer:
-    """Puts together the answer of one schedule."""
-
-    def __init__(self, schedule: Scheduler, progress: ScheduleProgress, now_s: float) -> None:
-        self.schedule, self.progress, self.now_s = schedule, progress, now_s
-        self.request = schedule.request
-
-    def plan(self, network: Network, notes: tuple[str, ...]) -> SchedulePlan:
-        usage = self.schedule.usage
-        periods = usage.periods(network) if usage else {}
-        fees = usage.egress_usd() if usage else {}
-        pending = self.schedule.pending
-        made = [
-            self._answer(number, periods.get(number, ()), fees.get(number, 0.0))
-            for number in range(len(pending))
-        ]
-        order = {name: at for at, name in enumerate(self.progress.order)}
-        found = sorted([*self.progress.done, *made], key=lambda t: order.get(t.id, len(order)))
-        transfers, verdicts = tuple(found), [transfer.verdict for transfer in found]
-        needed = usage.connections() if usage else {}
-        vms = usage.most_vms() if usage else {}
-        storage_usd = sum((stored.usd for t in made for stored in t.stored), 0.0)
-        ends = {end for item in pending for end in (item.transfer.src, item.transfer.dst)}
-        starts_s = (self.request.starts_s(network.sites[end]) for end in ends)
-        late = {*self.schedule.timed} - self.schedule.admitted
-        broken = (
-            f"{pending[number].transfer.id} was admitted before, but current estimates no longer "
-            "allow it"
-            for number in sorted(late)
-            if pending[number].known
-        )
-        sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
-        plan = SchedulePlan(
-            plan_id="",
-            snapshot=network.snapshot,
-            request=self.request.described(),
-            reason=_reason(transfers),
-            fees=usage.fee_lines() if usage else (),
-            now_s=self.now_s,
-            end_s=max((transfer.end_s or 0.0 for transfer in sent), default=self.now_s),
-            admitted=verdicts.count("admitted"),
-            refused=verdicts.count("refused"),
-            best_effort=verdicts.count("best effort"),
-            volume_gb=sum((transfer.volume_gb for transfer in sent), 0.0),
-            relayed_share=usage.relayed_share() if usage else 0.0,
-            cost_usd=usage.cost(storage_usd) if usage else Cost.of(0.0, 0.0),
-            bound_usd=self.schedule.bound_usd,
-            value_usd=sum((t.value_usd or 0.0 for t in transfers if t.verdict == "admitted"), 0.0),
-            transfers=transfers,
-            vms=vms,
-            busiest=usage.busiest() if usage else (),
-            admission=tuple(self.schedule.admission),
-            connections=needed,
-            storage_usd=storage_usd,
-            tariffs=usage.tariffs() if usage else (),
-            vm_start_s=max(starts_s, default=0.0),
-            warnings=(
-                *notes,
-                *broken,
-                *_warnings(made, self.schedule.admission, self.request.explain),
-                *vm_warnings(self.request, network, vms, ends, needed),
-            ),
-        )
-        return identified(plan)
-
-    def _answer(
-        self, number: int, periods: tuple[Period, ...], egress_usd: float
-    ) -> TransferSchedule:
-        item = self.schedule.pending[number]
-        transfer = item.transfer
-        ends, prices = (transfer.src, transfer.dst), self.request.disk_price
-        usd_per_gb_month = {region: prices(region) for region in self.request.disk_gb}
-        stored = stored_volumes(periods, ends, item.stored_gb, self.now_s, usd_per_gb_month)
-        periods = (*self.progress.past.get(transfer.id, ()), *periods)
-        timed = transfer.deadline_s is not None
-        refused = timed and number not in self.schedule.admitted
-        end_s = None if refused else max(period.end_s for period in periods)
-        slack_s = None
-        if end_s is not None and transfer.deadline_s is not None:
-            slack_s = max(0.0, transfer.deadline_s - end_s)
-        remedies = self.schedule.remedies.get(number)
-        if remedies and (sent_gb := transfer.volume_gb - item.left_gb):  # which counts
-            remedies = replace(remedies, volume_gb=remedies.volume_gb + sent_gb)
-        return TransferSchedule(
-            **TimedTransfer.figures_of(transfer),
-            verdict="refused" if refused else "admitted" if timed else "best effort",
-            end_s=end_s,
-            slack_s=slack_s,
-            egress_usd=egress_usd,
-            periods=periods,
-            remedies=remedies,
-            stored=stored,
-        )
+    return schedule.plan(progress, network, notes)
 
 
 def _reason(transfers: Sequence[TransferSchedule]) -> str:
