@@ -212,8 +212,8 @@ def origin_of(found: Mapping[str, Any]) -> Origin:
     """Read an origin from what :func:`origin_as_json` returned."""
     known = {name: value for name, value in found.items() if name in Origin._fields}
     if "figures" in known:
-        named = known["figures"].items()
-        figures = {name: tuple(of) if isinstance(of, list) else of for name, of in named}
+        figures: dict[str, Any] = dict(known["figures"])
+        figures |= {name: tuple(of) for name, of in figures.items() if isinstance(of, list)}
         if "rate_cut" in figures:
             figures["rate_cut"] = RateCut(**figures["rate_cut"])
         known["figures"] = Figures(*map(figures.get, Figures._fields))

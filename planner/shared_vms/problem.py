@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -264,7 +264,7 @@ def resources_at_bounds(
     n = len(regions)
     src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
     found: dict[Bound, SiteResources] = {}
-    each, doubtful = np.zeros(n) + pair_connections, dict[str, Floats]()
+    each, doubtful = np.zeros(n) + pair_connections, dict[str, Any]()
     if connections > 1 and any(link.slow_connections for link in links.values()):
         slow_gbps, probability = np.full((n, n), np.inf), np.zeros((n, n))
         for ends, link in links.items():

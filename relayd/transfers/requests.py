@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
+from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, TypeAlias
 
@@ -38,22 +39,14 @@ _MOST_S = 3.2e9
 
 
 Moment: TypeAlias = Annotated[Limit, Quantity(0.0, 1e11)]
-Via: TypeAlias = Annotated[FiguresByPlace, ByPlace(Volume(0.0), "relay")]
-
-
-def _time_field(what: str) -> Any:
-    description = f"{what}, in seconds since 1970 (UTC); now unless given."
-    return field(description, default=None, option=None, group=GROUP)
-
-
-def _via_field() -> Any:
-    return field(
-        f"What of it came over each path, by its relay or `{DIRECT}`; where that is known.",
-        default={},
-        example=f"{DIRECT}=80GB",
-        option="--via",
-        group=GROUP,
-    )
+Via: TypeAlias = Annotated[
+    FiguresByPlace,
+    ByPlace(Volume(0.0), "relay"),
+    f"What of it came over each path, by its relay or `{DIRECT}`; where that is known.",
+]
+_UNLESS_GIVEN = "in seconds since 1970 (UTC); now unless given."
+_time_field = partial(field, default=None, option=None, group=GROUP)
+_via_field = partial(field, default={}, example=f"{DIRECT}=80GB", option="--via", group=GROUP)
 
 
 @specified
@@ -87,7 +80,7 @@ class TransferStartRequest(Specified):
     silent_after_s: Annotated[
         Figure, Duration(1.0, 86_400.0), "Without a report for so long, it is said to be silent."
     ] = field(default=SILENT_AFTER_S, example="10min", group=GROUP)
-    at_s: Moment = _time_field("When it began")
+    at_s: Annotated[Moment, f"When it began, {_UNLESS_GIVEN}"] = _time_field()
 
     def _check(self) -> None:
         check_ends_differ(self.src, self.dst)
@@ -127,7 +120,7 @@ class TransferProgressRequest(Specified):
     )
     _: KW_ONLY
     via_gb: Via = _via_field()
-    at_s: Moment = _time_field("When that was so")
+    at_s: Annotated[Moment, f"When that was so, {_UNLESS_GIVEN}"] = _time_field()
 
 
 @specified
@@ -153,7 +146,7 @@ class TransferEndRequest(Specified):
     problem: Annotated[str | None, Name(), "Why it failed or was cancelled."] = field(
         default=None, example="disk full", group=GROUP
     )
-    at_s: Moment = _time_field("When it ended")
+    at_s: Annotated[Moment, f"When it ended, {_UNLESS_GIVEN}"] = _time_field()
 
     def _check(self) -> None:
         _check_texts(self)
