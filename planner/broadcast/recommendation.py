@@ -223,7 +223,18 @@ def recommend_broadcast(
     DataError
         If a destination can't be reached over known links.
     """
-    decision = _decided(request, network, prices)
+    problem = broadcast_problem(request, network, prices)
+    # To begin with, as if the source sent one copy in all: forwarding divides the work.
+    links = np.zeros_like(problem.rtt_ms)
+    links[problem.root, list(problem.terminals)] = problem.volume_gbit / len(problem.terminals)
+    known = bool((problem.resources.rate_gbps[links > 0] > 0).all())
+    decision = with_decided_vms(
+        request,
+        problem,
+        request.hour_usd,
+        links if known else None,
+        lambda vms: BroadcastDecision(request, network, prices, problem, vms),
+    )
     problem, chosen, search = decision.problem, decision.chosen, decision.search
     gain = decision.over_direct
     answer = _BroadcastAnswer(decision, network, prices)
@@ -270,21 +281,6 @@ def recommend_broadcast(
         vm_start_s=chosen.vm_start_s,
     )
     return identified(plan)
-
-
-def _decided(request: BroadcastRequest, network: Network, prices: Prices) -> BroadcastDecision:
-    problem = broadcast_problem(request, network, prices)
-    # To begin with, as if the source sent one copy in all: forwarding divides the work.
-    links = np.zeros_like(problem.rtt_ms)
-    links[problem.root, list(problem.terminals)] = problem.volume_gbit / len(problem.terminals)
-    known = bool((problem.resources.rate_gbps[links > 0] > 0).all())
-    return with_decided_vms(
-        request,
-        problem,
-        request.hour_usd,
-        links if known else None,
-        lambda vms: BroadcastDecision(request, network, prices, problem, vms),
-    )
 
 
 class _BroadcastAnswer:

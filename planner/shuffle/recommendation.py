@@ -389,7 +389,16 @@ def recommend_shuffle(
     DataError
         If nothing is known of any permitted path of a pair.
     """
-    decision = _decided(request, network, prices)
+    problem = shuffle_problem(request, network, prices, at_once=True)
+    all_direct = bool((problem.resources.rate_gbps[problem.demands_gbit > 0] > 0).all())
+    hour_usd = 0.0 if request.objective == "cost" else request.time_value_usd_per_h
+    decision = with_decided_vms(
+        request,
+        problem,
+        hour_usd,
+        problem.demands_gbit if all_direct else None,
+        lambda vms: ShuffleSearch(request, problem.with_vms(vms), network).decide(),
+    )
     search, chosen = decision.search, decision.chosen
     builder = _ShufflePlanBuilder(search)
     gain = decision.gain if chosen.relays else None
@@ -444,19 +453,6 @@ def recommend_shuffle(
         vm_start_s=chosen.vm_start_s,
     )
     return identified(plan)
-
-
-def _decided(request: ShuffleRequest, network: Network, prices: Prices) -> ShuffleDecision:
-    problem = shuffle_problem(request, network, prices, at_once=True)
-    all_direct = bool((problem.resources.rate_gbps[problem.demands_gbit > 0] > 0).all())
-    hour_usd = 0.0 if request.objective == "cost" else request.time_value_usd_per_h
-    return with_decided_vms(
-        request,
-        problem,
-        hour_usd,
-        problem.demands_gbit if all_direct else None,
-        lambda vms: ShuffleSearch(request, problem.with_vms(vms), network).decide(),
-    )
 
 
 def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:
