@@ -293,8 +293,6 @@ def specified(cls: type[S]) -> type[S]:
     order = dict.fromkeys(n for base in made.__mro__ for n in get_annotations(base) if n in infos)
     shown = {one.name: one.metadata for one in fields(made)}
     made._fields = {name: Field(name, infos[name], shown[name]) for name in order}
-    for name, one in made._fields.items():
-        infos[name].description = one.help
     names = ((name, f) for f in made._fields.values() for name in (f.name, f.key, *f.aliases))
     made._known = dict(names)
     return made  # type: ignore[no-any-return]
@@ -432,7 +430,10 @@ class Items(Kind, Generic[S]):
 def schema_of(request: type[Specified]) -> dict[str, Any]:
     """Return the JSON schema of a specified class: an object that knows no other keys."""
     found = TypeAdapter(request).json_schema(schema_generator=UntitledSchema)
-    properties = {f.key: found["properties"][f.name] for f in request._fields.values()}
+    properties = {
+        f.key: {**found["properties"][f.name], "description": f.help}
+        for f in request._fields.values()
+    }
     # Of what a factory makes, pydantic states no default.
     empty = [f.key for f in request._fields.values() if f.default == {}]
     properties |= {key: {**properties[key], "default": {}} for key in empty}
