@@ -306,9 +306,5 @@ class PackingProgram:
         used = {tree: share.solution_value() for tree, share in self.shares.items()}
         used = {tree: share for tree, share in used.items() if share > 1e-7}
         shares = np.array(list(used.values()))
-        return Packing(
-            tuple(self.trees.found[tree].arcs for tree in used),
-            shares / shares.sum(),
-            value * self.unit,
-            bound * self.unit,
-        )
+        trees = tuple(self.trees.found[tree].arcs for tree in used)
+        return Packing(trees, shares / shares.sum(), value * self.unit, bound * self.unit)

@@ -231,11 +231,13 @@ class Specified(metaclass=_Constructor):
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields that differ from the defaults, as :meth:`from_json` takes them."""
-        return {
-            field.key: field.to_json(self.__dict__[name])
-            for name, field in self._fields.items()
-            if self.__dict__[name] != field.default
-        }
+        fields = self._fields
+        return {fields[name].key: fields[name].to_json(of) for name, of in self._stated().items()}
+
+    def _stated(self) -> dict[str, Any]:
+        """Return the values that differ from the defaults."""
+        own = self.__dict__
+        return {name: own[name] for name, f in self._fields.items() if own[name] != f.default}
 
     def described(self) -> dict[str, Any]:
         """Return all fields as JSON has them, but for those without effect."""
@@ -266,11 +268,7 @@ class Specified(metaclass=_Constructor):
 
     def __repr__(self) -> str:
         """Show the fields that differ from the defaults."""
-        said = (
-            f"{name}={self.__dict__[name]!r}"
-            for name, field in self._fields.items()
-            if self.__dict__[name] != field.default
-        )
+        said = (f"{name}={value!r}" for name, value in self._stated().items())
         return f"{type(self).__name__}({', '.join(said)})"
 
 

@@ -74,11 +74,8 @@ class UnknownRegionError(InputError):
 
     def __init__(self, field: str, name: str, near: Sequence[str] = ()) -> None:
         self.near = tuple(near)
-        remedy = (
-            f"Did you mean {_one_of(near)}?"
-            if near
-            else "`relayd data regions` lists the regions and aliases."
-        )
+        remedy = "`relayd data regions` lists the regions and aliases."
+        remedy = f"Did you mean {_one_of(near)}?" if near else remedy
         super().__init__(field, "is not a known region or alias", value=name, remedy=remedy)
 
 
@@ -145,11 +142,8 @@ def not_installed(package: str, extra: str, purpose: str) -> InputError:
     purpose : str
         What it is needed for: a clause that follows "is needed to".
     """
-    return InputError(
-        package,
-        f"is needed to {purpose}, and is not installed",
-        remedy=f"Install it with `pip install 'relayd[{extra}]'`.",
-    )
+    problem = f"is needed to {purpose}, and is not installed"
+    return InputError(package, problem, remedy=f"Install it with `pip install 'relayd[{extra}]'`.")
 
 
 def _shown(value: object) -> str:

@@ -196,28 +196,21 @@ def shared_figures(
                 continue  # its price is not known, so nothing is sent over it
             rtt[i, j] = link.rtt_ms.expected
             links[i, j] = link
-    vms = np.array([float(most_vms(request, network.sites[region])) for region in regions])
+    sites = [network.sites[region] for region in regions]
+    vms = np.array([float(most_vms(request, site)) for site in sites])
     others = np.maximum(0, (np.zeros(n) if links_out is None else links_out) - 1)
     each = np.clip(request.connections - others, 1, PAIR_CONNECTIONS)
     in_all = links_gbps(prices, regions)
-    sites = [network.sites[region] for region in regions]
     caps = [site.egress_gbps for site in sites], [site.ingress_gbps for site in sites]
     untested = np.array([[cap.origin.method in UNTESTED for cap in of_ends] for of_ends in caps])
     queues = untested[0] & (others >= SURE_TOGETHER) & (each == 1)
     at = resources_at_bounds(
         network, regions, links, vms, may_relay, request.connections, each, in_all, queues
     )
-    return SharedFigures(
-        regions,
-        at["expected"],
-        at["low"],
-        at["high"],
-        fees,
-        rtt,
-        np.array([prices.vm_usd_per_h(region) for region in regions]),
-        np.array([request.starts_s(network.sites[region]) for region in regions]),
-        untested,
-    )
+    vm_usd_per_h = np.array([prices.vm_usd_per_h(region) for region in regions])
+    vm_start_s = np.array([request.starts_s(site) for site in sites])
+    of_vms = fees, rtt, vm_usd_per_h, vm_start_s, untested
+    return SharedFigures(regions, at["expected"], at["low"], at["high"], *of_vms)
 
 
 def participants(

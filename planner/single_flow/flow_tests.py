@@ -204,14 +204,9 @@ class FlowEvidence:
                 above = hypot(above, log(window_mb.high / window_mb.expected))
             origin = Origin("inferred", method)
             flow = Estimate(mbps * exp(-below), mbps, mbps * exp(above), origin)
-        return Link(
-            src,
-            dst,
-            exactly(nan if rtt_ms is None else rtt_ms),
-            flow,
-            flow.scaled(1 / MBPS_PER_GBPS),  # of one connection: nothing else is known
-            limited_by="window",
-        )
+        rtt = exactly(nan if rtt_ms is None else rtt_ms)
+        aggregate = flow.scaled(1 / MBPS_PER_GBPS)  # of one connection: nothing else is known
+        return Link(src, dst, rtt, flow, aggregate, limited_by="window")
 
     def network(self, src: str, dst: str, relays: Iterable[str]) -> tuple[Network, dict[str, str]]:
         """Return the paths between two hosts as a network, and why relays are left out of it.

@@ -183,15 +183,10 @@ def _predicted(option: Option, evidence: FlowEvidence, duration_s: float | None)
     steady, rtt_ms = option.allocation.rate_gbps * MBPS_PER_GBPS, figures.path_rtt_ms(path)
     mean = steady if duration_s is None else _mean_mbps(links, duration_s)
     low, high = (option.rate_at(bound) * MBPS_PER_GBPS * mean / steady for bound in ("low", "high"))
-    return FlowPrediction(
-        (links[0].src, *(link.dst for link in links)),
-        mean,
-        low,
-        high,
-        steady,
-        None if isnan(rtt_ms) else rtt_ms,
-        f"{slowest.src} -> {slowest.dst}: {evidence.limit(slowest)}",
-    )
+    hosts = (links[0].src, *(link.dst for link in links))
+    limit = f"{slowest.src} -> {slowest.dst}: {evidence.limit(slowest)}"
+    known_ms = None if isnan(rtt_ms) else rtt_ms
+    return FlowPrediction(hosts, mean, low, high, steady, known_ms, limit)
 
 
 def _mean_mbps(links: Sequence[Link], duration_s: float) -> float:

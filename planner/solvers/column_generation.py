@@ -219,23 +219,22 @@ class _Program:
         Whether to minimise fees and the penalty; else the time.
     penalty : float
         Per second of lateness.
-    unit_s, unit : float
-        Of time and of the objective, so that figures are about 1.
+    units : (float, float)
+        Seconds, and what the objective is counted in, so that figures are about 1.
     """
 
     def __init__(
         self,
         columns: PathColumns,
+        units: tuple[float, float],
         *,
         by_fees: bool,
         penalty: float,
-        deadline_s: float,
-        unit_s: float,
-        unit: float,
+        deadline_s: float = 0.0,
     ) -> None:
-        self.columns, self.unit_s, self.unit = columns, unit_s, unit
-        self.penalty, self.deadline = penalty * unit_s / unit, deadline_s / unit_s
-        self.per_usd = 1.0 / unit if by_fees else 0.0
+        self.columns, (self.unit_s, self.unit) = columns, units
+        self.penalty, self.deadline = penalty * self.unit_s / self.unit, deadline_s / self.unit_s
+        self.per_usd = 1.0 / self.unit if by_fees else 0.0
         self.solver = new_solver()
         self.goal = self.solver.Objective()
         self.goal.SetMinimization()
@@ -313,12 +312,8 @@ class _Program:
                 fresh |= columns.add(hops)
             if best - bound <= gap * bound or not fresh:
                 break
-        return Routing(
-            paths,
-            best * self.unit,
-            bound * self.unit,
-            columns.prices_of_given(best_prices * self.unit / self.unit_s),
-        )
+        prices = columns.prices_of_given(best_prices * self.unit / self.unit_s)
+        return Routing(paths, best * self.unit, bound * self.unit, prices)
 
 
 def least_time(columns: PathColumns, gap: float = GAP) -> Routing:
@@ -332,8 +327,7 @@ def least_time(columns: PathColumns, gap: float = GAP) -> Routing:
     if not len(columns.sources):
         _add_first_columns(columns)
     unit_s = columns.resources.paths_time_s(columns.paths(np.ones(len(columns.sources))))
-    units = {"unit_s": unit_s, "unit": unit_s}
-    return _Program(columns, by_fees=False, penalty=1.0, deadline_s=0.0, **units).solve(gap)
+    return _Program(columns, (unit_s, unit_s), by_fees=False, penalty=1.0).solve(gap)
 
 
 def _add_first_columns(columns: PathColumns) -> None:
@@ -377,14 +371,8 @@ def least_fees(columns: PathColumns, deadline_s: float, fast: Routing, gap: floa
     if spare_s <= 0 or saved_usd <= gap * cheapest_usd:
         return Routing(fast.paths_gbit, fast_usd, cheapest_usd, free)
     # Fees are convex in the deadline: no second is worth more than the mean over the spare time.
-    late = _Program(
-        columns,
-        by_fees=True,
-        penalty=2 * saved_usd / spare_s,
-        deadline_s=deadline_s,
-        unit_s=deadline_s,
-        unit=max(cheapest_usd, saved_usd),
-    ).solve(gap)
+    penalty, units = 2 * saved_usd / spare_s, (deadline_s, max(cheapest_usd, saved_usd))
+    late = _Program(columns, units, by_fees=True, penalty=penalty, deadline_s=deadline_s).solve(gap)
     late_s = resources.paths_time_s(late.paths_gbit)
     share = min(1.0, max(0.0, (late_s - deadline_s) / max(late_s - fast_s, 1e-300)))
     paths = (1 - share) * late.paths_gbit + share * fast.paths_gbit
