@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.model.catalogue import Region
-from planner.solvers.steiner import closure
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.integer[Any]]
@@ -188,12 +187,15 @@ def edges_ms() -> dict[tuple[str, str], float]:
 
 @cache
 def _between_hubs_ms() -> Floats:
-    """Return the shortest paths between all hubs."""
+    """Return the shortest paths between all hubs (Floyd and Warshall)."""
     number = {hub: position for position, hub in enumerate(HUBS)}
     found = np.full((len(HUBS), len(HUBS)), inf)
+    np.fill_diagonal(found, 0.0)
     for (a, b), ms in edges_ms().items():
         found[number[a], number[b]] = found[number[b], number[a]] = ms
-    return closure(found).distance
+    for hub in range(len(HUBS)):
+        found = np.minimum(found, found[:, hub, None] + found[hub])
+    return found
 
 
 def _ms_to_hubs(
