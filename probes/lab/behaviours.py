@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
 
 from planner.model.errors import InputError
 
@@ -21,64 +21,62 @@ _DEFAULT_QUEUE_MS = 200.0
 """Queue of a capped path before it drops; caps of VMs drop at 50 ms of their own."""
 
 
+def _number(low: float, high: float, default: float | None = None) -> Any:
+    return field(default=default, metadata={"bounds": (low, high)})
+
+
+def _word(*choices: str) -> Any:
+    return field(default=choices[0], metadata={"choices": choices})
+
+
+@dataclass(frozen=True, slots=True)
 class _Settings:
     """Reading ``name=value`` into a frozen dataclass with bounds per field."""
 
-    _numbers: ClassVar[Mapping[str, tuple[float, float]]]
-    _choices: ClassVar[Mapping[str, tuple[str, ...]]]
-
     def __post_init__(self) -> None:
-        for name, (low, high) in self._numbers.items():
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float) and low <= value <= high):
-                raise InputError(
-                    name, "is out of range", value=value, remedy=f"Give {low:g} to {high:g}."
-                )
-        for name, choices in self._choices.items():
-            if getattr(self, name) not in choices:
-                raise InputError(
-                    name,
-                    "is not known",
-                    value=getattr(self, name),
-                    remedy=f"Give {' or '.join(choices)}.",
-                )
+        for entry in fields(self):
+            name, value = entry.name, getattr(self, entry.name)
+            if choices := entry.metadata.get("choices"):
+                if value not in choices:
+                    remedy = f"Give {' or '.join(choices)}."
+                    raise InputError(name, "is not known", value=value, remedy=remedy)
+            elif value is not None:
+                low, high = entry.metadata["bounds"]
+                if not isinstance(value, int | float) or not low <= value <= high:
+                    remedy = f"Give {low:g} to {high:g}."
+                    raise InputError(name, "is out of range", value=value, remedy=remedy)
 
     def with_settings(self, settings: Mapping[str, str | float]) -> Self:
         """Return a copy with these settings; the value ``default`` takes one back.
 
-        Raises
-        ------
-        InputError
-            For a name that does not exist or a value out of its range.
+        Raises InputError for a name that does not exist or a value out of its range.
         """
-        known = {entry.name: entry.default for entry in fields(self)}  # type: ignore[arg-type]
+        known = {entry.name: entry for entry in fields(self)}
         changes: dict[str, Any] = {}
         for name, value in settings.items():
             if name not in known:
-                raise InputError(
-                    name, "is not a behaviour", remedy=f"Behaviours here are {', '.join(known)}."
-                )
-            changes[name] = known[name] if value == "default" else self._read(name, value)
-        return replace(self, **changes)  # type: ignore[type-var]
+                remedy = f"Behaviours here are {', '.join(known)}."
+                raise InputError(name, "is not a behaviour", remedy=remedy)
+            if value == "default":
+                changes[name] = known[name].default
+            elif "choices" in known[name].metadata:
+                changes[name] = value
+            else:
+                try:
+                    changes[name] = float(value)
+                except ValueError:
+                    changes[name] = math.nan
+                if not math.isfinite(changes[name]):
+                    raise InputError(name, "is not a number", value=value)
+        return replace(self, **changes)
 
     def changes(self) -> dict[str, Any]:
         """Return the settings that differ from the default."""
         return {
             entry.name: getattr(self, entry.name)
-            for entry in fields(self)  # type: ignore[arg-type]
+            for entry in fields(self)
             if getattr(self, entry.name) != entry.default
         }
-
-    def _read(self, name: str, value: str | float) -> str | float:
-        if name in self._choices:
-            return str(value)
-        try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise InputError(name, "is not a number", value=value)
-        return number
 
 
 _RATE = (0.01, 100_000.0)
@@ -89,58 +87,28 @@ _WINDOW_KB = (3.0, 1_000_000.0)
 
 @dataclass(frozen=True, slots=True)
 class LinkBehaviour(_Settings):
-    """Behaviour of one direction of a link.
+    """Behaviour of one direction of a link."""
 
-    Attributes
-    ----------
-    rtt_ms : float | None
-        Round-trip time in place of the topology's; this direction takes half of it.
-    loss_pct : float
-        Share of segments lost at random.
-    jitter_ms : float
-        Further one-way delay, uniform from 0 to this; packets of a pair stay in order.
-    state : str
-        ``up``, ``blackhole`` (all is lost) or ``reset`` (TCP is answered with a reset,
-        anything else with "host unreachable").
-    rate_mbps : float | None
-        Cap of the path, in Mbit/s of IP packets.
-    queue_ms : float
-        Queue of a capped path before it drops.
-    burst_mb : float
-        Bucket of tokens: so much passes before ``rate_mbps`` holds; it fills at that rate.
-    cut_after_s, cut_after_mb : float | None
-        After so long, or so many MB, of one run of traffic, ``cut_mbps`` holds. A run
-        begins after 2 s without traffic.
-    cut_mbps : float | None
-    window_kb : float | None
-        TCP receive window (kB of 1000 bytes) for new connections that send this way.
-    """
-
-    rtt_ms: float | None = None
-    loss_pct: float = 0.0
-    jitter_ms: float = 0.0
-    state: str = UP
-    rate_mbps: float | None = None
-    queue_ms: float = _DEFAULT_QUEUE_MS
-    burst_mb: float = 0.0
-    cut_after_s: float | None = None
-    cut_after_mb: float | None = None
-    cut_mbps: float | None = None
-    window_kb: float | None = None
-
-    _numbers: ClassVar = {
-        "rtt_ms": (0.0, 10_000.0),
-        "loss_pct": (0.0, 100.0),
-        "jitter_ms": (0.0, 5_000.0),
-        "rate_mbps": _RATE,
-        "queue_ms": (1.0, 10_000.0),
-        "burst_mb": (0.0, 1e6),
-        "cut_after_s": (0.0, 86_400.0),
-        "cut_after_mb": (0.0, 1e9),
-        "cut_mbps": _RATE,
-        "window_kb": _WINDOW_KB,
-    }
-    _choices: ClassVar = {"state": (UP, BLACKHOLE, RESET)}
+    # Round-trip time in place of the topology's; this direction takes half of it
+    rtt_ms: float | None = _number(0.0, 10_000.0)
+    loss_pct: float = _number(0.0, 100.0, 0.0)  # share of segments lost at random
+    # Further one-way delay, uniform from 0 to this; packets of a pair stay in order
+    jitter_ms: float = _number(0.0, 5_000.0, 0.0)
+    # ``up``, ``blackhole`` (all is lost) or ``reset`` (TCP is answered with a reset, anything
+    # else with "host unreachable")
+    state: str = _word(UP, BLACKHOLE, RESET)
+    rate_mbps: float | None = _number(*_RATE)  # cap of the path, in Mbit/s of IP packets
+    # Queue of a capped path before it drops
+    queue_ms: float = _number(1.0, 10_000.0, _DEFAULT_QUEUE_MS)
+    # Bucket of tokens: so much passes before ``rate_mbps`` holds; it fills at that rate
+    burst_mb: float = _number(0.0, 1e6, 0.0)
+    # After so long, or so many MB, of one run of traffic, ``cut_mbps`` holds. A run begins
+    # after 2 s without traffic.
+    cut_after_s: float | None = _number(0.0, 86_400.0)
+    cut_after_mb: float | None = _number(0.0, 1e9)
+    cut_mbps: float | None = _number(*_RATE)
+    # TCP receive window (kB of 1000 bytes) for new connections that send this way
+    window_kb: float | None = _number(*_WINDOW_KB)
 
     def __post_init__(self) -> None:
         _Settings.__post_init__(self)
@@ -161,46 +129,21 @@ class LinkBehaviour(_Settings):
 
 @dataclass(frozen=True, slots=True)
 class HostBehaviour(_Settings):
-    """Behaviour of one host.
+    """Behaviour of one host."""
 
-    Attributes
-    ----------
-    state : str
-        ``up``, ``blackhole`` or ``reset``, towards every peer and over SSH alike.
-    egress_mbps, ingress_mbps, flow_mbps : float | None
-        Caps in place of the topology's (an unlucky VM).
-    burst_mb : float
-        Bucket of tokens of the VM, for all that it sends: so much passes at the topology's egress
-        cap before ``egress_mbps`` holds; it fills at that rate, from when it is set.
-    window_kb : float | None
-        TCP receive window (kB of 1000 bytes) for new connections, in place of the topology's.
-    icmp : str
-        ``ok`` or ``filtered`` (in and out).
-    ssh : str
-        ``ok`` or ``hang`` (connections are accepted, nothing is ever answered).
-    """
-
-    state: str = UP
-    egress_mbps: float | None = None
-    ingress_mbps: float | None = None
-    flow_mbps: float | None = None
-    burst_mb: float = 0.0
-    window_kb: float | None = None
-    icmp: str = OK
-    ssh: str = OK
-
-    _numbers: ClassVar = {
-        "egress_mbps": _RATE,
-        "ingress_mbps": _RATE,
-        "flow_mbps": _RATE,
-        "burst_mb": (0.0, 1e6),
-        "window_kb": _WINDOW_KB,
-    }
-    _choices: ClassVar = {
-        "state": (UP, BLACKHOLE, RESET),
-        "icmp": (OK, FILTERED),
-        "ssh": (OK, HANG),
-    }
+    # ``up``, ``blackhole`` or ``reset``, towards every peer and over SSH alike
+    state: str = _word(UP, BLACKHOLE, RESET)
+    egress_mbps: float | None = _number(*_RATE)  # caps in place of the topology's (an unlucky VM)
+    ingress_mbps: float | None = _number(*_RATE)
+    flow_mbps: float | None = _number(*_RATE)
+    # Bucket of tokens of the VM, for all that it sends: so much passes at the topology's
+    # egress cap before ``egress_mbps`` holds; it fills at that rate, from when it is set
+    burst_mb: float = _number(0.0, 1e6, 0.0)
+    # TCP receive window (kB of 1000 bytes) for new connections, in place of the topology's
+    window_kb: float | None = _number(*_WINDOW_KB)
+    icmp: str = _word(OK, FILTERED)  # ``ok`` or ``filtered`` (in and out)
+    # ``ok`` or ``hang`` (connections are accepted, nothing is ever answered)
+    ssh: str = _word(OK, HANG)
 
     def __post_init__(self) -> None:
         _Settings.__post_init__(self)

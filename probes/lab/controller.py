@@ -91,16 +91,13 @@ class Lab:
     def up(self, topology: Topology, *, ends_with_caller: bool = False) -> bool:
         """Bring the lab up; return False if it already was, with the same topology.
 
+        Raises RelaydError if the machine lacks something, or the name is taken by a different lab.
+
         Parameters
         ----------
         topology : Topology
         ends_with_caller : bool
             Whether the lab is to go down when this process ends, however it does.
-
-        Raises
-        ------
-        RelaydError
-            If the machine lacks something, or the name is taken by a different lab.
         """
         check_machine()
         with _labs_locked():
@@ -175,17 +172,15 @@ class Lab:
 
         It runs as root of the site, outside of any SSH session, and ends with the lab.
         """
-        site = self.topology().index(region)
-        status = self.status()
-        pid = status["sites"][site]["pid"]
+        record, site = self._must_be_up(), self.topology().index(region)
+        pid = self.status()["sites"][site]["pid"]
         enter = ["nsenter", "--target", str(pid), "--net", "--mount", "--uts", "--ipc", "--pid"]
         home = "/root"
         if os.geteuid():
-            enter += [f"--user=/proc/{self._must_be_up()['pid']}/ns/user"]
+            enter += [f"--user=/proc/{record['pid']}/ns/user"]
             enter += ["--preserve-credentials"]
             home = "/tmp"  # noqa: S108 - the site's own
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-        record = self._must_be_up()
         environment = [f"HOME={home}", f"PATH={path}", f"{MARK}={record['id']}"]
         return [*enter, "--", "env", *environment, *arguments]
 
@@ -222,7 +217,7 @@ class Lab:
             {"id": identity, "pid": keeper.pid, "start_time": start_time_of(keeper.pid)}
         )
         with os.fdopen(reader, "rb") as said:
-            message = _line_within(said.fileno(), _UP_S)
+            message = said.read() if select.select([said], [], [], _UP_S)[0] else b""
         answer = json.loads(message) if message else {}
         if not answer.get("up"):
             keeper.kill()
@@ -262,7 +257,7 @@ class Lab:
         self._must_be_up()
         with socket.socket(socket.AF_UNIX) as control:
             try:
-                control.connect(_short_path(self.folder / "control"))
+                control.connect(str(self.folder / "control"))
             except OSError as error:
                 raise RelaydError(
                     f"The lab {self.name!r} does not answer ({error}). Take it down with "
@@ -277,16 +272,6 @@ class Lab:
             raise RelaydError(reply["error"])
         return reply
 
-    def _end_sites(self) -> None:
-        try:
-            pids = json.loads((self.folder / "pids.json").read_text())
-        except (OSError, ValueError):
-            return
-        for pid, began in pids:
-            if start_time_of(pid) == began:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-
     def _remove(self) -> None:
         """End all processes of the lab, whatever state it is in, and remove its folder."""
         record = self._record()
@@ -294,8 +279,9 @@ class Lab:
             if _is_alive(record):
                 with suppress(ProcessLookupError):
                     os.kill(record["pid"], signal.SIGTERM)
-                _wait_until(lambda: not _is_alive(record), _DOWN_S)
-            self._end_sites()
+                deadline_s = time.monotonic() + _DOWN_S
+                while _is_alive(record) and time.monotonic() < deadline_s:
+                    time.sleep(0.005)
             _end_leftovers(record["id"])
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -358,31 +344,3 @@ def _labs_locked() -> Iterator[None]:
                 return
         finally:
             os.close(descriptor)
-
-
-def _line_within(descriptor: int, timeout_s: float) -> bytes:
-    content = b""
-    deadline = time.monotonic() + timeout_s
-    while select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))[0]:
-        piece = os.read(descriptor, 65_536)
-        if not piece:
-            break
-        content += piece
-        if piece.endswith(b"\n"):
-            break
-    return content
-
-
-def _wait_until(condition: Any, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
-def _short_path(path: Path) -> str:
-    """Path of a socket, shortened where it is over the 107 bytes that Linux takes."""
-    text = str(path)
-    if len(text.encode()) <= 107:
-        return text
-    descriptor = os.open(path.parent, os.O_PATH)  # closed with the process
-    return f"/proc/self/fd/{descriptor}/{path.name}"

@@ -8,7 +8,9 @@ clock: one of two updates is then lost, which lets a single packet through too e
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import numpy as np
 
 BIN_S = 20e-6
 """Width of a bin of the lateness histogram."""
@@ -18,6 +20,10 @@ BINS = 256
 
 NAMES = ("packets", "bytes", "dropped_ingress", "dropped_path", "lost", "refused")
 """Counters of a worker. A packet may hold many segments; bytes are on the wire."""
+
+Count: TypeAlias = Literal["totals", "lateness", "sent", "received"]
+"""Counters in the order of :data:`NAMES`; lateness in passing packets on, in bins of
+:data:`BIN_S`; bytes on the wire that were taken from each site, and passed on to each."""
 
 
 class Counters:
@@ -34,52 +40,21 @@ class Counters:
     """
 
     def __init__(self, sites: int, workers: int) -> None:
-        self._workers = workers
-        self._sites = sites
-        clocks = 8 * sites
-        self._size = 8 * (len(NAMES) + BINS + 2 * sites)
-        memory = memoryview(mmap.mmap(-1, clocks + self._size * workers))
-        self.free_s = memory[:clocks].cast("d")
-        self._blocks = [
-            memory[clocks + self._size * i : clocks + self._size * (i + 1)].cast("Q")
-            for i in range(workers)
-        ]
+        lengths: dict[Count, int] = {"totals": len(NAMES), "lateness": BINS}
+        lengths |= {"sent": sites, "received": sites}
+        kind = np.dtype([(name, np.uint64, (length,)) for name, length in lengths.items()])
+        memory = memoryview(mmap.mmap(-1, 8 * sites + kind.itemsize * workers))
+        self.free_s = memory[: 8 * sites].cast("d")
+        self._counts = np.frombuffer(memory[8 * sites :], kind)
 
-    def totals_of(self, worker: int) -> memoryview[int]:
-        """Counters of a worker, in the order of :data:`NAMES`."""
-        return self._blocks[worker][: len(NAMES)]
+    def of(self, worker: int, name: Count) -> memoryview[int]:
+        """Counters of one worker."""
+        return self._counts[name][worker].data
 
-    def lateness_of(self, worker: int) -> memoryview[int]:
-        """Histogram of a worker's lateness in passing packets on, in bins of :data:`BIN_S`."""
-        return self._blocks[worker][len(NAMES) : len(NAMES) + BINS]
-
-    def sent_of(self, worker: int) -> memoryview[int]:
-        """Bytes on the wire that a worker took from each site."""
-        return self._blocks[worker][len(NAMES) + BINS : len(NAMES) + BINS + self._sites]
-
-    def received_of(self, worker: int) -> memoryview[int]:
-        """Bytes on the wire that a worker passed on to each site."""
-        return self._blocks[worker][len(NAMES) + BINS + self._sites :]
-
-    def totals(self) -> dict[str, int]:
-        """Return the sum of every counter over all workers, since the lab came up."""
-        return dict(zip(NAMES, self._sums(self.totals_of), strict=True))
-
-    def lateness(self) -> list[int]:
-        """Return the histogram of all workers together, since the lab came up."""
-        return self._sums(self.lateness_of)
-
-    def sent(self) -> list[int]:
-        """Return the bytes on the wire that each site has sent since the lab came up."""
-        return self._sums(self.sent_of)
-
-    def received(self) -> list[int]:
-        """Return the bytes on the wire that each site has received since the lab came up."""
-        return self._sums(self.received_of)
-
-    def _sums(self, of_worker: Callable[[int], memoryview[int]]) -> list[int]:
-        parts = map(of_worker, range(self._workers))
-        return [sum(column) for column in zip(*parts, strict=True)]
+    def sums(self, name: Count) -> list[int]:
+        """Return the sums over all workers since the lab came up."""
+        found: list[int] = self._counts[name].sum(axis=0).tolist()
+        return found
 
 
 def lateness_quantile_ms(before: list[int], after: list[int], share: float) -> float | None:
@@ -91,13 +66,7 @@ def lateness_quantile_ms(before: list[int], after: list[int], share: float) -> f
         Upper edge of the bin; None where no packet passed. ``BINS * BIN_S`` or more reads as
         exactly that.
     """
-    counts = [new - old for old, new in zip(before, after, strict=True)]
-    total = sum(counts)
-    if not total:
+    passed = np.cumsum(np.subtract(after, before))
+    if not passed[-1]:
         return None
-    passed = 0
-    for index, count in enumerate(counts):
-        passed += count
-        if passed >= share * total:
-            return (index + 1) * BIN_S * 1e3
-    raise AssertionError("the bins add up to the total")
+    return float(np.searchsorted(passed, share * passed[-1]) + 1) * BIN_S * 1e3

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import gc
 import itertools
-import json
 import math
 import os
+import pickle
 import select
 import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from probes.lab.behaviours import NO_IMPAIRMENT, Impairment
 from probes.lab.counters import BIN_S, BINS, NAMES, Counters
@@ -120,30 +120,10 @@ never compared. A site of ~i says that the packet has been through the ingress c
 
 @dataclass(frozen=True, slots=True)
 class Wiring:
-    """The network as every worker gets it.
+    """The network as every worker gets it."""
 
-    Attributes
-    ----------
-    devices : sequence of int
-        Descriptor of each site's TUN device.
-    addresses : dict
-        IPv4 address (4 bytes) to site.
-    delay_s : list of float, shape (sites * sites,)
-        One-way delays, row by source.
-    window_bytes : list of int, shape (sites * sites,)
-        Receive window of a site towards each peer, row by the site whose window it is.
-    ingress_s_per_byte : list of float, shape (sites,)
-    impairments : dict
-        Pair (``source * sites + destination``) to its impairment.
-    counters : Counters
-    """
-
-    devices: Sequence[int]
-    addresses: dict[bytes, int]
-    delay_s: list[float]
-    window_bytes: list[int]
-    ingress_s_per_byte: list[float]
-    impairments: dict[int, Impairment]
+    devices: Sequence[int]  # descriptor of each site's TUN device
+    addresses: dict[bytes, int]  # IPv4 address (4 bytes) to site
     counters: Counters
 
 
@@ -153,22 +133,20 @@ def message_of(
     ingress_s_per_byte: dict[int, float],
     impairments: dict[int, Impairment],
 ) -> bytes:
-    """Write a change for a worker: new values by pair and by site."""
-    return json.dumps(
-        {
-            "delay_s": list(delay_s.items()),
-            "window_bytes": list(window_bytes.items()),
-            "ingress_s_per_byte": list(ingress_s_per_byte.items()),
-            "impairments": [
-                (pair, {name: _finite(setting) for name, setting in asdict(value).items()})
-                for pair, value in impairments.items()
-            ],
-        }
-    ).encode()
+    """Write a change for a worker.
 
-
-def _finite(value: float | str) -> float | str | None:
-    return None if value == math.inf else value
+    Parameters
+    ----------
+    delay_s : dict
+        Pair (``source * sites + destination``) to its one-way delay.
+    window_bytes : dict
+        Pair of a site and a peer to the site's receive window.
+    ingress_s_per_byte : dict
+        By site.
+    impairments : dict
+        By pair.
+    """
+    return pickle.dumps((delay_s, window_bytes, ingress_s_per_byte, impairments))
 
 
 def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: socket.socket) -> None:
@@ -188,12 +166,9 @@ def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: soc
     gc.collect()
     gc.freeze()  # what was made before the fork stays shared with the other processes
     gc.disable()  # the loop makes no cycles
-    delay = [max(value - OVERHEAD_S, 0.0) for value in wiring.delay_s]
-    window = list(wiring.window_bytes)
-    per_byte = list(wiring.ingress_s_per_byte)
-    impaired: list[ImpairedPair | None] = [None] * len(wiring.devices) ** 2
-    for pair, impairment in wiring.impairments.items():
-        impaired[pair] = ImpairedPair(impairment, seed=pair)
+    count = len(wiring.devices)
+    delay, window, per_byte = [0.0] * count**2, [0] * count**2, [0.0] * count
+    impaired: list[ImpairedPair | None] = [None] * count**2
     heap: list[_Packet] = []
     order = itertools.count().__next__
     take = _taking(wiring, worker, sources, (delay, window, impaired), heap, order)
@@ -234,7 +209,7 @@ def _taking(
     clamp_of_site = {source: WindowClamp().clamped for source in sources}
     site_of_device = {wiring.devices[source]: source for source in sources}
     site_of_address = wiring.addresses
-    totals, sent = wiring.counters.totals_of(worker), wiring.counters.sent_of(worker)
+    totals, sent = wiring.counters.of(worker, "totals"), wiring.counters.of(worker, "sent")
     clock, read = time.monotonic, os.read
 
     def take(device: int) -> None:
@@ -274,9 +249,9 @@ def _delivering(
     order: Callable[[], int],
 ) -> Callable[[], None]:
     """Return the function that passes on the packets of the heap that are due."""
-    totals = wiring.counters.totals_of(worker)
-    lateness = wiring.counters.lateness_of(worker)
-    received = wiring.counters.received_of(worker)
+    totals = wiring.counters.of(worker, "totals")
+    lateness = wiring.counters.of(worker, "lateness")
+    received = wiring.counters.of(worker, "received")
     free = wiring.counters.free_s
     chance = Random(worker).random  # noqa: S311 - an emulation, not a secret
     device_of_site = list(wiring.devices)
@@ -340,18 +315,16 @@ def _apply_change(
     message = changes.recv(MESSAGE_BYTES)
     if not message:
         return False
-    content = json.loads(message)
-    for pair, value in content["delay_s"]:
-        delay[pair] = max(value - OVERHEAD_S, 0.0)
-    for pair, value in content["window_bytes"]:
-        window[pair] = value
-    for site, value in content["ingress_s_per_byte"]:
+    # The keeper forked this process: what it says is trusted.
+    delays_s, windows_bytes, s_per_byte, impairments = pickle.loads(message)  # noqa: S301
+    for pair, delay_s in delays_s.items():
+        delay[pair] = max(delay_s - OVERHEAD_S, 0.0)
+    for pair, window_bytes in windows_bytes.items():
+        window[pair] = window_bytes
+    for site, value in s_per_byte.items():
         per_byte[site] = value
-    for pair, values in content["impairments"]:
-        settings: dict[str, Any] = {k: math.inf if v is None else v for k, v in values.items()}
-        impairment = Impairment(**settings)
-        impaired[pair] = (
-            None if impairment == NO_IMPAIRMENT else ImpairedPair(impairment, seed=pair)
-        )
+    for pair, impairment in impairments.items():
+        same = impairment == NO_IMPAIRMENT
+        impaired[pair] = None if same else ImpairedPair(impairment, seed=pair)
     changes.send(b"done")
     return True

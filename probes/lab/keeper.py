@@ -12,6 +12,7 @@ import asyncio
 import gc
 import json
 import os
+import pwd
 import resource
 import signal
 import socket
@@ -21,14 +22,15 @@ import time
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 from planner.model.errors import InputError, RelaydError
 from probes.lab import links
-from probes.lab.behaviours import HANG, NO_IMPAIRMENT
+from probes.lab.behaviours import HANG
 from probes.lab.conditions import Conditions
-from probes.lab.counters import BIN_S, Counters
+from probes.lab.counters import BIN_S, NAMES, Counters
 from probes.lab.emulator import MESSAGE_BYTES, Wiring, message_of, run_worker
 from probes.lab.forwarding import SshForward
 from probes.lab.linux import (
@@ -40,7 +42,6 @@ from probes.lab.linux import (
     start_time_of,
 )
 from probes.lab.sites import (
-    Login,
     SiteProcess,
     known_hosts_line,
     make_keys,
@@ -49,23 +50,6 @@ from probes.lab.sites import (
     start_site,
 )
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address, public_address
-
-
-def fleet_toml(hosts: list[dict[str, str | int | float]], comment: str) -> str:
-    """Write a fleet file with a ``[[host]]`` entry for each host."""
-    blocks = [f"# {comment}\n"]
-    for host in hosts:
-        lines = [f"{name} = {_toml(value)}" for name, value in host.items()]
-        blocks.append("\n".join(["[[host]]", *lines, ""]))
-    return "\n".join(blocks)
-
-
-def _toml(value: str | int | float) -> str:
-    if not isinstance(value, str):
-        return str(value)
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
 
 WORKERS = 2
 """Forked processes that carry packets; more than two gain nothing on two processors."""
@@ -94,7 +78,8 @@ class Keeper:
         self.conditions = Conditions(Topology.from_json((folder / "topology.json").read_text()))
         self.topology = self.conditions.topology
         self.began_s = time.time()
-        self._login = Login.of_caller()
+        self._user_id, self._group_id = os.geteuid(), os.getegid()
+        self._user = pwd.getpwuid(self._user_id).pw_name
         self._processes: list[subprocess.Popen[bytes]] = []
         self._sites: list[SiteProcess] = []
         self._networks: list[int] = []
@@ -111,8 +96,10 @@ class Keeper:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 16_384)), hard))
         # Bound before a user namespace is entered: there is no way back to this network.
-        self._listeners = [_listener() for _ in range(count)]
-        if self._login.user_id:
+        self._listeners = [
+            socket.create_server(("127.0.0.1", 0), backlog=128) for _ in range(count)
+        ]
+        if self._user_id:
             become_root_of_new_user_namespace()
         if self._is_bound:  # after that: a change of credentials would take it back
             die_with_parent(signal.SIGTERM)
@@ -122,14 +109,11 @@ class Keeper:
         with (self.folder / "log").open("ab") as log:
             for site, name in zip(self.topology.sites, names, strict=True):
                 key = (self.folder / name).read_text()
-                script = site_script(site.region, key, authorized, self._login)
+                script = site_script(site.region, key, authorized, self._user_id, self._group_id)
                 self._processes.append(start_site(script, log))
         for index, process in enumerate(self._processes):
             self._sites.append(site_process(process))
             self._set_network_up(index)
-        # For the cleanup after a keeper that could not end its sites.
-        pids = [(site.pid, site.start_time) for site in self._sites]
-        (self.folder / "pids.json").write_text(json.dumps(pids))
         self._fork_workers()
         self._write_files(names)
 
@@ -138,20 +122,26 @@ class Keeper:
         self._networks.append(network)
         set_namespace(network, CLONE_NEWNET)
         self._devices.append(open_tun(links.DEVICE))
-        window = self.conditions.largest_window_bytes(index)
-        egress = self.conditions.egress_mbps(index)
-        self._set_kernel(egress, window)
-        links.apply_batch("ip", links.address_batch(index, window))
-        links.apply_batch("tc", links.shaping_batch(egress))
+        self._shape(index, "add")
 
-    def _set_kernel(self, egress_mbps: float, window_bytes: int) -> None:
-        is_rootless = self._login.user_id != 0
-        links.apply_kernel_settings(egress_mbps, window_bytes, is_rootless=is_rootless)
+    def _shape(self, index: int, verb: str = "change") -> None:
+        """Apply the conditions of a site in its kernel's network."""
+        set_namespace(self._networks[index], CLONE_NEWNET)
+        conditions, is_rootless = self.conditions, self._user_id != 0
+        window, egress = conditions.largest_window_bytes(index), conditions.egress_mbps(index)
+        links.apply_kernel_settings(egress, window, is_rootless=is_rootless)
+        batch = links.address_batch if verb == "add" else links.route_batch
+        links.apply_batch("ip", batch(index, window))
+        shaping = links.shaping_batch(
+            egress,
+            verb,
+            lasting_mbps=conditions.lasting_egress_mbps(index),
+            bucket_bytes=conditions.hosts[index].burst_mb * 1e6,
+        )
+        links.apply_batch("tc", shaping)
 
     def _fork_workers(self) -> None:
-        conditions, count = self.conditions, len(self.topology.sites)
-        pairs = [(i, j) for i in range(count) for j in range(count)]
-        impairments = {i * count + j: conditions.impairment(i, j) for i, j in pairs if i != j}
+        count = len(self.topology.sites)
         wiring = Wiring(
             devices=self._devices,
             addresses={
@@ -159,15 +149,11 @@ class Keeper:
                 for index in range(count)
                 for address in (private_address, public_address)
             },
-            delay_s=[conditions.delay_s(i, j) if i != j else 0.0 for i, j in pairs],
-            window_bytes=[conditions.window_bytes(i, j) for i, j in pairs],
-            ingress_s_per_byte=[conditions.ingress_s_per_byte(i) for i in range(count)],
-            impairments={p: value for p, value in impairments.items() if value != NO_IMPAIRMENT},
             counters=self._counters,
         )
         workers = min(WORKERS, count)
         # Neighbours in order of rate go to different workers.
-        by_rate = sorted(range(count), key=conditions.egress_mbps)
+        by_rate = sorted(range(count), key=self.conditions.egress_mbps)
         for worker in range(workers):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             for end in (ours, theirs):
@@ -205,7 +191,7 @@ class Keeper:
                     "region": site.region,
                     "host": "127.0.0.1",
                     "port": port,
-                    "user": self._login.name,
+                    "user": self._user,
                     "key": str(self.folder / "id_ed25519"),
                     "known_hosts": str(self.folder / "known_hosts"),
                     "vm_type": site.vm_type,
@@ -218,8 +204,13 @@ class Keeper:
             for key in (name, f"{name}.pub"):
                 (self.folder / key).unlink()
         (self.folder / "known_hosts").write_text("".join(known))
-        comment = f"Sites of the lab {self.folder.name!r}, written by `relayd measure lab up`."
-        (self.folder / "fleet.toml").write_text(fleet_toml(hosts, comment))
+        blocks = [f"# Sites of the lab {self.folder.name!r}, written by `relayd measure lab up`.\n"]
+        for host in hosts:  # texts are written alike in JSON and TOML, and so are numbers
+            lines = [
+                f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in host.items()
+            ]
+            blocks.append("\n".join(["[[host]]", *lines, ""]))
+        (self.folder / "fleet.toml").write_text("\n".join(blocks))
 
     async def serve(self) -> None:
         """Carry SSH connections and answer on the control socket until told to end."""
@@ -228,10 +219,12 @@ class Keeper:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, ended.set)
         self._forwards = [
-            SshForward(listener, _SocketIn(network))
+            SshForward(listener, partial(_socket_in, network))
             for listener, network in zip(self._listeners, self._networks, strict=True)
         ]
         tasks = [asyncio.create_task(forward.serve()) for forward in self._forwards]
+        everywhere = range(len(self._sites))
+        await self._tell_workers(everywhere, self.conditions.pairs_of(everywhere))
         await asyncio.gather(*(_wait_for_sshd(network) for network in self._networks))
         control = str(self.folder / "control")
         server = await asyncio.start_unix_server(self._answer, control)
@@ -315,23 +308,16 @@ class Keeper:
 
     async def _apply(self, sites: Iterable[int], pairs: Sequence[tuple[int, int]]) -> None:
         """Apply the conditions of these sites and directions in kernel and workers."""
-        conditions, count = self.conditions, len(self.topology.sites)
         sites = list(sites)
         for site in sites:
-            self._forwards[site].set_state(conditions.hosts[site].state)
-            hangs = conditions.hosts[site].ssh == HANG
+            self._forwards[site].set_state(self.conditions.hosts[site].state)
+            hangs = self.conditions.hosts[site].ssh == HANG
             os.kill(self._sites[site].pid, signal.SIGSTOP if hangs else signal.SIGCONT)
-            set_namespace(self._networks[site], CLONE_NEWNET)
-            window, egress = conditions.largest_window_bytes(site), conditions.egress_mbps(site)
-            self._set_kernel(egress, window)
-            links.apply_batch("ip", links.route_batch(site, window))
-            shaping = links.shaping_batch(
-                egress,
-                "change",
-                lasting_mbps=conditions.lasting_egress_mbps(site),
-                bucket_bytes=conditions.hosts[site].burst_mb * 1e6,
-            )
-            links.apply_batch("tc", shaping)
+            self._shape(site)
+        await self._tell_workers(sites, pairs)
+
+    async def _tell_workers(self, sites: Iterable[int], pairs: Sequence[tuple[int, int]]) -> None:
+        conditions, count = self.conditions, len(self.topology.sites)
         ingress = {site: conditions.ingress_s_per_byte(site) for site in sites}
         messages = [message_of({}, {}, ingress, {})]
         for first in range(0, len(pairs), _PAIRS_IN_A_MESSAGE):
@@ -354,7 +340,7 @@ class Keeper:
 
     def _status(self) -> dict[str, Any]:
         sites = []
-        sent, received = self._counters.sent(), self._counters.received()
+        sent, received = self._counters.sums("sent"), self._counters.sums("received")
         for index, site in enumerate(self.topology.sites):
             entry = {name: value for name, value in asdict(site).items() if value != float("inf")}
             entry |= {
@@ -384,20 +370,15 @@ class Keeper:
             "workers_alive": [start_time_of(pid) is not None for pid, _ in self._workers],
             "sites": sites,
             "links": changed,
-            "counters": self._counters.totals(),
-            "lateness": {"bin_ms": BIN_S * 1e3, "counts": self._counters.lateness()},
+            "counters": dict(zip(NAMES, self._counters.sums("totals"), strict=True)),
+            "lateness": {"bin_ms": BIN_S * 1e3, "counts": self._counters.sums("lateness")},
         }
 
 
-class _SocketIn:
-    """Makes TCP sockets in a network namespace."""
-
-    def __init__(self, network: int) -> None:
-        self._network = network
-
-    def __call__(self) -> socket.socket:
-        set_namespace(self._network, CLONE_NEWNET)
-        return socket.socket()
+def _socket_in(network: int) -> socket.socket:
+    """Make a TCP socket in a network namespace."""
+    set_namespace(network, CLONE_NEWNET)
+    return socket.socket()
 
 
 async def _wait_for_sshd(network: int) -> None:
@@ -405,7 +386,7 @@ async def _wait_for_sshd(network: int) -> None:
     deadline = time.monotonic() + _SSH_UP_S
     while True:
         try:
-            with _SocketIn(network)() as probe:
+            with _socket_in(network) as probe:
                 probe.setblocking(False)
                 await loop.sock_connect(probe, ("127.0.0.1", 22))
                 if (await loop.sock_recv(probe, 16)).startswith(b"SSH-"):
@@ -415,13 +396,6 @@ async def _wait_for_sshd(network: int) -> None:
         if time.monotonic() > deadline:
             raise RelaydError("The sshd of a site does not answer")
         await asyncio.sleep(0.01)
-
-
-def _listener() -> socket.socket:
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    listener.listen(128)
-    return listener
 
 
 def main() -> None:

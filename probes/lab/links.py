@@ -58,11 +58,7 @@ def route_batch(index: int, largest_window_bytes: int, verb: str = "change") -> 
 
 
 def shaping_batch(
-    egress_mbps: float,
-    verb: str = "add",
-    *,
-    lasting_mbps: float | None = None,
-    bucket_bytes: float = 0.0,
+    egress_mbps: float, verb: str, *, lasting_mbps: float, bucket_bytes: float
 ) -> str:
     """Lines for ``tc -batch`` that cap a site's egress.
 
@@ -75,7 +71,6 @@ def shaping_batch(
         Of a burstable VM: the rate at which tokens come, and how many it keeps. While it has
         some, it sends at the cap.
     """
-    lasting_mbps = egress_mbps if lasting_mbps is None else lasting_mbps
     # A burst of 2 ms lets HTB make up for late timers without being seen in 10 ms.
     late = max(round(egress_mbps * 1e6 / 8 * 0.002), 2 * MTU)
     # As long as the lasting rate empties in time: whole seconds of packets would wait otherwise.
@@ -122,10 +117,7 @@ def apply_kernel_settings(
 def apply_batch(program: str, batch: str) -> None:
     """Run ``ip`` or ``tc`` on a batch of lines.
 
-    Raises
-    ------
-    RelaydError
-        If the program refuses a line; shows its message.
+    Raises RelaydError if the program refuses a line; shows its message.
     """
     done = subprocess.run([program, "-batch", "-"], input=batch, text=True, capture_output=True)
     if done.returncode:

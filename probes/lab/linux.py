@@ -157,10 +157,7 @@ _PACKAGES = {
 def check_machine() -> None:
     """Check that a lab can run here.
 
-    Raises
-    ------
-    RelaydError
-        Names the missing programs or rights, and the command that helps.
+    Raises RelaydError that names the missing programs or rights, and the command that helps.
     """
     # Tools of the system are not on every user's path.
     path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/bin:/bin"

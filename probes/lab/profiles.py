@@ -104,10 +104,7 @@ class Profile(_Document):
 def load_profile(path: Path) -> Profile:
     """Read a profile.
 
-    Raises
-    ------
-    FormatError
-        If it is not TOML or breaks a rule; names the entry and the value.
+    Raises FormatError if it is not TOML or breaks a rule; names the entry and the value.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -140,6 +137,8 @@ def topology_of(
 ) -> Topology:
     """Build the topology of a lab.
 
+    Raises InputError if a region, VM type or distance is not known.
+
     Parameters
     ----------
     profile : Profile
@@ -151,11 +150,6 @@ def topology_of(
         Regions, or their number; all by default.
     scale : float, optional
         In place of the profile's.
-
-    Raises
-    ------
-    InputError
-        If a region, VM type or distance is not known.
     """
     scale = profile.scale if scale is None else scale
     names = _chosen(_regions_of(profile, catalogue), regions)
@@ -195,10 +189,7 @@ def topology_of_network(
     Measurements of the lab give the graph's expected figures, times the scale. A round-trip time
     is the mean of both directions.
 
-    Raises
-    ------
-    InputError
-        If a pair of the chosen regions has no link in either direction.
+    Raises InputError if a pair of the chosen regions has no link in either direction.
     """
     names = _chosen(list(network.sites), regions)
     if regions is None:

@@ -8,16 +8,14 @@ host key, so that a mixed-up host is noticed as it would be elsewhere.
 from __future__ import annotations
 
 import os
-import pwd
 import shlex
 import signal
 import subprocess
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from planner.model.errors import RelaydError
 from probes.lab.linux import die_with_parent, start_time_of
@@ -49,10 +47,7 @@ Subsystem sftp internal-sftp
 def make_keys(folder: Path, names: Sequence[str]) -> None:
     """Make an Ed25519 key pair ``<name>`` and ``<name>.pub`` in a folder for every name.
 
-    Raises
-    ------
-    RelaydError
-        If ``ssh-keygen`` fails.
+    Raises RelaydError if ``ssh-keygen`` fails.
     """
 
     def make(name: str) -> None:
@@ -90,45 +85,16 @@ _READY = "relayd-site-ready"
 _SITE_UP_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class SiteProcess:
-    """A running site.
+class SiteProcess(NamedTuple):
+    """The first process of a site; the start, in clock ticks since boot, identifies it for good."""
 
-    Attributes
-    ----------
-    pid : int
-        First process of the site, seen from outside.
-    start_time : int
-        Clock ticks since boot: identifies it for good, unlike its pid.
-    """
-
-    pid: int
+    pid: int  # seen from outside
     start_time: int
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
-    """The user who runs the lab, and whom its sites let in.
-
-    Attributes
-    ----------
-    name : str
-    user_id, group_id : int
-        Outside of user namespaces.
-    """
-
-    name: str
-    user_id: int
-    group_id: int
-
-    @classmethod
-    def of_caller(cls) -> Login:
-        """Login of the user that this process belongs to."""
-        user_id = os.geteuid()
-        return cls(pwd.getpwuid(user_id).pw_name, user_id, os.getegid())
-
-
-def site_script(hostname: str, host_key: str, authorized_keys: str, login: Login) -> str:
+def site_script(
+    hostname: str, host_key: str, authorized_keys: str, user_id: int, group_id: int
+) -> str:
     """Shell script that makes a site of new namespaces and becomes its sshd.
 
     Parameters
@@ -136,7 +102,8 @@ def site_script(hostname: str, host_key: str, authorized_keys: str, login: Login
     hostname : str
     host_key, authorized_keys : str
         Contents of the files.
-    login : Login
+    user_id, group_id : int
+        Of the user who runs the lab, outside of user namespaces.
     """
     name = "".join(c if c.isalnum() else "-" for c in hostname)[:63]
     lines = [
@@ -155,11 +122,11 @@ def site_script(hostname: str, host_key: str, authorized_keys: str, login: Login
         "cd /",
     ]
     start = f"{SSHD} -D -e -f /run/relayd/sshd_config </dev/null >/dev/null"
-    if login.user_id:
+    if user_id:
         lines.append("echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start")
         # sshd as root of a user namespace would fail to drop privileges it does not have, so
         # it runs as the user that it is outside; that one owns what was written above.
-        ids = f"--map-user={login.user_id} --map-group={login.group_id}"
+        ids = f"--map-user={user_id} --map-group={group_id}"
         start = f"unshare --user {ids} {start}"
     else:
         lines.append("mount -t tmpfs -o mode=700 lab /root")
@@ -188,10 +155,7 @@ def start_site(script: str, log: IO[bytes]) -> subprocess.Popen[bytes]:
 def site_process(process: subprocess.Popen[bytes]) -> SiteProcess:
     """Wait until a site has set itself up and return its first process.
 
-    Raises
-    ------
-    RelaydError
-        If it ends instead; the reason is in the lab's log.
+    Raises RelaydError if it ends instead; the reason is in the lab's log.
     """
     assert process.stdout is not None
     said = process.stdout.readline()

@@ -27,28 +27,14 @@ GOODPUT_SHARE = SEGMENT_BYTES / 1500
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One emulated datacenter with one VM in it.
+    """One emulated datacenter with one VM in it."""
 
-    Attributes
-    ----------
-    region : str
-        Region id, unique in a lab.
-    egress_mbps, ingress_mbps : float
-        Caps of the VM in Mbit/s of IP packets, over all peers together.
-    window_bytes : int
-        TCP receive window of its connections.
-    flow_mbps : float
-        Cap of a single TCP connection that the VM sends on.
-    vm_type : str
-        The VM type that the figures stand for, or ``""``.
-    """
-
-    region: str
-    egress_mbps: float
+    region: str  # region id, unique in a lab
+    egress_mbps: float  # caps of the VM in Mbit/s of IP packets, over all peers together
     ingress_mbps: float
-    window_bytes: int
-    flow_mbps: float = math.inf
-    vm_type: str = ""
+    window_bytes: int  # TCP receive window of its connections
+    flow_mbps: float = math.inf  # cap of a single TCP connection that the VM sends on
+    vm_type: str = ""  # the VM type that the figures stand for, or ``""``
 
     def __post_init__(self) -> None:
         if not self.region or any(c.isspace() or not c.isprintable() for c in self.region):
@@ -74,27 +60,14 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A lab: sites, round-trip times and behaviours of links.
+    """A lab: sites, round-trip times and behaviours of links."""
 
-    Attributes
-    ----------
-    sites : tuple of Site
-        In order; a site's index names it everywhere in the lab.
-    rtt_ms : tuple of tuple of float
-        Square and symmetric; the diagonal is not used.
-    links : dict
-        ``(source, destination)`` indices to the behaviour of that direction.
-    profile : str
-        Name of the profile that it was made from.
-    scale : float
-        Factor of caps and windows.
-    """
-
-    sites: tuple[Site, ...]
-    rtt_ms: tuple[tuple[float, ...], ...]
+    sites: tuple[Site, ...]  # in order; a site's index names it everywhere in the lab
+    rtt_ms: tuple[tuple[float, ...], ...]  # square and symmetric; the diagonal is not used
+    # ``(source, destination)`` indices to the behaviour of that direction
     links: Mapping[tuple[int, int], LinkBehaviour] = field(default_factory=dict)
-    profile: str = ""
-    scale: float = 1.0
+    profile: str = ""  # name of the profile that it was made from
+    scale: float = 1.0  # factor of caps and windows
 
     def __post_init__(self) -> None:
         count = len(self.sites)
@@ -124,10 +97,7 @@ class Topology:
     def index(self, region: str) -> int:
         """Return the index of a site by its region id.
 
-        Raises
-        ------
-        InputError
-            If the lab has no such site; names similar ones.
+        Raises InputError if the lab has no such site; names similar ones.
         """
         names = [site.region for site in self.sites]
         if region in names:
@@ -189,13 +159,7 @@ class Topology:
 
     @classmethod
     def from_json(cls, text: str) -> Topology:
-        """Read the JSON of :meth:`to_json`.
-
-        Raises
-        ------
-        FormatError
-            If it is damaged.
-        """
+        """Read the JSON of :meth:`to_json`; raises FormatError if it is damaged."""
         try:
             content: dict[str, Any] = json.loads(text)
             links = {}

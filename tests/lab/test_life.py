@@ -274,8 +274,9 @@ def test_a_user_without_root_can_have_a_lab(machine: None, tmp_path: Path) -> No
     script = tmp_path / "rootless.sh"
     code = base / "code.py"
     code.write_text(
-        "import subprocess, sys\n"
+        "import os, signal, subprocess, sys, time\n"
         "from probes.lab.controller import Lab\n"
+        "from probes.lab.linux import start_time_of\n"
         "from tests.lab.shapes import star\n"
         "lab = Lab('rootless')\n"
         "try:\n"
@@ -288,8 +289,15 @@ def test_a_user_without_root_can_have_a_lab(machine: None, tmp_path: Path) -> No
         "           'tester@127.0.0.1', 'hostname; ping -q -c 2 -i 0.2 10.77.0.1']\n"
         "    print(subprocess.run(ssh, capture_output=True, text=True))\n"
         "    lab.set_host('lab:1', {'egress_mbps': 5})\n"
+        "    pids = [site['pid'] for site in lab.status()['sites']]\n"
+        "    sites = [(pid, start_time_of(pid)) for pid in pids]\n"
+        "    os.kill(lab._record()['pid'], signal.SIGKILL)\n"
         "finally:\n"
         "    print('down', lab.down(), lab.folder.exists())\n"
+        "    until_s = time.monotonic() + 30\n"
+        "    while any(start_time_of(pid) == began for pid, began in sites):\n"
+        "        assert time.monotonic() < until_s, 'sites are left'\n"
+        "        time.sleep(0.01)\n"
     )
     script.write_text(
         "set -e\n"
