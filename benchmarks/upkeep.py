@@ -26,7 +26,7 @@ from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
-from probes.campaign.costing import UNLIMITED, Meter, all_pairs_tasks, frugal_allowance
+from probes.campaign.costing import UNLIMITED, Meter, frugal_allowance
 from probes.campaign.probing import warm_up_s
 from probes.campaign.ramping import with_ramps
 from probes.campaign.regret import RateMatrices, regret_on
@@ -38,6 +38,7 @@ from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.watch.settings import FIRST_S
+from tests.probes.campaign.everything import all_pairs_tasks
 from tests.slow_start import bundle_share_of_steady
 
 CATALOGUE = load_catalogue()

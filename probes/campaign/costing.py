@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import permutations
 from math import inf
 from typing import Any, TypeAlias
 
@@ -21,16 +20,14 @@ from planner.model.errors import DataError
 from planner.model.pricing import average_usd_per_gb
 from planner.model.units import BITS_PER_BYTE
 from probes.campaign.rounds import Round
-from probes.campaign.tasks import Phase, ProbeTask
+from probes.campaign.tasks import ProbeTask
+from probes.tools.round_trips import INTERVAL_S, PACKET_GB
 
 Price: TypeAlias = Callable[[str, str, float], float]
 """Source region, destination region and GB to USD; raises DataError where no price is known."""
 Sent: TypeAlias = tuple[str, str, float]
 """Source, destination and GB."""
 
-# An echo request of 64 bytes with IP and Ethernet headers, and as much for the reply.
-PING_GB = 2 * 98e-9
-PINGS_PER_S = 5.0
 FORWARD, BACKWARD = 1.07, 0.03
 """Bytes on the wire over a test's payload: with headers (1,514 bytes for 1,448 of payload) and
 retransmissions; and of the acknowledgements (66 bytes for two segments), which pay the other end's
@@ -46,7 +43,7 @@ def task_volume_gb(task: ProbeTask) -> float:
     a probe may stop early.
     """
     if task.phase == "rtt":
-        return len(task.pairs) * PINGS_PER_S * task.duration_s * PING_GB
+        return len(task.pairs) * task.duration_s / INTERVAL_S * PACKET_GB
     return task.expected_gbps * task.duration_s / BITS_PER_BYTE
 
 
@@ -89,10 +86,7 @@ class Meter:
     def price(self, src: str, dst: str, volume_gb: float, ahead_gb: float = 0.0) -> float:
         """Return the price in USD of a volume if it were sent next, or after another one.
 
-        Raises
-        ------
-        DataError
-            If neither the catalogue nor the overrides have a price for the pair.
+        Raises DataError if neither the catalogue nor the overrides have a price for the pair.
         """
         if volume_gb <= 0:
             return 0.0
@@ -115,16 +109,13 @@ def campaign_cost(
 ) -> dict[str, Any]:
     """Return the volume and cost of rounds in the order in which they run; the meter counts on.
 
+    Raises DataError if a price is missing.
+
     Returns
     -------
     dict
         JSON types: ``rounds``, ``volume_gb`` and ``egress_usd``, also for each of the ``phases`` in
         order; ``sent_gb``, ``received_gb`` and ``egress_usd`` of ``regions``, dearest first.
-
-    Raises
-    ------
-    DataError
-        If a price is missing.
     """
     whole: dict[str, Any] = {"rounds": len(rounds), "volume_gb": 0.0, "egress_usd": 0.0}
     phases = {r.phase: dict.fromkeys(whole, 0.0) | {"rounds": 0} for r in rounds}
@@ -151,25 +142,6 @@ def campaign_cost(
     return whole | {"phases": phases, "regions": dict(dearest)}
 
 
-def all_pairs_tasks(
-    hosts: Sequence[str],
-    expected_gbps: Callable[[str, str], float],
-    *,
-    phase: Phase = "aggregate",
-    connections: int = 64,
-    duration_s: float = 5.0,
-    pairs: Iterable[tuple[str, str]] = (),
-) -> list[ProbeTask]:
-    """Return a task for some ordered pairs, else for all.
-
-    Skyplane's profiler uses 64 connections and 5 s.
-    """
-    return [
-        ProbeTask(phase, ((src, dst),), connections, duration_s, expected_gbps(src, dst))
-        for src, dst in pairs or permutations(hosts, 2)
-    ]
-
-
 SHARE_OF_ALL_PAIRS = 1 / 30
 LEAST_LINKS = 24
 HEADROOMS = (3.0, 1.5)
@@ -182,19 +154,11 @@ LEAST_RTT_GB = 3e-5
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """The rest that may be spent.
+    """The rest that may be spent."""
 
-    Attributes
-    ----------
-    usd, gb : float
-        Infinite where there is no limit.
-    name : str
-        The limit as a noun phrase, for the message that it was reached.
-    """
-
-    usd: float = inf
+    usd: float = inf  # infinite where there is no limit
     gb: float = inf
-    name: str = "the budget"
+    name: str = "the budget"  # the limit as a noun phrase, for the message that it was reached
 
     def after(self, usd: float, gb: float) -> Allowance:
         """Return the rest after further spending."""

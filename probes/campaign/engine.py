@@ -129,10 +129,7 @@ class Engine:
     async def run(self, probes: Sequence[Probe]) -> list[ProbeOutcome]:
         """Run the probes of a stage; return the outcomes of those that were begun.
 
-        Raises
-        ------
-        StoreError
-            If results can't be kept, after several tries.
+        Raises StoreError if results can't be kept, after several tries.
         """
         of_task = {id(probe.task): probe for probe in probes}
         self._waiting = jobs = [
@@ -179,7 +176,9 @@ class Engine:
             )
             for task in ended:
                 job = self._running.pop(task)
-                self._release(job)
+                self.ledger.release(job.probe.task)
+                sent_gb, usd = self.ledger.charge(job.probe.task, job.findings.sent)
+                job.sent_gb, job.usd = job.sent_gb + sent_gb, job.usd + usd
                 self._judge(job, task)
             if self._unwritten:
                 await self._stored(self._write)
@@ -277,11 +276,6 @@ class Engine:
         job.findings = job.findings.again(job.most_gb)
         job.attempts += 1
         await self._prober.probe(job.probe.task, job.findings)
-
-    def _release(self, job: Job) -> None:
-        self.ledger.release(job.probe.task)
-        sent_gb, usd = self.ledger.charge(job.probe.task, job.findings.sent)
-        job.sent_gb, job.usd = job.sent_gb + sent_gb, job.usd + usd
 
     def _judge(self, job: Job, task: asyncio.Task[None]) -> None:
         """Count a success; retry, set aside or give up a failure."""
@@ -386,8 +380,12 @@ def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) ->
     limits : CampaignLimits
         Under which they ran.
     """
+
+    def began_s(outcome: ProbeOutcome) -> float:
+        return min((sample.measured_at_s for sample in outcome.samples), default=0.0)
+
     stages: dict[str, list[ProbeOutcome]] = defaultdict(list)
-    for outcome in sorted(outcomes, key=_began_s):
+    for outcome in sorted(outcomes, key=began_s):
         if outcome.busy_s > 0:
             stages[outcome.probe.stage].append(outcome)
     total_s = 0.0
@@ -407,7 +405,3 @@ def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) ->
                 heapreplace(heap, end_s)
         total_s += max(lanes)
     return total_s
-
-
-def _began_s(outcome: ProbeOutcome) -> float:
-    return min((sample.measured_at_s for sample in outcome.samples), default=0.0)

@@ -89,10 +89,7 @@ class Prober:
     async def probe(self, task: ProbeTask, findings: Findings) -> None:
         """Run the parts of a probe that have not ended, and add their results to the findings.
 
-        Raises
-        ------
-        ProbeError
-            Naming the host at fault.
+        Raises ProbeError naming the host at fault.
         """
         for part in task.in_turn[findings.parts :]:
             if part.phase == "rtt":

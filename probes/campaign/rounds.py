@@ -50,16 +50,14 @@ def schedule(tasks: Sequence[ProbeTask], *, gap_s: float = 0.0) -> list[Round]:
             rounds += [Round(phase, tuple(of_phase))] if of_phase else []
             continue
         degrees = Counter(host for task in of_phase for host in task.hosts)
-        busiest_first = sorted(of_phase, key=lambda t: (-len(t.hosts), -_busiest(t, degrees)))
+        busiest_first = sorted(
+            of_phase, key=lambda t: (-len(t.hosts), -max(degrees[host] for host in t.hosts))
+        )
         orders = (_by_days(busiest_first), sorted(busiest_first, key=lambda task: -task.duration_s))
         packed = [[Round(phase, tuple(group)) for group in _seated(order)] for order in orders]
         best = min(packed, key=lambda found: (sum(r.duration_s + gap_s for r in found), len(found)))
         rounds += sorted(best, key=lambda r: r.duration_s, reverse=True)
     return rounds
-
-
-def _busiest(task: ProbeTask, degrees: Counter[str]) -> int:
-    return max(degrees[host] for host in task.hosts)
 
 
 def _by_days(tasks: Sequence[ProbeTask]) -> list[ProbeTask]:

@@ -42,18 +42,10 @@ LEAST_PART = 1e-6  # links without a fee still take time
 
 
 class Choice(NamedTuple):
-    """The next links to measure.
+    """The next links to measure."""
 
-    Attributes
-    ----------
-    tasks : list of ProbeTask
-        Best first; empty when it is time to stop.
-    reason : str
-        The reason to go on or to stop, as a clause.
-    """
-
-    tasks: list[ProbeTask]
-    reason: str
+    tasks: list[ProbeTask]  # best first; empty when it is time to stop
+    reason: str  # the reason to go on or to stop, as a clause
 
 
 def first_hosts(region_of: Mapping[str, str]) -> dict[str, str]:

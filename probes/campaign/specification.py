@@ -119,10 +119,7 @@ AS_ASKED = Method(ramp="never")
 def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ...]:
     """Read ``SRC>DST`` pairs; a region means each of its hosts.
 
-    Raises
-    ------
-    InputError
-        If one is not a pair of hosts or regions of the fleet.
+    Raises InputError if one is not a pair of hosts or regions of the fleet.
     """
 
     def named(name: str) -> list[str]:

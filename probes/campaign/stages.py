@@ -9,7 +9,7 @@ from math import isfinite
 
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot
-from probes.campaign.costing import UNLIMITED, Allowance, Price, all_pairs_tasks, frugal_allowance
+from probes.campaign.costing import UNLIMITED, Allowance, Price, frugal_allowance
 from probes.campaign.engine import Engine, critical_path_s
 from probes.campaign.probing import warm_up_s
 from probes.campaign.ramping import with_ramps
@@ -35,19 +35,7 @@ USUAL_RTT_MS = 150.0
 
 @dataclass
 class CampaignInputs:
-    """The specification of a campaign, and the inputs by which it chooses and sizes its probes.
-
-    Attributes
-    ----------
-    spec : CampaignSpec
-    method : Method
-    fleet : Fleet
-    estimated : callable
-        Returns the network of the fleet's regions, from all samples so far.
-    price : Price
-    network : Network
-        As it was estimated last.
-    """
+    """The specification of a campaign, and the inputs by which it chooses and sizes its probes."""
 
     spec: CampaignSpec
     method: Method
@@ -145,20 +133,17 @@ class CampaignInputs:
         region_of = self.fleet.region_of
         one_flow = phase == "per-flow"
         connections = 1 if one_flow else spec.connections
+        duration_s = spec.flow_s if one_flow else spec.aggregate_s
 
         def expected_gbps(src: str, dst: str) -> float:
             link = self.link(src, dst)
             return link.rate_gbps(connections) if link else 1.0
 
-        pairs = spec.pairs or permutations(hosts or region_of, 2)
-        return all_pairs_tasks(
-            (),
-            expected_gbps,
-            phase=phase,
-            connections=connections,
-            duration_s=spec.flow_s if one_flow else spec.aggregate_s,
-            pairs=[(src, dst) for src, dst in pairs if region_of[src] != region_of[dst]],
-        )
+        return [
+            ProbeTask(phase, ((src, dst),), connections, duration_s, expected_gbps(src, dst))
+            for src, dst in spec.pairs or permutations(hosts or region_of, 2)
+            if region_of[src] != region_of[dst]
+        ]
 
 
 @dataclass
@@ -197,10 +182,7 @@ async def run_stages(
 
     Without a budget, a campaign that chooses links itself keeps to :mod:`probes.campaign.costing`.
 
-    Raises
-    ------
-    StoreError
-        If results can't be kept.
+    Raises StoreError if results can't be kept.
     """
     report = CampaignReport()
     for stage in _stages(inputs.spec):

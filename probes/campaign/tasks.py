@@ -93,31 +93,14 @@ class Probe:
 
 @dataclass(eq=False)
 class ProbeOutcome:
-    """The result of a probe.
-
-    Attributes
-    ----------
-    probe : Probe
-    samples : tuple of Sample
-    sent_gb, usd : float
-        Volume of all its attempts, and its cost on the wire.
-    attempts : int
-    problem : str
-        The reason of its failure; ``""`` without one.
-    cause, host : Cause | None, str
-        Of the failure.
-    busy_s : float
-        Time for which tools were at work on the attempt that counted.
-    notes : tuple of str
-        Remarks on a probe that succeeded.
-    """
+    """The result of a probe, with notes on one that succeeded."""
 
     probe: Probe
     samples: tuple[Sample, ...] = ()
     sent_gb: float = 0.0  # by all its attempts
     usd: float = 0.0  # on the wire
     attempts: int = 1
-    problem: str = ""
+    problem: str = ""  # the reason of its failure; "" without one
     cause: Cause | None = None
     host: str = ""  # at fault
     busy_s: float = 0.0  # time for which tools were at work on the attempt that counted

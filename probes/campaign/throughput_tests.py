@@ -134,11 +134,8 @@ class ThroughputTester:
 
         It sends no more than the rest of the findings' allowance.
 
-        Raises
-        ------
-        ProbeError
-            Naming the host at fault; the volume that the test may have sent is charged. With the
-            cause ``limit`` where that was too little to show the path's rate.
+        Raises ProbeError naming the host at fault; the volume that the test may have sent is
+        charged. With the cause ``limit`` where that was too little to show the path's rate.
         """
         ((result, _),) = await self._run_together(task, findings, {test: 0.0})
         return result
@@ -152,10 +149,7 @@ class ThroughputTester:
     ) -> None:
         """Load one VM from or towards several others at once; add its cap to the findings.
 
-        Raises
-        ------
-        ProbeError
-            Naming the host at fault.
+        Raises ProbeError naming the host at fault.
         """
         outward = len({src for src, _ in task.pairs}) == 1
         hub = task.pairs[0][0 if outward else 1]

@@ -123,10 +123,8 @@ def load_fleet(path: Path) -> Fleet:
 
     Paths in it are relative to its folder; ``~`` is the user's home.
 
-    Raises
-    ------
-    InputError
-        If it can't be read, is not TOML, or an entry is wrong: names entry, field and remedy.
+    Raises InputError if it can't be read, is not TOML, or an entry is wrong: names entry, field
+    and remedy.
     """
     try:
         content = path.read_bytes()
@@ -276,23 +274,13 @@ STATED = Origin("baseline", "fleet-file")
 
 @dataclass(frozen=True, slots=True)
 class FleetSite:
-    """The VMs of a fleet in one region.
-
-    Attributes
-    ----------
-    vms : int
-    vm_type : str
-        Id of the catalogue; ``""`` where it is not known.
-    egress_gbps, ingress_gbps : float | None
-        Caps of one VM, where its owner states them.
-    private_network : str
-        Name of the network of their private addresses; ``""`` where these are not used.
-    """
+    """The VMs of a fleet in one region."""
 
     vms: int
-    vm_type: str = ""
-    egress_gbps: float | None = None
+    vm_type: str = ""  # id of the catalogue; ``""`` where it is not known
+    egress_gbps: float | None = None  # caps of one VM, where its owner states them
     ingress_gbps: float | None = None
+    # Name of the network of their private addresses; ``""`` where these are not used
     private_network: str = ""
 
 

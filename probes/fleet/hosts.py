@@ -17,50 +17,25 @@ PROBE_PORTS = (5201, 5216)
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A VM that relayd may log in to and measure from.
+    """A VM that relayd may log in to and measure from."""
 
-    Attributes
-    ----------
-    name : str
-        Unique in the fleet; the region where a region has one host.
-    region, zone : str
-        ``provider:region`` and the suffix of the zone (or ``""``).
-    host, port, user : str, int, str
-        Address, port and user of the login over SSH.
-    key : Path | None
-        Private key file; None for those of the SSH agent.
-    known_hosts : Path
-        File with the host's key.
-    jump : str
-        Name of the host to log in through, or ``""``.
-    vm_type : str
-        Name of the VM type as catalogues write it, or ``""``.
-    private_address, public_address : str
-        Its addresses for other hosts; ``""`` where there is none.
-    first_port, last_port : int
-        Ports on which probes may listen.
-    egress_usd_per_gb : float | None
-        Overrides the catalogue's price.
-    egress_mbps, ingress_mbps : float | None
-        The VM's caps over all peers, where it differs from its type; to forecast by until they
-        are measured.
-    """
-
-    name: str
-    region: str
-    host: str
+    name: str  # unique in the fleet; the region where a region has one host
+    region: str  # ``provider:region``
+    host: str  # address, port and user of the login over SSH
     port: int
     user: str
-    key: Path | None
-    known_hosts: Path
-    zone: str = ""
-    jump: str = ""
-    vm_type: str = ""
-    private_address: str = ""
+    key: Path | None  # private key file; None for those of the SSH agent
+    known_hosts: Path  # file with the host's key
+    zone: str = ""  # suffix of the zone, or ``""``
+    jump: str = ""  # name of the host to log in through, or ``""``
+    vm_type: str = ""  # name of the VM type as catalogues write it, or ``""``
+    private_address: str = ""  # its addresses for other hosts; ``""`` where there is none
     public_address: str = ""
-    first_port: int = PROBE_PORTS[0]
+    first_port: int = PROBE_PORTS[0]  # ports on which probes may listen
     last_port: int = PROBE_PORTS[1]
-    egress_usd_per_gb: float | None = None
+    egress_usd_per_gb: float | None = None  # overrides the catalogue's price
+    # The VM's caps over all peers, where it differs from its type; to forecast by until they
+    # are measured
     egress_mbps: float | None = None
     ingress_mbps: float | None = None
 
@@ -72,23 +47,12 @@ class Host:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Hosts by name.
+    """Hosts by name."""
 
-    Attributes
-    ----------
-    hosts : mapping
-        Name to :class:`Host`, in the order of the file.
-    addresses : {"public", "private", "private-within-provider"}
-        Addresses that probes use.
-    name : str
-        Name of the file in errors.
-    jumps : mapping
-        Hosts that are only logged in through, by name.
-    """
-
-    hosts: Mapping[str, Host]
-    addresses: Addresses = "public"
-    name: str = "fleet"
+    hosts: Mapping[str, Host]  # name to :class:`Host`, in the order of the file
+    addresses: Addresses = "public"  # addresses that probes use
+    name: str = "fleet"  # name of the file in errors
+    # Hosts that are only logged in through, by name
     jumps: Mapping[str, Host] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Host]:
@@ -100,10 +64,8 @@ class Fleet:
     def __getitem__(self, name: str) -> Host:
         """Return a host.
 
-        Raises
-        ------
-        InputError
-            If it is not one of the fleet: the guard that keeps probes among its members.
+        Raises InputError if it is not one of the fleet: the guard that keeps probes among its
+        members.
         """
         host = self.hosts.get(name)
         if host is None:

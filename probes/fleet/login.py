@@ -32,13 +32,7 @@ class Timeouts:
 async def connect(
     host: Host, timeouts: Timeouts, tunnel: asyncssh.SSHClientConnection | None
 ) -> asyncssh.SSHClientConnection:
-    """Log in to a host.
-
-    Raises
-    ------
-    ProbeError
-        With its remedy.
-    """
+    """Log in to a host; raises ProbeError with its remedy."""
     known = _known_hosts(host)
     began_s = time.monotonic()
     try:
@@ -131,10 +125,7 @@ async def _unless_cancelled(
 def _known_hosts(host: Host) -> asyncssh.SSHKnownHosts:
     """Read the keys that a host may have; a file that is not there trusts none.
 
-    Raises
-    ------
-    ProbeError
-        If the file is there but can't be read.
+    Raises ProbeError if the file is there but can't be read.
     """
     try:
         text = host.known_hosts.read_text(encoding="utf-8", errors="replace")
@@ -220,13 +211,7 @@ async def offered_keys(fleet: Fleet, hosts: Sequence[Host]) -> dict[str, asyncss
 
 
 def store_key(host: Host, key: asyncssh.SSHKey) -> None:
-    """Add a host's key to its known_hosts file.
-
-    Raises
-    ------
-    InputError
-        If the file can't be written.
-    """
+    """Add a host's key to its known_hosts file; raises InputError if the file can't be written."""
     name = host.host if host.port == 22 else f"[{host.host}]:{host.port}"
     line = f"{name} {key.export_public_key('openssh').decode().strip()}\n"
     try:

@@ -41,15 +41,9 @@ may run longer are tethered: another controller follows one that hangs after 6.6
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of a command.
+    """The output of a command."""
 
-    Attributes
-    ----------
-    status : int
-        Exit code; negative if it ended by a signal.
-    """
-
-    status: int
+    status: int  # exit code; negative if it ended by a signal
     stdout: bytes
     stderr: bytes
 
@@ -137,10 +131,7 @@ class HostSession:
     async def ask(self, command: Sequence[str], timeout_s: float | None = None) -> Output:
         """Run a short command that ends by itself.
 
-        Raises
-        ------
-        ProbeError
-            If the host does not answer in time or the connection is lost.
+        Raises ProbeError if the host does not answer in time or the connection is lost.
         """
         limit_s = timeout_s or self._timeouts.command_s
         async with self._channels, self.guarded(limit_s):
@@ -149,17 +140,14 @@ class HostSession:
     async def measure(self, command: Sequence[str], limit_s: float) -> Output:
         """Run a tool to its end, under a lease; it ends soon after this process or the connection.
 
+        Raises ProbeError if the tool is missing, did not end in time, or the connection is lost.
+
         Parameters
         ----------
         command : sequence of str
             The tool and its arguments.
         limit_s : float
             Time after which the host ends it.
-
-        Raises
-        ------
-        ProbeError
-            If the tool is missing, did not end in time, or the connection is lost.
         """
         lease, tether = self._new_lease(), limit_s > SILENCE_S
         async with self._channels:
@@ -223,10 +211,7 @@ class HostSession:
     async def change(self, sysctls: Mapping[str, str]) -> None:
         """Change settings of the system until this controller leaves the host, or connects again.
 
-        Raises
-        ------
-        ProbeError
-            If this is not possible; settings changed by then are restored.
+        Raises ProbeError if this is not possible; settings changed by then are restored.
         """
         output = await self.ask(change_settings(self._leases, sysctls))
         if output.status != 0:

@@ -96,10 +96,8 @@ class Sessions:
     async def session(self, name: str) -> HostSession:
         """Return the session with a host, connecting if none is open.
 
-        Raises
-        ------
-        ProbeError
-            If the host can't be reached, is not the one it was, or refuses the login.
+        Raises ProbeError if the host can't be reached, is not the one it was, or refuses the
+        login.
         """
         async with self._locks.setdefault(name, asyncio.Lock()):
             current = self._sessions.get(name)

@@ -101,6 +101,8 @@ class LivenessProber:
     ) -> dict[str, LivenessProbe]:
         """Probe hosts from one host; return the result for each.
 
+        Raises ProbeError if the source host itself can't be used.
+
         Parameters
         ----------
         src : str
@@ -108,11 +110,6 @@ class LivenessProber:
             Hosts of the fleet.
         silent : frozenset of str
             Those of them to probe over both protocols.
-
-        Raises
-        ------
-        ProbeError
-            If the source host itself can't be used.
         """
         session = await self.sessions.session(src)
         at_s = time.time()

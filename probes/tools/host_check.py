@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Literal, TypeAlias
 
 from probes.fleet.failures import ProbeError
@@ -27,6 +28,7 @@ LEAST_IDLE_SHARE = 0.8
 LEAST_WINDOW_BYTES = 2**20
 """A window below 1 MiB holds one flow over 100 ms under 84 Mbit/s."""
 LEAST_FREE_KIB = 10 * 1024
+_INSTALLS = "`relayd measure fleet check --install-tools` installs"
 
 # Prints one fact a line: a key, a blank, the value.
 _FACTS = """\
@@ -65,20 +67,12 @@ class HostFinding:
 
 @dataclass
 class HostReport:
-    """The result of checking a host.
-
-    Attributes
-    ----------
-    host : Host
-    facts : dict
-        Tools, versions, TCP settings, clock offset and idle share, as far as they are known.
-    findings : list of HostFinding
-        Empty if all is well.
-    """
+    """The result of checking a host."""
 
     host: Host
+    # Tools, versions, TCP settings, clock offset and idle share, as far as they are known
     facts: dict[str, Any] = field(default_factory=dict)
-    findings: list[HostFinding] = field(default_factory=list)
+    findings: list[HostFinding] = field(default_factory=list)  # empty if all is well
 
     @property
     def fit(self) -> bool:
@@ -87,13 +81,7 @@ class HostReport:
 
 
 async def check_fleet(fleet: Fleet, sessions: Sessions) -> list[HostReport]:
-    """Check all hosts at once; failures of one are findings about that one.
-
-    Parameters
-    ----------
-    fleet : Fleet
-    sessions : Sessions
-    """
+    """Check all hosts at once; failures of one are findings about that one."""
     reports = {host.name: HostReport(host) for host in fleet}
     limit = asyncio.Semaphore(AT_ONCE)
 
@@ -146,69 +134,65 @@ async def _check(session: HostSession, report: HostReport) -> None:
 
 
 def _judged(facts: dict[str, Any]) -> list[HostFinding]:
-    findings: list[HostFinding] = []
-
-    def note(severity: Severity, problem: str, remedy: str = "") -> None:
-        findings.append(HostFinding(severity, problem, remedy))
-
-    tools = facts["tools"]
-    if "iperf3" not in tools:
-        note(
-            "error",
-            "iperf3 is missing",
-            "`relayd measure fleet check --install-tools` installs it.",
-        )
-    elif (version := re.match(r"(\d+)\.(\d+)", tools["iperf3"])) and (
-        tuple(map(int, version.groups())) < OLDEST_IPERF3
-    ):
-        note("warning", f"iperf3 is of version {tools['iperf3']}", "Install 3.7 or newer.")
-    if "timeout" not in tools:
-        note("error", "`timeout` is missing", "Install coreutils.")
-    if "ping" not in tools and "python3" not in tools:
-        note(
+    tools, iperf3 = facts["tools"], facts["tools"].get("iperf3")
+    version = re.match(r"(\d+)\.(\d+)", iperf3 or "")
+    is_old = version is not None and tuple(map(int, version.groups())) < OLDEST_IPERF3
+    has_ping, has_python = "ping" in tools, "python3" in tools
+    # What is not known is no reason for a finding.
+    window, free_kib, idle = (
+        inf if facts[name] is None else facts[name]
+        for name in ("receive_window_bytes", "free_kib", "idle_share")
+    )
+    offset_s = facts["clock_offset_s"] or 0.0
+    rules: tuple[tuple[bool, Severity, str, str], ...] = (
+        (iperf3 is None, "error", "iperf3 is missing", f"{_INSTALLS} it."),
+        (is_old, "warning", f"iperf3 is of version {iperf3}", "Install 3.7 or newer."),
+        ("timeout" not in tools, "error", "`timeout` is missing", "Install coreutils."),
+        (
+            not has_ping and not has_python,
             "error",
             "neither ping nor python3 is there to measure round-trip times",
-            "`relayd measure fleet check --install-tools` installs ping.",
-        )
-    elif "ping" not in tools:
-        note(
+            f"{_INSTALLS} ping.",
+        ),
+        (
+            not has_ping and has_python,
             "warning",
             "ping is missing; TCP handshakes stand in, without loss",
-            "`relayd measure fleet check --install-tools` installs it.",
-        )
-    if not facts["window_scaling"]:
-        note(
+            f"{_INSTALLS} it.",
+        ),
+        (
+            not facts["window_scaling"],
             "warning",
             "TCP window scaling is off: a flow has at most 64 kB in flight",
             "Set net.ipv4.tcp_window_scaling = 1.",
-        )
-    window = facts["receive_window_bytes"]
-    if window is not None and window < LEAST_WINDOW_BYTES:
-        most_mbps = window * 8 / 0.1 / 1e6
-        note(
+        ),
+        (
+            window < LEAST_WINDOW_BYTES,
             "warning",
             f"net.ipv4.tcp_rmem allows {window / 1e6:.2g} MB: one flow over 100 ms "
-            f"gets at most {most_mbps:.0f} Mbit/s",
+            f"gets at most {window * 8 / 0.1 / 1e6:.0f} Mbit/s",
             "Raise the third figure of net.ipv4.tcp_rmem if transfers get more.",
-        )
-    offset_s = facts["clock_offset_s"]
-    if offset_s is not None and abs(offset_s) > MOST_CLOCK_OFFSET_S:
-        note(
+        ),
+        (
+            abs(offset_s) > MOST_CLOCK_OFFSET_S,
             "warning",
             f"its clock is off by {offset_s:+.1f} s",
             "Turn on NTP; samples carry this machine's time.",
-        )
-    idle = facts["idle_share"]
-    if idle is not None and idle < LEAST_IDLE_SHARE:
-        note(
+        ),
+        (
+            idle < LEAST_IDLE_SHARE,
             "warning",
             f"its processors are only {idle:.0%} idle",
             "Other work on it will lower what is measured.",
-        )
-    free = facts["free_kib"]
-    if free is not None and free < LEAST_FREE_KIB:
-        note("warning", f"only {free} KiB are free in /tmp", "Free some space.")
-    return findings
+        ),
+        (
+            free_kib < LEAST_FREE_KIB,
+            "warning",
+            f"only {free_kib} KiB are free in /tmp",
+            "Free some space.",
+        ),
+    )
+    return [HostFinding(*finding) for applies, *finding in rules if applies]
 
 
 async def _try_ports(fleet: Fleet, sessions: Sessions, reports: dict[str, HostReport]) -> None:
@@ -317,13 +301,7 @@ def install_commands(report: HostReport) -> list[list[str]]:
 
 
 async def install(session: HostSession, commands: list[list[str]]) -> None:
-    """Run the commands on a host.
-
-    Raises
-    ------
-    ProbeError
-        If one fails, with its last error line.
-    """
+    """Run the commands on a host; raises ProbeError if one fails, with its last error line."""
     for command in commands:
         output = await session.measure(command, INSTALL_S)
         if output.status != 0:

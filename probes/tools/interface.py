@@ -18,7 +18,7 @@ from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.steady_state import Interval
 from probes.fleet.failures import Cause, ProbeError, missing_tool
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.remote import wait_for_listener
+from probes.fleet.remote import NOT_FOUND, wait_for_listener
 from probes.fleet.session import Output
 from probes.fleet.sessions import Sessions
 from probes.importers.options import ImportOptions
@@ -33,51 +33,26 @@ LEAST_MBPS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One run of a tool between two hosts.
-
-    Attributes
-    ----------
-    src, dst : Host
-        Data flows from ``src`` to ``dst``, wherever the tool's client runs.
-    address : str
-        Of the host that does not run the client, from :meth:`~probes.fleet.hosts.Fleet.target`.
-    port : int
-        For the tool's server; 0 where there is none.
-    connections : int
-    duration_s, omit_s : float
-        Measured time, and time before it that is left out.
-    window_bytes : int
-        TCP window to ask for; 0 leaves the system's.
-    congestion_control : str
-        Algorithm of TCP to ask for; ``""`` leaves the system's.
-    udp_mbps : float
-        Rate to offer over UDP; 0 for TCP.
-    udp_bytes : int
-        Payload of each UDP packet; 0 leaves it to the tool.
-    most_mbps : float
-        Rate of payload that all TCP connections together are held to; 0 for none.
-    most_gb : float
-        Allowance, warm-up included; infinite for no limit.
-    interval_s : float
-        Time between reports of the tool.
-    """
+    """One run of a tool between two hosts."""
 
     __test__ = False  # not a test of pytest
 
-    src: Host
+    src: Host  # data flows from ``src`` to ``dst``, wherever the tool's client runs
     dst: Host
+    # Of the host that does not run the client, from :meth:`~probes.fleet.hosts.Fleet.target`
     address: str
-    port: int = 0
+    port: int = 0  # for the tool's server; 0 where there is none
     connections: int = 1
-    duration_s: float = 10.0
+    duration_s: float = 10.0  # measured time, and time before it that is left out
     omit_s: float = 0.0
-    window_bytes: int = 0
-    congestion_control: str = ""
-    udp_mbps: float = 0.0
-    udp_bytes: int = 0
+    window_bytes: int = 0  # TCP window to ask for; 0 leaves the system's
+    congestion_control: str = ""  # algorithm of TCP to ask for; ``""`` leaves the system's
+    udp_mbps: float = 0.0  # rate to offer over UDP; 0 for TCP
+    udp_bytes: int = 0  # payload of each UDP packet; 0 leaves it to the tool
+    # Rate of payload that all TCP connections together are held to; 0 for none
     most_mbps: float = 0.0
-    most_gb: float = inf
-    interval_s: float = 1.0
+    most_gb: float = inf  # allowance, warm-up included; infinite for no limit
+    interval_s: float = 1.0  # time between reports of the tool
 
     def options(self, measured_at_s: float, *, client_at_dst: bool = False) -> ImportOptions:
         """Return the importers' options: all that they need beyond the output."""
@@ -147,23 +122,12 @@ class Test:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a run.
-
-    Attributes
-    ----------
-    samples : tuple of Sample
-    sent_gb : float
-        Volume from ``src`` to ``dst``, warm-up included.
-    intervals : tuple of Interval
-        Of the measured time, where the tool reports them.
-    detail : dict
-        Further figures of the tool.
-    """
+    """The result of a run."""
 
     samples: tuple[Sample, ...]
-    sent_gb: float = 0.0
-    intervals: tuple[Interval, ...] = ()
-    detail: dict[str, object] = field(default_factory=dict)
+    sent_gb: float = 0.0  # volume from ``src`` to ``dst``, warm-up included
+    intervals: tuple[Interval, ...] = ()  # of the measured time, where the tool reports them
+    detail: dict[str, object] = field(default_factory=dict)  # further figures of the tool
 
 
 class Tool:
@@ -198,10 +162,7 @@ class Tool:
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
         """Read the client's output.
 
-        Raises
-        ------
-        ProbeError
-            If it failed, loudly or quietly, or its figures can't be a measurement.
+        Raises ProbeError if it failed, loudly or quietly, or its figures can't be a measurement.
         """
         raise NotImplementedError
 
@@ -247,10 +208,7 @@ def failure(host: Host, tool: str, text: str) -> ProbeError:
 def only_samples(host: Host, tool: str, outcomes: Sequence[Sample | Skipped]) -> list[Sample]:
     """Return the samples that an importer found.
 
-    Raises
-    ------
-    ProbeError
-        If it skipped anything or found nothing: all of a single run must be usable.
+    Raises ProbeError if it skipped anything or found nothing: all of a single run must be usable.
     """
     for outcome in outcomes:
         if isinstance(outcome, Skipped):
@@ -272,13 +230,7 @@ class Ports:
 
     @asynccontextmanager
     async def several(self, host: Host, count: int, avoid: set[int]) -> AsyncIterator[int]:
-        """Reserve consecutive ports; yield the first.
-
-        Raises
-        ------
-        ProbeError
-            If there is none left.
-        """
+        """Reserve consecutive ports; yield the first; raises ProbeError if there is none left."""
         taken = self._taken.setdefault(host.name, set())
         for first in range(host.first_port, host.last_port - count + 2):
             wanted = set(range(first, first + count))
@@ -310,10 +262,7 @@ def make_test(fleet: Fleet, tool: Tool, src: str, dst: str) -> Test:
 async def prepared(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> AsyncIterator[Test]:
     """Start the tool's server; yield the test with its port.
 
-    Raises
-    ------
-    ProbeError
-        If no port is free or the server does not come up.
+    Raises ProbeError if no port is free or the server does not come up.
     """
     server_host = test.src if tool.client_at_dst else test.dst
     session = await sessions.session(server_host.name)
@@ -336,7 +285,7 @@ async def prepared(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> 
                 yield ready
                 return
             output = await running.output()
-            if output.status in (126, 127):
+            if output.status in NOT_FOUND:
                 raise missing_tool(server_host.name, tool.name)
             problem = failure(server_host, tool.name, output.error_text)
             # The port belongs to another server: try the next.
@@ -355,13 +304,7 @@ async def run_client(sessions: Sessions, tool: Tool, test: Test) -> Result:
 
 
 async def run(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> Result:
-    """Run one test.
-
-    Raises
-    ------
-    ProbeError
-        Naming the host at fault.
-    """
+    """Run one test; raises ProbeError naming the host at fault."""
     if tool.server(replace(test, port=1)) is None:
         return await run_client(sessions, tool, replace(test, port=test.dst.first_port))
     async with prepared(sessions, ports, tool, test) as ready:

@@ -105,10 +105,7 @@ class Iperf3(Tool):
 def read_document(output: Output, test: Test) -> dict[str, Any]:
     """Return the JSON document that a client wrote; it may report a failure.
 
-    Raises
-    ------
-    ProbeError
-        If there is none, or not all of it.
+    Raises ProbeError if there is none, or not all of it.
     """
     try:
         for _, document in documents(

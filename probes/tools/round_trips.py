@@ -22,6 +22,7 @@ WAIT_S = 2
 ROUNDING_MS = ((100.0, 0.5), (10.0, 0.05), (1.0, 0.005))
 """Round-trip times from which on a printed one is rounded, and the error of that."""
 PACKET_GB = 2 * 98e-9
+"""An echo request of 64 bytes with IP and Ethernet headers, and as much for the reply."""
 
 # $1 address, $2 count, $3 interval, $4 seconds to wait for a reply.
 _SCRIPT = """\

@@ -57,10 +57,7 @@ async def all_ready(
 ) -> None:
     """Wait until a number of servers have printed that they are ready.
 
-    Raises
-    ------
-    ProbeError
-        If one of them ended before.
+    Raises ProbeError if one of them ended before.
     """
     for _ in range(count):
         line = await running.line_with(ready, ENDED)
@@ -88,10 +85,7 @@ def outputs(host: str, printed: bytes) -> list[Output]:
 
     Both outputs of a client are one, which is returned as either.
 
-    Raises
-    ------
-    ProbeError
-        If the output is cut off.
+    Raises ProbeError if the output is cut off.
     """
     found = []
     while printed:

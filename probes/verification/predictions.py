@@ -14,6 +14,7 @@ from planner.model.network import Network
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S
 from planner.model.verification import MEASURING_ERROR
 from probes.campaign.costing import on_wire
+from probes.campaign.probing import EXCHANGE_ROUND_TRIPS
 from probes.samples import Sample
 
 Question: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
@@ -30,7 +31,6 @@ FULL_SHARE = 0.97
 """Share of a cap or link beyond which a plan fills it."""
 LIMITED_SHARE = 0.97
 """A path that came this near to its rate limit could have carried more."""
-EXCHANGE_ROUND_TRIPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +173,7 @@ class PlanPrediction:
         All rates are linear in the numbers of VMs, so the region with the smallest part of its
         VMs decides.
 
-        Raises
-        ------
-        InputError
-            If a region of the plan has no VM at all.
+        Raises InputError if a region of the plan has no VM at all.
         """
         for region in self.vms:
             if not available.get(region):
@@ -229,16 +226,13 @@ def _total(paths: Iterable[PlanPath]) -> RateRange:
 def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
     """Read the document of a transfer's, a shuffle's or a broadcast's plan.
 
+    Raises InputError if it is no such document.
+
     Parameters
     ----------
     plan : mapping
     rtt_ms : callable
         Of links, for plans that do not state it.
-
-    Raises
-    ------
-    InputError
-        If it is no such document.
     """
     read = _of_shuffle if "pairs" in plan else _of_broadcast if "trees" in plan else _of_transfer
     try:

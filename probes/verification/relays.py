@@ -125,6 +125,8 @@ async def relaying(
 ) -> AsyncIterator[tuple[str, list[tuple[str, int]]]]:
     """Relay the connections of tests on a host.
 
+    Raises ProbeError if the host has neither program, or no port is free.
+
     Parameters
     ----------
     relay : str
@@ -140,11 +142,6 @@ async def relaying(
     ------
     (str, list of (str, int))
         The program that relays, and the address and port that each ``dst`` is to connect to.
-
-    Raises
-    ------
-    ProbeError
-        If the host has neither program, or no port is free.
     """
     fleet, session = sessions.fleet, await sessions.session(relay)
     program, has = await _program(session), await _addresses(session)

@@ -54,10 +54,7 @@ class _StreamTest:
 async def run_together(sessions: Sessions, ports: Ports, what: Run) -> None:
     """Run paths at the same time; add the results of each to the run.
 
-    Raises
-    ------
-    ProbeError
-        Naming the host at fault. Whatever happens, nothing is left on the hosts.
+    Raises ProbeError naming the host at fault. Whatever happens, nothing is left on the hosts.
     """
     longest_setup_s = max(path.setup_s for path in what.paths)
     flows = [

@@ -14,17 +14,13 @@ from typing import TypeAlias
 from planner.model.errors import InputError
 from planner.model.units import BITS_PER_BYTE, MS_PER_S
 from probes.campaign.costing import worst_usd
+from probes.campaign.probing import ROUND_TRIPS_OF_MANY, ROUND_TRIPS_OF_ONE_FLOW
+from probes.campaign.throughput_tests import LEAST_MEASURED_S, LEAST_OMIT_S
 from probes.fleet.hosts import Fleet
 from probes.tools.interface import OVERRUN_S
 from probes.tools.iperf3 import MOST_STREAMS
 from probes.verification.predictions import Judgement, Limit, PlanPath, PlanPrediction, Stream
 
-# A window opens within about nine round trips, and many flows share the way up; behind a relay the
-# second link begins as the first does.
-ROUND_TRIPS_OF_ONE_FLOW = 9.0
-ROUND_TRIPS_OF_MANY = 6.0
-LEAST_OMIT_S = 2
-LEAST_MEASURED_S = 3
 MOST_MEASURED_S = 600
 RECHECK_S = 5
 """Measured time of a recheck of one link."""
@@ -53,28 +49,15 @@ Price: TypeAlias = Callable[[str, str, float, float], float]
 class Run:
     """Paths that are run at the same time, and afterwards their results.
 
-    Attributes
-    ----------
-    kind : str
-        ``plan``; ``direct``; ``limits``, in which the paths of a plan may carry more than planned;
-        or ``apart`` for a recheck of one link.
-    prediction : PlanPrediction
-    paths : tuple of PlanPath
-    omit_s, measured_s : int
-        Warm-up, and the time that counts.
-    has_begun : bool
-        Whether it may have sent anything.
-    measured_at_s : float
-        Its begin, seconds since 1970 (UTC); 0 unless it ended in good order.
-    relays : dict
-        Relay host to the program that split TCP there.
+    Its kind is ``plan``; ``direct``; ``limits``, in which the paths of a plan may carry more than
+    planned; or ``apart`` for a recheck of one link.
     """
 
     kind: str
     prediction: PlanPrediction
     paths: tuple[PlanPath, ...]
-    omit_s: int
-    measured_s: int
+    omit_s: int  # warm-up
+    measured_s: int  # time that counts
     has_begun: bool = False  # and may have sent anything
     measured_at_s: float = 0.0  # its begin, seconds since 1970; 0 unless it ended in good order
     relays: dict[str, str] = field(default_factory=dict)  # host to the program that split TCP there
@@ -177,6 +160,8 @@ def runs_of(
 ) -> list[Run]:
     """Return the runs that verify a plan, one after the other, within the limits.
 
+    Raises InputError if even the shortest runs would exceed a limit; states what they need.
+
     Parameters
     ----------
     predictions : mapping
@@ -184,11 +169,6 @@ def runs_of(
     fleet : Fleet
     limits : VerificationLimits
     price : Price
-
-    Raises
-    ------
-    InputError
-        If even the shortest runs would exceed a limit; states what they need.
     """
     runs = [_run_of(kind, prediction, fleet) for kind, prediction in predictions.items()]
 
@@ -232,10 +212,7 @@ def runs_of(
 def _run_of(kind: str, prediction: PlanPrediction, fleet: Fleet) -> Run:
     """Return the run of a prediction, as fast as it can.
 
-    Raises
-    ------
-    InputError
-        If it takes too many iperf3 or ports of one host.
+    Raises InputError if it takes too many iperf3 or ports of one host.
     """
     hosts = {  # the first of each region in the fleet file represent the plan's VMs
         region: [host.name for host in fleet if host.region == region][:count]
@@ -306,10 +283,7 @@ def _lower_for_others(paths: Sequence[PlanPath]) -> list[PlanPath]:
 def streams_of(path: PlanPath, hosts: Sequence[Sequence[str]]) -> tuple[Stream, ...]:
     """Divide a path's connections over its hosts so that all hosts of a region carry the same.
 
-    Raises
-    ------
-    InputError
-        If that takes too many iperf3 at a time on one host.
+    Raises InputError if that takes too many iperf3 at a time on one host.
     """
     counts = [len(names) for names in hosts]
     number = lcm(*counts)
@@ -332,6 +306,7 @@ def streams_of(path: PlanPath, hosts: Sequence[Sequence[str]]) -> tuple[Stream, 
 
 
 def _omit_s(paths: Sequence[PlanPath]) -> int:
+    # Behind a relay the second link begins as the first does.
     longest_s = max(
         (ROUND_TRIPS_OF_MANY if path.connections > 1 else ROUND_TRIPS_OF_ONE_FLOW) * path.rtt_ms
         for path in paths

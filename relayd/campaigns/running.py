@@ -60,10 +60,8 @@ class CampaignRunner:
     def unfinished(self) -> StoredCampaign | None:
         """Return the store's unfinished campaign, to be resumed; None if there is none.
 
-        Raises
-        ------
-        InputError
-            If the fleet file had another price when it began: its budget meant something else.
+        Raises InputError if the fleet file had another price when it began: its budget meant
+        something else.
         """
         campaign = Campaigns(self._store).unfinished()
         now = self.measured.stated_usd_per_gb
@@ -196,17 +194,13 @@ async def while_held(
 ) -> T:
     """Do some work for as long as a lease is held.
 
+    Raises StoreError if the lease ran out before the work was done, which was cancelled then.
+    Raises asyncio.CancelledError if it was to stop.
+
     Parameters
     ----------
     is_to_stop : callable, optional
         Asked each second; once it is true, the work is cancelled.
-
-    Raises
-    ------
-    StoreError
-        If the lease ran out before the work was done, which was cancelled then.
-    asyncio.CancelledError
-        If it was to stop.
     """
     task, asked_s = asyncio.create_task(work), time.monotonic()
     lapses = False
@@ -228,10 +222,7 @@ async def while_held(
 def run_interruptibly(work: Coroutine[Any, Any, T], on_interrupt: Callable[[], None]) -> T:
     """Do some work; it cleans up after SIGTERM as it does after Ctrl-C.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        After either.
+    Raises KeyboardInterrupt after either.
     """
 
     async def main() -> T:

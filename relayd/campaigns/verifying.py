@@ -134,11 +134,8 @@ class Verifier:
     def prepared(self, plan: Mapping[str, Any], limits: VerificationLimits) -> Verification:
         """Return a plan with the runs that would verify it.
 
-        Raises
-        ------
-        InputError
-            If the document is no plan of a transfer, shuffle or broadcast, the fleet lacks a
-            region of it, or the limits do not allow the shortest runs.
+        Raises InputError if the document is no plan of a transfer, shuffle or broadcast, the fleet
+        lacks a region of it, or the limits do not allow the shortest runs.
         """
         whole = predicted(plan, self._rtt_ms)
         have = available(self._fleet)

@@ -77,13 +77,7 @@ def is_storable(text: str) -> bool:
 
 
 def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
-    """Return the figures of a plan.
-
-    Raises
-    ------
-    InputError
-        If they are no figures of a transfer.
-    """
+    """Return the figures of a plan; raises InputError if they are no figures of a transfer."""
     if plan is None:
         return None
     cost, asked, number = plan.get("cost_usd"), plan.get("request"), plan.get("plan_id")

@@ -177,12 +177,8 @@ class TransferRegister:
     def begin(self, request: TransferStartRequest) -> tuple[TrackedTransfer, bool]:
         """Store a transfer that begins; return it, and whether it is new.
 
-        Raises
-        ------
-        InputError
-            If a region is unknown, another transfer has its id, or it begins in the future.
-        NotOwnerError
-            If the reporter has :data:`MOST_OF_ONE` already.
+        Raises InputError if a region is unknown, another transfer has its id, or it begins in the
+        future. Raises NotOwnerError if the reporter has :data:`MOST_OF_ONE` already.
         """
         source, target, _ = self._names.resolve_pair(request.src, request.dst)
         request = replace(request, src=source, dst=target)
@@ -228,12 +224,9 @@ class TransferRegister:
     def report(self, name: str, request: TransferProgressRequest) -> TrackedTransfer:
         """Store the progress of a transfer; repeating the last report changes nothing.
 
-        Raises
-        ------
-        NoTransferError, NotOwnerError
-            If there is none with this id, or it is another reporter's.
-        InputError
-            If it has ended, or the report goes backwards, beyond the volume or into the future.
+        Raises NoTransferError or NotOwnerError if there is none with this id, or it is another
+        reporter's. Raises InputError if it has ended, or the report goes backwards, beyond the
+        volume or into the future.
         """
         via, now_s = self._via(request.via_gb), clock()
         with self._database.transaction():
@@ -251,12 +244,9 @@ class TransferRegister:
     def end(self, name: str, request: TransferEndRequest) -> TrackedTransfer:
         """Store the end of a transfer; repeating it changes nothing.
 
-        Raises
-        ------
-        NoTransferError, NotOwnerError
-            If there is none with this id, or it is another reporter's.
-        InputError
-            If it has ended in another way, or the last report is wrong; see :meth:`report`.
+        Raises NoTransferError or NotOwnerError if there is none with this id, or it is another
+        reporter's. Raises InputError if it has ended in another way, or the last report is wrong;
+        see :meth:`report`.
         """
         via, state, now_s = self._via(request.via_gb), request.state, clock()
         with self._database.transaction():
@@ -282,10 +272,7 @@ class TransferRegister:
     def transfer(self, id: str) -> TransferDetails:  # noqa: A002
         """Return a transfer with its reports.
 
-        Raises
-        ------
-        NoTransferError
-            If there is none with this id.
+        Raises NoTransferError if there is none with this id.
         """
         return details(self._require(id), clock())
 

@@ -69,10 +69,7 @@ class LivenessBudget:
     async def spend(self, usd: float, sent_gb: float) -> str:
         """Spend on a probe that is about to be sent; return the day, "" if its budget is used up.
 
-        Raises
-        ------
-        StoreError
-            If the store can't reserve more just now.
+        Raises StoreError if the store can't reserve more just now.
         """
         async with self._lock:
             today = utc_date(time.time())

@@ -30,13 +30,7 @@ class QuietHours:
 
     @classmethod
     def parse(cls, text: str, field_name: str = "--quiet-hours") -> QuietHours:
-        """Read hours such as ``22:00-06:00``.
-
-        Raises
-        ------
-        InputError
-            If it is not two times of day.
-        """
+        """Read hours such as ``22:00-06:00``; raises InputError if it is not two times of day."""
         try:
             begin, end = (time.fromisoformat(word.strip().zfill(5)) for word in text.split("-"))
         except ValueError:

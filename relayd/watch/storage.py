@@ -46,10 +46,7 @@ class StoreThread:
     async def acquire_lease(self) -> bool:
         """Acquire the prober's lease if it is free; return whether it is held here now.
 
-        Raises
-        ------
-        StoreError
-            If the store can't tell.
+        Raises StoreError if the store can't tell.
         """
 
         def acquire() -> bool:

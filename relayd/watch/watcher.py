@@ -78,10 +78,7 @@ class Watcher:
     async def run(self, stop: asyncio.Event) -> None:
         """Watch until stopped; store all results, and leave nothing on any host.
 
-        Raises
-        ------
-        StoreError
-            If the store can't be used at all.
+        Raises StoreError if the store can't be used at all.
         """
         async with StoreThread(self.db) as storage:
             await storage.do(lambda store: store.snapshots.latest())
@@ -172,10 +169,7 @@ class _Prober:
     async def begin(self) -> None:
         """Go on from the states that an earlier prober stored.
 
-        Raises
-        ------
-        StoreError
-            If the store can't be used.
+        Raises StoreError if the store can't be used.
         """
         watcher, now_s = self._watcher, time.time()
         self.links.resume(
@@ -244,10 +238,7 @@ class _Prober:
     async def run(self, *until: Coroutine[Any, Any, object]) -> None:
         """Probe until one of the other loops has ended; store all results.
 
-        Raises
-        ------
-        Exception
-            The first error of any part.
+        Raises Exception, the first error of any part.
         """
         pause_s = min(UPKEEP_S, self._watcher.options.interval_s)
         loops = [

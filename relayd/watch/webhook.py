@@ -57,10 +57,7 @@ class Webhook:
     def from_environment(cls, url: str, option: str) -> Webhook:
         """Return the webhook at an address, with the secret of the environment.
 
-        Raises
-        ------
-        InputError
-            If there is no secret, or something is wrong with it or the address.
+        Raises InputError if there is no secret, or something is wrong with it or the address.
         """
         secret = os.environ.get(SECRET)
         if not secret:
@@ -103,10 +100,7 @@ class Webhook:
     async def post(self, event: Event) -> None:
         """Send one event and wait for the answer, for at most some seconds.
 
-        Raises
-        ------
-        DeliveryError
-            If the answer is not a success, or none comes.
+        Raises DeliveryError if the answer is not a success, or none comes.
         """
         # Keys may be added: receivers ignore those that they do not know.
         told = {"id": event.id, "at": utc_text(event.at_s), "detail": event.detail}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from math import inf
 from pathlib import Path
@@ -16,7 +15,7 @@ from probes.fleet.hosts import Fleet
 from relayd.campaigns.forecast import CampaignForecast, forecast_campaign
 from relayd.campaigns.inputs import MeasuredFleet
 from relayd.catalogue.loading import load_catalogue
-from relayd.cli.measuring.probe import print_forecast
+from relayd.cli.measuring.probe import forecast_text
 from tests.relayd.building import unreachable
 
 CATALOGUE = load_catalogue()
@@ -56,7 +55,7 @@ def test_regions_of_which_nothing_is_known_are_named(capsys: pytest.CaptureFixtu
     forecast = forecast_campaign(MeasuredFleet(fleet, CATALOGUE, None), CampaignSpec())
     assert forecast.unknown_regions == (unknown,)
     assert forecast.regret == known.regret
-    print_forecast(forecast, sys.stdout)
+    print(forecast_text(forecast))
     assert f"Nothing is known yet of {unknown}" in capsys.readouterr().out
 
 

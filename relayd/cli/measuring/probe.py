@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 import time
 from collections.abc import Sequence
 from math import inf
-from typing import TextIO
 
 from planner.model.errors import InputError
 from planner.model.units import (
@@ -89,7 +87,7 @@ def _campaign(
     if unfinished is not None:
         say(f"Campaign {unfinished.id} is unfinished: --resume goes on with it")
     limits_of(options, None)  # report a wrong limit before asking anything
-    print_forecast(_forecast(options, runner.measured), sys.stderr)
+    say(forecast_text(_forecast(options, runner.measured)))
     method = method_of(options)
     if not agreed("Measure?", options, "--yes"):
         return None
@@ -159,10 +157,7 @@ def spec_of(options: argparse.Namespace, fleet: Fleet) -> CampaignSpec:
 def method_of(options: argparse.Namespace) -> Method:
     """Read how to measure.
 
-    Raises
-    ------
-    InputError
-        If something asked for can't be done, or not together.
+    Raises InputError if something asked for can't be done, or not together.
     """
     method = Method(
         **pick(options, "tool full_time udp_rates trace change_sysctls"),
@@ -219,11 +214,6 @@ def limits_of(options: argparse.Namespace, kept_budget_usd: float | None) -> Cam
         at_once=at_once,
         pings_at_once=min(CampaignLimits().pings_at_once, 2 * at_once),
     )
-
-
-def print_forecast(forecast: CampaignForecast, stream: TextIO) -> None:
-    """Print what a campaign would take."""
-    print(forecast_text(forecast), file=stream)
 
 
 def forecast_text(forecast: CampaignForecast) -> str:

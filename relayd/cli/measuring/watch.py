@@ -57,13 +57,7 @@ def _summary(status: dict[str, Any], path: Location) -> str:
 
 
 def watch_options(options: argparse.Namespace, fleet: Fleet) -> WatchOptions:
-    """Read the settings.
-
-    Raises
-    ------
-    InputError
-        Naming the option that is wrong.
-    """
+    """Read the settings; raises InputError naming the option that is wrong."""
     values: dict[str, Any] = {}
     for name in ("interval", "campaign_every", "retain"):
         if text := getattr(options, name):

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from planner.model.baseline.modelled_links import baseline_network
 from planner.model.catalogue import Catalogue
-from probes.campaign.costing import Ledger, Meter, all_pairs_tasks, campaign_cost, task_volume_gb
+from probes.campaign.costing import Ledger, Meter, campaign_cost, task_volume_gb
 from probes.campaign.rounds import schedule
 from probes.campaign.tasks import ProbeTask
 from relayd.catalogue.loading import load_catalogue
+from tests.probes.campaign.everything import all_pairs_tasks
 from tests.properties import examples
 
 

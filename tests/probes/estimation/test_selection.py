@@ -19,18 +19,13 @@ from benchmarks.achieved import Achieved, achieved
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.transfer.request import Objective
-from probes.campaign.costing import (
-    Allowance,
-    Meter,
-    all_pairs_tasks,
-    frugal_allowance,
-    task_volume_gb,
-)
+from probes.campaign.costing import Allowance, Meter, frugal_allowance, task_volume_gb
 from probes.campaign.regret import RateMatrices, regret_on, regret_once_measured
 from probes.campaign.rounds import schedule
 from probes.campaign.selection import ENOUGH, cap_tasks, choose_links, per_flow_tasks, rtt_tasks
 from probes.estimation import Estimator
 from probes.samples import Sample, Samples
+from tests.probes.campaign.everything import all_pairs_tasks
 from tests.shared_data import grid_catalogue, shared
 
 CATALOGUE = grid_catalogue()
