@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from planner.model.catalogue import Catalogue, EgressPrice, Tier
 from planner.model.errors import DataError, FormatError
 from planner.model.quotas.vcpus import families_of, family_key
-from relayd.catalogue.documents.google_skus import prices_of_types
+from relayd.catalogue.documents.formats import prices_of_types
 from relayd.catalogue.documents.price_list import INTERNET, PriceList
 
 # Where each provider's VM types have their list price; other regions are a multiple of it.
@@ -45,28 +45,20 @@ class QuotaMove(NamedTuple):
 
 @dataclass
 class CatalogueComparison:
-    """A price list compared with the catalogue below it.
+    """A price list compared with the catalogue below it."""
 
-    Attributes
-    ----------
-    vms, traffic, quotas : list of PriceMove, list of QuotaMove
-        Every price and quota that both have, whether it moves or not; of tiers the first.
-    new_types, new_regions : list of str
-        In the list alone. They stay out: the list says neither what a type's network carries nor
-        where a region is.
-    missing_types, missing_regions : list of str
-        In the catalogue alone, of providers whose VMs the list has. They stay.
-    document : dict
-        The overlay, as a catalogue file; without entries where nothing would change.
-    """
-
+    # Every price and quota that both have, whether it moves or not; of tiers the first
     vms: list[PriceMove] = field(default_factory=list)
     traffic: list[PriceMove] = field(default_factory=list)
     quotas: list[QuotaMove] = field(default_factory=list)
+    # In the list alone. They stay out: the list says neither what a type's network carries
+    # nor where a region is.
     new_types: list[str] = field(default_factory=list)
     new_regions: list[str] = field(default_factory=list)
+    # In the catalogue alone, of providers whose VMs the list has. They stay.
     missing_types: list[str] = field(default_factory=list)
     missing_regions: list[str] = field(default_factory=list)
+    # The overlay, as a catalogue file; without entries where nothing would change
     document: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
 

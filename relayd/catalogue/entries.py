@@ -312,23 +312,14 @@ class VcpuQuotaEntry(_SourcedEntry):
 
 
 class EntryKind(NamedTuple):
-    """A kind of entry.
-
-    Attributes
-    ----------
-    value : TypeAdapter
-    keys : tuple of str
-        The fields that tell entries of it from each other; none where it is a table, whose keys do.
-    name : TypeAdapter
-        Of a table's keys.
-    fields : list of str
-        What its entries may have, as files have it.
-    """
+    """A kind of entry."""
 
     value: TypeAdapter[Any]
+    # The fields that tell entries of it from each other; none where it is a table, whose keys
+    # do
     keys: tuple[str, ...] = ()
-    name: TypeAdapter[str] = TypeAdapter(_PlainName)
-    fields: Sequence[str] = ()
+    name: TypeAdapter[str] = TypeAdapter(_PlainName)  # of a table's keys
+    fields: Sequence[str] = ()  # what its entries may have, as files have it
 
 
 def fields_of(model: type[CatalogueEntry]) -> list[str]:

@@ -22,29 +22,20 @@ _AWS_INDEX = "/offers/v1.0/aws/index.json"
 
 
 class Feed(NamedTuple):
-    """A provider's published prices.
-
-    Attributes
-    ----------
-    base : str
-    fetch : callable
-        Fetches documents for some regions, and returns their files.
-    key : str
-        The variable of the environment with the key that it wants; an empty text if it wants none.
-    """
+    """A provider's published prices."""
 
     base: str
+    # Fetches documents for some regions, and returns their files
     fetch: Callable[[Downloads, Sequence[str]], Awaitable[list[Path]]]
+    # The variable of the environment with the key that it wants; an empty text if it wants
+    # none
     key: str = ""
 
 
 async def fetch_azure(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
     """Fetch the pages of VMs and traffic, each of which names the next.
 
-    Raises
-    ------
-    FormatError
-        If a page is none, or pages lead in a circle.
+    Raises FormatError if a page is none, or pages lead in a circle.
     """
     files = []
     for words in _AZURE_FILTERS:
@@ -100,10 +91,7 @@ async def fetch_aws(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
 async def fetch_google(downloads: Downloads, regions: Sequence[str]) -> list[Path]:  # noqa: ARG001
     """Fetch the SKUs of Compute Engine, which are those of all regions.
 
-    Raises
-    ------
-    FormatError
-        If a page is none, or pages lead in a circle.
+    Raises FormatError if a page is none, or pages lead in a circle.
     """
 
     def following(page: dict[str, Any]) -> str | None:

@@ -39,11 +39,8 @@ def load_catalogue(
     data catalogue`` imported, the oldest first, and by default all in force. The digest is the same
     wherever the same files lie.
 
-    Raises
-    ------
-    CatalogueError
-        If a file can't be read, is not TOML, breaks a rule (names the entry, field, value and
-        remedy), or if two of the user's files contradict each other.
+    Raises CatalogueError if a file can't be read, is not TOML, breaks a rule (names the entry,
+    field, value and remedy), or if two of the user's files contradict each other.
     """
     files = files_in_force(user_files, overlays)
     digest = _digest(files)

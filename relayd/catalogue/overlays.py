@@ -64,12 +64,8 @@ def add_overlay(text: str, source: str, on: date) -> Path:
             file.flush()
             os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
-            number = _last_number(folder)
-            while number < _MOST:
-                number += 1
+            for number in range(_last_number(folder) + 1, _MOST + 1):
                 path = folder / f"{number:04}-{on.isoformat()}-{source}.toml"
-                if any(folder.glob(f"{number:04}-*.toml")):
-                    continue
                 try:
                     # Unlike a renaming, a link replaces nothing that another process wrote.
                     path.hardlink_to(file.name)

@@ -16,27 +16,43 @@
   {"value": ...}, "currentValue": ..., "limit": ...}]``; the region is the file's name, as the
   document does not say it. ``gcloud compute regions describe REGION --format json``, or ``list``:
   ``{"name": ..., "quotas": [{"metric": ..., "limit": ..., "usage": ...}]}``.
+- AWS price list files of AmazonEC2 and AWSDataTransfer, as JSON or CSV. Layout as in
+  https://docs.aws.amazon.com/awsaccountbilling/latest/aboutv2/
+  reading-service-price-list-file-for-services.html; names of attributes as the files have them.
+  JSON keeps products and prices apart, CSV has a row a price below five lines about the file. Both
+  become rows with the same names here: in small letters, without blanks and slashes. Of EC2, Linux
+  on demand is read: shared, in use, without software of others. Of AWSDataTransfer, what any
+  service pays (no operation) from a region to the internet and to other regions.
+- Google Cloud's list of SKUs of Compute Engine: ``{"skus": [...], "nextPageToken": ...}``. Fields
+  as in https://cloud.google.com/billing/docs/reference/rest/v1/services.skus/list. Google prices
+  cores and GiB of memory of a family of machines, not VM types: a type's price is that of its vCPUs
+  and of its memory, which follows from its name. Only types whose price of 2026 in `vm-types.csv`
+  is that to 0.3 % are priced so. Traffic is priced between parts of the world that are not those of
+  the catalogue, and is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import date
 from math import ceil, floor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from planner.model.errors import FormatError
 from planner.model.quotas.vcpus import MOST_VCPUS, family_key
-from relayd.catalogue.documents import aws_offers, google_skus
-from relayd.catalogue.documents.opening import (
+from relayd.catalogue.documents.price_list import (
+    INTERNET,
     MOST_GB,
     PROVIDERS,
     DocumentRow,
     PriceDocument,
+    PriceList,
     files_of,
     items_of,
 )
-from relayd.catalogue.documents.price_list import INTERNET, PriceList
 
 
 def _is_of_skypilot(document: PriceDocument) -> bool:
@@ -50,10 +66,7 @@ def _is_of_skypilot(document: PriceDocument) -> bool:
 def _read_skypilot(document: PriceDocument, found: PriceList) -> None:
     """Read the prices of a provider.
 
-    Raises
-    ------
-    FormatError
-        If the folder is not named after the provider, or a row is wrong.
+    Raises FormatError if the folder is not named after the provider, or a row is wrong.
     """
     provider = document.path.parent.name or document.path.resolve().parent.name
     if provider not in PROVIDERS:
@@ -108,13 +121,10 @@ def _price(row: DocumentRow, units: tuple[str, ...]) -> tuple[float, int]:
 _MOST = 1e300  # no limit is written as a large number
 
 
-def read_aws(document: PriceDocument, found: PriceList) -> None:
+def _read_aws_quotas(document: PriceDocument, found: PriceList) -> None:
     """Read the applied quotas of EC2 in a region.
 
-    Raises
-    ------
-    FormatError
-        Of this and the other readers: if a figure or name is invalid.
+    Raises FormatError, of this and the other readers: if a figure or name is invalid.
     """
     for row in items_of(str(document.path), document.json["Quotas"]):
         # arn:aws:servicequotas:us-east-1:123456789012:ec2/L-1216C47A
@@ -122,14 +132,14 @@ def read_aws(document: PriceDocument, found: PriceList) -> None:
         _add(found, row, f"aws:{region}", ("QuotaCode",), "Value", "")
 
 
-def read_azure(document: PriceDocument, found: PriceList) -> None:
+def _read_azure_quotas(document: PriceDocument, found: PriceList) -> None:
     """Read what may run and runs in the region that the file is named after."""
     region = f"azure:{document.path.stem.lower().removeprefix('azure-')}"
     for row in items_of(str(document.path), document.json):
         _add(found, row, region, ("name", "value"), "limit", "currentValue")
 
 
-def read_gcp(document: PriceDocument, found: PriceList) -> None:
+def _read_gcp_quotas(document: PriceDocument, found: PriceList) -> None:
     """Read the quotas of one region, or of several."""
     described = document.json if isinstance(document.json, list) else [document.json]
     for region in items_of(str(document.path), described):
@@ -156,6 +166,186 @@ def _add(
     found.add_quota(row.place, region, family, floor(vcpus), ceil(min(in_use, MOST_VCPUS)))
 
 
+_HEAD_LINES = 5
+_LINUX = {
+    "operatingsystem": {"Linux"},
+    "tenancy": {"Shared"},
+    "preinstalledsw": {"NA", ""},
+    "capacitystatus": {"Used"},
+    "termtype": {"OnDemand"},
+    "marketoption": {"OnDemand", ""},
+}
+
+
+def _is_of_aws(document: PriceDocument) -> bool:
+    """Whether it is a price list of AWS."""
+    if document.is_json:
+        found = document.json
+        return isinstance(found, dict) and {"offerCode", "products", "terms"} <= found.keys()
+    return bool(document.head and document.head[0] and document.head[0][0] == "FormatVersion")
+
+
+def _read_aws_offers(document: PriceDocument, found: PriceList) -> None:
+    """Read a price list; a FormatError if it is of another service or a price is invalid."""
+    head, rows = _of_json(document) if document.is_json else _of_csv(document)
+    about = DocumentRow(str(document.path), head)
+    with suppress(ValueError):
+        document.modified_on = date.fromisoformat(about.text("PublicationDate")[:10]).isoformat()
+    remedy = "Give the price lists of AmazonEC2 and AWSDataTransfer."
+    of = about.one_of("OfferCode", words=("AmazonEC2", "AWSDataTransfer"), remedy=remedy)
+    for row in rows:
+        (_add_vm if of == "AmazonEC2" else _add_gb)(found, row)
+
+
+def _add_vm(found: PriceList, row: DocumentRow) -> None:
+    name, region = row.text("instancetype"), row.text("regioncode")
+    wanted = all(row.text(field) in values for field, values in _LINUX.items())
+    if not (name and region and wanted and _in_region(row, "locationtype")):
+        found.left_out["prices other than Linux VMs on demand in a region"] += 1
+        return
+    found.add_vm(row.place, f"aws:{name}", f"aws:{region}", _usd(row, "Hrs"))
+
+
+def _add_gb(found: PriceList, row: DocumentRow) -> None:
+    source, usage, kind = (
+        row.text("fromregioncode"),
+        row.text("usagetype"),
+        row.text("transfertype"),
+    )
+    destination = ""
+    if kind == "AWS Outbound" and usage.endswith("DataTransfer-Out-Bytes"):
+        destination = INTERNET
+    elif kind == "InterRegion Outbound" and usage.endswith("-AWS-Out-Bytes"):
+        destination = f"aws:{to}" if (to := row.text("toregioncode")) else ""
+    in_region = _in_region(row, "fromlocationtype")
+    if not (source and destination and in_region) or row.text("operation"):
+        found.left_out["prices other than traffic out of a region"] += 1
+        return
+    from_gb = row.figure("startingrange", most=MOST_GB, default=0.0)
+    found.add_traffic(f"aws:{source}", destination, from_gb, _usd(row, "GB"))
+
+
+def _in_region(row: DocumentRow, kind: str) -> bool:
+    return bool(row.at(kind, default="AWS Region") == "AWS Region")
+
+
+def _usd(row: DocumentRow, unit: str) -> float:
+    row.check_usd("currency")
+    row.one_of("unit", words=(unit,))
+    return row.figure("priceperunit")
+
+
+def _of_csv(document: PriceDocument) -> tuple[dict[str, str], Iterator[DocumentRow]]:
+    about = {row[0].replace(" ", ""): row[1] for row in document.head[:_HEAD_LINES] if row[1:]}
+    rows = document.table(("PricePerUnit", "Currency", "Unit"), after=_HEAD_LINES)
+    return about, (
+        DocumentRow(row.place, {_plain(k): v for k, v in row.content.items()}) for row in rows
+    )
+
+
+def _of_json(document: PriceDocument) -> tuple[dict[str, str], Iterator[DocumentRow]]:
+    found = document.json
+    about = {key[:1].upper() + key[1:]: value for key, value in found.items()}
+    return about, _rows_of(str(document.path), found)
+
+
+def _rows_of(path: str, found: dict[str, Any]) -> Iterator[DocumentRow]:
+    """Join the products of a JSON list with their prices on demand."""
+    try:
+        for sku, offers in found["terms"].get("OnDemand", {}).items():
+            product = found["products"][sku]["attributes"]
+            attributes = {_plain(key): str(value) for key, value in product.items()}
+            for offer in offers.values():
+                for price in offer["priceDimensions"].values():
+                    currency, usd = next(iter(price["pricePerUnit"].items()))
+                    yield DocumentRow(
+                        f"{path}, SKU {str(sku)[:40]}",
+                        {
+                            **attributes,
+                            "termtype": "OnDemand",
+                            "unit": price["unit"],
+                            "startingrange": price.get("beginRange", "0"),
+                            "currency": currency,
+                            "priceperunit": usd,
+                        },
+                    )
+    except (AttributeError, KeyError, TypeError, StopIteration):
+        problem = "has products or terms that are not as AWS describes them"
+        raise FormatError(path, problem, remedy="Download it again.") from None
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace(" ", "").replace("/", "")
+
+
+_PART = re.compile(
+    r"(?:(?P<family>[A-Z]\d[A-Z]?)(?: Predefined| AMD| Arm)? Instance|Compute optimized)"
+    r" (?P<part>Core|Ram) running in .*"
+)
+_UNIT = {"Core": "h", "Ram": "GiBy.h"}
+_TYPE = re.compile(r"gcp:(?P<family>[a-z]\d[a-z]?)-(?P<kind>standard|highmem|highcpu)-(?P<n>\d+)")
+_NEWER = ("c2", "c2d", "c3", "c3d", "c4a", "n4", "n4a", "n4d", "t2a", "t2d")
+_GIB_PER_VCPU = {
+    **{name: {"standard": 4.0, "highmem": 8.0, "highcpu": 1.0} for name in ("e2", "n2", "n2d")},
+    **{name: {"standard": 4.0, "highmem": 8.0, "highcpu": 2.0} for name in _NEWER},
+    "c4": {"standard": 3.75, "highmem": 7.75, "highcpu": 2.0},
+    "n1": {"standard": 3.75, "highmem": 6.5, "highcpu": 0.9},
+}
+_EXCEPTIONS = {"gcp:n2-highmem-128", "gcp:c4-standard-2", "gcp:c4-highmem-2"}  # of other memory
+
+_EXPRESSION = ("pricingInfo", 0, "pricingExpression")
+_PRICE = (*_EXPRESSION, "tieredRates", 0, "unitPrice")
+
+
+def _read_google(document: PriceDocument, found: PriceList) -> None:
+    """Read the prices of cores and memory on demand; a FormatError for a wrong price or unit."""
+    for row in items_of(str(document.path), document.json["skus"]):
+        described = _PART.fullmatch(row.text("description"))
+        if not described or row.text("category", "usageType") != "OnDemand":
+            found.left_out["SKUs other than cores and memory on demand"] += 1
+            continue
+        family, part = (described["family"] or "C2").lower(), described["part"]
+        if row.at(*_EXPRESSION, "usageUnit") != _UNIT[part]:
+            unit = row.at(*_EXPRESSION, "usageUnit")
+            raise row.invalid(("usageUnit",), unit, f"It should be {_UNIT[part]}.")
+        row.check_usd(*_PRICE, "currencyCode")
+        usd = row.figure(*_PRICE, "units", default=0.0)
+        usd += row.figure(*_PRICE, "nanos", most=1e9, default=0.0) * 1e-9
+        regions = row.at("serviceRegions")
+        if not isinstance(regions, list):
+            raise row.invalid(("serviceRegions",), regions, "It must be a list.")
+        for region in regions:
+            found.add_part(row.place, family, f"gcp:{region}", part, usd)
+
+
+def prices_of_types(
+    parts: Mapping[tuple[str, str], Mapping[str, float]], type_ids: Iterable[str]
+) -> dict[str, dict[str, float]]:
+    """Return USD for an hour of VM types by region, from what cores and memory cost.
+
+    Parameters
+    ----------
+    parts : mapping
+        Family and region to USD of a ``Core`` and of a GiB of ``Ram`` for an hour.
+    type_ids : iterable of str
+    """
+    by_family: dict[str, dict[str, Mapping[str, float]]] = {}
+    for (family, region), both in parts.items():
+        if both.keys() == _UNIT.keys():
+            by_family.setdefault(family, {})[region] = both
+    found = {}
+    for type_id in type_ids:
+        named = _TYPE.fullmatch(type_id)
+        if named and type_id not in _EXCEPTIONS and named["family"] in by_family:
+            gib = _GIB_PER_VCPU.get(named["family"], {}).get(named["kind"])
+            if gib is not None:
+                found[type_id] = {
+                    region: int(named["n"]) * (both["Core"] + gib * both["Ram"])
+                    for region, both in by_family[named["family"]].items()
+                }
+    return found
+
+
 class PriceFormat(NamedTuple):
     """A format; ``name`` ends up in the names of overlays."""
 
@@ -178,29 +368,22 @@ def _has(*keys: str) -> Callable[[PriceDocument], bool]:
 
 FORMATS = (
     PriceFormat("skypilot", "SkyPilot's catalogue", _is_of_skypilot, _read_skypilot),
-    PriceFormat("aws-offers", "AWS price lists", aws_offers.recognises, aws_offers.read),
+    PriceFormat("aws-offers", "AWS price lists", _is_of_aws, _read_aws_offers),
     PriceFormat(
         "azure-retail", "Azure Retail Prices", _has("Items", "BillingCurrency"), _read_azure_prices
     ),
-    PriceFormat("aws-quotas", "AWS Service Quotas", _has("Quotas"), read_aws),
-    PriceFormat("azure-usage", "Azure's VM usage", _has("currentValue"), read_azure),
-    PriceFormat("gcp-regions", "Google Cloud's regions", _has("quotas", "name"), read_gcp),
-    PriceFormat("google-skus", "Google Cloud SKUs", _has("skus"), google_skus.read),
+    PriceFormat("aws-quotas", "AWS Service Quotas", _has("Quotas"), _read_aws_quotas),
+    PriceFormat("azure-usage", "Azure's VM usage", _has("currentValue"), _read_azure_quotas),
+    PriceFormat("gcp-regions", "Google Cloud's regions", _has("quotas", "name"), _read_gcp_quotas),
+    PriceFormat("google-skus", "Google Cloud SKUs", _has("skus"), _read_google),
 )
 
 
 class Reading(NamedTuple):
-    """Prices, and the files that they were read from.
-
-    Attributes
-    ----------
-    prices : PriceList
-    files : dict
-        Each file's path to the format that it was recognised as.
-    """
+    """Prices, and the files that they were read from."""
 
     prices: PriceList
-    files: dict[Path, PriceFormat]
+    files: dict[Path, PriceFormat]  # each file's path to the format that it was recognised as
 
     @property
     def name(self) -> str:
