@@ -40,8 +40,7 @@ class Counters:
     """
 
     def __init__(self, sites: int, workers: int) -> None:
-        lengths: dict[Count, int] = {"totals": len(NAMES), "lateness": BINS}
-        lengths |= {"sent": sites, "received": sites}
+        lengths = {"totals": len(NAMES), "lateness": BINS, "sent": sites, "received": sites}
         kind = np.dtype([(name, np.uint64, (length,)) for name, length in lengths.items()])
         memory = memoryview(mmap.mmap(-1, 8 * sites + kind.itemsize * workers))
         self.free_s = memory[: 8 * sites].cast("d")
@@ -49,7 +48,8 @@ class Counters:
 
     def of(self, worker: int, name: Count) -> memoryview[int]:
         """Counters of one worker."""
-        return self._counts[name][worker].data
+        found: memoryview[int] = self._counts[name][worker].data
+        return found
 
     def sums(self, name: Count) -> list[int]:
         """Return the sums over all workers since the lab came up."""

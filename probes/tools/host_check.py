@@ -192,7 +192,7 @@ def _judged(facts: dict[str, Any]) -> list[HostFinding]:
             "Free some space.",
         ),
     )
-    return [HostFinding(*finding) for applies, *finding in rules if applies]
+    return [HostFinding(severity, *words) for applies, severity, *words in rules if applies]
 
 
 async def _try_ports(fleet: Fleet, sessions: Sessions, reports: dict[str, HostReport]) -> None:
