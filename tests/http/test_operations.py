@@ -201,16 +201,6 @@ def test_an_old_snapshot_is_not_ready(store: Path) -> None:
         assert service.get("/healthz").status == 200
 
 
-def test_a_new_snapshot_is_taken_up_and_old_plans_are_forgotten(store: Path) -> None:
-    with served(store, environment={"RELAYD_SERVE_REFRESH_S": "0.1"}) as service:
-        first = service.get(PLAN).json["snapshot"]["id"]
-        table = store.with_suffix(".csv")
-        table.write_text("src,dst,rtt_ms,measured_at\naws:us-east-1,aws:sa-east-1,140,2024-06-01\n")
-        assert run("import", "csv", str(table), db=store).returncode == 0
-        eventually(lambda: service.get(PLAN).json["snapshot"]["id"] != first)
-        assert service.get(PLAN).json["direct"]["rtt_ms"] == pytest.approx(140, rel=0.2)
-
-
 def test_logs_are_json_with_request_ids_and_without_queries(store: Path) -> None:
     with served(store) as service:
         service.get(PLAN + "&avoid=provider:gcp", **{"X-Request-ID": "job-1"})

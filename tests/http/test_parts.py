@@ -19,38 +19,6 @@ from relayd.http.problems import ProblemError
 from relayd.http.route import MOST_DEPTH, cursor, position, read_json
 from relayd.store import Store
 
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**15), 10**15)
-    | st.text()
-    | st.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
-)
-
-
-@given(VALUES, st.booleans())
-def test_what_is_json_is_read_as_the_standard_library_reads_it(value: object, ascii_: bool) -> None:
-    try:
-        text = json.dumps(value, ensure_ascii=ascii_).encode()
-    except UnicodeEncodeError:
-        return  # half of a pair of surrogates is not UTF-8
-    assert read_json(text) == value
-
-
-@given(st.binary(max_size=200) | st.text(alphabet='{}[]",:\\ax1e.-', max_size=60).map(str.encode))
-def test_whatever_is_sent_is_read_or_refused_with_a_reason(content: bytes) -> None:
-    try:
-        value = read_json(content)
-    except ProblemError as problem:
-        refused = problem
-    else:
-        assert json.loads(content) == value
-        return
-    assert refused.status == 400
-    assert len(str(refused)) > 10
-
 
 @given(st.integers(1, 3 * MOST_DEPTH), st.booleans())
 def test_depth_is_bounded_and_brackets_in_text_do_not_count(depth: int, in_text: bool) -> None:

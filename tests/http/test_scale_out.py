@@ -16,7 +16,7 @@ from probes.liveness.link_health import LinkHealth
 from relayd.store import open_store
 from tests.http.running import Answer, Served, eventually, served
 from tests.http.test_samples import LINES, SAMPLE, lines
-from tests.http.test_watch import FLEET, LINK, planned, planned_after
+from tests.http.test_watch import LINK, planned, planned_after
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.store.engines import PostgresqlSpot
 from tests.relayd.store.proxy import Proxy
@@ -134,20 +134,13 @@ def _role(replica: Served) -> str | None:
 
 
 def test_replicas_outlive_a_database_that_restarts_and_one_of_them_that_is_killed(
-    server: PostgresqlServer, tmp_path: Path
+    server: PostgresqlServer, tmp_path: Path, fleet: Path
 ) -> None:
-    where = server.new_store()
-    (tmp_path / "fleet.toml").write_text(FLEET)
+    where, watching = server.new_store(), ("--fleet", str(fleet))
     with ExitStack() as stack:
         replicas = [
             stack.enter_context(
-                served(
-                    where,
-                    "--fleet",
-                    str(tmp_path / "fleet.toml"),
-                    environment=SETTINGS,
-                    log=tmp_path / f"{number}.log",
-                )
+                served(where, *watching, environment=SETTINGS, log=tmp_path / f"{number}.log")
             )
             for number in range(2)
         ]

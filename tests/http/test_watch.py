@@ -18,19 +18,6 @@ from tests.http.running import Served, eventually, run, served
 
 LINK = ("aws:us-east-1", "gcp:us-east1")
 QUICK = {"RELAYD_SERVE_REFRESH_S": "0.1"}
-FLEET = """
-[[host]]
-region = "aws:us-east-1"
-host = "127.0.0.1"
-port = 1
-user = "nobody"
-
-[[host]]
-region = "gcp:us-east1"
-host = "127.0.0.1"
-port = 2
-user = "nobody"
-"""
 
 
 def keep(
@@ -95,13 +82,6 @@ def test_a_mirror_without_its_service_does_not_believe_for_ever_that_a_link_is_d
     monkeypatch.setattr("relayd.sources.memory.clock", lambda: later_s)
     assert mirror.plan(*LINK, volume_gb=500).verdict == "direct"
     mirror.close()
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Path:
-    path = tmp_path / "fleet.toml"
-    path.write_text(FLEET)
-    return path
 
 
 def test_a_watched_fleet_is_shown_to_those_who_may_see_it(store: Path, fleet: Path) -> None:

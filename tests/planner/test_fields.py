@@ -148,6 +148,9 @@ def test_texts_names_and_one_rule_are_read() -> None:
     assert demands.demands_gb == {("a", "b"): 1.0}
     (named,) = ScheduleRequest([{"name": "n", "src": "a", "dst": "b", "gb": 1}]).transfers
     assert named == TimedTransfer("n", "a", "b", 1.0)
+    without_units: dict[str, Any] = {"volume": "1TB", "deadline": "2h"}
+    whole = TransferRequest("a", "b", volume_gb=1000, deadline_s=7200)
+    assert TransferRequest("a", "b", **without_units) == whole
 
 
 @pytest.mark.parametrize(
@@ -158,6 +161,8 @@ def test_texts_names_and_one_rule_are_read() -> None:
         ({"dst": "b", "colour": 1}, "colour", "Fields are src, dst"),
         ({"dst": "b", "src": "c"}, "src", "twice"),
         ({"dst": "a"}, "dst", "source itself"),
+        ({"dst": "b", "volume": 5}, "volume", "Write volume='500GB', or volume_gb for a number"),
+        ({"dst": "b", "volume": "1TB", "volume_gb": 5}, "volume_gb", "given twice"),
         ({"dst": "b", "volume_gb": "1 apple"}, "volume_gb", "unknown unit"),
         ({"dst": "b", "volume_gb": 1e10}, "volume_gb", "at most"),
         ({"dst": "b", "volume_gb": None}, "volume_gb", "number"),

@@ -332,6 +332,7 @@ def test_an_answer_is_the_same_for_a_plan_and_for_its_json() -> None:
     read = json.loads(answer.model_dump_json())
     one = replan(answer.model_dump(), 10.0, 20.0, network(flat(0.3)), PRICES)
     two = replan(read, 10.0, 20.0, network(flat(0.3)), PRICES)
+    assert replan(answer.model_dump_json(), 10.0, 20.0, network(flat(0.3)), PRICES) == two
     assert isinstance(one, Replan)
     assert replace(one, planned_on="") == replace(two, planned_on="")
     assert json.loads(two.model_dump_json())["verdict"] == two.verdict
