@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+from pathlib import Path
 
 import pytest
 
-from tests.http.running import Served
+from tests.http.running import Served, served
 
 GOOD = b'{"src":"us-east","dst":"sa"}'
 DEEP = b'{"src":' + b"[" * 5000 + b"]" * 5000 + b',"dst":"sa"}'
@@ -160,12 +161,7 @@ def test_what_is_not_http_gets_a_problem_and_the_end(service: Served, sent: byte
     assert b"Traceback" not in got
 
 
-def test_a_slow_sender_is_let_go(store: object, service: Served, tmp_path: object) -> None:
-    from pathlib import Path
-
-    from tests.http.running import served
-
-    assert isinstance(store, Path)
+def test_a_slow_sender_is_let_go(store: Path) -> None:
     timeouts = {"RELAYD_SERVE_READ_TIMEOUT_S": "0.5", "RELAYD_SERVE_IDLE_TIMEOUT_S": "1"}
     with served(store, environment=timeouts) as hurried:
         head = (

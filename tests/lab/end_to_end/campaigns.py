@@ -6,6 +6,7 @@ import json
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -37,24 +38,15 @@ def kept(db: Path, metric: str) -> list[tuple[str, str, float, int | None, dict[
 
     The detail has its kind of address and its number of intervals, too.
     """
-    connection = sqlite3.connect(db)
-    try:
+    query = (
+        "SELECT src, dst, value, connections, detail, address, intervals "
+        "FROM measurements WHERE metric = ? ORDER BY id"
+    )
+    with closing(sqlite3.connect(db)) as connection:
         return [
-            (
-                src,
-                dst,
-                value,
-                count,
-                {**json.loads(detail or "{}"), "address": address, "intervals": intervals},
-            )
-            for src, dst, value, count, detail, address, intervals in connection.execute(
-                "SELECT src, dst, value, connections, detail, address, intervals "
-                "FROM measurements WHERE metric = ? ORDER BY id",
-                (metric,),
-            )
+            (*figures, {**json.loads(detail or "{}"), "address": address, "intervals": intervals})
+            for *figures, detail, address, intervals in connection.execute(query, (metric,))
         ]
-    finally:
-        connection.close()
 
 
 def in_site(lab: Lab, region: str, *words: str) -> str:

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,7 +19,7 @@ import pytest
 from planner.model.units import BITS_PER_BYTE
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
-from tests.lab.end_to_end.campaigns import RELAYD, ROOT, in_site, left_on, probe
+from tests.lab.end_to_end.campaigns import RELAYD, ROOT, in_site, kept, left_on, probe
 
 _PROVIDERS = (
     "aws:us-east-1",
@@ -52,16 +53,10 @@ def _topology(count: int) -> Topology:
 
 
 def _samples(db: Path, metric: str) -> dict[tuple[str, str], list[float]]:
-    connection = sqlite3.connect(db)
-    try:
-        found: dict[tuple[str, str], list[float]] = {}
-        for src, dst, value in connection.execute(
-            "SELECT src, dst, value FROM measurements WHERE metric = ?", (metric,)
-        ):
-            found.setdefault((src, dst), []).append(value)
-        return found
-    finally:
-        connection.close()
+    found: dict[tuple[str, str], list[float]] = {}
+    for src, dst, value, *_ in kept(db, metric):
+        found.setdefault((src, dst), []).append(value)
+    return found
 
 
 def _errors(found: dict[tuple[str, str], list[float]], truth: Any) -> list[float]:
@@ -125,12 +120,9 @@ def test_filtered_pings_are_replaced_by_handshakes(
 
 def _done(db: Path) -> int:
     try:
-        connection = sqlite3.connect(db)
-        try:
+        with closing(sqlite3.connect(db)) as connection:
             query = "SELECT count(*) FROM probes WHERE status = 'done'"
             return int(connection.execute(query).fetchone()[0])
-        finally:
-            connection.close()
     except sqlite3.OperationalError:  # not there yet
         return 0
 
@@ -153,16 +145,13 @@ def _kill_when(done: int, db: Path, command: list[str]) -> set[tuple[int, str]]:
 
 
 def _acknowledged(db: Path) -> set[tuple[int, str]]:
-    connection = sqlite3.connect(db)
-    try:
-        query = (
-            "SELECT samples.id, probes.id || ' ' || metrics.name || ' ' || samples.value "
-            "FROM probes JOIN samples USING (batch_id) JOIN metrics ON metrics.id = metric_id "
-            "WHERE probes.status = 'done'"
-        )
+    query = (
+        "SELECT samples.id, probes.id || ' ' || metrics.name || ' ' || samples.value "
+        "FROM probes JOIN samples USING (batch_id) JOIN metrics ON metrics.id = metric_id "
+        "WHERE probes.status = 'done'"
+    )
+    with closing(sqlite3.connect(db)) as connection:
         return set(connection.execute(query))
-    finally:
-        connection.close()
 
 
 def test_a_campaign_survives_everything(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
@@ -202,14 +191,14 @@ def test_a_campaign_survives_everything(lab_of: Callable[..., Lab], tmp_path: Pa
     assert failed == set(pairs) - set(_samples(db, "per_flow_mbps"))
     assert failed
     assert all(dead & set(pair) for pair in failed)
-    kept = _acknowledged(db)
-    assert second <= kept
+    third = _acknowledged(db)
+    assert second <= third
     assert not {r: left for r in names if r not in dead and (left := left_on(lab, r))}
 
     lab.clear()
     code, report = probe(fleet, db, "--resume")
     assert (code, report["failed"]) == (0, [])
-    assert kept <= _acknowledged(db)
+    assert third <= _acknowledged(db)
     assert not {region: left for region in names if (left := left_on(lab, region))}
     found = _samples(db, "per_flow_mbps")
     assert set(found) == set(pairs)

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -268,12 +268,9 @@ def test_a_slow_link_is_degraded_and_a_dead_host_is_judged_by_others(lab: Lab, d
 @pytest.mark.alone
 def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
     def down() -> bool:
-        connection = sqlite3.connect(db)
-        try:
-            query = "SELECT count(*) FROM link_states WHERE condition = 'down'"
+        query = "SELECT count(*) FROM link_states WHERE condition = 'down'"
+        with closing(sqlite3.connect(db)) as connection:
             return int(connection.execute(query).fetchone()[0]) == 2
-        finally:
-            connection.close()
 
     watch = f"measure watch --fleet {lab.fleet_file} --db {db} --interval 4s --hold 1"
     watch += " --daily-budget 1usd --campaign-every never --json"

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from planner.model.estimate import AddressKind, Estimate
+from planner.model.estimate import AddressKind, exactly
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
@@ -25,10 +25,6 @@ NAMES = ("a:s", "b:d", "a:r", "a:q", "b:t")
 GBPS = st.floats(0.5, 30.0)
 FREE = FlatPrices(NAMES)
 KINDS: st.SearchStrategy[AddressKind] = st.sampled_from(["public", "private"])
-
-
-def exactly(value: float) -> Estimate:
-    return Estimate(value, value, value)
 
 
 @st.composite

@@ -12,15 +12,7 @@ from hypothesis import strategies as st
 from planner.model.errors import FormatError
 from probes.importers import ping
 from probes.samples import Sample
-from tests.probes.importers.reading import (
-    FIXTURES,
-    OPTIONS,
-    outcomes,
-    patient,
-    reasons,
-    samples,
-    skipped,
-)
+from tests.probes.importers.reading import FIXTURES, outcomes, patient, reasons, samples, skipped
 
 FOLDER = FIXTURES / "ping"
 MACOS = (FOLDER / "macos.txt").read_text()
@@ -165,26 +157,3 @@ def test_a_truncated_run_gives_true_figures_or_none(length: int) -> None:
             assert outcome.value == 20.0
         elif outcome.metric == "rtt_ms":
             assert outcome.value in times_ms or 12.31 <= outcome.value <= 12.49
-
-
-@patient
-@given(
-    st.lists(st.floats(0.001, 999).map(lambda v: round(v, 3)), min_size=2, max_size=30),
-    st.integers(0, 5),
-)
-def test_generated_runs_come_back(times_ms: list[float], lost: int) -> None:
-    sent = len(times_ms) + lost
-    replies = "".join(
-        f"64 bytes from 192.0.2.7: icmp_seq={i} ttl=64 time={t} ms\n"
-        for i, t in enumerate(times_ms, start=1)
-    )
-    text = (
-        f"PING x (192.0.2.7) 56(84) bytes of data.\n{replies}\n--- x ping statistics ---\n"
-        f"{sent} packets transmitted, {len(times_ms)} received, 7% packet loss, time 812ms\n"
-    )
-    found = by_metric(text)
-    assert found["loss_pct"].value == pytest.approx(100 * lost / sent)
-    later = sorted(times_ms[1:])
-    middle = found["rtt_ms"].value
-    assert sum(t < middle for t in later) <= len(later) / 2 >= sum(t > middle for t in later)
-    assert found["rtt_ms"].measured_at_s == OPTIONS.measured_at_s
