@@ -14,8 +14,25 @@ from pathlib import Path
 
 import pytest
 
+from relayd.http.connections import ClientConnection, Connections
 from relayd.http.monitoring.logs import log_to
 from tests.http.running import TIMEOUT_S, Served, eventually, served
+
+
+class Fake(ClientConnection):
+    """A connection that is idle or not, and only says that it was closed."""
+
+    __slots__ = ("is_closed", "is_waiting")
+
+    def __init__(self, is_waiting: bool = False) -> None:
+        self.is_waiting, self.is_closed = is_waiting, False
+
+    @property
+    def is_idle(self) -> bool:
+        return self.is_waiting
+
+    def force_close(self) -> None:
+        self.is_closed = True
 
 
 def test_more_idle_connections_than_files_leave_health_checks_and_the_log_alone(
@@ -86,6 +103,27 @@ def test_clients_that_reset_their_connections_leave_no_traceback(service: Served
     said = service.log.read_text()[before:]
     assert "Traceback" not in said
     assert '"fault"' not in said
+
+
+def test_the_longest_idle_goes_first_and_health_checks_have_connections_of_their_own() -> None:
+    connections = Connections(3)
+    busy, first, second = (Fake(idle) for idle in (False, True, True))
+    for each in (busy, first, second):
+        connections.opened(each)
+    connections.used(first)
+    connections.opened(Fake())
+    assert (first.is_closed, second.is_closed, len(connections)) == (False, True, 3)
+    connections.opened(Fake())
+    assert len(connections) == 3
+    more = [Fake() for _ in range(100)]
+    for each in more:
+        connections.opened(each)
+    assert connections.are_too_many
+    assert first.is_closed
+    refused = [each.is_closed for each in more]
+    assert refused == sorted(refused)
+    assert 20 < refused.count(False) < 40
+    assert not busy.is_closed
 
 
 def test_lines_that_others_cause_are_sampled_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:

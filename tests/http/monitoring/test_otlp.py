@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.metrics.export import Gauge, Histogram, Sum
+from opentelemetry.sdk.resources import Resource
 
+from relayd.http.monitoring.telemetry import metrics_data
 from relayd.http.settings import ServiceSettings
 from tests.http.running import eventually, served
 
@@ -107,6 +110,32 @@ def test_a_service_without_its_collector_answers_and_says_so_once(store: Path) -
         assert service.get("/v1/plans?src=us-east&dst=sa").status == 200
     (line,) = (line for line in service.lines() if line["event"] == "otlp")
     assert line["metrics_taken"] is False
+
+
+def test_families_become_what_they_are() -> None:
+    text = """# TYPE process_start_time_seconds gauge
+process_start_time_seconds 1000
+# HELP a_total Things.
+# TYPE a_total counter
+a_total{x="1"} 3
+# TYPE b_seconds histogram
+b_seconds_bucket{r="x",le="0.1"} 1
+b_seconds_bucket{r="x",le="1"} 3
+b_seconds_bucket{r="x",le="+Inf"} 4
+b_seconds_count{r="x"} 4
+b_seconds_sum{r="x"} 5.5
+"""
+    (sender,) = metrics_data(text, 2_000_000_000_000, Resource({})).resource_metrics
+    _, counter, histogram = sender.scope_metrics[0].metrics
+    assert (counter.name, counter.description) == ("a", "Things.")
+    assert isinstance(counter.data, Sum)
+    (point,) = counter.data.data_points
+    assert (point.value, point.attributes, point.start_time_unix_nano) == (3, {"x": "1"}, 10**12)
+    assert isinstance(histogram.data, Histogram)
+    (cell,) = histogram.data.data_points
+    assert (cell.count, cell.sum, cell.attributes) == (4, 5.5, {"r": "x"})
+    assert (cell.explicit_bounds, cell.bucket_counts) == ([0.1, 1.0], [1, 2, 1])
+    assert isinstance(sender.scope_metrics[0].metrics[0].data, Gauge)
 
 
 @pytest.mark.parametrize("address", ["collector:4318", "http://user:word@host", "ftp://host"])
