@@ -118,7 +118,7 @@ def test_the_history_of_a_link_has_its_samples_a_page_at_a_time(service: Served)
 
 
 def test_figures_of_a_matrix_are_as_short_as_asked(service: Served) -> None:
-    path = "/v1/matrix?metric=throughput&measured_only=true"
+    path = "/v1/matrix?metric=aggregate&measured_only=true"
     whole, short = service.get(path).json, service.get(f"{path}&digits=3").json
     for row, rounded in zip(whole["values"], short["values"], strict=True):
         assert rounded == [None if v is None else float(f"{v:.3g}") for v in row]
