@@ -10,17 +10,15 @@ import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
-from probes.importers.tables import CsvTable, FileTable, MatrixTable, Rows, RowTable, json_rows
+from probes.importers.tables import FileTable, Rows, csv_table, json_rows, matrix_table, row_table
 from probes.importers.text import time_s
-from probes.samples import ADDRESSES, Metric, Sample, Skipped
-
-TOOL = "csv"
+from probes.samples import ADDRESSES, METRICS, Metric, Sample, Skipped
 
 _RATE_MBPS = {
     "bps": 1 / BITS_PER_MBIT,
@@ -64,45 +62,33 @@ OTHERS: dict[str, tuple[str, float]] = {
     **dict.fromkeys(("measured_at", "measured_at_s", "timestamp"), ("measured_at", 1.0)),
 }
 
-BAD_TIME = "measured_at is neither ISO 8601 nor seconds since 1970"
-NO_TIME = "measured_at is empty and --measured-at was not stated"
-BAD_CONNECTIONS = "connections is not a count"
-BAD_AT_ONCE = "at_once is not a count"
-BAD_VMS = "vms is not a count"
-INCOMPLETE = "fewer or more tests at once than at_once says"
-BAD_DURATION = "duration is not a duration"
-BAD_VOLUME = "volume is not a volume"
-NO_VOLUME = "of a transfer says nothing without volume_gb or volume_mb"
-BAD_WINDOW = "window_mb is not a window"
-BAD_WARMED_UP = "warmed_up is neither true nor false"
-BAD_ADDRESS = "address is neither public nor private"
-NO_FIGURE = "no figure in this row"
+_KNOWN: dict[str, tuple[str, float]] = {**FIGURES, **OTHERS}
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _RATES = ("per_flow_mbps", "aggregate_mbps")
-_ABOUT_RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
+_ABOUT_RATES = (*_RATES, "udp_mbps")
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row of a CSV file, or each cell of a matrix."""
-    return _of_table(CsvTable(stream, options), options)
+    return _of_table(csv_table(stream, options), options)
 
 
 def read_json(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row of a JSON file, or each cell of a matrix."""
-    return _of_table(RowTable(json_rows(stream, options), options.name), options)
+    return _of_table(row_table(json_rows(stream, options), options.name), options)
 
 
 def _of_table(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
     if table.header and table.header[0].lower() in FIGURES and ":" in table.header[-1]:
         options = replace(options, metric=options.metric or table.header[0].lower())
     is_matrix = options.metric and stated_metric(options)
-    return rows_of(MatrixTable(table, options) if is_matrix else table, options)
+    return _samples(matrix_table(table, options) if is_matrix else table, options)
 
 
 def read_rows(rows: Rows, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of rows whose cells have names that are known here."""
-    return rows_of(RowTable(rows, options.name), replace(options, columns={}, metric=""))
+    return _samples(row_table(rows, options.name), replace(options, columns={}, metric=""))
 
 
 def stated_metric(options: ImportOptions) -> str:
@@ -115,13 +101,13 @@ def stated_metric(options: ImportOptions) -> str:
     raise InputError("--metric", problem, value=options.metric or None, remedy=remedy)
 
 
-def rows_of(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
+def _samples(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row of a table."""
     if not table.header:  # each row has its fault
-        yield from (Skipped(at, str(fault)) for at, fault in table.rows())
+        yield from (Skipped(at, str(fault)) for at, fault in table.rows)
         return
-    figures, others = _columns(table, options)
-    used = {at for at, *_ in figures} | {at for at, _ in others.values()}
+    columns = _columns(table, options)
+    used = {at for at, *_ in columns.values()}
     for at, column in enumerate(table.header):
         if at not in used:
             yield Skipped(table.header_line, f"column {column[:40]!r} is not used")
@@ -129,59 +115,55 @@ def rows_of(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
         "measured_at": options.measured_at_s,
         "connections": options.connections,
         "duration": options.duration_s,
-        "tool": TOOL,
+        "tool": "csv",
         "src_vm": options.src_vm,
         "dst_vm": options.dst_vm,
-        "src": split(options.src) if "src" not in others else None,
-        "dst": split(options.dst) if "dst" not in others else None,
+        "src": split(options.src) if "src" not in columns else None,
+        "dst": split(options.dst) if "dst" not in columns else None,
     }
     crowded: list[tuple[int, int, Sample]] = []
     alone: set[tuple[str, str, str]] = set()
-    for number, cells in table.rows():
-        if isinstance(cells, str):
-            yield Skipped(number, cells)
-            continue
-        setting = _setting(cells, others, usual, options)
+    for number, cells in table.rows:
+        setting = cells if isinstance(cells, str) else _setting(cells, columns, usual, options)
         if isinstance(setting, str):
             yield Skipped(number, setting)
             continue
-        for row in _figures_of(number, cells, figures, setting):
-            count = setting["at_once"] or 1
-            if not isinstance(row, Sample) or row.metric not in _RATES:
-                yield row
-            elif count > 1:
+        count = setting["at_once"] or 1
+        for row in _figures_of(number, cells, columns, setting):
+            is_rate = isinstance(row, Sample) and row.metric in _RATES
+            if isinstance(row, Sample) and is_rate and count > 1:
                 crowded.append((number, count, row))
-            else:
-                yield row
-                if "at_once" in others:
-                    alone.add((row.src, row.dst, row.metric))
+                continue
+            yield row
+            if isinstance(row, Sample) and is_rate and "at_once" in columns:
+                alone.add((row.src, row.dst, row.metric))
     yield from _of_several(crowded, alone)
 
 
-_Figure: TypeAlias = tuple[int, str, Metric, float]
-"""Place and name of a column, and the factor from its unit to that of the metric."""
-
-
-def _columns(
-    table: FileTable, options: ImportOptions
-) -> tuple[list[_Figure], dict[str, tuple[int, float]]]:
-    """Return the columns of figures; and by meaning, the places and factors of others."""
-    figures: list[_Figure] = []
-    others: dict[str, tuple[int, float]] = {}
-    taken: dict[str, str] = {}
-    for at, column, name in _named(table, options):
-        meaning = FIGURES.get(name) or OTHERS.get(name)
-        if meaning is None:
+def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, str, float]]:
+    """Return the place, the name and the factor of each column that is known, by its meaning."""
+    for name, column in options.columns.items():
+        if name not in _KNOWN:
+            remedy = "It knows src, dst, measured_at, connections, and figures such as rtt_ms."
+            problem = "names a column that relayd does not know"
+            raise InputError("--columns", problem, value=name, remedy=remedy)
+        if column not in table.header:
+            remedy = f"The file has {', '.join(table.header)[:200]}."
+            raise InputError("--columns", "is no column of the file", value=column, remedy=remedy)
+    found = {
+        _KNOWN[name][0]: (table.header.index(column), column, _KNOWN[name][1])
+        for name, column in options.columns.items()
+    }
+    stated = {*found}
+    for at, column in enumerate(table.header):
+        meaning, factor = _KNOWN.get(column.lower(), ("", 1.0))
+        if not meaning or meaning in stated or column in options.columns.values():
             continue
-        if meaning[0] in taken:
-            problem = f"states {meaning[0]} twice, in {taken[meaning[0]]!r} and {column!r}"
+        if meaning in found:
+            problem = f"states {meaning} twice, in {found[meaning][1]!r} and {column!r}"
             raise FormatError(options.name, problem, remedy="Remove one of the two columns.")
-        taken[meaning[0]] = column
-        if name in FIGURES:
-            figures.append((at, column, *FIGURES[name]))
-        else:
-            others[meaning[0]] = at, meaning[1]
-    missing = [name for name in ("src", "dst") if name not in others]
+        found[meaning] = at, column, factor
+    missing = [name for name in ("src", "dst") if name not in found]
     if missing and not (len(missing) == 2 and options.src and options.dst):
         problem = f"line {table.header_line} lacks the column {', '.join(missing)}"
         remedy = (
@@ -189,7 +171,7 @@ def _columns(
             "--columns src=NAME,dst=NAME for other names, or --src and --dst of a single pair."
         )
         raise FormatError(options.name, problem, value=",".join(table.header)[:60], remedy=remedy)
-    if not figures:
+    if found.keys().isdisjoint(METRICS):
         problem = f"line {table.header_line} names no figure that relayd knows"
         remedy = (
             "Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms, "
@@ -197,35 +179,9 @@ def _columns(
             "unit, such as aggregate_gbps."
         )
         raise FormatError(options.name, problem, value=",".join(table.header)[:60], remedy=remedy)
-    if "measured_at" not in others:
+    if "measured_at" not in found:
         options.start_s()
-    return figures, others
-
-
-def _named(table: FileTable, options: ImportOptions) -> list[tuple[int, str, str]]:
-    """Return the places and names of columns, and the known names that they have or were given."""
-    stated = options.columns
-    for name, column in stated.items():
-        if name not in {*FIGURES, *OTHERS}:
-            remedy = "It knows src, dst, measured_at, connections, and figures such as rtt_ms."
-            problem = "names a column that relayd does not know"
-            raise InputError("--columns", problem, value=name, remedy=remedy)
-        if column not in table.header:
-            remedy = f"The file has {', '.join(table.header)[:200]}."
-            raise InputError("--columns", "is no column of the file", value=column, remedy=remedy)
-    meanings = {_meaning(name) for name in stated}
-    return [
-        *((table.header.index(column), column, name) for name, column in stated.items()),
-        *(
-            (at, column, column.lower())
-            for at, column in enumerate(table.header)
-            if column not in stated.values() and _meaning(column.lower()) not in meanings
-        ),
-    ]
-
-
-def _meaning(name: str) -> str:
-    return (FIGURES.get(name) or OTHERS.get(name) or (name,))[0]
+    return found
 
 
 def _volume_gb(cell: str, factor: float) -> float | None:
@@ -233,35 +189,47 @@ def _volume_gb(cell: str, factor: float) -> float | None:
     return volume * factor if 0 < volume < inf else None
 
 
+def _count(cell: str, _: float) -> int | None:
+    return limits.connections(cell)
+
+
+def _text(cell: str, _: float) -> str:
+    return cell
+
+
 _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     "src": (lambda cell, _: split(cell), BAD_REGION),
     "dst": (lambda cell, _: split(cell), BAD_REGION),
-    "measured_at": (lambda cell, _: time_s(cell), BAD_TIME),
-    "connections": (lambda cell, _: limits.connections(cell), BAD_CONNECTIONS),
-    "at_once": (lambda cell, _: limits.connections(cell), BAD_AT_ONCE),
-    "vms": (lambda cell, _: limits.connections(cell), BAD_VMS),
-    "duration": (limits.duration_s, BAD_DURATION),
-    "volume": (_volume_gb, BAD_VOLUME),
-    "window_mb": (_volume_gb, BAD_WINDOW),
-    "warmed_up": (lambda cell, _: _TRUTH.get(cell.lower()), BAD_WARMED_UP),
-    "address": (lambda cell, _: cell if cell in ADDRESSES else None, BAD_ADDRESS),
-    **dict.fromkeys(
-        ("tool", "src_vm", "dst_vm", "src_zone", "dst_zone"), (lambda cell, _: cell, "")
+    "measured_at": (
+        lambda cell, _: time_s(cell),
+        "measured_at is neither ISO 8601 nor seconds since 1970",
     ),
+    "connections": (_count, "connections is not a count"),
+    "at_once": (_count, "at_once is not a count"),
+    "vms": (_count, "vms is not a count"),
+    "duration": (limits.duration_s, "duration is not a duration"),
+    "volume": (_volume_gb, "volume is not a volume"),
+    "window_mb": (_volume_gb, "window_mb is not a window"),
+    "warmed_up": (lambda cell, _: _TRUTH.get(cell.lower()), "warmed_up is neither true nor false"),
+    "address": (
+        lambda cell, _: cell if cell in ADDRESSES else None,
+        "address is neither public nor private",
+    ),
+    **dict.fromkeys(("tool", "src_vm", "dst_vm", "src_zone", "dst_zone"), (_text, "")),
 }
 """The reader of each column's cells, and the fault of a cell that it can't read, in order."""
 
 
 def _setting(
     cells: Sequence[str],
-    others: Mapping[str, tuple[int, float]],
+    columns: Mapping[str, tuple[int, str, float]],
     usual: Mapping[str, Any],
     options: ImportOptions,
 ) -> dict[str, Any] | str:
     """Return the setting in which the figures of a row were measured, or the row's fault."""
     setting: dict[str, Any] = {}
     for name, (reader, fault) in _CELLS.items():
-        at, factor = others.get(name, (None, 1.0))
+        at, _, factor = columns.get(name, (None, "", 1.0))
         cell = "" if at is None else cells[at].strip()
         if cell and name in ("src", "dst"):
             if options.provider and ":" not in cell:
@@ -269,7 +237,9 @@ def _setting(
             cell = cell if split(cell) else options.named(cell)
         value: Any = reader(cell, factor) if cell else usual.get(name)
         if value is None and (cell or name in ("src", "dst", "measured_at")):
-            return fault if cell or name != "measured_at" else NO_TIME
+            if cell or name != "measured_at":
+                return fault
+            return "measured_at is empty and --measured-at was not stated"
         setting[name] = value
         if name == "dst" and setting["src"][0] == value[0]:
             return SAME_REGION
@@ -277,27 +247,30 @@ def _setting(
 
 
 def _figures_of(
-    number: int, cells: Sequence[str], figures: Sequence[_Figure], setting: Mapping[str, Any]
+    number: int,
+    cells: Sequence[str],
+    columns: Mapping[str, tuple[int, str, float]],
+    setting: Mapping[str, Any],
 ) -> Iterator[ImportedRow]:
     """Yield the samples of one row, and its faults."""
-    filled = [
-        (cell, column, metric, factor)
-        for at, column, metric, factor in figures
-        if (cell := cells[at].strip())
-    ]
-    if not filled:
-        yield Skipped(number, NO_FIGURE)
-    for cell, column, metric, factor in filled:
+    filled = 0
+    for metric, (at, column, factor) in columns.items():
+        if metric not in METRICS or not (cell := cells[at].strip()):
+            continue
+        filled += 1
         value = limits.number(cell)
         if value is not None:
             value *= factor
         problem = limits.fault(metric, value, column)
         if metric == "transfer_s" and setting["volume"] is None:
-            problem = problem or f"{column} {NO_VOLUME}"
+            missing = f"{column} of a transfer says nothing without volume_gb or volume_mb"
+            problem = problem or missing
         if value is None or problem:
             yield Skipped(number, problem)
         else:
             yield _sample(metric, value, setting)
+    if not filled:
+        yield Skipped(number, "no figure in this row")
 
 
 def _of_several(
@@ -325,7 +298,7 @@ def _of_several(
         outward = direction == "egress"
         peers = {test.dst if outward else test.src: test.value for _, test in found}
         if len(found) != count or len(peers) != count:
-            yield Skipped(number, INCOMPLETE)
+            yield Skipped(number, "fewer or more tests at once than at_once says")
             continue
         yield first._replace(
             src=region,

@@ -28,7 +28,7 @@ from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
-from probes.importers.tables import CsvTable
+from probes.importers.tables import csv_table
 from probes.samples import Sample, Skipped
 
 TOOL = "skyplane"
@@ -130,7 +130,7 @@ def _rows(
     columns : tuple of str
         Besides the regions, network tiers and VMs.
     """
-    table = CsvTable(stream, options)
+    table = csv_table(stream, options)
     header = [RECEIVED if column == RECEIVED_LATER else column for column in table.header]
     wanted = [f"{end}_{name}" for end in ("src", "dst") for name in _OF_END] + [*columns]
     missing = [column for column in wanted if column not in header]
@@ -140,7 +140,7 @@ def _rows(
         raise FormatError(options.name, problem, remedy=remedy)
     places = [header.index(column) for column in wanted]
     start_s = options.start_s()
-    for number, cells in table.rows():
+    for number, cells in table.rows:
         if isinstance(cells, str):
             yield Skipped(number, cells)
             continue

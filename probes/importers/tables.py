@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, Protocol, TypeAlias
+from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from planner.model.errors import FormatError, InputError
 from probes.importers.options import ImportOptions
@@ -25,104 +25,91 @@ Rows: TypeAlias = Iterable[tuple[int, dict[str, str] | str]]
 """Line number and cells by column, or the fault of a row."""
 
 
-class FileTable(Protocol):
-    """The header of a table, the line that it stands on, and the rows below it."""
-
-    header: list[str]
-    header_line: int
-
-    def rows(self) -> Iterator[tuple[int, list[str] | str]]:
-        """Yield line number and cells, or the fault of the row."""
-        ...
-
-
-class CsvTable:
-    """A CSV file: a header and the rows below it, with the fault of each damaged one.
-
-    Parameters
-    ----------
-    stream : BinaryIO
-        The file.
-    options : ImportOptions
-        Name of the file in messages, and whether a last line without a line end is whole.
+class FileTable(NamedTuple):
+    """A table in a file.
 
     Attributes
     ----------
-    header : list[str]
+    header : list of str
         Column names, stripped, as the file spells them.
     header_line : int
-        Line of the header: 1 unless blank lines precede it.
+        The line that it stands on: 1 unless blank lines precede it, or there is none.
+    rows : iterator
+        Line number and cells of each row below it, or the fault of the row.
+    """
+
+    header: list[str]
+    header_line: int
+    rows: Iterator[tuple[int, list[str] | str]]
+
+
+def csv_table(stream: BinaryIO, options: ImportOptions) -> FileTable:
+    """Read a CSV file: its header, and the rows below it when they are asked for.
 
     Raises
     ------
     FormatError
-        If there is no header, a column is named twice, or (from :meth:`rows`) there is no row.
+        If there is no header, a column is named twice, or (from its rows) there is no row.
     """
+    lines = Lines(stream, options.name)
+    numbered = enumerate(lines, start=1)
+    found = next(((at, line) for at, line in numbered if line.strip()), None)
+    if found is None:
+        raise FormatError(options.name, "holds nothing but blank lines")
+    header_line, text = found
+    header = [cell.strip() for cell in _cells(options.name, header_line, text)]
+    if len(header) == 1 and (";" in text or "\t" in text):
+        separator = "semicolons" if ";" in text else "tabs"
+        problem = f"separates its columns by {separator}"
+        remedy = "Write commas between columns and points in figures."
+        raise FormatError(options.name, problem, remedy=remedy)
+    twice = [column for column in header if header.count(column) > 1 and column]
+    if twice:
+        problem = f"line {header_line} names the column {twice[0]!r} twice"
+        raise FormatError(options.name, problem, remedy="Remove or rename one.")
 
-    def __init__(self, stream: BinaryIO, options: ImportOptions) -> None:
-        self._name, self._force = options.name, options.force
-        self._lines = Lines(stream, options.name)
-        self._numbered = enumerate(self._lines, start=1)
-        found = next(((at, line) for at, line in self._numbered if line.strip()), None)
-        if found is None:
-            raise FormatError(self._name, "holds nothing but blank lines")
-        self.header_line, self._header_text = found
-        line = self._header_text
-        self.header = [cell.strip() for cell in self._cells(self.header_line, line)]
-        if len(self.header) == 1 and (";" in line or "\t" in line):
-            separator = "semicolons" if ";" in line else "tabs"
-            problem = f"separates its columns by {separator}"
-            remedy = "Write commas between columns and points in figures."
-            raise FormatError(self._name, problem, remedy=remedy)
-        twice = [column for column in self.header if self.header.count(column) > 1 and column]
-        if twice:
-            problem = f"line {self.header_line} names the column {twice[0]!r} twice"
-            raise FormatError(self._name, problem, remedy="Remove or rename one.")
-
-    def rows(self) -> Iterator[tuple[int, list[str] | str]]:
-        """Yield line number and cells, or the fault of the row."""
-        width, number = len(self.header), 0
-        for number, line in self._numbered:
-            cells = line.split(",") if '"' not in line else self._cells(number, line)
-            if len(cells) != width:
-                problem = TOO_FEW if len(cells) < width else TOO_MANY
+    def rows() -> Iterator[tuple[int, list[str] | str]]:
+        number = 0
+        for number, line in numbered:
+            cells = line.split(",") if '"' not in line else _cells(options.name, number, line)
+            if len(cells) != len(header):
+                problem = TOO_FEW if len(cells) < len(header) else TOO_MANY
                 yield number, problem if line.strip() else BLANK
-            elif line == self._header_text:
+            elif line == text:
                 yield number, REPEATED_HEADER
-            elif self._lines.cut_off and not self._force:
+            elif lines.cut_off and not options.force:
                 yield number, CUT_OFF
             else:
                 yield number, cells
         if not number:
-            raise FormatError(self._name, "holds a header and no rows")
+            raise FormatError(options.name, "holds a header and no rows")
 
-    def _cells(self, number: int, line: str) -> list[str]:
-        try:
-            return next(csv.reader([line], strict=True))
-        except (csv.Error, StopIteration) as error:
-            problem = f"line {number} has a quotation mark that does not fit: {error}"
-            remedy = "A quoted cell ends on its own line; quotes inside one are doubled."
-            raise FormatError(self._name, problem, remedy=remedy) from error
+    return FileTable(header, header_line, rows())
 
 
-class RowTable:
-    """Objects as rows: their keys are the columns, in the order in which they are first seen."""
+def _cells(name: str, number: int, line: str) -> list[str]:
+    try:
+        return next(csv.reader([line], strict=True))
+    except (csv.Error, StopIteration) as error:
+        problem = f"line {number} has a quotation mark that does not fit: {error}"
+        remedy = "A quoted cell ends on its own line; quotes inside one are doubled."
+        raise FormatError(name, problem, remedy=remedy) from error
 
-    header_line = 1  # there is no header
 
-    def __init__(self, rows: Rows, name: str) -> None:
-        self._rows = list(rows)
-        if not any(row for _, row in self._rows):
-            raise FormatError(name, "holds no list of objects, which would be its rows")
-        self.header = list(
-            dict.fromkeys(key for _, row in self._rows if isinstance(row, dict) for key in row)
-        )
-
-    def rows(self) -> Iterator[tuple[int, list[str] | str]]:
-        """Yield the number of each row (its line, where each has one) and its cells."""
-        for number, row in self._rows:
-            cells = row if isinstance(row, str) else [row.get(name, "") for name in self.header]
-            yield number, cells
+def row_table(rows: Rows, name: str) -> FileTable:
+    """Make a table of objects: their keys are the columns, in the order of their first use."""
+    listed = list(rows)
+    if not any(row for _, row in listed):
+        raise FormatError(name, "holds no list of objects, which would be its rows")
+    header = list(dict.fromkeys(key for _, row in listed if isinstance(row, dict) for key in row))
+    return FileTable(
+        header,
+        1,
+        (
+            (at, row if isinstance(row, str) else [row.get(name, "") for name in header])
+            for at, row in listed
+        ),
+    )
 
 
 def json_rows(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, dict[str, str]]]:
@@ -160,41 +147,33 @@ def _flat(row: dict[str, Any], before: str = "") -> dict[str, str]:
     return found
 
 
-class MatrixTable:
-    """A matrix of one figure as rows of source, destination and figure.
+def matrix_table(table: FileTable, options: ImportOptions) -> FileTable:
+    """Make rows of source, destination and figure of a matrix of one figure.
 
-    Parameters
-    ----------
-    table : FileTable
-        Its header has the destinations, its first column the sources, unless its corner begins
-        with "to".
-    options : ImportOptions
-        With the figure's column name as :attr:`~.ImportOptions.metric`.
+    Its header has the destinations, its first column the sources, unless its corner begins with
+    "to". Empty cells and those of a region to itself hold nothing.
 
     Raises
     ------
     InputError
-        If the corner names another unit.
+        If the corner names another unit than :attr:`~.ImportOptions.metric`.
     """
+    corner = table.header[0].strip().replace("µ", "u").replace("μ", "u") if table.header else ""
+    unit, stated = _UNIT.search(corner), options.metric.rpartition("_")[2]
+    told = re.sub("bits?/s", "bps", unit[1]).replace("%", "pct") if unit else stated
+    if told.removesuffix("ec").lower() != stated:
+        problem = f"is in {stated}, and the corner of {options.name} says {told}"
+        remedy = "Name the same unit, or convert the figures."
+        raise InputError("--metric", problem, value=options.metric, remedy=remedy)
+    ends = ["dst", "src"] if re.match(r"(?i)(?:to|dst|dest\w*)\b", corner) else ["src", "dst"]
 
-    def __init__(self, table: FileTable, options: ImportOptions) -> None:
-        corner = table.header[0].strip().replace("µ", "u").replace("μ", "u") if table.header else ""
-        unit, stated = _UNIT.search(corner), options.metric.rpartition("_")[2]
-        told = re.sub("bits?/s", "bps", unit[1]).replace("%", "pct") if unit else stated
-        if told.removesuffix("ec").lower() != stated:
-            problem = f"is in {stated}, and the corner of {options.name} says {told}"
-            remedy = "Name the same unit, or convert the figures."
-            raise InputError("--metric", problem, value=options.metric, remedy=remedy)
-        ends = ["dst", "src"] if re.match(r"(?i)(?:to|dst|dest\w*)\b", corner) else ["src", "dst"]
-        self.header = [*ends, options.metric]
-        self.header_line, self._table = table.header_line, table
-
-    def rows(self) -> Iterator[tuple[int, list[str] | str]]:
-        """Yield line number and cells; empty cells and those of a region to itself hold nothing."""
-        for number, cells in self._table.rows():
+    def rows() -> Iterator[tuple[int, list[str] | str]]:
+        for number, cells in table.rows:
             if isinstance(cells, str):
                 yield number, cells
                 continue
-            for dst, cell in zip(self._table.header[1:], cells[1:], strict=True):
+            for dst, cell in zip(table.header[1:], cells[1:], strict=True):
                 if cell.strip() and dst.strip() != cells[0].strip():
                     yield number, [cells[0], dst, cell]
+
+    return FileTable([*ends, options.metric], table.header_line, rows())
