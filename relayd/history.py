@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from math import inf
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -20,47 +19,34 @@ from relayd.store.location import Location
 from relayd.store.samples.data_set import files_of
 
 
-class SampleHistory(ABC):
+class SampleHistory(Protocol):
     """The samples of a store or of a data set."""
 
-    @abstractmethod
-    def parts(
-        self,
-        metric: Metric | None = None,
-        begin_s: float = -inf,
-        end_s: float = inf,
-        *,
-        details: bool = False,
-    ) -> Iterator[Samples]:
-        """Yield samples in parts that fit into memory, and share their names.
+    def read(
+        self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
+    ) -> Samples:
+        """Return samples by source, destination, metric and time.
 
         Parameters
         ----------
         metric : Metric, optional
             Only this metric.
-        begin_s, end_s : float
-            Only samples from one time until before another, seconds since 1970.
+        since_s : float
+            Only samples since then, seconds since 1970.
         details : bool
             Whether samples have the details of their tools.
         """
+        ...
 
-    def read(
-        self,
-        metric: Metric | None = None,
-        begin_s: float = -inf,
-        end_s: float = inf,
-        *,
-        details: bool = False,
-    ) -> Samples:
-        """Return the samples of :meth:`parts` as one, by source, destination, metric and time."""
-        samples = Samples.concat(self.parts(metric, begin_s, end_s, details=details))
-        rows = samples.rows
-        order = np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))
-        return samples[order]
-
-    @abstractmethod
     def about(self) -> dict[str, str]:
         """Return the size of the history by name, in words."""
+        ...
+
+
+def _in_order(samples: Samples) -> Samples:
+    rows = samples.rows
+    order = np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))
+    return samples[order]
 
 
 def series_codes(samples: Samples) -> np.ndarray:
@@ -82,7 +68,7 @@ def newest_of(samples: Samples, most: int) -> Samples:
     return samples[order[from_the_end <= most]]
 
 
-class DataSetHistory(SampleHistory):
+class DataSetHistory:
     """The samples of a data set.
 
     Parameters
@@ -107,24 +93,24 @@ class DataSetHistory(SampleHistory):
         self._tables = Samples()
         self._since: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
-    def parts(
-        self,
-        metric: Metric | None = None,
-        begin_s: float = -inf,
-        end_s: float = inf,
-        *,
-        details: bool = False,
+    def read(
+        self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
+    ) -> Samples:
+        """Return samples by source, destination, metric and time."""
+        return _in_order(Samples.concat(self._parts(metric, since_s, details=details)))
+
+    def _parts(
+        self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
     ) -> Iterator[Samples]:
         """Yield samples in parts that fit into memory, and share their names."""
         first = 1
         for path in self._files:
-            if not _overlaps(path, begin_s, end_s):
+            if not _lasts(path, since_s):
                 continue
             for samples, faults in self._rows_of(path, details=details):
                 samples.rows["id"] = np.arange(first, first + len(samples))
                 first += len(samples)
-                at_s = samples.rows["measured_at_s"]
-                kept = (at_s >= begin_s) & (at_s < end_s)
+                kept = samples.rows["measured_at_s"] >= since_s
                 kept[list(faults)] = False
                 if metric is not None:
                     kept &= samples.rows["metric"] == METRICS.index(metric)
@@ -132,20 +118,12 @@ class DataSetHistory(SampleHistory):
 
     def about(self) -> dict[str, str]:
         """Return the size of the data set by name."""
-        samples, left_out = self._counts
-        sizes = {"samples in the data set": f"{samples:,}", "files": f"{len(self._files):,}"}
-        if left_out:
-            sizes["rows that are no samples"] = f"{left_out:,}"
-        return sizes
-
-    @cached_property
-    def _counts(self) -> tuple[int, int]:
-        """Number of samples, and of rows that are none."""
         rows = faulty = 0
         for path in self._files:
             for samples, faults in self._rows_of(path):
                 rows, faulty = rows + len(samples), faulty + len(faults)
-        return rows - faulty, faulty
+        sizes = {"samples in the data set": f"{rows - faulty:,}", "files": f"{len(self._files):,}"}
+        return sizes | ({"rows that are no samples": f"{faulty:,}"} if faulty else {})
 
     def newest_rows(self, path: Path, most: int, options: ImportOptions) -> Iterator[ImportedRow]:
         """Yield the rows of a file as its import does, but only the newest of each series.
@@ -177,7 +155,7 @@ class DataSetHistory(SampleHistory):
         """Return series and kinds of address, and the time of each one's first newest sample."""
         if most not in self._since:
             newest = Samples()
-            for part in self.parts():
+            for part in self._parts():
                 newest = newest_of(Samples.concat([newest, part]) if len(newest) else part, most)
             codes, first = np.unique(series_codes(newest), return_index=True)
             self._since[most] = codes, newest.rows["measured_at_s"][first]
@@ -193,48 +171,34 @@ class DataSetHistory(SampleHistory):
                 yield samples_of(batch, options, self._tables)
 
 
-def _overlaps(path: Path, begin_s: float, end_s: float) -> bool:
-    """Tell whether a file may have samples from one time until before another."""
+def _lasts(path: Path, since_s: float) -> bool:
+    """Tell whether a file may have samples since a time."""
     import pyarrow.parquet
 
     try:
         metadata = pyarrow.parquet.read_metadata(path)
         column = metadata.schema.names.index("measured_at_s")
-        groups = [
-            metadata.row_group(n).column(column).statistics for n in range(metadata.num_row_groups)
-        ]
-        return any(one.max >= begin_s and one.min < end_s for one in groups)
+        groups = (metadata.row_group(n).column(column) for n in range(metadata.num_row_groups))
+        return any(one.statistics.max >= since_s for one in groups)
     except (AttributeError, TypeError, ValueError, OSError, pyarrow.ArrowException):
         return True  # its times are not known, or it is damaged: reading it tells
 
 
-class StoredHistory(SampleHistory):
-    """The samples of a store that count.
-
-    Parameters
-    ----------
-    store : Store
-    """
+class StoredHistory:
+    """The samples of a store that count."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._samples = store.samples
 
-    def parts(
-        self,
-        metric: Metric | None = None,
-        begin_s: float = -inf,
-        end_s: float = inf,
-        *,
-        details: bool = False,
-    ) -> Iterator[Samples]:
-        """Yield samples in one part."""
-        yield self._store.samples.read(
-            metric=metric, since_s=begin_s, until_s=end_s, details=details
-        )
+    def read(
+        self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
+    ) -> Samples:
+        """Return samples by source, destination, metric and time."""
+        return _in_order(self._samples.read(metric=metric, since_s=since_s, details=details))
 
     def about(self) -> dict[str, str]:
         """Return the size of the store by name."""
-        counts = self._store.samples.counts()
+        counts = self._samples.counts()
         return {"samples in the store": f"{counts.samples:,}", "batches": f"{counts.batches:,}"}
 
 

@@ -14,7 +14,7 @@ with it:
   sources that have measured since and still see the old level.
 
 A link that only one source has reported is estimated from all that it sent, and named. What is
-far off what models say of such a link (:meth:`.LinkSamples.limits`) waits for a second source.
+far off what models say of such a link (:meth:`.LinkSamples._limits`) waits for a second source.
 """
 
 from __future__ import annotations

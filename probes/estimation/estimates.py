@@ -78,28 +78,18 @@ def with_bounds(
 
 
 def measured(
+    samples: LinkSamples,
     counted: CountedSamples,
-    marks: Sequence[Figures | None],
     bounds: tuple[Floats, Floats, Floats],
-    origins: Origins,
     number: Ints | None = None,
     figures: Sequence[Figures | None] = (None,),
 ) -> EstimateArray:
     """Return estimates of links, each from its own samples.
 
-    Parameters
-    ----------
-    counted : CountedSamples
-    marks : sequence of Figures or None
-        Of :class:`.LinkSamples`.
-    bounds : (low, expected, high)
-        Of each link.
-    origins : Origins
-    number : array of int, optional
-        Of each link, the place of its figures; 0 by default.
-    figures : sequence of Figures or None
+    Bounds are the low, expected and high ones of each link; the number is the place of each link's
+    figures, 0 by default.
     """
-    rows, groups, of_link = counted[1:]
+    (rows, groups, of_link), marks = counted[1:], samples.marks
     further = np.zeros(len(of_link), np.int64) if number is None else number
     keys = of_link, _address_places(rows, groups), further
     shape = len(marks), len(_ADDRESSES), len(figures)
@@ -108,7 +98,7 @@ def measured(
     for mark, place, more in zip(*np.unravel_index(used, shape), strict=True):
         told = figures_with(figures[more], marks[mark])
         origin = Origin("measured", "median-of-samples", address=_ADDRESSES[place], figures=told)
-        made.append(origins.number_of(origin))
+        made.append(samples.origins.number_of(origin))
     of_origin = np.array(made, np.int32)[made_of]
     found = with_bounds(no_estimates(len(of_link)), *bounds, of_origin)
     found["samples"], found["links"] = groups.counts, 1
@@ -171,7 +161,7 @@ def of_many(
 
 
 def of_rows(
-    rows: Rows, kind: Kind, method: Method, samples: LinkSamples, figures: Figures | None = None
+    samples: LinkSamples, rows: Rows, kind: Kind, method: Method, figures: Figures | None = None
 ) -> Origin:
     """Return the origin of an estimate made from some of the samples, of any links."""
     by = trusted(*(samples.sources[number] for number in np.unique(rows["source"]).tolist()))

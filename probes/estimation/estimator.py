@@ -16,20 +16,11 @@ from planner.model.link import Site
 from planner.model.link_array import LinkArray, Origins
 from planner.model.network import Network, Snapshot
 from probes.estimation.current_samples import CurrentSamples, current_samples
-from probes.estimation.estimates import EstimateArray, are_known, are_of, estimates_of
+from probes.estimation.estimates import EstimateArray, are_known, are_of
 from probes.estimation.groups import Bools, Groups
-from probes.estimation.laws import MeasuredLaw
 from probes.estimation.link_samples import LinkSamples
 from probes.estimation.links import caps_joined, joined, links_of, with_caps_of
-from probes.estimation.measurements import (
-    RTT_OF_NO_PLACE,
-    aggregate_tests,
-    flows_of_windows,
-    measured_flows,
-    ramped_links,
-    round_trips_ms,
-    windows_gbps,
-)
+from probes.estimation.measurements import aggregate_tests, measured_flows, round_trips_ms
 from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
 from probes.estimation.vm_types import plain_name, unknown_types, usual_types, vm_type_of, votes_of
 from probes.samples import OWN, Metric, NameTable, Samples
@@ -148,10 +139,11 @@ class Estimator:
             name: baseline_site(name, self.catalogue, self._vm_types(name))
             for name in self._regions
         }
-        origins, public = Origins(), self._samples(typed, self._over_public, "public")
-        rtts = round_trips_ms(public, self.catalogue, origins)
+        origins = Origins()
+        public = self._samples(typed, self._over_public, "public", origins)
+        rtts = round_trips_ms(public)
         between = rtts.copy()  # changed by what follows
-        sites, links = self._estimated(typed, public, rtts, "public", origins)
+        sites, links = self._estimated(typed, public, rtts)
         current = self._over_private.where(~self._are_claims)
         if not len(current.samples):
             return Estimates(sites, links, LinkArray())
@@ -160,78 +152,42 @@ class Estimator:
         ends = {name: sites[name] for name in (self._regions[place] for place in places.tolist())}
         current = current._replace(samples=current.samples.with_names(NameTable(ends)))
         over = with_caps_of(ends, "private")
-        private = self._samples(over, current, "private")
+        private = self._samples(over, current, "private", origins)
         rtts = between[np.ix_(places, places)]
-        own = round_trips_ms(private, self.catalogue, origins)
+        own = round_trips_ms(private)
         better = are_known(own)
         better &= ~are_of("baseline", origins, own["origin"]) | ~are_known(rtts)
         rtts[better] = own[better]
         parts = np.array([self.catalogue.region(name).partition for name in ends])
         rtts["expected"][~(private.pairs() | (parts[:, None] == parts))] = np.nan
-        found, over_private = self._estimated(over, private, rtts, "private", origins)
+        found, over_private = self._estimated(over, private, rtts)
         used, others = joined(links, over_private)
         return Estimates(caps_joined(sites, found), used, others)
 
     def _samples(
-        self, sites: Mapping[str, Site], current: CurrentSamples, address: AddressKind
+        self,
+        sites: Mapping[str, Site],
+        current: CurrentSamples,
+        address: AddressKind,
+        origins: Origins,
     ) -> LinkSamples:
-        samples = LinkSamples(current, sites, self.catalogue)
+        samples = LinkSamples(current, sites, self.catalogue, address, origins)
         self._of_kind[address] = samples
         return samples
 
     def _estimated(
-        self,
-        typed: Mapping[str, Site],
-        samples: LinkSamples,
-        rtts: EstimateArray,
-        address: AddressKind,
-        origins: Origins,
+        self, typed: Mapping[str, Site], samples: LinkSamples, rtts: EstimateArray
     ) -> tuple[dict[str, Site], LinkArray]:
-        """Return sites and links over one kind of address, from samples of that kind.
-
-        Fills in round-trip times of links that were measured and are between no known places.
-        """
-        catalogue, rtts_ms = self.catalogue, rtts["expected"]
-        lasting, typed = typed, with_bursts(typed, catalogue)
-        flows = measured_flows(samples, rtts_ms, origins)
-        tests = aggregate_tests(samples, rtts_ms, origins)
-        sites = with_caps(typed, samples, tests, self._stated_gbps, rtts_ms, catalogue, origins)
-        sites = with_windows(sites, samples, tests, rtts_ms, catalogue)
-        was_known, no_place = are_known(rtts), estimates_of([RTT_OF_NO_PLACE], origins)
-        for src, dst in (tests.pairs, flows.pairs):
-            missing = np.isnan(rtts_ms[src, dst])
-            rtts[src[missing], dst[missing]] = no_place
-        by_windows = flows_of_windows(sites, rtts, flows, was_known, catalogue, origins)
-        law = MeasuredLaw(
-            sites,
-            typed,
-            rtts,
-            address,
-            tests.pairs,
-            tests.alone,
-            origins,
-            catalogue,
-            windows_gbps(by_windows, flows, tests),
-        )
-        inferred = are_known(rtts)
-        inferred[tests.pairs] = False
-        tested, by_laws = law.measured(tests), law.unmeasured(inferred)
-        ramped = ramped_links(samples)
-        links = links_of(
-            sites,
-            rtts,
-            by_windows,
-            by_laws,
-            flows,
-            tests,
-            tested,
-            ramped,
-            samples,
-            address,
-            origins,
-        )
+        """Return sites and links over one kind of address, from samples of that kind."""
+        samples.rtts_ms = rtts["expected"]
+        lasting, typed = typed, with_bursts(typed, self.catalogue)
+        flows, tests = measured_flows(samples), aggregate_tests(samples)
+        sites = with_caps(typed, samples, tests, self._stated_gbps)
+        sites = with_windows(sites, samples, tests)
+        links = links_of(sites, typed, samples, rtts, flows, tests)
         # Last: laws and limits of links follow from short tests.
-        return with_lasting(with_buckets(sites, samples, tests.fallen), lasting, catalogue), links
+        sites = with_buckets(sites, samples, tests.fallen)
+        return with_lasting(sites, lasting, self.catalogue), links
 
     def disputes(self) -> list[Dispute]:
         """Return samples that contradict others and do not count, and unconfirmed new levels."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import log
 from typing import NamedTuple
 
 import numpy as np
 
 from planner.model.baseline.modelled_links import baseline_links, least_cap
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Figures
+from planner.model.estimate import BOUNDS, AddressKind, Figures
 from planner.model.link import AT_LIMIT, Site
-from planner.model.link_array import LinkArray
+from planner.model.link_array import LinkArray, Origins, bounds_of
 from planner.model.throughput import UNKNOWN_NOISE, law_of, steady_rates
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import REPEAT_ERROR
@@ -32,7 +33,6 @@ from probes.estimation.agreement import (
 )
 from probes.estimation.current_samples import CurrentSamples, evaluated
 from probes.estimation.groups import Bools, Floats, Groups, Ints
-from probes.estimation.limits import limits
 from probes.estimation.vm_types import (
     OTHER,
     THROUGHPUT,
@@ -54,6 +54,16 @@ RTT_NOISE = 0.02
 CAP_NOISE = 0.05
 LEAST_VALUE = 1e-3
 """Least value with a logarithm, for tests in which nothing got through."""
+FAR = 2.0
+"""Times the distance of the bounds that hold 90 % of links."""
+LEAST_FAR = log(2.0)
+"""VMs of the next size. One in twenty links of the 2022 grids is off by this and :data:`FAR`."""
+_MODELS_OF_LINKS = {
+    "rtt_ms": ("rtt_ms", 1.0),
+    "per_flow_mbps": ("per_flow_mbps", 1.0),
+    "aggregate_mbps": ("aggregate_gbps", MBPS_PER_GBPS),
+}
+_MODELS_OF_VMS = {"egress_cap_mbps": "egress_gbps", "ingress_cap_mbps": "ingress_gbps"}
 _NOISES: dict[Metric, float] = {
     "rtt_ms": RTT_NOISE,
     "per_flow_mbps": REPEAT_ERROR,
@@ -103,15 +113,9 @@ def number_of(regions: np.ndarray) -> Ints:
 
 
 def steady_values(rows: Rows, metric: Metric, rtts_ms: Floats) -> Floats:
-    """Return values of samples, corrected for slow start.
+    """Return values of samples of a metric, corrected for slow start.
 
-    Parameters
-    ----------
-    rows : Rows
-        Of the metric.
-    metric : Metric
-    rtts_ms : array, shape (n, n)
-        NaN where not known: samples stay as they are.
+    Round-trip times have shape (n, n); NaN where not known: samples stay as they are.
     """
     values: Floats = rows["value"]
     if metric not in {"per_flow_mbps", "aggregate_mbps"}:
@@ -133,9 +137,15 @@ class LinkSamples:
         that the catalogue knows does not count. One with VMs of a type that is not known counts
         where a link has no others.
     catalogue : Catalogue
+    address : AddressKind
+        The kind.
+    origins : Origins
+        To which estimates from them add theirs.
 
     Attributes
     ----------
+    rtts_ms : array, shape (n, n)
+        Round-trip times, to compare tests from a cold start with others; NaN where not known.
     names : list of str
     samples : Samples
     sources : list of str
@@ -148,22 +158,24 @@ class LinkSamples:
     """
 
     def __init__(
-        self, current: CurrentSamples, sites: Mapping[str, Site], catalogue: Catalogue
+        self,
+        current: CurrentSamples,
+        sites: Mapping[str, Site],
+        catalogue: Catalogue,
+        address: AddressKind,
+        origins: Origins,
     ) -> None:
+        self.rtts_ms = np.full((len(sites), len(sites)), np.nan)
+        self.catalogue, self.address, self.origins = catalogue, address, origins
         self._fits = fit_of_types(current.samples, sites, catalogue)
         self.samples = within_cards(current.samples, self._fits, sites, catalogue)
-        self.names, self._catalogue = list(sites), catalogue
+        self.names = list(sites)
         self.marks: list[Figures | None] = [None]
         self.agreements: dict[tuple[Metric, int, int], Agreement] = {}
         self._first_id, self.is_mixed = current.first_id, current.is_mixed
         self.sources = list(self.samples.names)
         self._counted: dict[Metric, CountedSamples] = {}
         self._typed = list(sites.values())
-
-    @cached_property
-    def stated_windows_mb(self) -> Floats:
-        """The receive window that each detail states; NaN where it states none."""
-        return self.stated("window_mb")
 
     def stated(self, name: str) -> Floats:
         """Return the figure of a name that each detail states; NaN where it states none."""
@@ -199,21 +211,17 @@ class LinkSamples:
         found: Ints = places[taken & (self._fits[places] > OTHER)]
         return found
 
-    def counted(self, metric: Metric, rtts_ms: Floats | None = None) -> CountedSamples:
-        """Return the samples on which estimates of a metric rest.
-
-        Parameters
-        ----------
-        rtts_ms : array, shape (n, n)
-            Of the links, to compare tests from a cold start with others; NaN where not known.
-        """
+    def counted(self, metric: Metric) -> CountedSamples:
+        """Return the samples on which estimates of a metric rest."""
         if metric not in self._counted:
-            if rtts_ms is None:
-                rtts_ms = np.full((len(self.names), len(self.names)), np.nan)
-            self._counted[metric] = self._count(metric, rtts_ms)
+            self._counted[metric] = self._count(metric)
         return self._counted[metric]
 
-    def _count(self, metric: Metric, rtts_ms: Floats) -> CountedSamples:
+    def steady(self, rows: Rows, metric: Metric) -> Floats:
+        """Return values of samples of a metric, corrected for slow start."""
+        return steady_values(rows, metric, self.rtts_ms)
+
+    def _count(self, metric: Metric) -> CountedSamples:
         found = self.recent(metric)
         if metric == "loss_pct":
             # A filter for ICMP looks like total loss, which does not show the path's loss.
@@ -228,7 +236,7 @@ class LinkSamples:
         if metric == "aggregate_mbps":
             found = found.where(self._tests_or_transfers(found))
         if self.is_mixed:
-            found = self._judged(metric, found, rtts_ms)
+            found = self._judged(metric, found)
         return self._with_types(found) if metric in _OF_LINKS else found
 
     def waiting(self, metric: Metric, src: int, dst: int) -> Figures | None:
@@ -289,20 +297,20 @@ class LinkSamples:
         first, marks = found.places[found.groups.first], found.marks.copy()
         for link in np.flatnonzero(self._fits[first] == UNKNOWN).tolist():
             sample = self.samples[int(first[link])]
-            types = unknown_types((sample.src_vm, sample.dst_vm), self._catalogue)
+            types = unknown_types((sample.src_vm, sample.dst_vm), self.catalogue)
             mark = figures_with(Figures(vm_type=" and ".join(types)), self.marks[marks[link]])
             marks[link] = self._place_of(mark)
         return found._replace(marks=marks)
 
-    def _judged(self, metric: Metric, found: CountedSamples, rtts_ms: Floats) -> CountedSamples:
+    def _judged(self, metric: Metric, found: CountedSamples) -> CountedSamples:
         """Return the samples that count where several sources have reported."""
         places, rows, groups, _ = found
         source = rows["source"]
         used, place = np.unique(source[groups.first], return_inverse=True)
         alone = [self._mark(Agreement(places[:0], trusted(self.sources[one]))) for one in used]
         marks = np.array(alone, np.int64)[place]
-        steady = steady_values(rows, metric, rtts_ms)
-        within = self._within_limits(metric, found, steady, rtts_ms)
+        steady = self.steady(rows, metric)
+        within = self._within_limits(metric, found, steady)
         several = groups.differ(source) | ~groups.reduced(np.logical_and, within)
         if not several.any():
             return found._replace(marks=marks)
@@ -327,17 +335,34 @@ class LinkSamples:
     def _modelled(self) -> LinkArray:
         """The links that have samples, by models alone."""
         address = ADDRESSES[max(1, self.samples.rows["address"].max(initial=0))]
-        found = baseline_links(self._typed, self._catalogue, self.pairs(), address)
+        found = baseline_links(self._typed, self.catalogue, self.pairs(), address)
         return found.among(self.names)
 
-    def _within_limits(
-        self, metric: Metric, found: CountedSamples, steady: Floats, rtts_ms: Floats
-    ) -> Bools:
+    def _limits(self, metric: Metric) -> tuple[Floats, Floats] | None:
+        """Return the logarithms of the least and the most that one source may claim, shape (n, n).
+
+        That is how far one source alone may move a figure from what models say of it. Caps of VMs
+        are on the diagonal; NaN without a model of a link, None without one of a metric.
+        """
+        if metric in _MODELS_OF_LINKS:
+            name, factor = _MODELS_OF_LINKS[metric]
+            low, level, high = (factor * self._modelled.whole[name][bound] for bound in BOUNDS)
+        elif metric in _MODELS_OF_VMS:
+            caps = bounds_of(getattr(site, _MODELS_OF_VMS[metric]) for site in self._typed)
+            low, level, high = (np.diag(MBPS_PER_GBPS * caps[bound]) for bound in BOUNDS)
+        else:
+            return None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, level, high = np.log([low, level, high])
+            far = np.maximum(LEAST_FAR, FAR * np.maximum(level - low, high - level))
+            return level - far, level + far
+
+    def _within_limits(self, metric: Metric, found: CountedSamples, steady: Floats) -> Bools:
         """Mark all samples but those of one source alone that models hardly allow: they wait.
 
         Nor are flows marked that contradict an aggregate which the own prober has measured.
         """
-        bounds, numbers = limits(metric, self._typed, self._modelled), found.groups.numbers()
+        bounds, numbers = self._limits(metric), found.groups.numbers()
         if bounds is None or not len(numbers):
             return np.ones(len(numbers), np.bool_)
         parts = Groups.of(numbers, found.rows["source"])
@@ -346,7 +371,7 @@ class LinkSamples:
         middles = np.log(np.maximum(parts.medians(steady), LEAST_VALUE))
         least, most = (bound[ends] for bound in bounds)
         # A few connections fill no link, and transfers may be slow for any reason.
-        if metric == "aggregate_mbps" and (flows := limits("per_flow_mbps", (), self._modelled)):
+        if metric == "aggregate_mbps" and (flows := self._limits("per_flow_mbps")):
             least = np.minimum(least, flows[0][ends] + np.log(np.maximum(rows["connections"], 1)))
         far = (middles < least) | (middles > most)
         vouched = [self.sources.index(one) for one in (OWN, FILES) if one in self.sources]
@@ -355,22 +380,22 @@ class LinkSamples:
             same = np.abs(middles[links == links[part]] - middles[part]) <= LEAST_TOLERANCE
             far[part] = np.count_nonzero(same) == 1
         if metric == "per_flow_mbps":
-            least, most = self._of_own_aggregates(rtts_ms)[:, *ends]
+            least, most = self._of_own_aggregates()[:, *ends]
             others = rows["source"] != NameTable()[OWN]
             far |= others & ((middles < least) | (middles > most))
         return ~parts.spread(far)
 
-    def _of_own_aggregates(self, rtts_ms: Floats) -> Floats:
+    def _of_own_aggregates(self) -> Floats:
         """Return the logarithms of the least and the most of one flow, shape (2, n, n).
 
         One of *k* connections carries a *k*-th of what all do at least, and all of that at most:
         what the own prober has measured binds what others say. NaN where it has not.
         """
-        many, off = self.counted("aggregate_mbps", rtts_ms), 1 + 2 * REPEAT_ERROR
+        many, off = self.counted("aggregate_mbps"), 1 + 2 * REPEAT_ERROR
         opened = many.rows["connections"][many.groups.first].astype(np.float64)
-        rates = many.groups.medians(steady_values(many.rows, "aggregate_mbps", rtts_ms)).copy()
+        rates = many.groups.medians(self.steady(many.rows, "aggregate_mbps")).copy()
         rates[~own_marks(self.marks)[many.marks]], opened[opened == 0] = np.nan, np.inf
-        found = np.full((2, *rtts_ms.shape), np.nan)
+        found = np.full((2, *self.rtts_ms.shape), np.nan)
         with np.errstate(divide="ignore"):
             found[:, *many.ends] = np.log(rates / opened / off), np.log(rates * off)
         return found

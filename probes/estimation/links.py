@@ -28,16 +28,19 @@ from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS, MOST_TOLD, log_odds_slow, with_odds
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.agreement import figures_with, still_told
-from probes.estimation.estimates import EstimateArray, are_known, are_of, with_bounds
+from probes.estimation.estimates import EstimateArray, are_known, are_of, estimates_of, with_bounds
 from probes.estimation.groups import Bools, Floats, Ints
-from probes.estimation.laws import least_caps
+from probes.estimation.laws import MeasuredLaw, least_caps
 from probes.estimation.link_samples import CountedSamples, LinkSamples, number_of
 from probes.estimation.measurements import (
+    RTT_OF_NO_PLACE,
     AggregateTests,
     MeasuredFlows,
     Pairs,
-    RampedLinks,
+    flows_of_windows,
     losses_pct,
+    ramped_links,
+    windows_gbps,
 )
 from probes.samples import Metric
 
@@ -47,42 +50,43 @@ NOT_OPENED = -1
 
 def links_of(
     sites: Mapping[str, Site],
+    typed: Mapping[str, Site],
+    samples: LinkSamples,
     rtts_ms: EstimateArray,
-    flows: EstimateArray,
-    aggregates: EstimateArray,
     measured: MeasuredFlows,
     tests: AggregateTests,
-    tested: tuple[EstimateArray, Floats],
-    ramped: RampedLinks,
-    samples: LinkSamples,
-    address: AddressKind,
-    origins: Origins,
 ) -> LinkArray:
     """Return all links that have an estimate.
 
     Parameters
     ----------
-    sites : mapping
-        Of n regions.
-    rtts_ms, flows, aggregates : EstimateArray, shape (n, n)
-        Round-trip times; one flow by the window of its receiver, in Mbit/s; and many connections
-        without tests, in Gbit/s. The last two are written to.
-    measured : MeasuredFlows
-    tests : AggregateTests
-    tested : (EstimateArray, array of shape (4, m))
-        Aggregates of the links of these tests, in Gbit/s, combined with the laws of their classes,
-        and the estimates without tests.
-    ramped : RampedLinks
+    sites, typed : mapping
+        N sites, with caps measured where they were, and with those of their VM types.
     samples : LinkSamples
         All of them, of which losses are told, and what waits for a second source.
-    address : AddressKind
-    origins : Origins
+    rtts_ms : EstimateArray, shape (n, n)
+        Filled in for links that were measured and are between no known places.
+    measured, tests
+        Single flows and aggregates of links that were measured.
     """
-    shape = rtts_ms.shape
+    origins, catalogue, shape = samples.origins, samples.catalogue, rtts_ms.shape
+    was_known, no_place = are_known(rtts_ms), estimates_of([RTT_OF_NO_PLACE], origins)
+    for src, dst in (tests.pairs, measured.pairs):
+        missing = np.isnan(rtts_ms["expected"][src, dst])
+        rtts_ms[src[missing], dst[missing]] = no_place
+    # One flow by the window of its receiver, in Mbit/s; many connections in Gbit/s.
+    flows = flows_of_windows(sites, samples, rtts_ms, measured, was_known)
+    law = MeasuredLaw(
+        *(sites, typed, rtts_ms, samples.address, tests.pairs, tests.alone, origins, catalogue),
+        windows_gbps(flows, measured, tests),
+    )
+    inferred = are_known(rtts_ms)
+    inferred[tests.pairs] = False
+    tested, aggregates = law.measured(tests), law.unmeasured(inferred)
+    (saturated, growing), transfers = ramped_links(samples), samples.transfers()
     aggregates[tests.pairs], flows[measured.pairs] = tested[0], measured.mbps
     has_flow, is_saturated, is_growing = np.zeros((3, *shape), np.bool_)
-    has_flow[measured.pairs] = is_saturated[ramped.saturated] = True
-    is_growing[ramped.growing] = True
+    has_flow[measured.pairs] = is_saturated[saturated] = is_growing[growing] = True
     in_flows = has_flow.any(axis=0) | has_flow.any(axis=1)
     all_opened, priors = np.full(shape, NOT_OPENED), np.full((4, *shape), np.nan)
     all_opened[tests.pairs], priors[:, *tests.pairs] = tests.connections, tested[1]
@@ -103,10 +107,10 @@ def links_of(
     limits = limits_of(aggregate, taken(caps, ends), windows)
     is_path = is_saturated[ends] & (limits != LIMITED_BY.index("vm"))
     limits[is_path] = LIMITED_BY.index("path")
-    told = _told_by_transfers(ramped.transfers, aggregates, flows, all_opened, caps["expected"])
+    told = _told_by_transfers(transfers, aggregates, flows, all_opened, caps["expected"])
     slow = _slow_connections(list(sites), ends, limits, is_growing[ends], told[ends])
     slow[has_flow[ends]] = 0.0  # a connection is known to be as fast as it is
-    of_address = np.full(len(known), ADDRESS_KINDS.index(address))
+    of_address = np.full(len(known), ADDRESS_KINDS.index(samples.address))
     figures: dict[Metric, EstimateArray] = {
         "rtt_ms": rtt,
         "per_flow_mbps": flow,

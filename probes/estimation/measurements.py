@@ -7,7 +7,7 @@ receiver's window.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import NamedTuple, TypeAlias
@@ -23,7 +23,6 @@ from planner.model.baseline.modelled_links import (
     set_flows,
     windows_of,
 )
-from planner.model.catalogue import Catalogue
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Figures, Origin, RateCut
 from planner.model.link import AT_LIMIT, Site
 from planner.model.link_array import KINDS, Origins, Records, bounds_of, taken
@@ -46,13 +45,7 @@ from probes.estimation.estimates import (
     with_bounds,
 )
 from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
-from probes.estimation.link_samples import (
-    RTT_NOISE,
-    CountedSamples,
-    LinkSamples,
-    number_of,
-    steady_values,
-)
+from probes.estimation.link_samples import RTT_NOISE, CountedSamples, LinkSamples, number_of
 from probes.samples import NameTable, Samples, distinct
 
 # Relative error of inference from the opposite direction, and from other clouds in the same two
@@ -63,20 +56,20 @@ SAME_CITIES_ERROR = 0.16
 RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, Origin("baseline", "location-unknown"))
 
 
-def round_trips_ms(samples: LinkSamples, catalogue: Catalogue, origins: Origins) -> EstimateArray:
+def round_trips_ms(samples: LinkSamples) -> EstimateArray:
     """Return the round-trip times of n regions, shape (n, n)."""
     size = len(samples.names)
     counted = samples.counted("rtt_ms")
     bounds = counted.groups.bounds(counted.rows["value"], RTT_NOISE)
-    own = measured(counted, samples.marks, bounds, origins)
+    own = measured(samples, counted, bounds)
     found = no_estimates(size, size)
     src, dst = counted.ends
     # Of two directions that were both measured, each has its own.
-    found[dst, src] = _opposite(own, origins)
+    found[dst, src] = _opposite(own, samples.origins)
     found[src, dst] = own
     missing = ~are_known(found) & ~np.eye(size, dtype=bool)
-    _by_cities(samples.names, (src, dst), own, found, missing, catalogue, origins)
-    _by_models(samples.names, found, missing, catalogue, origins)
+    _by_cities(samples, (src, dst), own, found, missing)
+    _by_models(samples, found, missing)
     return found
 
 
@@ -98,16 +91,11 @@ def _opposite(own: EstimateArray, origins: Origins) -> EstimateArray:
 
 
 def _by_cities(
-    names: Sequence[str],
-    ends: tuple[Ints, Ints],
-    own: EstimateArray,
-    found: EstimateArray,
-    missing: Bools,
-    catalogue: Catalogue,
-    origins: Origins,
+    samples: LinkSamples, ends: Pairs, own: EstimateArray, found: EstimateArray, missing: Bools
 ) -> None:
     """Fill in round-trip times that others have measured between the same two cities."""
-    cities = [catalogue.region(name).city for name in names]
+    origins = samples.origins
+    cities = [samples.catalogue.region(name).city for name in samples.names]
     order = list(dict.fromkeys(filter(None, cities)))
     city = np.array([order.index(name) if name else -1 for name in cities])
 
@@ -131,22 +119,16 @@ def _by_cities(
             missing[i, j] = False
 
 
-def _by_models(
-    names: Sequence[str],
-    found: EstimateArray,
-    missing: Bools,
-    catalogue: Catalogue,
-    origins: Origins,
-) -> None:
+def _by_models(samples: LinkSamples, found: EstimateArray, missing: Bools) -> None:
     """Fill in round-trip times by the backbone between regions whose places are known."""
-    regions = [catalogue.region(name) for name in names]
+    regions = [samples.catalogue.region(name) for name in samples.names]
     placed = np.array([one.is_placed for one in regions])
     src, dst = np.nonzero(missing & placed[:, None] & placed)
     expected, distance_km = backbone.rtts_ms(regions, src, dst)
     error = 1 + backbone.P90_ERROR
     least = np.maximum(backbone.FIBRE_MS_PER_KM * distance_km, expected / error)
     bounds = np.minimum(expected, least), expected, expected * error
-    number = origins.number_of(BY_BACKBONE)
+    number = samples.origins.number_of(BY_BACKBONE)
     found[src, dst] = with_bounds(no_estimates(len(src)), *bounds, number)
 
 
@@ -176,26 +158,18 @@ class MeasuredFlows(NamedTuple):
     mbps: EstimateArray
 
 
-def measured_flows(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> MeasuredFlows:
-    """Return the links whose single flows were measured.
-
-    Parameters
-    ----------
-    samples : LinkSamples
-        Of n regions.
-    rtts_ms : array, shape (n, n)
-    origins : Origins
-    """
-    counted = samples.counted("per_flow_mbps", rtts_ms)
+def measured_flows(samples: LinkSamples) -> MeasuredFlows:
+    """Return the links whose single flows were measured."""
+    counted = samples.counted("per_flow_mbps")
     groups = counted.groups
-    values = steady_values(counted.rows, "per_flow_mbps", rtts_ms)
+    values = samples.steady(counted.rows, "per_flow_mbps")
     middles = groups.medians(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         deviations = DEVIATION_TO_90 * groups.deviations(values, middles)
         relative = np.where(middles > 0, deviations / middles, 0.0)
     errors = 1 + later_test_error(groups.counts, relative)
     bounds = _with_stalls((middles / errors, middles, middles * errors), samples, counted)
-    return MeasuredFlows(counted.ends, measured(counted, samples.marks, bounds, origins))
+    return MeasuredFlows(counted.ends, measured(samples, counted, bounds))
 
 
 def _with_stalls(
@@ -215,31 +189,21 @@ def _with_stalls(
 
 def flows_of_windows(
     sites: Mapping[str, Site],
+    samples: LinkSamples,
     rtts_ms: EstimateArray,
     flows: MeasuredFlows,
     teaches: Bools,
-    catalogue: Catalogue,
-    origins: Origins,
 ) -> EstimateArray:
     """Return one flow's throughput on all links by windows and caps, in Mbit/s, shape (n, n).
 
-    Parameters
-    ----------
-    sites : mapping
-        Of n regions, with their windows calibrated.
-    rtts_ms : EstimateArray, shape (n, n)
-    flows : MeasuredFlows
-        They show the spread of tests about the rates that windows promise.
-    teaches : array of bool, shape (n, n)
-        Links whose tests count for that.
-    catalogue : Catalogue
-    origins : Origins
+    Windows are calibrated. Measured flows show the spread of tests about the rates that windows
+    promise, on the links that teach, which have shape (n, n).
     """
-    listed = list(sites.values())
+    listed, origins = list(sites.values()), samples.origins
     egress = bounds_of(site.egress_gbps for site in listed)["expected"]
     ingress = bounds_of(site.ingress_gbps for site in listed)["expected"]
     vm_caps_mbps = MBPS_PER_GBPS * np.minimum(egress[:, None], ingress)
-    flows_out, flows_in = flow_caps_gbps(listed, catalogue)
+    flows_out, flows_in = flow_caps_gbps(listed, samples.catalogue)
     caps_mbps = MBPS_PER_GBPS * np.minimum(flows_out[:, None], flows_in)
     rtt, found = rtts_ms["expected"], no_estimates(*rtts_ms.shape)
     src, dst = np.indices(rtt.shape).reshape(2, *rtt.shape)
@@ -337,20 +301,12 @@ class AggregateTests:
     fallen: Samples
 
 
-def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> AggregateTests:
-    """Return the tests of each link that was measured.
-
-    Parameters
-    ----------
-    samples : LinkSamples
-        Of n regions.
-    rtts_ms : array, shape (n, n)
-    origins : Origins
-    """
-    counted = samples.counted("aggregate_mbps", rtts_ms)
+def aggregate_tests(samples: LinkSamples) -> AggregateTests:
+    """Return the tests of each link that was measured."""
+    counted = samples.counted("aggregate_mbps")
     cuts, fallen, counted = _with_cuts(samples, counted)
     groups, first = counted.groups, counted.rows[counted.groups.first]
-    values = steady_values(counted.rows, "aggregate_mbps", rtts_ms) / MBPS_PER_GBPS
+    values = samples.steady(counted.rows, "aggregate_mbps") / MBPS_PER_GBPS
     connections = first["connections"].astype(np.int64)
     ends = counted.ends
     bounds = groups.bounds(values, _noises(samples, counted))
@@ -369,12 +325,12 @@ def aggregate_tests(samples: LinkSamples, rtts_ms: Floats, origins: Origins) -> 
         link = np.flatnonzero((ends[0] == src) & (ends[1] == dst))[0]
         figures.append((figures[number[link]] or Figures())._replace(rate_cut=cut))
         number[link] = len(figures) - 1
-    alone = measured(counted, samples.marks, bounds, origins, number, figures)
+    alone = measured(samples, counted, bounds, number, figures)
     short = ~first["warmed_up"] & (first["duration_s"] > 0) & (first["duration_s"] <= SHORT_S)
     # Two runs that agreed began a new level: a test that remains of them is no odd one.
     is_lone = (groups.counts == 1) & short & ~first["new_level"]
     achieved = groups.reduced(np.logical_and, samples.are_transfers(counted.rows))
-    alone["origin"][achieved] = origins.changed(
+    alone["origin"][achieved] = samples.origins.changed(
         alone["origin"][achieved], lambda one: one._replace(method="median-of-transfers")
     )
     return AggregateTests(ends, alone, values, groups, connections, is_lone, fallen)
@@ -425,13 +381,7 @@ def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
 def windows_gbps(flows: EstimateArray, measured: MeasuredFlows, tests: AggregateTests) -> Records:
     """Return the rate that windows allow the connections of links' tests, shape (n, n).
 
-    Parameters
-    ----------
-    flows : EstimateArray, shape (n, n)
-        One flow by the window of its receiver, in Mbit/s.
-    measured : MeasuredFlows
-        Those go before.
-    tests : AggregateTests
+    That of one flow by the window of its receiver, in Mbit/s; measured ones go before.
     """
     found, counts = taken(flows), np.full(flows.shape, float(LAW_CONNECTIONS))
     found[measured.pairs] = measured.mbps
@@ -441,29 +391,12 @@ def windows_gbps(flows: EstimateArray, measured: MeasuredFlows, tests: Aggregate
     return found
 
 
-class RampedLinks(NamedTuple):
-    """Links whose ramps have shown what limits them.
-
-    Attributes
-    ----------
-    saturated : (array, array)
-        More connections brought nothing.
-    growing : (array, array)
-        The rate grew with the connections to the end: each of them is slow.
-    transfers : CountedSamples
-        What transfers achieved, with how many connections: that may tell, too.
-    """
-
-    saturated: Pairs
-    growing: Pairs
-    transfers: CountedSamples
-
-
-def ramped_links(samples: LinkSamples) -> RampedLinks:
+def ramped_links(samples: LinkSamples) -> tuple[Pairs, Pairs]:
     """Return the links whose ramp has shown what limits them.
 
-    The steps of a ramp are in the detail of its sample; samples with different numbers of
-    connections are steps, too, such as those of plans that were run.
+    On the first, more connections brought nothing; on the others the rate grew with the connections
+    to the end: each of them is slow. The steps of a ramp are in the detail of its sample; samples
+    with different numbers of connections are steps, too, such as those of plans that were run.
     """
     recent = samples.recent("aggregate_mbps")
     recent = recent.where(~samples.are_transfers(recent.rows))
@@ -481,7 +414,7 @@ def ramped_links(samples: LinkSamples) -> RampedLinks:
         (number_of(rows["src"]), number_of(rows["dst"]))
         for rows in (recent.rows[found[True]], recent.rows[found[False]])
     )
-    return RampedLinks(saturated, growing, samples.transfers())
+    return saturated, growing
 
 
 def _is_saturated(tests: Samples) -> bool | None:

@@ -10,7 +10,7 @@ the rate after that.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from statistics import median
@@ -40,13 +40,7 @@ from probes.estimation.agreement import figures_with, is_own, still_told
 from probes.estimation.current_samples import evaluated
 from probes.estimation.estimates import are_own, estimate_at, no_surer_than, of_rows
 from probes.estimation.groups import Floats, Groups, Ints, median_bounds
-from probes.estimation.link_samples import (
-    CAP_NOISE,
-    LinkSamples,
-    number_of,
-    own_marks,
-    steady_values,
-)
+from probes.estimation.link_samples import CAP_NOISE, LinkSamples, number_of, own_marks
 from probes.estimation.measurements import AggregateTests
 from probes.samples import Rows, Sample, Samples
 
@@ -69,29 +63,13 @@ def with_caps(
     samples: LinkSamples,
     tests: AggregateTests,
     stated_gbps: Mapping[str, tuple[float | None, float | None]],
-    rtts_ms: Floats,
-    catalogue: Catalogue,
-    origins: Origins,
 ) -> dict[str, Site]:
     """Take over measured caps, and raise those that a link has exceeded.
 
-    A VM without a measured cap has the one that was stated for it, else that of others of its
-    type.
-
-    Parameters
-    ----------
-    sites : mapping
-        Of n regions.
-    samples : LinkSamples
-    tests : AggregateTests
-    stated_gbps : mapping
-        Region to egress and ingress cap.
-    rtts_ms : array, shape (n, n)
-    catalogue : Catalogue
-    origins : Origins
+    A VM without a measured cap has the one that was stated for it (egress and ingress cap, by
+    region), else that of others of its type.
     """
-    windowed = with_windows(sites, samples, tests, rtts_ms, catalogue)
-    caps = _measured_caps(windowed, samples, rtts_ms)
+    origins, caps = samples.origins, _measured_caps(with_windows(sites, samples, tests), samples)
     busiest = [_busiest_links(ends, tests, origins, len(sites)) for ends in tests.pairs]
     names, capped = list(sites), {}
     for number, (name, site) in enumerate(sites.items()):
@@ -160,27 +138,15 @@ _Caps: TypeAlias = tuple[dict[str, Estimate], dict[str, Estimate]]
 one; and the most that regions' VMs carried while their peers were the limit."""
 
 
-def _measured_caps(sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Floats) -> list[_Caps]:
+def _measured_caps(sites: Mapping[str, Site], samples: LinkSamples) -> list[_Caps]:
     """Return the egress and the ingress caps.
 
     A VM that was loaded from or towards peers shows its cap only if the links could have carried
     more together. A link carries the rate of the peer's own probe of the other direction, and no
-    more than its connections' windows over its round-trip time. Where the sum came up to that, the
-    peers were the limit, and the probe is a lower bound.
-
-    Parameters
-    ----------
-    sites : mapping
-        Of n regions, with windows as flows have shown them.
-    samples : LinkSamples
-    rtts_ms : array, shape (n, n)
+    more than its connections' windows (as flows have shown them) over its round-trip time. Where
+    the sum came up to that, the peers were the limit, and the probe is a lower bound.
     """
-    index = {name: number for number, name in enumerate(samples.names)}
-
-    def rtt_ms(src: str, dst: str) -> float:
-        return float(rtts_ms[index[src], index[dst]])  # NaN where it is not known
-
-    probes = [list(samples.samples[samples.counted(one, rtts_ms).places]) for one in _CAPS]
+    probes = [list(samples.samples[samples.counted(one).places]) for one in _CAPS]
     seen_mbps: list[dict[str, float]] = []
     for found in probes:
         values: dict[str, list[float]] = defaultdict(list)
@@ -199,7 +165,7 @@ def _measured_caps(sites: Mapping[str, Site], samples: LinkSamples, rtts_ms: Flo
                 most_mbps = high_mbps if isinstance(high_mbps, int | float) else 0.0
                 could_gbps = inf
                 if isinstance(peers, dict) and peers and all(peer in sites for peer in peers):
-                    could_gbps = _peers_could_gbps(probe, list(peers), of_peers, sites, rtt_ms)
+                    could_gbps = _peers_could_gbps(probe, list(peers), of_peers, sites, samples)
                 at_limit = probe.value / MBPS_PER_GBPS >= HELD_BACK * could_gbps
                 held_back[place] = at_limit or most_mbps > probe.value * MOST_OPEN_CAP
         caps.append(_caps_of(metric, samples, sites, held_back))
@@ -220,7 +186,7 @@ def _caps_of(
         held, reached = rows[link][held_back[link]], rows[link][~held_back[link]]
         if len(held):
             gbps = float(held["value"].max()) / MBPS_PER_GBPS
-            origin = of_rows(held, "inferred", "cap-probe-lower-bound", samples, figures)
+            origin = of_rows(samples, held, "inferred", "cap-probe-lower-bound", figures)
             bounds = gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE
             at_least[name] = Estimate(*bounds, origin)
         if len(reached):
@@ -240,7 +206,7 @@ def _cap(
     rows: Rows, kind: Kind, method: Method, samples: LinkSamples, figures: Figures | None
 ) -> Estimate:
     gbps = rows["value"] / MBPS_PER_GBPS
-    return Estimate(*median_bounds(gbps, CAP_NOISE), of_rows(rows, kind, method, samples, figures))
+    return Estimate(*median_bounds(gbps, CAP_NOISE), of_rows(samples, rows, kind, method, figures))
 
 
 def _peers_could_gbps(
@@ -248,7 +214,7 @@ def _peers_could_gbps(
     peers: Sequence[str],
     seen_mbps: Mapping[str, float],
     sites: Mapping[str, Site],
-    rtt_ms: Callable[[str, str], float],
+    samples: LinkSamples,
 ) -> float:
     """Return the throughput that the links of a probe could carry together."""
     outward = probe.metric == "egress_cap_mbps"
@@ -259,7 +225,8 @@ def _peers_could_gbps(
         known_mbps = seen_mbps.get(peer, seen_mbps.get(site.vm_type))
         peer_gbps = believed.expected if known_mbps is None else known_mbps / MBPS_PER_GBPS
         pair = (probe.src, peer) if outward else (peer, probe.src)
-        if probe.connections and (apart_ms := rtt_ms(*pair)) > 0:
+        apart_ms = float(samples.rtts_ms[*map(samples.names.index, pair)])  # NaN: not known
+        if probe.connections and apart_ms > 0:
             window_mb = sites[pair[1]].window_mb.expected
             flow_gbps = BITS_PER_BYTE * window_mb / apart_ms  # MB/ms is GB/s
             peer_gbps = min(peer_gbps, probe.connections / len(peers) * flow_gbps)
@@ -275,12 +242,7 @@ def with_buckets(
 ) -> dict[str, Site]:
     """Return sites with the caps that last, where VMs have buckets that pauses fill.
 
-    Parameters
-    ----------
-    sites : mapping
-    samples : LinkSamples
-    fallen : Samples
-        Tests whose rate fell, of links whose rate falls.
+    Tests that have fallen are of links whose rate falls.
     """
     found, listed = dict(sites), list(fallen)
     for region in dict.fromkeys(sample.src for sample in listed):
@@ -316,7 +278,7 @@ def _bucket_cap(
         None if refill_mbps is None else refill_mbps / MBPS_PER_GBPS,
     )
     after_gbps = np.array([burst.sustained_mbps for burst in bursts]) / MBPS_PER_GBPS
-    origin = of_rows(rows, "measured", "token-bucket", samples, Figures(rate_cut=cut))
+    origin = of_rows(samples, rows, "measured", "token-bucket", Figures(rate_cut=cut))
     return Estimate(*median_bounds(after_gbps, CAP_NOISE), origin)
 
 
@@ -369,41 +331,29 @@ def most_calibrating_mbps(
 
 
 def with_windows(
-    sites: Mapping[str, Site],
-    samples: LinkSamples,
-    tests: AggregateTests,
-    rtts_ms: Floats,
-    catalogue: Catalogue,
+    sites: Mapping[str, Site], samples: LinkSamples, tests: AggregateTests
 ) -> dict[str, Site]:
     """Calibrate each receiver's window by the flows into it, else by others of its type.
 
     Where there are none, a type's window is what its tests state, or the least that their
     connections must have had.
-
-    Parameters
-    ----------
-    sites : mapping
-        Of n regions.
-    samples : LinkSamples
-    tests : AggregateTests
-    rtts_ms : array, shape (n, n)
-    catalogue : Catalogue
     """
-    counted = samples.counted("per_flow_mbps", rtts_ms)
+    counted, rtts_ms = samples.counted("per_flow_mbps"), samples.rtts_ms
     ends = number_of(counted.rows["src"]), number_of(counted.rows["dst"])
-    shows = counted.rows["value"] <= most_calibrating_mbps(sites, rtts_ms, catalogue)[ends]
+    most_mbps = most_calibrating_mbps(sites, rtts_ms, samples.catalogue)
+    shows = counted.rows["value"] <= most_mbps[ends]
     is_own = counted.groups.spread(own_marks(samples.marks)[counted.marks])[shows]
-    steady = steady_values(counted.rows, "per_flow_mbps", rtts_ms)[shows]
+    steady = samples.steady(counted.rows, "per_flow_mbps")[shows]
     rows, distances, dst = counted.rows[shows], rtts_ms[ends][shows], ends[1][shows]
     windows = steady * distances / MS_PER_S / MBIT_PER_MB
     types, of_site = _numbered_types(sites)
     into, of_types = _places_by(dst, is_own), _places_by(of_site[dst], is_own)
-    by_type = _windows_of_tests(sites, samples, tests, rtts_ms)
+    by_type = _windows_of_tests(sites, samples, tests)
     for vm_type, number in types.items():
         if vm_type and number in of_types:
             used = of_types[number]
             of_vms = Figures(vm_type=vm_type)
-            origin = of_rows(rows[used], "inferred", "flows-into-vm-type", samples, of_vms)
+            origin = of_rows(samples, rows[used], "inferred", "flows-into-vm-type", of_vms)
             bounds = median_bounds(windows[used], WINDOW_SPREAD_OF_TYPE)
             by_type[vm_type] = no_surer_than(Estimate(*bounds, origin), WINDOW_SPREAD_OF_TYPE)
     calibrated = {}
@@ -414,14 +364,14 @@ def with_windows(
             # Tests spread about it by their own noise, too.
             error = 1 + window_error(distances[used].tolist())
             expected = median(windows[used].tolist())
-            origin = of_rows(rows[used], "measured", "flows-into-region", samples)
+            origin = of_rows(samples, rows[used], "measured", "flows-into-region")
             window_mb = Estimate(expected / error, expected, expected * error, origin)
         calibrated[name] = replace(site, window_mb=window_mb)
     return calibrated
 
 
 def _windows_of_tests(
-    sites: Mapping[str, Site], samples: LinkSamples, tests: AggregateTests, rtts_ms: Floats
+    sites: Mapping[str, Site], samples: LinkSamples, tests: AggregateTests
 ) -> dict[str, Estimate]:
     """Return the windows of VM types of which tests show that they exceed those assumed.
 
@@ -435,9 +385,10 @@ def _windows_of_tests(
     own = np.concatenate(
         [one.groups.spread(own_marks(samples.marks)[one.marks]) for one in counted]
     )
-    is_raised = samples.stated_windows_mb[rows["detail"]] > STOCK_RANGE_MB[1]
+    is_raised = samples.stated("window_mb")[rows["detail"]] > STOCK_RANGE_MB[1]
     of_tests, of_links = of_site[number_of(rows["dst"])], of_site[tests.pairs[1]]
-    carried_mb = tests.alone["expected"] * rtts_ms[tests.pairs] / MBIT_PER_MB  # Gbit/s are Mbit/ms
+    # Gbit/s are Mbit/ms.
+    carried_mb = tests.alone["expected"] * samples.rtts_ms[tests.pairs] / MBIT_PER_MB
     known = (tests.connections > 0) & ~np.isnan(carried_mb)
     least = np.where(known, carried_mb / np.maximum(tests.connections, 1), 0.0)
     found, beyond = {}, 1 + WINDOW_SPREAD_OF_TYPE
@@ -447,7 +398,7 @@ def _windows_of_tests(
             continue
         into &= own | ~(own & into).any()
         of_vms = Figures(vm_type=vm_type)
-        origin = of_rows(rows[into], "inferred", "windows-of-tests", samples, of_vms)
+        origin = of_rows(samples, rows[into], "inferred", "windows-of-tests", of_vms)
         if 2 * np.count_nonzero(is_raised[into]) >= np.count_nonzero(into):
             found[vm_type] = replace(HOSTS_TUNED, origin=origin)
             continue

@@ -70,14 +70,7 @@ def explored_history(
 ) -> ExploredHistory:
     """Replay transfers by exploring, by always the predicted best, and by hindsight.
 
-    Parameters
-    ----------
-    steps : iterable of Step
-        The oldest first.
-    scene : Scene
-    share : float
-        Share of the cost of transfers that trials may cost.
-    step_s : float
+    Steps come the oldest first; trials may cost that share of what transfers cost.
 
     Raises
     ------
@@ -87,13 +80,9 @@ def explored_history(
     pairs = [pair for pair in _pairs(steps, scene) if pair.transfers]
     count = sum(len(pair.transfers) for pair in pairs)
     if sum(len(pair.transfers) ** 2 for pair in pairs) > MOST_WORK:
-        raise InputError(
-            "explore",
-            f"has {count:,} transfers of {len(pairs):,} pairs to choose one after the other, which "
-            "takes too long",
-            value=share,
-            remedy="Replay fewer pairs, a shorter span, or longer steps.",
-        )
+        problem = f"has {count:,} transfers of {len(pairs):,} pairs to choose one after the other"
+        remedy = "Replay fewer pairs, a shorter span, or longer steps."
+        raise InputError("explore", f"{problem}, which takes too long", value=share, remedy=remedy)
     ways = {
         "predicted": [pair.followed(0.0, step_s) for pair in pairs],
         "exploring": [pair.followed(share, step_s) for pair in pairs],

@@ -76,12 +76,7 @@ class Scene:
 def transfer_terms(request: TransferRequest, regions: Sequence[str], prices: Prices) -> Terms:
     """Return the costs of a transfer between each pair of regions.
 
-    Parameters
-    ----------
-    request : TransferRequest
-        Every transfer, but for its ends.
-    regions : sequence of str, length n
-    prices : Prices
+    The request says everything of them but their ends.
     """
 
     def fee(src: str, dst: str) -> float:
@@ -141,13 +136,7 @@ def replay_all(
 ) -> Iterator[Rows]:
     """Replay steps, in this process or on a Dask cluster; yield the rows of each in their order.
 
-    Parameters
-    ----------
-    steps : iterable of StepSamples
-        The oldest first.
-    scene : Scene
-    address : str, optional
-        Of the scheduler of a running cluster, such as ``tcp://10.0.0.1:8786``.
+    Steps come the oldest first; the address is that of the scheduler of a running cluster.
 
     Raises
     ------
@@ -164,12 +153,9 @@ def replay_all(
     try:
         client = Client(address, timeout=CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise InputError(
-            "--dask",
-            f"no scheduler of a Dask cluster answers ({str(error)[:200]})",
-            value=address,
-            remedy="Give its address, such as tcp://10.0.0.1:8786.",
-        ) from None
+        problem = f"no scheduler of a Dask cluster answers ({str(error)[:200]})"
+        remedy = "Give its address, such as tcp://10.0.0.1:8786."
+        raise InputError("--dask", problem, value=address, remedy=remedy) from None
     with client:
         workers = _same_everywhere(client, address)
         told = client.scatter(scene, broadcast=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -36,27 +36,7 @@ from relayd.times import utc_text
 MOST_STEPS = 1_000_000
 FEWEST_REGIONS = 3
 
-P = ParamSpec("P")
 
-
-class _Signature(Protocol[P]):
-    """The parameters of :func:`backtest`: those that it names, and the fields of a request."""
-
-    def __call__(
-        self,
-        db: str | Path | None = None,
-        dask: str | None = None,
-        catalogues: Sequence[str | Path] = (),
-        *values: P.args,
-        **asked: P.kwargs,
-    ) -> Backtest: ...
-
-
-def _asking(_: Callable[P, BacktestRequest]) -> Callable[[Any], _Signature[P]]:
-    return lambda function: function
-
-
-@_asking(BacktestRequest)
 def backtest(
     db: str | Path | None = None,
     dask: str | None = None,
@@ -95,33 +75,20 @@ def replayed(
     """Replay history by a request; see :func:`backtest`."""
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
-    location = parse_location(db) if db else settings.db or default_path()
-    with open_history(location) as samples:
-        history = ReplayHistory(samples, catalogue, metric_of(request.connections))
-        return _replayed(history, catalogue, request, dask)
-
-
-def _replayed(
-    history: ReplayHistory, catalogue: Catalogue, request: BacktestRequest, dask: str | None
-) -> Backtest:
     connections, step_s = request.connections, request.step_s
     metric = metric_of(connections)
+    with open_history(parse_location(db) if db else settings.db or default_path()) as samples:
+        history = ReplayHistory(samples, catalogue, metric)
     require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
     if connections > 1 and (most := history.most_connections) > connections:
-        raise InputError(
-            "connections",
-            f"is fewer than the {most} that samples were taken with",
-            value=connections,
-            remedy=f"Replay with {most} or more, or with 1, which rests on single flows.",
-        )
+        problem = f"is fewer than the {most} that samples were taken with"
+        remedy = f"Replay with {most} or more, or with 1, which rests on single flows."
+        raise InputError("connections", problem, value=connections, remedy=remedy)
     span = history.span(step_s, request.since_s, request.until_s)
     if span.steps > MOST_STEPS:
-        raise InputError(
-            "step_s",
-            f"makes {span.steps:,} steps of the history, and {MOST_STEPS:,} are the most",
-            value=f"{step_s:g} s",
-            remedy="Take longer steps, or a shorter span.",
-        )
+        problem = f"makes {span.steps:,} steps of the history, and {MOST_STEPS:,} are the most"
+        remedy = "Take longer steps, or a shorter span."
+        raise InputError("step_s", problem, value=f"{step_s:g} s", remedy=remedy)
     judged = _judged(history, catalogue, request.pairs)
     network = Network(dict(history.sites), {region: {} for region in history.regions})
     prices = CataloguePrices(catalogue, network)
@@ -162,22 +129,22 @@ def _judged(history: ReplayHistory, catalogue: Catalogue, pairs: Sequence[str]) 
     measured = history.measured & ~np.eye(len(history.regions), dtype=bool)
     if not pairs:
         return measured
-    asked = np.zeros_like(measured)
+    asked, regions = np.zeros_like(measured), history.regions
     for text in pairs:
-        from_rule, arrow, to_rule = text.partition(">")
-        if not arrow:
-            raise InputError(
-                "pairs", "has no `>`", value=text, remedy="Write SRC>DST, such as 'azure>aws'."
+        rules = [rule.strip() for rule in text.split(">", 1)]
+        if len(rules) < 2:
+            remedy = "Write SRC>DST, such as 'azure>aws'."
+            raise InputError("pairs", "has no `>`", value=text, remedy=remedy)
+        src, dst = (
+            np.isin(
+                regions,
+                list(regions)
+                if rule in {"", "*"}
+                else list(resolve_many([rule], catalogue, field="pairs", known=regions).certain),
             )
-        ends = []
-        for rule in (from_rule.strip(), to_rule.strip()):
-            chosen = (
-                resolve_many([rule], catalogue, field="pairs", known=history.regions).certain
-                if rule not in {"", "*"}
-                else set(history.regions)
-            )
-            ends.append(np.array([region in chosen for region in history.regions]))
-        asked |= ends[0][:, None] & ends[1][None, :]
+            for rule in rules
+        )
+        asked |= src[:, None] & dst
     if not (asked & measured).any():
         raise DataError("No pair that was asked for has throughput samples.")
     return measured & asked

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import nan
 
-import numpy as np
-
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
+from planner.model.link_array import Origins
 from planner.model.network import Network
 from probes.estimation.current_samples import PRIVATE, current_samples
 from probes.estimation.link_samples import LinkSamples
@@ -135,15 +134,15 @@ def _used(
     if current.before:
         at = utc_text(current.since_s)[:16].replace("T", " ")
         leave_out(f"from before the level changed on {at} UTC", current.before)
-    of_link = LinkSamples(current, sites, catalogue)
+    of_link = LinkSamples(current, sites, catalogue, address, Origins())
     recent = len(of_link.recent(series.metric).places)
     leave_out(
         "more than 30 days older than the newest, or beyond 64",
         len(samples) - current.before - recent,
     )
     link = network.links.get(series.src, {}).get(series.dst)
-    rtts_ms = np.full((len(sites), len(sites)), link.rtt_ms.expected if link else nan)
-    counted = of_link.counted(series.metric, rtts_ms)
+    of_link.rtts_ms[:] = link.rtt_ms.expected if link else nan
+    counted = of_link.counted(series.metric)
     for agreement in of_link.agreements.values():
         for source, disputed, _ in agreement.disputed:
             leave_out(f"contradict what others measured: reported by {source}", len(disputed))
