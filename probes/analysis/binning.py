@@ -45,13 +45,7 @@ class HistogramBar(NamedTuple):
 
 
 class Points(NamedTuple):
-    """A series, each point one sample or several.
-
-    Attributes
-    ----------
-    begin_s, end_s, samples, low, median, high : arrays of length n
-        Fields of :class:`TimeBin`.
-    """
+    """A series, each point one sample or several: arrays of length n, named as in :class:`TimeBin`."""
 
     begin_s: Floats
     end_s: Floats
@@ -73,15 +67,7 @@ def joined(first: Points, second: Points) -> Points:
 
 
 def bins(series: Points, most: int) -> Iterator[TimeBin]:
-    """Yield stretches of equal length that have samples.
-
-    Parameters
-    ----------
-    series : Points
-        In the order of time.
-    most : int
-        Most stretches, at least 1.
-    """
+    """Yield at most so many stretches of equal length that have samples, of a series in order of time."""
     if not len(series.begin_s):
         return
     first, last = series.begin_s[0], series.begin_s[-1]

@@ -56,24 +56,13 @@ def paired_difference(first: ArrayLike, second: ArrayLike) -> Record:
     """Compare two series pair by pair: directions, public and private addresses, two tools.
 
     A test of signs drawn at random for the logarithms of the ratios: no distribution is assumed,
-    only that a ratio is as likely as its inverse where there is no difference. Long series get one
-    sign for each fortieth of theirs, because neighbours in time resemble each other.
+    only that a ratio is as likely as its inverse where there is no difference. Long series, which
+    are in order of time, get one sign for each fortieth of theirs, because neighbours in time
+    resemble each other.
 
-    Parameters
-    ----------
-    first, second : arrays, length n
-        In order of time, if they are from a series.
-
-    Returns
-    -------
-    dict
-        ``pairs``, ``ratio`` (first over second, geometric mean), ``p_value``, and ``differs``:
-        whether chance produces as much in at most 5 % of cases.
-
-    Raises
-    ------
-    TooFewError
-        If fewer than six pairs are above zero on both sides.
+    Returns ``pairs``, ``ratio`` (first over second, geometric mean), ``p_value``, and ``differs``:
+    whether chance produces as much in at most 5 % of cases. Fewer than six pairs above zero on both
+    sides are too few.
     """
     both = without_missing(first, second)
     a, b = both[:, (both > 0).all(axis=0)]
@@ -88,15 +77,8 @@ def paired_difference(first: ArrayLike, second: ArrayLike) -> Record:
 def collapses(times_s: np.ndarray, mbps: np.ndarray, other_mbps: np.ndarray) -> list[Record]:
     """List the times in which one direction was below 10 Mbit/s and the other was not.
 
-    Parameters
-    ----------
-    times_s, mbps, other_mbps : arrays, length n
-        In order of time; both directions at each.
-
-    Returns
-    -------
-    list of dict
-        ``from_s``, ``until_s``, ``samples`` and the median ``mbps`` of each.
+    Arrays have length n, in order of time. Of each it tells ``from_s``, ``until_s``, ``samples``
+    and the median ``mbps``.
     """
     fell = (mbps < COLLAPSED_MBPS) & (other_mbps >= COLLAPSED_MBPS)
     return [
@@ -113,21 +95,9 @@ def collapses(times_s: np.ndarray, mbps: np.ndarray, other_mbps: np.ndarray) -> 
 def first_packets(first_ms: ArrayLike, others_ms: ArrayLike) -> Record:
     """Compare first packets with the others of their runs; they may take ten times as long.
 
-    Parameters
-    ----------
-    first_ms, others_ms : arrays, length n
-        The first packet's round-trip time of each run, and the median of the others.
-
-    Returns
-    -------
-    dict
-        ``runs``, medians ``first_over_others`` and ``extra_ms``, ``first_differs`` (longer than
-        chance explains in 5 % of cases, by a sign test) and ``p_value``.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than six runs with both.
+    Of each of n runs it takes the first packet's round-trip time, and the median of the others.
+    Returns ``runs``, medians ``first_over_others`` and ``extra_ms``, ``first_differs`` (longer than
+    chance explains in 5 % of cases, by a sign test) and ``p_value``. Six runs are needed.
     """
     both = without_missing(first_ms, others_ms)
     first, others = both[:, (both[1] > 0) & (both[0] != both[1])]
@@ -149,18 +119,9 @@ def fees_against_performance(usd_per_gb: ArrayLike, throughput: ArrayLike) -> Re
     """Correlate fees with throughput by ranks (Spearman).
 
     The 2016 paper found that where egress is dear (AP, SA), throughput is low. Links that share a
-    source share its price; give one value a source to compare sources.
-
-    Returns
-    -------
-    dict
-        ``pairs``, ``correlation``, ``p_value``, and ``related``: whether chance produces as much,
-        in either direction, in at most 5 % of cases.
-
-    Raises
-    ------
-    TooFewError
-        If fewer than eight pairs have both, or all have the same price.
+    source share its price; give one value a source to compare sources. Returns ``pairs``,
+    ``correlation``, ``p_value``, and ``related``: whether chance produces as much, in either
+    direction, in at most 5 % of cases. Eight pairs, and two prices, are needed.
     """
     price, rate = without_missing(usd_per_gb, throughput)
     require("pairs of price and throughput", price.size, FEWEST_PRICED)
@@ -175,29 +136,17 @@ def fees_against_performance(usd_per_gb: ArrayLike, throughput: ArrayLike) -> Re
 
 
 def vm_spread(by_vm: Mapping[str, ArrayLike]) -> Record:
-    """Compare VMs of one type, region and configuration.
+    """Compare VMs of one type, region and configuration, by the rates of each in repeated tests.
 
     The same choice can give very different VMs, each of which then stays as it is (2015). So the
     share of the variation between VMs matters, and the first percentile, on which one can count
     before any measurement. :mod:`probes.analysis.fleet_caps` has the odds of recreating a VM.
 
-    Parameters
-    ----------
-    by_vm : mapping
-        VM to its rates in repeated tests.
-
-    Returns
-    -------
-    dict
-        ``vms``, ``samples``; ``between``, the :func:`spread` of the VMs' medians;
-        ``between_share`` of the variance of all values (intraclass correlation); ``p_value`` and
-        ``vms_differ``, whether values of one VM resemble each other beyond chance (5 %);
-        ``first_percentile`` of all values, None with under 100.
-
-    Raises
-    ------
-    TooFewError
-        If fewer than five VMs have two tests or more.
+    Returns ``vms``, ``samples``; ``between``, the :func:`spread` of the VMs' medians;
+    ``between_share`` of the variance of all values (intraclass correlation); ``p_value`` and
+    ``vms_differ``, whether values of one VM resemble each other beyond chance (5 %);
+    ``first_percentile`` of all values, None with under 100. Five VMs with two tests or more are
+    needed.
     """
     groups = [values for values in map(finite, by_vm.values()) if values.size >= 2]
     require("VMs with repeated tests", len(groups), FEWEST_VMS)
@@ -232,22 +181,9 @@ def zone_pairs(series: Mapping[str, ArrayLike]) -> list[Record]:
     """Compare all pairs of zones by the CV-RMSE of their series.
 
     That is the root mean square difference of two series taken at the same times, over the mean of
-    their means.
-
-    Parameters
-    ----------
-    series : mapping
-        Zone to its values, all taken at the same times; NaN where one was not measured.
-
-    Returns
-    -------
-    list of dict
-        ``first``, ``second``, ``cv_rmse`` and ``alike``, whether that is under 0.2.
-
-    Raises
-    ------
-    TooFewError
-        If no two zones were measured ten times together.
+    their means. Values are NaN where a zone was not measured. Of each pair it tells ``first``,
+    ``second``, ``cv_rmse`` and ``alike``, whether that is under 0.2; two zones must have been
+    measured ten times together.
     """
     pairs: list[Record] = []
     most = 0
@@ -266,18 +202,9 @@ def zone_pairs(series: Mapping[str, ArrayLike]) -> list[Record]:
 def homogeneity(rates: ArrayLike) -> Record:
     """Tell one cap from distances: the rates from one source to many destinations, in any unit.
 
-    Figure 1a (one flow), Figure 2 and Table 3 (many) of the 2018 paper.
-
-    Returns
-    -------
-    dict
-        ``destinations``, ``cov``, ``fastest_over_slowest``, and ``homogeneous``: whether rates
-        vary by under a tenth.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than three destinations.
+    Figure 1a (one flow), Figure 2 and Table 3 (many) of the 2018 paper. Returns ``destinations``
+    (three are needed), ``cov``, ``fastest_over_slowest``, and ``homogeneous``: whether rates vary
+    by under a tenth.
     """
     require("destinations", finite(rates).size, FEWEST_DESTINATIONS)
     over = spread(rates)

@@ -21,14 +21,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 class TooFewError(DataError):
-    """There is too little to conclude from.
-
-    Attributes
-    ----------
-    what : str
-        Name of the evidence, in the plural.
-    have, need : int
-    """
+    """There is too little to conclude from: so much of what, in the plural, and so much is needed."""
 
     def __init__(self, what: str, have: int, need: int) -> None:
         self.what, self.have, self.need = what, have, need
@@ -55,19 +48,11 @@ def without_missing(*series: ArrayLike) -> Floats:
 
 
 def spread(values: ArrayLike, *, fewest: int = 2) -> Record:
-    """Summarise values.
+    """Summarise values, at least ``fewest``.
 
-    Returns
-    -------
-    dict
-        ``samples``, ``mean``, ``deviation`` (of the population sampled, n - 1), ``minimum``,
-        ``percentile_5``, ``median``, ``percentile_95``, ``maximum``, and ``cov``, the coefficient
-        of variation.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than ``fewest``.
+    Returns ``samples``, ``mean``, ``deviation`` (of the population sampled, n - 1), ``minimum``,
+    ``percentile_5``, ``median``, ``percentile_95``, ``maximum``, and ``cov``, the coefficient of
+    variation.
     """
     known = finite(values)
     require("values", known.size, fewest)

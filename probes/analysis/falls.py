@@ -79,10 +79,7 @@ def drop_cause(drops: Sequence[tuple[float, float]]) -> Literal["time", "volume"
 def rate_cut(samples: Sequence[Sample]) -> RateCut | None:
     """Return the usual fall of a link's rate; None if most long tests show no fall.
 
-    Parameters
-    ----------
-    samples : sequence of Sample
-        With the same number of connections.
+    Tests have the same number of connections.
     """
     falls = [fall for sample in samples if (fall := fall_of(sample))]
     if not falls:
@@ -197,17 +194,9 @@ class TokenBucket(NamedTuple):
 
 
 def token_bucket(tests: Sequence[BurstTest]) -> TokenBucket:
-    """Estimate a VM's bucket from its tests, each of which ran until the bucket was empty.
+    """Estimate a VM's bucket from its tests in order of time, each of which emptied the bucket.
 
-    Parameters
-    ----------
-    tests : sequence of BurstTest
-        In order of time.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than three.
+    Three are needed.
     """
     require("tests whose rate fell", len(tests), FEWEST_TESTS)
     peak = median(test.peak_mbps for test in tests)

@@ -62,23 +62,13 @@ PUBLISHED = {
 
 
 def advise(mbps: float, reference: Reference) -> Record:
-    """Advise whether to recreate a VM, with odds.
+    """Advise whether to recreate a VM with a cap above 0, with odds, by the VMs of its type.
 
-    Parameters
-    ----------
-    mbps : float
-        The VM's cap, above 0.
-    reference : Reference
-        Of its type.
-
-    Returns
-    -------
-    dict
-        ``recreate``; ``odds`` that one recreation gives at least :data:`WORTH` times the present
-        cap; ``tries_to_be_sure``, recreations after which that has happened with 90 % probability
-        (0 where it can't); ``expected_mbps``, the mean cap of the VMs that are that much faster
-        (the present cap where there are none); ``slower_share`` of VMs of the type; and ``text``,
-        the advice in a sentence or two.
+    Returns ``recreate``; ``odds`` that one recreation gives at least :data:`WORTH` times the
+    present cap; ``tries_to_be_sure``, recreations after which that has happened with 90 %
+    probability (0 where it can't); ``expected_mbps``, the mean cap of the VMs that are that much
+    faster (the present cap where there are none); ``slower_share`` of VMs of the type; and
+    ``text``, the advice in a sentence or two.
     """
     levels, odds_of = reference.levels_mbps, reference.odds
     faster = levels >= mbps * WORTH
@@ -114,21 +104,14 @@ def advise(mbps: float, reference: Reference) -> Record:
 def vm_caps(samples: Iterable[Sample], catalogue: Catalogue) -> list[Record]:
     """Return the newest caps of all VMs, each compared with the others of its type.
 
-    Where fewer than five others were measured, a published distribution of the type is used.
-    The catalogue's cap of a type is shown, but it is no distribution and yields no odds.
+    Where fewer than five others were measured, a published distribution of the type is used. The
+    catalogue's cap of a type is shown, but it is no distribution and yields no odds. Samples of
+    other metrics are passed over, and so are lower bounds.
 
-    Parameters
-    ----------
-    samples : iterable of Sample
-        In any order; those of other metrics are passed over, and so are lower bounds.
-
-    Returns
-    -------
-    list of dict
-        The ``host`` (name in the fleet file, or the region), ``region``, ``vm_type``
-        (``provider:name``, or the provider alone), ``cap`` (egress or ingress), ``mbps``,
-        ``measured_at_s``, ``catalogue_mbps`` (of its type), ``others_of_type`` with a measured
-        cap, and what :func:`advise` says: None where there is nothing to compare with.
+    Of each it tells the ``host`` (name in the fleet file, or the region), ``region``, ``vm_type``
+    (``provider:name``, or the provider alone), ``cap`` (egress or ingress), ``mbps``,
+    ``measured_at_s``, ``catalogue_mbps`` (of its type), ``others_of_type`` with a measured cap, and
+    what :func:`advise` says: None where there is nothing to compare with.
     """
     newest: dict[tuple[str, Metric], Sample] = {}
     for sample in sorted(samples, key=lambda one: one.measured_at_s):
@@ -207,19 +190,14 @@ class PeerTest(NamedTuple):
 
 
 def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:
-    """Return the mean rate of each peer while all were at work.
+    """Return the mean rate of each peer while all were at work, from their tests by one clock.
 
     Peers take turns in the hub's queue, so that only rates of the same time add up to the cap.
-    Tests that were started together neither begin nor end together, and those that go on take
-    what the others leave (in the lab, a last second carried up to 1.5 times the cap): only while
-    all of them ran does anything count.
-
-    Parameters
-    ----------
-    tests : mapping
-        Peer to its test, by one clock. The shorter the intervals, the less of what a peer had
-        alone is taken for what it had with others: a quarter of a second leaves under 1 % in the
-        lab, a whole second up to 5 %.
+    Tests that were started together neither begin nor end together, and those that go on take what
+    the others leave (in the lab, a last second carried up to 1.5 times the cap): only while all of
+    them ran does anything count. The shorter the intervals, the less of what a peer had alone is
+    taken for what it had with others: a quarter of a second leaves under 1 % in the lab, a whole
+    second up to 5 %.
 
     Raises
     ------

@@ -39,28 +39,16 @@ class _Days(NamedTuple):
 def forecast(times_s: ArrayLike, values: ArrayLike, horizon_s: float) -> Record:
     """Forecast a series, and judge such forecasts by the past.
 
-    Parameters
-    ----------
-    times_s, values : arrays, length n
-        Unix times in order, at roughly equal steps, and values above zero.
-    horizon_s : float
-        Time ahead; less than a day.
+    Arrays have length n: Unix times in order, at roughly equal steps, and values above zero. The
+    horizon is less than a day. Needed are 120 samples at most six hours apart, in ten days, and 60
+    % of steps with a sample.
 
-    Returns
-    -------
-    dict
-        ``samples``, and ``days`` that were forecast from those before; ``horizon_s``; ``skill``, 1
-        less the mean absolute error over that of "same as now", on logarithms (0 is no better),
-        and ``skill_without_pattern``, of a forecast that knows no time of day; ``p_value`` of the
-        pattern's success, and ``useful``: whether the forecast is better than both, beyond chance;
-        ``now`` and ``expected`` values, and ``low`` to ``high`` by the 5th and 95th percentile of
-        past errors (``expected`` is ``now`` where the forecast is of no use).
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than 120 samples or ten days, over 40 % of steps have no sample, or
-        samples are farther apart than six hours.
+    Returns ``samples``, and ``days`` that were forecast from those before; ``horizon_s``;
+    ``skill``, 1 less the mean absolute error over that of "same as now", on logarithms (0 is no
+    better), and ``skill_without_pattern``, of a forecast that knows no time of day; ``p_value`` of
+    the pattern's success, and ``useful``: whether the forecast is better than both, beyond chance;
+    ``now`` and ``expected`` values, and ``low`` to ``high`` by the 5th and 95th percentile of past
+    errors (``expected`` is ``now`` where the forecast is of no use).
     """
     series = np.asarray(values, dtype=float)
     grid = on_grid(times_s, np.log(np.where(series > 0, series, np.nan)), fewest=FEWEST_SAMPLES)

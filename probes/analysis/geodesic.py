@@ -33,13 +33,10 @@ FEWEST_PAIRS = 5
 def propagation(src: Region, dst: Region, rtt_ms: float) -> Record | None:
     """Compare an RTT with the distance; None where a region's location is not known.
 
-    Returns
-    -------
-    dict
-        ``distance_km``; the round trip of light in a vacuum, ``vacuum_ms``, and in a straight
-        fibre, ``fibre_ms``; ``stretch``, the RTT over that in a fibre, None for a distance of 0;
-        ``possible``, False where the RTT is below that in a vacuum: a wrong location or a wrong
-        measurement.
+    Returns ``distance_km``; the round trip of light in a vacuum, ``vacuum_ms``, and in a straight
+    fibre, ``fibre_ms``; ``stretch``, the RTT over that in a fibre, None for a distance of 0;
+    ``possible``, False where the RTT is below that in a vacuum: a wrong location or a wrong
+    measurement.
     """
     distance = distance_km(src, dst)
     if distance is None:
@@ -57,24 +54,10 @@ def propagation(src: Region, dst: Region, rtt_ms: float) -> Record | None:
 def detours(regions: Mapping[str, Region], rtt_ms: Mapping[tuple[str, str], float]) -> list[Record]:
     """Return the pairs whose RTT is about the sum of two links by way of a distant region.
 
-    Parameters
-    ----------
-    regions : mapping
-        Id to region.
-    rtt_ms : mapping
-        Pairs of ids to RTT; one direction is used for both where the other is missing.
-
-    Returns
-    -------
-    list of dict
-        For each pair at most one, ``through`` the region whose sum is nearest, the slowest first:
-        ``src``, ``dst``, ``rtt_ms`` of the pair, ``sum_ms`` of the two links, and ``stretch``, the
-        way through the third region over the geodesic of the pair.
-
-    Raises
-    ------
-    TooFewError
-        If fewer than five pairs have an RTT and locations.
+    One direction is used for both where the other is missing; five pairs with places are needed.
+    For each pair at most one, ``through`` the region whose sum is nearest, the slowest first:
+    ``src``, ``dst``, ``rtt_ms`` of the pair, ``sum_ms`` of the two links, and ``stretch``, the way
+    through the third region over the geodesic of the pair.
     """
     names = list(dict.fromkeys(region for pair in rtt_ms for region in pair))
     place = {name: at for at, name in enumerate(names)}

@@ -76,12 +76,9 @@ class Shift(NamedTuple):
 
 
 def level_shifts(values: Sequence[float]) -> list[Shift]:
-    """Return every change of level in a series, oldest first.
+    """Return every change of level in a series in order of time, oldest first.
 
-    Parameters
-    ----------
-    values : sequence of float
-        In the order of time; at least 0. A value of 0 counts as a thousandth of the median.
+    A value of 0 counts as a thousandth of the median.
     """
     if len(values) <= LEARNT_FROM:
         return []

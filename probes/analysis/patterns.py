@@ -68,20 +68,9 @@ class Grid(NamedTuple):
 
 
 def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
-    """Lay a series on a grid of its own usual step: the median between samples.
+    """Lay a series in order of time on a grid of its own usual step: the median between samples.
 
-    Parameters
-    ----------
-    times_s : array, length n
-        In order.
-    values : array, length n
-    fewest : int
-        Steps with samples that are needed.
-
-    Raises
-    ------
-    TooFewError
-        If fewer steps have samples, or over 40 % have none.
+    So many steps with samples are needed, and 60 % of all.
     """
     times, series = without_missing(times_s, values)
     require("samples", series.size, fewest)
@@ -107,26 +96,13 @@ def autocorrelation(times_s: ArrayLike, values: ArrayLike) -> Record:
 
     The time of correlation is the integrated one, summed while pairs of neighbouring lags stay
     positive (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992); bounds of
-    chance are Bartlett's (1946).
+    chance are Bartlett's (1946). Needed are 48 samples in order of time, at roughly equal steps.
 
-    Parameters
-    ----------
-    times_s, values : arrays, length n
-        In order of time; roughly equal steps.
-
-    Returns
-    -------
-    dict
-        ``samples``; ``step_s``, the usual time between them; ``next``, the correlation of a sample
-        with the one before, and ``remembers``, whether that is above ``1.96 / sqrt(n)``;
-        ``at_lags``, pairs of seconds and correlation over an hour, six hours and a day, as far as
-        the series is ten times as long; ``correlation_time_s`` between samples that are as good as
-        independent; ``independent_samples`` that the series is worth.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than 48 samples, or over 40 % of steps have none.
+    Returns ``samples``; ``step_s``, the usual time between them; ``next``, the correlation of a
+    sample with the one before, and ``remembers``, whether that is above ``1.96 / sqrt(n)``;
+    ``at_lags``, pairs of seconds and correlation over an hour, six hours and a day, as far as the
+    series is ten times as long; ``correlation_time_s`` between samples that are as good as
+    independent; ``independent_samples`` that the series is worth.
     """
     grid = on_grid(times_s, values, fewest=FEWEST_SAMPLES)
     likeness = correlations(grid.values)
@@ -171,31 +147,18 @@ def periodicity(times_s: ArrayLike, values: ArrayLike, period_s: float) -> Recor
     """Test a series for a pattern of one period.
 
     The series is folded at the period and cut into phases: 15 of half an hour, 24 of a day, 7 of a
-    week, else 12, or as many as it has samples a cycle. If one phase differs, the means of ranks
-    by phase differ more than they do when each cycle is turned by an angle of its own: that keeps
-    how neighbours resemble each other, and destroys only what the cycles have in common. (Some
-    clouds dip at minutes 0 and 30: "Predictability of cloud networks", 2021.)
+    week, else 12, or as many as it has samples a cycle. If one phase differs, the means of ranks by
+    phase differ more than they do when each cycle is turned by an angle of its own: that keeps how
+    neighbours resemble each other, and destroys only what the cycles have in common. (Some clouds
+    dip at minutes 0 and 30: "Predictability of cloud networks", 2021.) Times are Unix times, so
+    that phase 0 is midnight UTC or the full hour. Too few are under 8 half hours, 5 days or 4 weeks
+    with values in most phases.
 
-    Parameters
-    ----------
-    times_s : array, length n
-        Unix times, so that phase 0 is midnight UTC or the full hour.
-    values : array, length n
-    period_s : float
-
-    Returns
-    -------
-    dict
-        ``period_s``; ``samples`` and ``cycles`` that it rests on (a cycle may be several that were
-        sampled too seldom to count alone); ``p_value`` and ``present``, whether chance produces as
-        much in at most 5 % of cases; ``lowest_phase_s`` and ``highest_phase_s``, the seconds into
-        the period at which the phases with the lowest and highest values begin, and ``depth`` and
-        ``height``, how far their medians are from the median of all, relative to it.
-
-    Raises
-    ------
-    TooFewError
-        If there are too few cycles with values in most phases (8 half hours, 5 days, 4 weeks).
+    Returns ``period_s``; ``samples`` and ``cycles`` that it rests on (a cycle may be several that
+    were sampled too seldom to count alone); ``p_value`` and ``present``, whether chance produces as
+    much in at most 5 % of cases; ``lowest_phase_s`` and ``highest_phase_s``, the seconds into the
+    period at which the phases with the lowest and highest values begin, and ``depth`` and
+    ``height``, how far their medians are from the median of all, relative to it.
     """
     times, series = without_missing(times_s, values)
     least = FEWEST_CYCLES.get(period_s, OTHER_CYCLES)
@@ -296,26 +259,13 @@ def strongest_period(times_s: ArrayLike, values: ArrayLike) -> Record:
     A periodogram against red noise: neighbours in time resemble each other, so slow waves are
     strong by chance; the expected spectrum is that of a first-order autoregression (Torrence and
     Compo, "A practical guide to wavelet analysis", Bulletin of the AMS 79, 1998). Over that
-    spectrum, powers of chance are exponential, and the largest of m exceeds x with probability
-    ``1 - (1 - exp(-x))^m``. Values count by their ranks, as normal scores, so that outliers make
-    no period.
+    spectrum, powers of chance are exponential, and the largest of m exceeds x with probability ``1
+    - (1 - exp(-x))^m``. Values count by their ranks, as normal scores, so that outliers make no
+    period. Needed are 96 samples in order of time, at roughly equal steps.
 
-    Parameters
-    ----------
-    times_s, values : arrays, length n
-        In order of time; roughly equal steps.
-
-    Returns
-    -------
-    dict
-        ``samples``; ``period_s``, and the ``cycles`` of it that the series covers; ``share`` of
-        the variance of the series' ranks that the wave explains; ``p_value`` and ``present``,
-        whether chance with the same memory has a wave as strong in at most 5 % of cases.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than 96 samples, or over 40 % of steps have none.
+    Returns ``samples``; ``period_s``, and the ``cycles`` of it that the series covers; ``share`` of
+    the variance of the series' ranks that the wave explains; ``p_value`` and ``present``, whether
+    chance with the same memory has a wave as strong in at most 5 % of cases.
     """
     grid = on_grid(times_s, values, fewest=FEWEST_FOR_WAVES)
     known = np.isfinite(grid.values)
@@ -365,23 +315,13 @@ def _fundamental(standing: Floats, best: int) -> int:
 
 
 def occurrences(values: ArrayLike) -> Record:
-    """Count the samples above zero of a series, such as minutes that lose packets.
+    """Count the samples above zero of a series in order of time, such as minutes that lose packets.
 
     Medians miss events in one sample of ten ("Predictability of cloud networks", 2021, counts
-    losses).
-
-    Parameters
-    ----------
-    values : array, length n >= 1
-        In order of time.
-
-    Returns
-    -------
-    dict
-        ``samples``, ``occurrences``, their ``share`` with ``low`` and ``high`` of its 95 %
-        interval; ``mean`` over all samples, ``median_of_occurrences`` and ``worst`` (0 without
-        any); ``episodes``, the runs of neighbouring samples in which it happened, the ``longest``
-        of them in samples, and ``clustered``: fewer runs than chance gives in 95 % of cases.
+    losses). Returns ``samples``, ``occurrences``, their ``share`` with ``low`` and ``high`` of its
+    95 % interval; ``mean`` over all samples, ``median_of_occurrences`` and ``worst`` (0 without
+    any); ``episodes``, the runs of neighbouring samples in which it happened, the ``longest`` of
+    them in samples, and ``clustered``: fewer runs than chance gives in 95 % of cases.
     """
     series = np.asarray(values, dtype=float)
     happened = series > 0

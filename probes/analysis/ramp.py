@@ -42,11 +42,6 @@ def next_connections(measured_mbps: Mapping[int, float], *, most: int = 128) -> 
 
     1, 2, 4, ... and at last ``most``, until the latest brought less than 5 % over the best of
     fewer. 128 is what iperf3 allows.
-
-    Parameters
-    ----------
-    measured_mbps : mapping
-        Connections to Mbit/s so far; empty at first.
     """
     latest = max(measured_mbps, default=0)
     if latest >= most or saturates(measured_mbps):
@@ -72,15 +67,10 @@ def ramp_steps(detail: Mapping[str, Any]) -> dict[int, float]:
 
 
 def fit_ramp(measured_mbps: Mapping[int, float]) -> Ramp:
-    """Fit ``min(k f, A)`` by least squares of the logarithms.
+    """Fit ``min(k f, A)`` to Mbit/s by connections, by least squares of the logarithms.
 
     For each place where the line may turn flat, f and A are geometric means of either side; the
     place with the least error wins.
-
-    Parameters
-    ----------
-    measured_mbps : mapping
-        Connections to Mbit/s.
 
     Raises
     ------

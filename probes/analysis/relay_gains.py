@@ -16,23 +16,10 @@ NOTEWORTHY = 1.5
 
 
 def distribution(gains: Floats) -> Record:
-    """Summarise the gains of the best single relay over direct.
+    """Summarise the gains of the best single relay over direct; NaN for pairs without a direct path.
 
-    Parameters
-    ----------
-    gains : array
-        Best path (direct included) over direct; NaN for pairs without a direct path.
-
-    Returns
-    -------
-    dict
-        ``pairs``; ``gains`` in ascending order; ``share_1_1`` and ``share_1_5`` of pairs that gain
-        that much or more; ``median``, ``maximum``.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than three pairs.
+    Returns ``pairs``; ``gains`` in ascending order; ``share_1_1`` and ``share_1_5`` of pairs that
+    gain that much or more; ``median``, ``maximum``. Three pairs are needed.
     """
     known = np.sort(finite(gains))
     require("pairs with a direct path", known.size, FEWEST_REGIONS)
@@ -49,17 +36,8 @@ def distribution(gains: Floats) -> Record:
 def latency_gains(rtt_ms: Floats, pairs: np.ndarray | None = None) -> Record:
     """Return direct RTT over the least through one relay (or direct); see :func:`distribution`.
 
-    Parameters
-    ----------
-    rtt_ms : array, shape (n, n)
-        NaN where not known.
-    pairs : array of bool, shape (n, n), optional
-        Pairs that count; any region may relay. All by default.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than three regions or pairs.
+    Arrays have shape (n, n), three regions or more; RTTs are NaN where not known. Any region may
+    relay; all pairs count by default.
     """
     require("regions", len(rtt_ms), FEWEST_REGIONS)
     known = np.where(np.isfinite(rtt_ms), rtt_ms, np.inf).astype(float)

@@ -136,13 +136,8 @@ class _Level(NamedTuple):
 def steady_state(intervals: Sequence[Interval], *, warmed_up: bool) -> SteadyState | None:
     """Return the steady rate of one test; None where the intervals do not show it.
 
-    Parameters
-    ----------
-    intervals : sequence of Interval
-        In order of time, without omitted ones; of 1 s or more. Three tell a rate, 10 a large
-        lasting change, 20 any.
-    warmed_up : bool
-        Whether slow start was left out already. If not, the first interval never counts.
+    Intervals are in order of time, without omitted ones; of 1 s or more. Three tell a rate, 10 a
+    large lasting change, 20 any. Unless slow start was left out already, the first never counts.
     """
     usual_s = median(interval.seconds for interval in intervals) if intervals else 0.0
     # The remainder of a test that ends between two reports is too short to count.

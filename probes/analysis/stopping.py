@@ -33,12 +33,7 @@ def _median_rank(count: int, confidence: float) -> int:
 def median_interval(values: Sequence[float], confidence: float = 0.9) -> tuple[float, float] | None:
     """Return bounds of the true median; None where there are too few values (5 for 90 %).
 
-    Parameters
-    ----------
-    values : sequence of float
-        Independent; in any order.
-    confidence : float
-        Between 0 and 1; the interval holds the median at least this often.
+    The interval holds the median of independent values at least as often as the confidence.
     """
     rank = _median_rank(len(values), confidence)
     if rank == 0:
@@ -51,15 +46,9 @@ def may_stop(values: Sequence[float], *, within: float = 0.03) -> bool:
     """Tell whether a test may stop because its median is known well enough.
 
     May be asked after every interval; only some numbers of values are tested (5, 8, 13, 20, 31,
-    ...), between which the answer of the last test holds.
-
-    Parameters
-    ----------
-    values : sequence of float
-        In order of time.
-    within : float
-        Half the width of the bounds that is good enough, relative to their middle. At most 10 % of
-        all tests stop with the true median outside of the bounds.
+    ...), between which the answer of the last test holds. Good enough is half the width of the
+    bounds, relative to their middle. At most 10 % of all tests stop with the true median outside of
+    the bounds.
     """
     left = 1 - 0.9
     test = FIRST_TEST

@@ -27,20 +27,9 @@ def path_capacity(
     """Return the largest mean over five seconds, and whether that is a lower bound only.
 
     As in "Measuring and understanding WANs between public-cloud datacenters" (Computer Networks,
-    2016): UDP does not give way, so its best five seconds show the path's capacity, as long as
-    more was sent. Cross traffic and a burst that is lost lower a mean, nothing raises it.
-
-    Parameters
-    ----------
-    received : sequence of Interval
-        Rates of arrival, in order of time.
-    sent_mbps : float, optional
-        Without it the figure is a lower bound.
-
-    Raises
-    ------
-    TooFewError
-        If the test is shorter than five seconds.
+    2016): UDP does not give way, so its best five seconds show the path's capacity, as long as more
+    was sent. Cross traffic and a burst that is lost lower a mean, nothing raises it. Intervals are
+    of arrival, in order of time; five seconds are needed.
     """
     seconds, rates = np.array(received, dtype=float).reshape(-1, 2).T
     require("seconds of UDP", int(seconds.sum() + ALLOWED_S), int(WINDOW_S))
@@ -55,29 +44,17 @@ def path_capacity(
 
 
 def rate_sweep(asked_mbps: ArrayLike, sent_mbps: ArrayLike, received_mbps: ArrayLike) -> Record:
-    """Find the edges of a sweep of sending rates.
+    """Find the edges of a sweep of sending rates: target, true and received rate of each step.
 
     After "Network throughput in Amazon EC2" (Computer Networks, 2015): with a growing target rate,
     what is truly sent follows the target up to the sender's cap. What is received follows what is
-    sent up to the *flattening edge*, is flat after it, and with fragmented packets falls again
-    from the *penalty edge* on.
+    sent up to the *flattening edge*, is flat after it, and with fragmented packets falls again from
+    the *penalty edge* on.
 
-    Parameters
-    ----------
-    asked_mbps, sent_mbps, received_mbps : arrays, length n
-        Target, true and received rate of each step, in any order.
-
-    Returns
-    -------
-    dict
-        ``rates`` tried; ``sender_cap_mbps``, the most that was truly sent where it stayed behind;
-        ``flattening_edge_mbps`` sent, and ``flat_mbps`` received from there; ``penalty_edge_mbps``
-        sent, from which what is received falls. None for what the sweep did not reach.
-
-    Raises
-    ------
-    TooFewError
-        If there are fewer than eight steps.
+    Returns ``rates`` tried (eight are needed); ``sender_cap_mbps``, the most that was truly sent
+    where it stayed behind; ``flattening_edge_mbps`` sent, and ``flat_mbps`` received from there;
+    ``penalty_edge_mbps`` sent, from which what is received falls. None for what the sweep did not
+    reach.
     """
     steps = np.array([asked_mbps, sent_mbps, received_mbps], dtype=float)
     require("sending rates", steps.shape[1], FEWEST_RATES)

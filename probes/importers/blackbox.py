@@ -33,7 +33,6 @@ MOST_PROBES = 2_000_000
 """Figures that are held in memory: five months of one target every 15 s."""
 _EXPOSED = re.compile(r"(?m)^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? +(\S+)(?: +(\d{1,15}))?\r?$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_SUCCESS = "probe_success"
 _NOT_THE_TARGETS = ("__name__", "phase")
 
 
@@ -137,7 +136,7 @@ def _take(
         labels = _labels(series)
         metric, phase = labels.get("__name__", ""), labels.get("phase", "")
         is_rtt = _ROUND_TRIPS.get(metric) == phase
-        if not is_rtt and metric != _SUCCESS:
+        if not is_rtt and metric != "probe_success":
             continue
         own = {key: label for key, label in labels.items() if key not in _NOT_THE_TARGETS}
         target = targets.setdefault(tuple(sorted(own.items())), _Target(line, own))

@@ -23,7 +23,6 @@ from probes.importers.text import documents, field, list_field, number_field, te
 from probes.samples import MAX_CONNECTIONS, MAX_TIME_S, MIN_TIME_S, Skipped
 
 NOISE = ("warning: ", "iperf3: ")
-BETWEEN_DOCUMENTS = "text of iperf3 between its JSON documents"
 SAME_TEST_AGAIN = "the same test again (iperf3 3.16 and 3.17 write some documents twice)"
 US_PER_MS = 1000.0
 BIDIR = "_bidir_reverse"
@@ -31,8 +30,6 @@ BIDIR = "_bidir_reverse"
 BYTES_PER_MB = 1e6
 
 NO_RECEIVER = "no figure of the receiver (interrupted, or the sender's file only)"
-NO_STREAMS = "the number of streams is missing or no count"
-OTHER_PROTOCOL = "neither TCP nor UDP"
 NO_DIRECTIONS = "sums are there twice (--bidir of iperf3 3.7 to 3.10), without their directions"
 BAD_TIME = "start.timestamp is no time"
 
@@ -105,7 +102,7 @@ def _tests(stream: BinaryIO, name: str) -> Iterator[tuple[int, dict[str, Any] | 
     begun, test = 0, dict[str, Any]()
     for line, content in documents(stream, name, NOISE, keep_repeated=True):
         if content is None:
-            yield line, BETWEEN_DOCUMENTS
+            yield line, "text of iperf3 between its JSON documents"
             continue
         if "event" not in content:
             if "start" not in content and "error" not in content:
@@ -156,7 +153,7 @@ def samples_of_test(
     settings = field(test, "start", "test_start")
     streams = number_field(settings, "num_streams")
     if streams is None or not 1 <= streams <= MAX_CONNECTIONS or streams != int(streams):
-        yield Skipped(line, NO_STREAMS)
+        yield Skipped(line, "the number of streams is missing or no count")
         return
     time_s = number_field(test, "start", "timestamp", "timesecs")
     if time_s is not None and not MIN_TIME_S <= time_s <= MAX_TIME_S:
@@ -171,7 +168,7 @@ def samples_of_test(
     if isinstance(field(test, "end", "sum_received" + BIDIR), dict):
         flows.append(_Flow(test, BIDIR, not reverse))
     for flow in flows:
-        rates: RateTest | str = OTHER_PROTOCOL
+        rates: RateTest | str = "neither TCP nor UDP"
         if protocol in ("TCP", "UDP"):
             rates = _tcp(begun, flow) if protocol == "TCP" else _udp(begun, flow)
         if isinstance(rates, str):

@@ -20,9 +20,6 @@ from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import Lines, time_s
 
 CUT_OFF = "no summary of the test: it was cut off"
-NO_SUM = "several streams without a [SUM] row"
-BOTH_WAYS = "both directions at once: the text does not keep them apart (use -J)"
-NO_CSV_ROW = "not a row of iperf 2's CSV of a TCP test"
 SAME_START_S = 2.0
 """Rows of one test begin together: their times are whole seconds."""
 MAX_LINE_BYTES = 2048
@@ -72,12 +69,12 @@ class _TestText:
     def document(self) -> dict[str, Any] | str:
         """Return the document that ``-J`` would have written, or the reason why there is none."""
         if self.both_ways:
-            return BOTH_WAYS
+            return "both directions at once: the text does not keep them apart (use -J)"
         streams = self.streams | {row["id"] for row in self.rows} - {"SUM"}
         several = len(streams) > 1
         rows = [row for row in self.rows if (row["id"] == "SUM") == several]
         if not rows:
-            return NO_SUM if self.rows else CUT_OFF
+            return "several streams without a [SUM] row" if self.rows else CUT_OFF
         sent, received = self._totals(rows)
         if received is None and sent is None:
             return CUT_OFF
@@ -142,7 +139,7 @@ def _csv_tests(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | str
         found = _csv_row(line)
         if found is None:
             if line.strip() and not line.startswith("time,"):
-                yield number, NO_CSV_ROW
+                yield number, "not a row of iperf 2's CSV of a TCP test"
             continue
         printed_s, (src, port, dst, to_port), row = found
         first = first if first[1] else [src, port, dst, to_port]

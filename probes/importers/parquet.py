@@ -50,7 +50,6 @@ TYPES = {
 """The type of each column, in the order of a sample's fields."""
 
 MOST_NAME, MOST_DETAIL = 100, 100_000
-NO_TOOL = "parquet"
 
 NOT_SAME_REGION = "src and dst of a VM's cap are not one region"
 BAD_METRIC = "metric is none that relayd knows"
@@ -282,7 +281,7 @@ def _take_numbers(batch: _Batch, rows: NDArray[np.void], faults: _Faults) -> Non
 
 def _take_texts(batch: _Batch, found: Samples, faults: _Faults, options: ImportOptions) -> None:
     rows, nul = found.rows, np.zeros(len(found), np.bool_)
-    usual = {"tool": NO_TOOL, "src_vm": options.src_vm, "dst_vm": options.dst_vm}
+    usual = {"tool": "parquet", "src_vm": options.src_vm, "dst_vm": options.dst_vm}
     for field in ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm"):
         texts, place = batch.texts(field)
         faults.add(np.array([len(text) > MOST_NAME for text in texts])[place], LONG_NAME)

@@ -17,7 +17,6 @@ from probes.importers.tables import Rows
 from probes.importers.text import documents, number_field, text_field
 
 NOT_USED = "a metric that relayd does not use"
-NO_UNIT = "a unit that relayd does not know"
 
 _UNITS = {"kbits/sec": "kbps", "mbits/sec": "mbps", "gbits/sec": "gbps", "us": "us", "ms": "ms"}
 _FIGURES = {
@@ -51,7 +50,7 @@ def _cells(row: dict[str, Any]) -> dict[str, str] | str:
         return NOT_USED
     unit = f"{base}_{_UNITS.get(text_field(row, 'unit').lower())}"
     if unit not in FIGURES:
-        return NO_UNIT
+        return "a unit that relayd does not know"
     labels = dict(_LABEL.findall(text_field(row, "labels")))
     metadata = row.get("metadata")
     if isinstance(metadata, dict):

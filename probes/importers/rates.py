@@ -23,7 +23,6 @@ MIN_INTERVALS = 8
 PACED_SHARE = 0.9
 """A test that reaches this share of its target rate was held back by the target."""
 PACED = "paced: the rate is what was asked for, not what the path gives"
-NO_DURATION = "the duration of the test is missing or no duration"
 
 
 class RateTest(NamedTuple):
@@ -78,7 +77,7 @@ class RateTest(NamedTuple):
     def row(self, line: int, options: ImportOptions) -> ImportedRow:
         """Return the sample of the test, or the reason why it is none."""
         if self.seconds is None or not 0 < self.seconds <= MAX_DURATION_S:
-            return Skipped(line, NO_DURATION)
+            return Skipped(line, "the duration of the test is missing or no duration")
         metric: Metric = "udp_mbps"
         if not self.is_udp:
             metric = "per_flow_mbps" if self.streams == 1 else "aggregate_mbps"

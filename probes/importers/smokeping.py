@@ -21,8 +21,6 @@ from probes.importers.ping import NO_REPLY, round_trips
 from probes.importers.text import CUT_OFF, Lines
 from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
 
-NOTHING_MEASURED = "nothing was measured then (-nan)"
-NOT_A_ROUND = "not a time and a figure for each column"
 ODD_LOSS = "more pings were lost than were sent"
 MAX_LINE_BYTES = 16_384
 """About 20 bytes for each ping; Smokeping's own limit of pings is below a thousand."""
@@ -58,7 +56,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
                 of_columns = dict(zip(columns, figures, strict=True))
                 yield from _round(number, time_s, of_columns, options)
             else:
-                yield Skipped(number, NOT_A_ROUND)
+                yield Skipped(number, "not a time and a figure for each column")
 
 
 def _round(
@@ -67,7 +65,7 @@ def _round(
     sent = sum(1 for name in figures if _PING.fullmatch(name))
     lost, rtt_ms = figures["loss"], figures["median"] * MS_PER_S
     if isnan(lost) or not 0 <= lost <= sent:
-        yield Skipped(line, NOTHING_MEASURED if isnan(lost) else ODD_LOSS)
+        yield Skipped(line, "nothing was measured then (-nan)" if isnan(lost) else ODD_LOSS)
         return
     detail = {"packets": sent, "replies": round(sent - lost, 3)}
     yield options.sample("loss_pct", 100.0 * lost / sent, time_s, "smokeping", detail)

@@ -26,7 +26,6 @@ _WHY_NOT = {
     "aggregate_mbps": "taken with other VM types, or with fewer connections",
     "loss_pct": "nothing came through at all, which is what a filter looks like",
 }
-_OTHER_TYPES = "taken with VM types other than the ones in use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ def _used(
         for source, disputed, _ in agreement.disputed:
             leave_out(f"contradict what others measured: reported by {source}", len(disputed))
             recent -= len(disputed)
-    why = _WHY_NOT.get(series.metric, _OTHER_TYPES)
+    why = _WHY_NOT.get(series.metric, "taken with VM types other than the ones in use")
     if of_link.is_mixed:
         why += ", or reported by others than whose samples the figure rests on"
     leave_out(why, recent - len(counted.rows))
