@@ -21,12 +21,7 @@ from planner.transfer.plan import Plan
 def read_text(name: str, what: str) -> str:
     """Read a text file; ``-`` is standard input.
 
-    Raises
-    ------
-    InputError
-        If it can't be read.
-    FormatError
-        If it is not text.
+    Raises :class:`InputError` if it can't be read, :class:`FormatError` if it is not text.
     """
     try:
         return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
@@ -57,21 +52,9 @@ def read_json(name: str, what: str) -> Any:
 def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
     """Read rows: CSV, or a JSON list of objects (or an object that has it under `what`).
 
-    Parameters
-    ----------
-    name : str
-        ``-`` is standard input.
-    what : str
-        What the rows are, for errors.
-    least : int
-        0 where a header with no rows under it is fine, as an empty JSON list always is.
-
-    Raises
-    ------
-    InputError
-        If the file can't be read.
-    FormatError
-        If it is neither, naming the line.
+    The name ``-`` is standard input. The least is 0 where a header with no rows under it is fine,
+    as an empty JSON list always is. Raises :class:`InputError` if the file can't be read,
+    :class:`FormatError` if it is neither, naming the line.
     """
     text = read_text(name, what)
     if is_json(text, name):
@@ -144,19 +127,9 @@ _REMEDY = "Give a plan or its JSON."
 def document_of(
     plan: Answer | Mapping[str, Any] | str, name: str | None = None
 ) -> Mapping[str, Any]:
-    """Return a plan of any kind as a document, without checking its content.
+    """Return a plan of any kind, or its JSON, as a document, without checking its content.
 
-    Parameters
-    ----------
-    plan : Answer, mapping or str
-        Or its JSON.
-    name : str, optional
-        Of the file that it is from, for errors.
-
-    Raises
-    ------
-    InputError
-        If it is no JSON object.
+    The name is that of its file. Raises :class:`InputError` if it is no JSON object.
     """
     if isinstance(plan, Answer):
         return plan.model_dump("json")
@@ -176,10 +149,7 @@ def document_of(
 def plan_of(plan: Answer | Mapping[str, Any] | str) -> Plan:
     """Return the plan of one transfer, and check that it is complete.
 
-    Raises
-    ------
-    InputError
-        If it is no such plan; names the first thing that is wrong.
+    Raises :class:`InputError` if it is no such plan, and names the first thing that is wrong.
     """
     if isinstance(plan, Plan):
         return plan

@@ -27,14 +27,8 @@ class SampleHistory(Protocol):
     ) -> Samples:
         """Return samples by source, destination, metric and time.
 
-        Parameters
-        ----------
-        metric : Metric, optional
-            Only this metric.
-        since_s : float
-            Only samples since then, seconds since 1970.
-        details : bool
-            Whether samples have the details of their tools.
+        Only those of a metric, and since a time in seconds since 1970; with the details of their
+        tools, or without.
         """
         ...
 
@@ -69,18 +63,10 @@ def newest_of(samples: Samples, most: int) -> Samples:
 
 
 class DataSetHistory:
-    """The samples of a data set.
+    """The samples of a data set in a folder.
 
-    Parameters
-    ----------
-    folder : Path
-
-    Raises
-    ------
-    InputError
-        If pyarrow is not installed, or the folder holds no Parquet files.
-    FormatError
-        From readers of samples, if a file is damaged, or lacks a column.
+    Raises :class:`InputError` if pyarrow is not installed, or the folder holds no Parquet files;
+    readers of samples raise :class:`FormatError` if a file is damaged, or lacks a column.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -126,17 +112,10 @@ class DataSetHistory:
         return sizes | ({"rows that are no samples": f"{faulty:,}"} if faulty else {})
 
     def newest_rows(self, path: Path, most: int, options: ImportOptions) -> Iterator[ImportedRow]:
-        """Yield the rows of a file as its import does, but only the newest of each series.
+        """Yield the rows of a file as its import does, but only so many newest of each series.
 
-        Rows that are no samples are among them, so that the import reports them.
-
-        Parameters
-        ----------
-        path : Path
-            Of the data set.
-        most : int
-            Of each series and kind of address.
-        options : ImportOptions
+        Kinds of address are series of their own. Rows that are no samples are among them, so that
+        the import reports them.
         """
         codes, since_s = self._newest_since(most)
         first = 1
@@ -204,12 +183,7 @@ class StoredHistory:
 
 @contextmanager
 def open_history(where: Location) -> Iterator[SampleHistory]:
-    """Open a store, or a data set as ``relayd data export samples`` writes it.
-
-    Parameters
-    ----------
-    where : Path or Address
-        A folder is a data set.
+    """Open a store, or a data set as ``relayd data export samples`` writes it: a folder.
 
     Raises
     ------
@@ -217,8 +191,6 @@ def open_history(where: Location) -> Iterator[SampleHistory]:
         If it is a store that can't be read.
     InputError
         If it is a folder that holds no Parquet files.
-    FormatError
-        From readers of samples, if a file is damaged.
     """
     if isinstance(where, Path) and where.is_dir():
         yield DataSetHistory(where)

@@ -45,7 +45,7 @@ class HistogramBar(NamedTuple):
 
 
 class Points(NamedTuple):
-    """A series, each point one sample or several: arrays of length n, named as in :class:`TimeBin`."""
+    """A series, each point one sample or several: arrays of length n as in :class:`TimeBin`."""
 
     begin_s: Floats
     end_s: Floats
@@ -67,7 +67,7 @@ def joined(first: Points, second: Points) -> Points:
 
 
 def bins(series: Points, most: int) -> Iterator[TimeBin]:
-    """Yield at most so many stretches of equal length that have samples, of a series in order of time."""
+    """Yield at most so many stretches of equal length that have samples, in order of time."""
     if not len(series.begin_s):
         return
     first, last = series.begin_s[0], series.begin_s[-1]

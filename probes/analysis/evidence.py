@@ -21,7 +21,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 class TooFewError(DataError):
-    """There is too little to conclude from: so much of what, in the plural, and so much is needed."""
+    """There is too little to conclude from: how much of what, in the plural, and its need."""
 
     def __init__(self, what: str, have: int, need: int) -> None:
         self.what, self.have, self.need = what, have, need

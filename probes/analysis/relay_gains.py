@@ -16,10 +16,11 @@ NOTEWORTHY = 1.5
 
 
 def distribution(gains: Floats) -> Record:
-    """Summarise the gains of the best single relay over direct; NaN for pairs without a direct path.
+    """Summarise the gains of the best single relay over direct.
 
-    Returns ``pairs``; ``gains`` in ascending order; ``share_1_1`` and ``share_1_5`` of pairs that
-    gain that much or more; ``median``, ``maximum``. Three pairs are needed.
+    They are NaN for pairs without a direct path. Returns ``pairs``; ``gains`` in ascending order;
+    ``share_1_1`` and ``share_1_5`` of pairs that gain that much or more; ``median``, ``maximum``.
+    Three pairs are needed.
     """
     known = np.sort(finite(gains))
     require("pairs with a direct path", known.size, FEWEST_REGIONS)

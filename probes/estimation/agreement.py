@@ -51,11 +51,8 @@ class SourceSamples(NamedTuple):
     first_id : int
         In the order of arrival, the first of its level.
     places : array of int
-        Their places among the samples of the link.
-    at_s : array
-        Seconds since 1970 (UTC).
-    logs : array
-        Logarithms of the values, so that samples can be compared.
+        Among the samples of the link; `at_s` are their times, and `logs` the logarithms of their
+        values, so that samples can be compared.
     """
 
     source: str
@@ -72,14 +69,7 @@ class SourceSamples(NamedTuple):
 
 
 class DisputedSamples(NamedTuple):
-    """Samples of one source that contradict a link's level, and do not count.
-
-    Attributes
-    ----------
-    places : array of int
-    of : int
-        Number of this source's samples that may have counted.
-    """
+    """Samples of one source, of so many that may have counted, that contradict a link's level."""
 
     source: str
     places: Ints
@@ -87,17 +77,10 @@ class DisputedSamples(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """The samples of a link and metric that count.
+    """The places of the samples of a link and metric that count, oldest first.
 
-    Attributes
-    ----------
-    places : array of int
-        Oldest first.
-    reported_by : tuple of str
-        Their sources, where the own prober is not among them; else empty.
-    disputed : tuple of DisputedSamples
-    is_shift : bool
-        Whether they are a new level that the reference has not found yet.
+    They are reported by their sources, where the own prober is not among them. A shift is a new
+    level that the reference has not found yet.
     """
 
     places: Ints
@@ -109,12 +92,8 @@ class Agreement(NamedTuple):
 def agreed(found: Sequence[SourceSamples], noise: float) -> Agreement:
     """Return the samples of a link and metric that count.
 
-    Parameters
-    ----------
-    found : sequence of SourceSamples
-        Each source once, with at least one sample.
-    noise : float
-        Of one test about the level: 90 % lie within it, as a logarithm.
+    Each source is there once, with at least one sample. Of one test, 90 % lie within the noise
+    about the level, as a logarithm.
     """
     if len(found) == 1:
         return Agreement(found[0].places, trusted(found[0].source))

@@ -33,14 +33,9 @@ _WAY = ("connections", "warmed_up", "src_vm", "dst_vm")
 
 
 class LinkShift(NamedTuple):
-    """A link that changed.
+    """A link that changed, from one value to another in the metric's unit.
 
-    Attributes
-    ----------
-    at_s, found_at_s : float
-        Times of the first sample of the new level, and of the one that settled it.
-    before, after : float
-        In the metric's unit.
+    Times are those of the first sample of the new level, and of the one that settled it.
     """
 
     src: str
@@ -72,12 +67,7 @@ class SeriesError(Exception):
 
 @contextmanager
 def evaluated(samples: Samples, place: int) -> Iterator[None]:
-    """Name the series of a sample in any error while it is evaluated.
-
-    Raises
-    ------
-    SeriesError
-    """
+    """Name the series of a sample in any :class:`SeriesError` while it is evaluated."""
     try:
         yield
     except Exception as error:

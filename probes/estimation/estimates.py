@@ -84,10 +84,9 @@ def measured(
     number: Ints | None = None,
     figures: Sequence[Figures | None] = (None,),
 ) -> EstimateArray:
-    """Return estimates of links, each from its own samples.
+    """Return estimates of links, each from its own samples, with bounds (low, expected, high).
 
-    Bounds are the low, expected and high ones of each link; the number is the place of each link's
-    figures, 0 by default.
+    The number is the place of each link's figures, 0 by default.
     """
     (rows, groups, of_link), marks = counted[1:], samples.marks
     further = np.zeros(len(of_link), np.int64) if number is None else number

@@ -18,12 +18,7 @@ MAD_TO_SIGMA = 1.4826
 
 
 class Groups(NamedTuple):
-    """Begins of groups, and the end of the last one.
-
-    Attributes
-    ----------
-    begins : array of int, length m + 1
-    """
+    """Begins of m groups, and the end of the last one."""
 
     begins: Ints
 
@@ -91,13 +86,9 @@ class Groups(NamedTuple):
         return self.medians(np.abs(values - self.spread(middles)))
 
     def bounds(self, values: Floats, noise: Floats | float) -> tuple[Floats, Floats, Floats]:
-        """Return the median of each group, with bounds from noise and spread.
+        """Return the median of each group, with bounds from spread and noise.
 
-        Parameters
-        ----------
-        values : array
-        noise : float or array
-            Relative error of one measurement, 90th percentile.
+        Noise is the relative error of one measurement, 90th percentile.
         """
         middles, counts = self.medians(values), self.counts
         sigmas = MAD_TO_SIGMA * self.deviations(values, middles)

@@ -79,17 +79,9 @@ def class_law(
 ) -> tuple[float, LawSpread]:
     """Return shift and spread of a class of links about their law.
 
-    The shift is the median of measured over law, as a logarithm.
-
-    Parameters
-    ----------
-    own, others : arrays
-        Logarithms of measured over law: of links of the class, and of the same providers in other
-        classes of distance.
-    ours : LawSpread
-        Of the class on the 2022 grids.
-    regions : int, optional
-        At either end of the links of the class, whichever are fewer.
+    The shift is the median of measured over law, as a logarithm: so are ``own``, of links of the
+    class, and ``others``, of the same providers in other classes of distance. ``ours`` is the
+    spread of the class on the 2022 grids; regions are those at either end, whichever are fewer.
     """
     if len(own) < LEAST_LINKS:
         return _median_with_law(np.append(own, others)), ours
@@ -130,19 +122,14 @@ class MeasuredLaw:
 
     Parameters
     ----------
-    sites : mapping
-        With caps measured where they were.
-    typed : mapping
-        The same sites with the caps of their VM types. Where a cap was found to be less than half
-        of that, or more than twice, the VM is not of the size that the law is of, and the law
-        holds in proportion.
+    sites, typed : mapping
+        With caps measured where they were, and with those of their VM types. Where a cap was found
+        to be less than half of that, or more than twice, the VM is not of the size that the law is
+        of, and the law holds in proportion.
     rtts_ms : EstimateArray, shape (n, n)
-    address : AddressKind
     pairs : (array, array)
-        Sources and destinations of the m links that were measured.
-    alone : EstimateArray
-        Their estimates from measurements alone.
-    origins : Origins
+        Sources and destinations of the m links that were measured, `alone` their estimates from
+        measurements alone.
     catalogue : Catalogue
         It tells the partitions of regions.
     windows_gbps : array of FIGURE, shape (n, n), optional
@@ -286,10 +273,7 @@ class MeasuredLaw:
     def unmeasured(self, wanted: np.ndarray) -> EstimateArray:
         """Return the saturated throughput to expect of links, by their classes and neighbours.
 
-        Parameters
-        ----------
-        wanted : array of bool, shape (n, n)
-            Links to estimate; others get their law alone, or none.
+        Links that are not wanted get their law alone, or none.
         """
         found = self._laws
         is_learned = np.isin(self._key // CLASSES, list(self._learned))
@@ -358,25 +342,13 @@ def combined(
 ) -> tuple[Floats, Floats, Floats, np.ndarray]:
     """Combine tests of links with the laws of their classes; all figures are logarithms.
 
-    Parameters
-    ----------
-    level : array
-        Of the median of each link's tests; minus infinity where nothing got through.
-    noise : array
-        Distance from the level within which 90 % of tests lie.
-    repeats : array of int
-        Number of tests.
-    is_lone : array of bool
-        Whether there is one alone, and it is short and from a cold start.
-    expected, below, above : arrays
-        By the law, and the distances of the 5th and the 95th percentile of links from it.
+    Of tests, take the level of their median (minus infinity where nothing got through), the noise
+    (the distance from the level within which 90 % of tests lie), their number, and whether there is
+    one alone, short and from a cold start. Of the law, take what it expects, and the distances of
+    the 5th and the 95th percentile of links from that.
 
-    Returns
-    -------
-    expected, below, above : arrays
-        The estimate, with the percentiles of later tests.
-    doubted : array of bool
-        Whether the only test contradicts the law so much that it is to be repeated.
+    Returns the estimate, with the percentiles of later tests, and whether the only test contradicts
+    the law so much that it is to be repeated.
     """
     lower = level < expected - 1e-9  # whatever the last digit, the median link is not below itself
     spread = np.maximum(np.where(lower, below, above), noise)

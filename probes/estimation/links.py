@@ -194,16 +194,8 @@ def _infer_flows(
 ) -> None:
     """Correct single flows by the measured aggregate of the same link.
 
-    Parameters
-    ----------
-    flow : EstimateArray
-        By the receiver's window, in Mbit/s.
-    aggregate : EstimateArray
-        In Gbit/s.
-    opened : array of int
-        Connections with which the latter were measured.
-    inferred, growing : array of bool
-        Flows that were not measured, and those whose ramp has shown that each is slow.
+    Flows are in Mbit/s by the receiver's window, aggregates in Gbit/s with so many connections
+    opened. Inferred flows were not measured; of growing ones the ramp has shown that each is slow.
     """
     is_measured = are_known(aggregate) & are_of("measured", origins, aggregate["origin"])
     at = np.flatnonzero(inferred & is_measured)

@@ -144,15 +144,7 @@ Pairs: TypeAlias = tuple[Ints, Ints]
 
 
 class MeasuredFlows(NamedTuple):
-    """Links whose single flows were measured.
-
-    Attributes
-    ----------
-    pairs : (array, array)
-        Their ends.
-    mbps : EstimateArray
-        Steady throughput of one flow.
-    """
+    """The ends of links whose single flows were measured, and the steady throughput of one flow."""
 
     pairs: Pairs
     mbps: EstimateArray

@@ -42,13 +42,7 @@ Kind: TypeAlias = Literal["samples", "inference", "model", "stated", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class UsedSeries:
-    """A link and metric whose samples took part.
-
-    Attributes
-    ----------
-    most : float
-        Samples above it did not.
-    """
+    """A link and metric whose samples took part, up to the most."""
 
     src: str
     dst: str
@@ -88,13 +82,8 @@ class FigureProvenance:
 class Provenance:
     """Follows the figures of a network back to samples.
 
-    Parameters
-    ----------
-    network : Network
-        As it was estimated: neither widened for age nor with states of links laid over it.
-    catalogue : Catalogue
-    address : AddressKind, optional
-        Kind of address of all its links; without it, links of both kinds may be in use.
+    The network is as it was estimated: neither widened for age nor with states of links laid over
+    it. Without a kind of address, links of both kinds may be in use.
     """
 
     def __init__(

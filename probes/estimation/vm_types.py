@@ -48,10 +48,7 @@ them, one that it does not know, no statement, or the same at both."""
 def fit_of_types(samples: Samples, sites: Mapping[str, Site], catalogue: Catalogue) -> Ints:
     """Compare samples' VM types with those of sites, which are the first of their names.
 
-    Returns
-    -------
-    array of int, length n
-        The worse of both ends, such as :data:`UNKNOWN`.
+    Of each sample, it returns the worse of both ends, such as :data:`UNKNOWN`.
     """
     plain = NameTable()
     sampled = plain.numbers(map(plain_name, samples.names))

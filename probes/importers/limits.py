@@ -68,12 +68,7 @@ def are_possible(metric: Metric, values: NDArray[np.float64]) -> NDArray[np.bool
 def fault(metric: Metric, value: float | None, column: str) -> str:
     """Explain why a figure can't be a measurement of this metric; ``""`` if it can.
 
-    Parameters
-    ----------
-    value : float | None
-        In the unit of the metric; None if it was no number.
-    column : str
-        Name of the figure in the file.
+    It is in the unit of the metric; None if it was no number. The column is its name in the file.
     """
     if value is None:
         return f"{column} is not a number"
@@ -127,10 +122,6 @@ class PhysicalGate:
     """Tells samples that can be measurements from those that can't.
 
     It reads every VM type of the catalogue once, where need be, so keep it.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
@@ -147,11 +138,7 @@ class PhysicalGate:
     def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
         """Explain why a sample can't be a measurement; None if it can.
 
-        Parameters
-        ----------
-        sample : Sample
-        arrived_at_s : float, optional
-            Time at which it was stored, if it was: seconds since 1970 (UTC).
+        Stored samples arrived at a time, in seconds since 1970 (UTC).
         """
         if sample.measured_at_s > min(arrived_at_s, time.time()) + CLOCK_SKEW_S:
             return f"its time is over {CLOCK_SKEW_S:g} s in the future"

@@ -98,10 +98,7 @@ class ImportOptions:
     def start_s(self, of_file: float | None = None) -> float:
         """Return the start of a measurement: the file's own time if it has one, else the stated.
 
-        Raises
-        ------
-        InputError
-            If neither is there: a sample without a time could not be aged.
+        Raises :class:`InputError` if neither is there: a sample without a time could not be aged.
         """
         if of_file is not None:
             return of_file
@@ -114,10 +111,7 @@ class ImportOptions:
     def ends(self, what: str) -> tuple[tuple[str, str], tuple[str, str]]:
         """Split the regions that were stated for a file that names none.
 
-        Raises
-        ------
-        InputError
-            If one is missing or not ``provider:region``.
+        Raises :class:`InputError` if one is missing or not ``provider:region``.
         """
         return self._end("--src", self.src, what), self._end("--dst", self.dst, what)
 
@@ -144,21 +138,9 @@ class ImportOptions:
     ) -> Sample:
         """Return a sample between the regions that were stated.
 
-        Parameters
-        ----------
-        at_s : float
-            Seconds since 1970 (UTC).
-        tool : str
-            Its name, with its version after a space.
-        reverse : bool
-            Whether data flowed from ``dst`` to ``src``.
-        **more
-            Further fields of the sample.
-
-        Raises
-        ------
-        InputError
-            If a region is missing or not ``provider:region``.
+        The time is in seconds since 1970 (UTC); the tool's version follows its name after a space;
+        data flowed from ``dst`` to ``src`` if it is reverse; more are further fields of the sample.
+        Raises :class:`InputError` if a region is missing or not ``provider:region``.
         """
         stated = zip(self.ends(tool.partition(" ")[0]), (self.src_vm, self.dst_vm), strict=True)
         src, dst = reversed([*stated]) if reverse else stated

@@ -67,13 +67,7 @@ _ADDRESSES = [address or "" for address in ADDRESSES]
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield a sample a row.
-
-    Parameters
-    ----------
-    stream : BinaryIO
-        Seekable.
-    options : ImportOptions
+    """Yield a sample a row of a stream that can be sought in.
 
     Raises
     ------
@@ -102,19 +96,8 @@ def read_batches(
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of a file, many at once; texts as codes, each once in memory.
 
-    Parameters
-    ----------
-    stream : BinaryIO
-        Seekable.
-    name : str
-        Name of the file in messages.
-    columns : collection of str
-        Of :data:`TYPES`; those that the file lacks are left out.
-
-    Raises
-    ------
-    FormatError, InputError
-        See :func:`read`.
+    Columns are of :data:`TYPES`; those that the file lacks are left out. The name is the file's in
+    messages. Raises what :func:`read` does.
     """
     try:
         import pyarrow
@@ -206,17 +189,8 @@ def samples_of(
 ) -> tuple[Samples, dict[int, str]]:
     """Return the rows of a batch, and the faults of those that are no samples, by their places.
 
-    Parameters
-    ----------
-    options : ImportOptions
-        Name of the file in messages, and VM types for rows that name none.
-    tables : Samples, optional
-        Samples with which the rows share names and details.
-
-    Raises
-    ------
-    FormatError
-        If a column is of another type.
+    Options name VM types for rows that name none; rows share names and details with the tables.
+    Raises :class:`FormatError` if a column is of another type.
     """
     tables = Samples() if tables is None else tables
     found = Samples(np.zeros(len(rows), ROW), tables.names, tables.details)

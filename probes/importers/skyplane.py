@@ -125,10 +125,7 @@ def _rows(
 ) -> Iterator[_Row | Skipped]:
     """Yield the common columns of both files by row, or the reason to leave a row out.
 
-    Parameters
-    ----------
-    columns : tuple of str
-        Besides the regions, network tiers and VMs.
+    Wanted are these columns besides the regions, network tiers and VMs.
     """
     table = csv_table(stream, options)
     header = [RECEIVED if column == RECEIVED_LATER else column for column in table.header]

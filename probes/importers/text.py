@@ -108,12 +108,7 @@ def whole(stream: BinaryIO, name: str) -> bytes:
 class Unprefixed:
     """A stream of lines without what a log has put before each.
 
-    Parameters
-    ----------
-    stream : BinaryIO
-        Read by lines from its current position.
-    prefix : LogPrefix
-        Lines without it stay as they are; those to skip are blank.
+    Lines without the prefix stay as they are; those to skip are blank.
     """
 
     def __init__(self, stream: BinaryIO, prefix: LogPrefix) -> None:
@@ -211,20 +206,9 @@ def documents(
 ) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """Yield the JSON objects of a file with the lines that they begin on; None for noise.
 
-    Parameters
-    ----------
-    stream : BinaryIO
-    name : str
-        Name of the file in messages.
-    noise : tuple of str
-        Beginnings of lines that the tool is known to write between its documents.
-    keep_repeated : bool
-        Keep all values of a key that an object repeats; see :func:`.read_json`.
-
-    Raises
-    ------
-    FormatError
-        If something is not a complete JSON object.
+    Noise are beginnings of lines that the tool is known to write between its documents. All values
+    of a key that an object repeats may be kept; see :func:`.read_json`. Raises :class:`FormatError`
+    if something is not a complete JSON object.
     """
     start, size = 0, 0
     parts: list[str] = []

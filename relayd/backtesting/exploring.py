@@ -32,13 +32,8 @@ MOST_WORK = 30_000_000
 class _Pair:
     """The paths of one pair, and their rates in the steps in which all were measured.
 
-    Attributes
-    ----------
-    nodes : list of list of int
-        Sites on each path, by position; direct first.
-    paths : list of Path
-    transfers : list of (float, list of float)
-        Begin of each, seconds since 1970, and logarithms of the rates of all paths then.
+    Nodes are the sites on each path, by position; direct first. Transfers are the begin of each,
+    seconds since 1970, and logarithms of the rates of all paths then.
     """
 
     nodes: list[list[int]]

@@ -48,16 +48,10 @@ class ReplaySpan(NamedTuple):
 
 
 class StepSamples(NamedTuple):
-    """Samples known when a step began, and samples measured in it.
+    """Samples known when a step began, in seconds since 1970, and samples measured in it.
 
-    Attributes
-    ----------
-    begin_s : float
-        Seconds since 1970.
-    known : Samples
-        The newest of each series, on which estimates rest.
-    truth, rtts : Samples
-        Of the step: tests by which a path is judged, and round trips.
+    Known are the newest of each series, on which estimates rest; the truth are tests of the step,
+    by which a path is judged, and its round trips.
     """
 
     begin_s: float
@@ -106,15 +100,8 @@ class Step(NamedTuple):
 class StepEstimator:
     """Estimates the links of a step as relayd would have done at its begin.
 
-    Attributes
-    ----------
-    regions : tuple of str, length n
-    catalogue : Catalogue
-        Of these regions alone.
-    vm_types : mapping
-        Region to VM type.
-    connections : int
-        TCP connections of one VM; 1 rests on single flows.
+    The catalogue is of these n regions alone, each with its VM type; one VM has so many TCP
+    connections, of which 1 rests on single flows.
     """
 
     regions: tuple[str, ...]
@@ -169,13 +156,7 @@ class StepEstimator:
 class ReplayHistory:
     """The samples that a replay rests on.
 
-    Parameters
-    ----------
-    history : SampleHistory
-    catalogue : Catalogue
-        For VM types: of a region, samples of the type that most name are taken, as estimates do.
-    metric : Metric
-        Of throughput.
+    Of VM types of a region, samples of the type that most name are taken, as estimates do.
 
     Attributes
     ----------
@@ -187,8 +168,6 @@ class ReplayHistory:
         Between which throughput was measured.
     most_connections : int
         Of any throughput sample; 0 if no sample states them.
-    first_s, last_s : float
-        Times of the first and the last throughput sample; infinity and its opposite without any.
     samples_read : int
         Throughput samples within the steps that were yielded so far.
     """

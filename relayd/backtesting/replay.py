@@ -58,15 +58,7 @@ STEPS_A_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The parts of a replay that are the same at every step.
-
-    Attributes
-    ----------
-    terms : Terms
-    estimator : StepEstimator
-    judged : array of bool, shape (n, n)
-        Pairs to decide.
-    """
+    """The parts of a replay that are the same at every step; pairs to decide are judged, (n, n)."""
 
     terms: Terms
     estimator: StepEstimator

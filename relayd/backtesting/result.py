@@ -116,14 +116,9 @@ class ProviderPairResult:
 class ExploredPolicy:
     """Results of transfers that learn only from each other.
 
-    Attributes
-    ----------
-    policy : str
-        ``predicted`` (always the path that is predicted best), ``exploring``, or ``hindsight``.
-    value : float
-        Mean of cost plus time in USD, or of seconds where time alone counts.
-    trials : int
-        Transfers over another path than the one that was predicted best.
+    The policy is ``predicted`` (always the path that is predicted best), ``exploring``, or
+    ``hindsight``; the value the mean of cost plus time in USD, or of seconds where time alone
+    counts; trials are transfers over another path than the one that was predicted best.
     """
 
     policy: str
@@ -135,13 +130,8 @@ class ExploredPolicy:
 class ExploredHistory:
     """Exploring compared with always the path that is predicted best.
 
-    Attributes
-    ----------
-    share : float
-        Share of the cost of transfers that trials may cost.
-    pairs, transfers : int
-        Replayed: one transfer of a pair for each step in which all its paths carried something.
-    policies : tuple of ExploredPolicy
+    Trials may cost that share of what transfers cost. There is one transfer of a pair for each step
+    in which all its paths carried something.
     """
 
     share: float
@@ -208,15 +198,7 @@ class Backtest(Answer):
 
 
 def summed_up(rows: Rows, days: float) -> PairsResult:
-    """Sum up the decisions on some pairs.
-
-    Parameters
-    ----------
-    rows : array of DECISION
-        In order of time.
-    days : float
-        Number of replayed days.
-    """
+    """Sum up the decisions on some pairs in order of time, of so many replayed days."""
     scored = rows[rows["scored"]]
     carried = scored[(scored["rate_gbps"] > 0).all(axis=1)]
     judged, pairs = len(scored), len(np.unique(scored["pair"]))

@@ -20,27 +20,11 @@ def make_report(
     since_s: float | None = None,
     only: Collection[str] = (),
 ) -> Report:
-    """Analyse all samples of a store or a data set.
+    """Analyse all samples of a store or a data set, or those since a time, seconds since 1970.
 
-    Parameters
-    ----------
-    samples : SampleHistory
-    catalogue : Catalogue
-        For the places and prices of regions.
-    since_s : float, optional
-        Only samples since then, seconds since 1970.
-    only : collection of str
-        Keys of sections; without any, all.
-
-    Returns
-    -------
-    Report
-        A section for each question, also where there is too little to answer it.
-
-    Raises
-    ------
-    InputError
-        If there is no such section.
+    The catalogue tells the places and prices of regions. There is a section for each question, or
+    for those asked by their keys, also where there is too little to answer it. Raises
+    :class:`InputError` if there is no such section.
     """
     for key in only:
         if key not in SECTIONS:

@@ -24,20 +24,9 @@ _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False
 
 
 class ReportData:
-    """Samples by metric, with the catalogue's regions.
+    """Samples by metric, with the catalogue's regions; since a time, seconds since 1970, or all.
 
-    Parameters
-    ----------
-    samples : SampleHistory
-    catalogue : Catalogue
-    since_s : float, optional
-        Only samples since then, seconds since 1970.
-
-    Attributes
-    ----------
-    since_s : float | None
-    corrected : dict
-        Metric of those read so far to the number of samples corrected for slow start.
+    ``corrected`` has the number of samples corrected for slow start, of each metric read so far.
     """
 
     def __init__(

@@ -122,15 +122,7 @@ def analysis(
 
 
 class Report(NamedTuple):
-    """A whole report.
-
-    Attributes
-    ----------
-    title : str
-    about : dict of str to str
-        Its basis: the store, its span of time, its tools.
-    sections : sequence of Section
-    """
+    """A whole report, about what its basis is: the store, its span of time, its tools."""
 
     title: str
     about: dict[str, str]

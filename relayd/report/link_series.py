@@ -47,17 +47,9 @@ def report_series(
     horizon_s: float,
     since_s: float | None = None,
 ) -> Report:
-    """Analyse one metric of one link.
+    """Analyse one metric of one link, with a forecast as far ahead as the horizon.
 
-    Parameters
-    ----------
-    store : Store
-    src, dst : str
-    metric : Metric
-    horizon_s : float
-        Of the forecast.
-    since_s : float, optional
-        Only samples since then, seconds since 1970.
+    All samples, or only those since a time, seconds since 1970.
     """
     begin_s = -inf if since_s is None else since_s
     rows = store.samples.read(src=src, dst=dst, metric=metric, since_s=begin_s, details=False).rows

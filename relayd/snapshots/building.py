@@ -41,17 +41,9 @@ def make_snapshot(
     """Estimate all links from the store's samples and save the graph.
 
     Series without new samples are not read again: what counts of them is kept with the latest
-    snapshot.
-
-    Returns None where there are no samples. If nothing has changed since the latest snapshot,
-    that one is returned.
-
-    Parameters
-    ----------
-    on_shift : callable
-        Called with every change of level that is found on the way.
-    always : bool
-        Make one whatever is there, from all samples.
+    snapshot. Every change of level that is found on the way is told. Returns None where there are
+    no samples, and the latest snapshot if nothing has changed since; or always makes one, from all
+    samples.
     """
     samples_through = store.samples.last_id()
     if not samples_through:
@@ -138,13 +130,8 @@ def vm_type_notes(store: Store, snapshot_id: str) -> list[str]:
 class Estimation(NamedTuple):
     """Estimates from the samples of a store.
 
-    Attributes
-    ----------
-    estimator : Estimator
-    impossible : int
-        Samples that can't be measurements, stored before that was looked at: nothing rests on them.
-    left_out : list of str
-        Series that can't be evaluated: nothing rests on them either.
+    Nothing rests on samples that can't be measurements, stored before that was looked at, whose
+    number is ``impossible``; nor on series that can't be evaluated, which are ``left_out``.
     """
 
     estimator: Estimator

@@ -49,12 +49,7 @@ class EstimateChange:
 class Effect(NamedTuple):
     """A figure that becomes another, in the unit its name ends in; None where there is none.
 
-    Attributes
-    ----------
-    dst : str
-        ``""`` for figures of a VM.
-    address : AddressKind | None
-        Of links: over which kind.
+    The destination is ``""`` for figures of a VM; links are over a kind of address.
     """
 
     src: str
@@ -68,16 +63,8 @@ class Effect(NamedTuple):
 def changes(then: Network, now: Network, now_s: float) -> list[EstimateChange]:
     """Return the estimates that have changed, those by the largest ratio first.
 
-    What moved most is what changes verdicts. Regions that are new or gone have no change.
-
-    Parameters
-    ----------
-    then : Network
-        Of the earlier snapshot, as it was saved.
-    now : Network
-        Bounds not widened for age.
-    now_s : float
-        Unix time, for the age of what was believed.
+    What moved most is what changes verdicts. Regions that are new or gone have no change. ``then``
+    is as it was saved, ``now`` not widened for age; the Unix time is for the age of the former.
     """
     found: list[EstimateChange] = []
     new = _estimates(now, usual_alone=True)

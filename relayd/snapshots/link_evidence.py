@@ -38,13 +38,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class SeriesEvidence:
-    """One link and metric that a figure rests on.
+    """One link and metric that a figure rests on: the samples that counted, the newest first.
 
-    Attributes
-    ----------
-    samples : Samples
-        Those that counted, the newest first; empty where ``was_read`` is false.
-    left_out : list of LeftOut
+    There are none where they were not read.
     """
 
     series: UsedSeries
@@ -55,13 +51,7 @@ class SeriesEvidence:
 
 @dataclass(frozen=True, slots=True)
 class FigureEvidence:
-    """A figure with the samples that it rests on.
-
-    Attributes
-    ----------
-    further : int
-        Links that took part and are not named.
-    """
+    """A figure with the samples that it rests on; further links took part and are not named."""
 
     origin: FigureProvenance
     used: list[SeriesEvidence]
@@ -73,17 +63,9 @@ def evidence_of(
 ) -> list[FigureEvidence]:
     """Return the samples behind each figure of a link.
 
-    Parameters
-    ----------
-    network : Network
-        The store's snapshot, as it was saved; or a baseline, which rests on no samples.
-
-    Raises
-    ------
-    DataError
-        If nothing is known of the link.
-    InputError
-        If the snapshot was removed meanwhile.
+    The network is the store's snapshot, as it was saved; or a baseline, which rests on no samples.
+    Raises :class:`DataError` if nothing is known of the link, :class:`InputError` if the snapshot
+    was removed meanwhile.
     """
     through = 0
     if network.snapshot.source != "baseline":
