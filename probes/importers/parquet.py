@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,19 +51,14 @@ TYPES = {
 
 MOST_NAME, MOST_DETAIL = 100, 100_000
 
-NOT_SAME_REGION = "src and dst of a VM's cap are not one region"
-BAD_METRIC = "metric is none that relayd knows"
-BAD_TIME = "measured_at_s is not a time in seconds since 1970"
-BAD_CONNECTIONS = "connections is not a count"
-BAD_DURATION = "duration_s is not a duration"
-BAD_INTERVALS = "intervals is not a count"
-BAD_ADDRESS = "address is neither public nor private"
-LONG_NAME = "a zone, VM type or tool has over 100 characters"
-LONG_DETAIL = "detail has over 100,000 characters"
-NO_OBJECT = "detail is no JSON object"
-NUL = "a text holds the character U+0000"
-
-_ADDRESSES = [address or "" for address in ADDRESSES]
+_OF_ONE_VM = [METRICS.index(metric) for metric in limits.OF_ONE_VM]
+_NUMBERS = {
+    "measured_at_s": (MIN_TIME_S, MAX_TIME_S, "a time in seconds since 1970"),
+    "connections": (1, MAX_CONNECTIONS, "a count"),
+    "duration_s": (np.nextafter(0, 1), MAX_DURATION_S, "a duration"),
+    "intervals": (1, MAX_INTERVALS, "a count"),
+}
+"""The least and the most of each number, and what it is then."""
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -106,7 +101,17 @@ def read_batches(
         raise not_installed("pyarrow", "parquet", "read Parquet") from None
     try:
         schema = pyarrow.parquet.read_schema(stream)
-        names = [column for column in _columns(schema.names, name) if column in columns]
+        if missing := [column for column in NEEDED if column not in schema.names]:
+            problem = f"lacks the column {', '.join(missing)}"
+            remedy = (
+                f"A row is a sample, with the columns {', '.join(NEEDED)}, such as `relayd "
+                "export samples` writes."
+            )
+            found = ", ".join(schema.names)[:60]
+            raise FormatError(name, problem, value=found, remedy=remedy)
+        if twice := [column for column in TYPES if schema.names.count(column) > 1]:
+            raise FormatError(name, "has a column twice", value=twice[0], remedy="Rename one.")
+        names = [column for column in TYPES if column in columns and column in schema.names]
         texts = [column for column in names if pyarrow.types.is_string(schema.field(column).type)]
         file = pyarrow.parquet.ParquetFile(
             stream, read_dictionary=texts, page_checksum_verification=True
@@ -121,33 +126,19 @@ def read_batches(
         raise FormatError(name, problem, remedy=remedy) from error
 
 
-def _columns(found: Sequence[str], name: str) -> list[str]:
-    missing = [column for column in NEEDED if column not in found]
-    if missing:
-        problem = f"lacks the column {', '.join(missing)}"
-        remedy = (
-            f"A row is a sample, with the columns {', '.join(NEEDED)}, such as `relayd "
-            "export samples` writes."
-        )
-        raise FormatError(name, problem, value=", ".join(found)[:60], remedy=remedy)
-    twice = [column for column in TYPES if found.count(column) > 1]
-    if twice:
-        raise FormatError(name, "has a column twice", value=twice[0], remedy="Rename one.")
-    return [column for column in TYPES if column in found]
-
-
 class _Batch(NamedTuple):
-    """Columns of a batch, each of its type."""
+    """Columns of a batch, each of its type, and the first fault of each place that is no sample."""
 
     rows: pyarrow.RecordBatch
     file: str
+    faults: dict[int, str]
 
-    def texts(self, column: str) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the texts of a column, and each row's place among them; ``""`` for none."""
+    def mapped(self, column: str, function: Callable[[str], Any]) -> NDArray[Any]:
+        """Apply a function to each row's text, ``""`` for none; it is called once for each text."""
         values = self._of_type(column, "string").dictionary_encode()
         names = [*values.dictionary.to_pylist(), ""]
         codes = values.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
-        return [name or "" for name in names], codes.astype(np.int64)
+        return np.array([function(name or "") for name in names])[codes.astype(np.int64)]
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Return a column of numbers, NaN where there is none."""
@@ -158,6 +149,11 @@ class _Batch(NamedTuple):
         """Mark the rows in which a column has no value."""
         values = self._of_type(column, TYPES[column])
         return np.array(values.is_null().to_numpy(zero_copy_only=False))
+
+    def blame(self, wrong: NDArray[np.bool_], reason: str) -> None:
+        """Tell of the places that are wrong why they are no samples."""
+        for place in np.flatnonzero(wrong).tolist():
+            self.faults.setdefault(place, reason)
 
     def _of_type(self, column: str, alias: str) -> pyarrow.Array:
         import pyarrow
@@ -176,14 +172,6 @@ class _Batch(NamedTuple):
             raise FormatError(self.file, problem, value=str(values.type), remedy=remedy) from None
 
 
-class _Faults(dict[int, str]):
-    """Faults of rows that are no samples, by their places; the first one counts."""
-
-    def add(self, wrong: NDArray[np.bool_], reason: str) -> None:
-        for place in np.flatnonzero(wrong).tolist():
-            self.setdefault(place, reason)
-
-
 def samples_of(
     rows: pyarrow.RecordBatch, options: ImportOptions, tables: Samples | None = None
 ) -> tuple[Samples, dict[int, str]]:
@@ -194,79 +182,63 @@ def samples_of(
     """
     tables = Samples() if tables is None else tables
     found = Samples(np.zeros(len(rows), ROW), tables.names, tables.details)
-    batch, faults = _Batch(rows, options.name), _Faults()
-    _take_ends(batch, found, faults)
-    _take_numbers(batch, found.rows, faults)
-    addresses, place = batch.texts("address")
-    found.rows["address"] = _coded(addresses, place, _ADDRESSES)
-    faults.add(found.rows["address"] < 0, BAD_ADDRESS)
-    _take_texts(batch, found, faults, options)
-    values, missing = found.rows["value"], batch.are_missing("value")
-    for number, metric in enumerate(METRICS):
-        chosen = np.flatnonzero(found.rows["metric"] == number)
-        for at in chosen[~limits.are_possible(metric, values[chosen])].tolist():
-            value = None if missing[at] else float(values[at])
-            faults.setdefault(at, limits.fault(metric, value, "value"))
-    return found, faults
+    cells, batch = found.rows, _Batch(rows, options.name, {})
 
+    def end_of(name: str, part: int) -> int:
+        return found.names[(split(name) or ("", ""))[part]]
 
-def _coded(
-    texts: Sequence[str], place: NDArray[np.int64], known: Sequence[str]
-) -> NDArray[np.int8]:
-    """Return the position of each row's text among the known ones; -1 for none."""
-    codes = {text: code for code, text in enumerate(known)}
-    return np.array([codes.get(text, -1) for text in texts], np.int8)[place]
-
-
-def _take_ends(batch: _Batch, found: Samples, faults: _Faults) -> None:
-    """Read regions, zones that their names end in, and the metric."""
-    rows = found.rows
     for end in ("src", "dst"):
-        names, place = batch.texts(end)
-        ends = [split(name) for name in names]
-        faults.add(np.array([one is None for one in ends])[place], BAD_REGION)
-        for part, field in enumerate((end, f"{end}_zone")):
-            rows[field] = found.names.numbers(one[part] if one else "" for one in ends)[place]
-    metrics, place = batch.texts("metric")
-    rows["metric"] = _coded(metrics, place, METRICS)
-    faults.add(rows["metric"] < 0, BAD_METRIC)
-    of_one_vm = np.isin(rows["metric"], [METRICS.index(metric) for metric in limits.OF_ONE_VM])
-    one_region = rows["src"] == rows["dst"]
-    faults.add(one_region & ~of_one_vm, SAME_REGION)
-    faults.add(~one_region & of_one_vm, NOT_SAME_REGION)
-
-
-def _take_numbers(batch: _Batch, rows: NDArray[np.void], faults: _Faults) -> None:
-    at_s = batch.numbers("measured_at_s")
-    faults.add(~((at_s >= MIN_TIME_S) & (at_s <= MAX_TIME_S)), BAD_TIME)
-    rows["measured_at_s"], rows["value"] = at_s, batch.numbers("value")
-    for field, least, most, reason in (
-        ("connections", 1, MAX_CONNECTIONS, BAD_CONNECTIONS),
-        ("duration_s", np.nextafter(0, 1), MAX_DURATION_S, BAD_DURATION),
-        ("intervals", 1, MAX_INTERVALS, BAD_INTERVALS),
-    ):
+        batch.blame(batch.mapped(end, lambda name: split(name) is None), BAD_REGION)
+        cells[end] = batch.mapped(end, partial(end_of, part=0))
+        cells[f"{end}_zone"] = batch.mapped(end, partial(end_of, part=1))
+    cells["metric"] = batch.mapped("metric", partial(_place_in, METRICS))
+    batch.blame(cells["metric"] < 0, "metric is none that relayd knows")
+    of_one_vm, one_region = np.isin(cells["metric"], _OF_ONE_VM), cells["src"] == cells["dst"]
+    batch.blame(one_region & ~of_one_vm, SAME_REGION)
+    batch.blame(~one_region & of_one_vm, "src and dst of a VM's cap are not one region")
+    for field, (least, most, what) in _NUMBERS.items():
         values = batch.numbers(field)
         right = (values >= least) & (values <= most)
-        rows[field] = np.where(right, values, 0)
-        faults.add(~right & ~batch.are_missing(field), reason)
+        cells[field] = np.where(right, values, 0)
+        wrong = ~right & (field in NEEDED or ~batch.are_missing(field))
+        batch.blame(wrong, f"{field} is not {what}")
     for flag in ("warmed_up", "new_level"):
-        rows[flag] = batch.numbers(flag) == 1
-
-
-def _take_texts(batch: _Batch, found: Samples, faults: _Faults, options: ImportOptions) -> None:
-    rows, nul = found.rows, np.zeros(len(found), np.bool_)
+        cells[flag] = batch.numbers(flag) == 1
+    cells["address"] = batch.mapped("address", lambda text: _place_in(ADDRESSES, text or None))
+    batch.blame(cells["address"] < 0, "address is neither public nor private")
     usual = {"tool": "parquet", "src_vm": options.src_vm, "dst_vm": options.dst_vm}
     for field in ("tool", "src_zone", "dst_zone", "src_vm", "dst_vm"):
-        texts, place = batch.texts(field)
-        faults.add(np.array([len(text) > MOST_NAME for text in texts])[place], LONG_NAME)
-        nul |= np.array(["\0" in text for text in texts])[place]
-        numbers = found.names.numbers(text or usual.get(field, "") for text in texts)[place]
-        rows[field] = np.where(numbers, numbers, rows[field])
-    details, place = batch.texts("detail")
-    faults.add(np.array([len(text) > MOST_DETAIL for text in details])[place], LONG_DETAIL)
-    faults.add(nul | np.array(["\0" in text for text in details])[place], NUL)
-    faults.add(np.array([not _is_detail(text) for text in details])[place], NO_OBJECT)
-    rows["detail"] = found.details.numbers(details)[place]
+        too_long = batch.mapped(field, lambda text: len(text) > MOST_NAME)
+        batch.blame(too_long, "a zone, VM type or tool has over 100 characters")
+        batch.blame(batch.mapped(field, _has_nul), _NUL)
+        default = found.names[usual.get(field, "")]
+        numbers = batch.mapped(field, found.names.__getitem__)
+        cells[field] = np.where(numbers, numbers, default or cells[field])
+    too_long = batch.mapped("detail", lambda text: len(text) > MOST_DETAIL)
+    batch.blame(too_long, "detail has over 100,000 characters")
+    batch.blame(batch.mapped("detail", _has_nul), _NUL)
+    batch.blame(
+        batch.mapped("detail", lambda text: not _is_detail(text)), "detail is no JSON object"
+    )
+    cells["detail"] = batch.mapped("detail", found.details.__getitem__)
+    cells["value"], missing = batch.numbers("value"), batch.are_missing("value")
+    for number, metric in enumerate(METRICS):
+        chosen = np.flatnonzero(cells["metric"] == number)
+        for at in chosen[~limits.are_possible(metric, cells["value"][chosen])].tolist():
+            value = None if missing[at] else float(cells["value"][at])
+            batch.faults.setdefault(at, limits.fault(metric, value, "value"))
+    return found, batch.faults
+
+
+_NUL = "a text holds the character U+0000"
+
+
+def _has_nul(text: str) -> bool:
+    return "\0" in text
+
+
+def _place_in(known: Sequence[str | None], text: str | None) -> int:
+    return known.index(text) if text in known else -1
 
 
 @lru_cache(maxsize=256)  # many samples say the same
