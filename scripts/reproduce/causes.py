@@ -10,9 +10,8 @@ import numpy as np
 
 from planner.model.units import BITS_PER_BYTE
 from planner.transfer.all_pairs import Floats
-from probes.analysis.comparisons import HOMOGENEOUS_COV
+from probes.analysis.comparisons import HOMOGENEOUS_COV, NOTEWORTHY, latency_gains
 from probes.analysis.evidence import finite, ranks, spread
-from probes.analysis.relay_gains import NOTEWORTHY, latency_gains
 from scripts.reproduce.grid import (
     NEAR,
     WINDOW_MB,

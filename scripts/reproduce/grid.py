@@ -11,9 +11,8 @@ import numpy as np
 
 from planner.model.units import BITS_PER_BYTE, MS_PER_S, S_PER_H
 from planner.transfer.all_pairs import DIRECT, Floats, RateBounds, Terms, choose, within_caps
-from probes.analysis.comparisons import homogeneity
+from probes.analysis.comparisons import distribution, homogeneity
 from probes.analysis.evidence import Record, spread
-from probes.analysis.relay_gains import distribution
 from scripts.reproduce.point import (
     PROVIDERS,
     Point,

@@ -23,8 +23,8 @@ from benchmarks.lab_measuring import (
 )
 from benchmarks.labs import lab_of, relayed_mbps, topology_like
 from planner.transfer.all_pairs import Floats
+from probes.analysis.comparisons import distribution
 from probes.analysis.evidence import Record, spread
-from probes.analysis.relay_gains import distribution
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Topology
 from scripts.reproduce.point import Point, latency_points, other_relays, relayed_flows, unlike_flows

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from probes.analysis.comparisons import latency_gains
 from probes.analysis.evidence import Record
-from probes.analysis.relay_gains import latency_gains
 from scripts.console_blocks import ROOT
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -15,6 +15,7 @@ from probes.analysis.comparisons import (
     fees_against_performance,
     first_packets,
     homogeneity,
+    latency_gains,
     paired_difference,
     vm_spread,
     zone_pairs,
@@ -22,7 +23,6 @@ from probes.analysis.comparisons import (
 from probes.analysis.evidence import TooFewError, ranks, spread
 from probes.analysis.geodesic import detours, propagation
 from probes.analysis.patterns import DAY_S, HALF_HOUR_S, WEEK_S, periodicity
-from probes.analysis.relay_gains import latency_gains
 from probes.analysis.steady_state import Interval
 from probes.analysis.udp import path_capacity, rate_sweep
 from relayd.catalogue.loading import load_catalogue

@@ -1,4 +1,4 @@
-"""Comparisons of links: directions, kinds of address, latency and distance, lost packets."""
+"""Comparisons of links, and of VMs: directions, addresses, caps, latency, lost packets, fees."""
 
 from __future__ import annotations
 
@@ -8,25 +8,30 @@ from contextlib import suppress
 
 import numpy as np
 
+from planner.model.answer import dumped
+from planner.model.errors import DataError
 from probes.analysis.comparisons import (
     FEWEST_PAIRS,
     collapses,
+    fees_against_performance,
     first_packets,
     paired_difference,
+    vm_spread,
     zone_pairs,
 )
-from probes.analysis.evidence import Record, TooFewError, discoveries
+from probes.analysis.evidence import Record, TooFewError, discoveries, spread
+from probes.analysis.fleet_caps import CAP_NAMES
 from probes.analysis.geodesic import GLASS, LIGHT_KM_PER_MS, detours, propagation
 from probes.analysis.patterns import occurrences
+from probes.analysis.udp import FEWEST_RATES, rate_sweep
 from probes.samples import ADDRESSES, Metric, Rows
 from relayd.report.data import ReportData, provider_pair
 from relayd.report.document import Section, analysis
 from relayd.report.rendering import cumulative, points
-from relayd.report.sections.rates import RATES
+from relayd.report.sections.speed import MOST_LISTED, RATES
 
 TOGETHER_S = 1800.0
 """Tests of the two directions within this time are taken as made together."""
-MOST_LISTED = 10
 BAND_MS = 50
 PACKETS: dict[Metric, str] = {"loss_pct": "loss, %", "jitter_ms": "jitter, ms"}
 
@@ -154,6 +159,113 @@ def _over_both(section: Section, data: ReportData, metric: Metric) -> Iterator[R
 
 def _apart(ratio: float) -> float:
     return float(abs(np.log(ratio))) if 0 < ratio < np.inf else 0.0
+
+
+@analysis(
+    "caps",
+    "What do VMs carry at most?",
+    "Caps from one-to-many and many-to-one tests, by VM type; how VMs of one type differ, and "
+    "the first percentile (GLOBECOM 2015).",
+)
+def caps(section: Section, data: ReportData) -> None:
+    """Tell the caps of VMs of each type, and their differences."""
+    records: list[Record] = []
+    for metric, name in CAP_NAMES.items():
+        section.samples += data.count(metric)
+        for vm_type, by_vm in _rates_of_vms(data, metric).items():
+            values = spread([np.median(rates) for rates in by_vm.values()], fewest=1)
+            records.append({"vm_type": vm_type, "cap": name, **values})
+            try:
+                found = vm_spread(by_vm)
+            except TooFewError as error:
+                section.say(f"{name.capitalize()} {vm_type}: no conclusion. {error}")
+                continue
+            section.figures[f"{name}_{vm_type}"] = dumped(found, as_json=True)
+            section.say(
+                f"{name.capitalize()} of {vm_type}: {found['between_share']:.0%} of the variance "
+                f"of {found['samples']} tests lies between {found['vms']} VMs"
+                + (", which differ beyond chance." if found["vms_differ"] else ".")
+            )
+    section.table(
+        "VM caps, Mbit/s",
+        records,
+        "vm_type cap samples median:,.0f minimum:,.0f maximum:,.0f cov:.1%",
+    )
+    if not records:
+        section.say("There is no test of VM caps.")
+
+
+def _rates_of_vms(data: ReportData, metric: Metric) -> dict[str, dict[str, list[float]]]:
+    """Return the rates of each VM, by VM type: sources are their region and zone."""
+    rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    columns = map(data.samples_of(metric).column, ("src", "src_zone", "src_vm", "value"))
+    for region, zone, vm, value in zip(*columns, strict=True):
+        rates[f"{region.partition(':')[0]}:{vm or '?'}"][region + zone].append(value)
+    return dict(sorted(rates.items()))
+
+
+@analysis(
+    "sweeps",
+    "What arrives of what is sent?",
+    "UDP tests of one link at growing rates: received against truly sent, the sender's cap, "
+    "the flattening edge and the penalty edge (Network throughput in Amazon EC2, Computer "
+    "Networks 2015); the best 5 s of any test as the path's capacity (Computer Networks 2016).",
+)
+def sweeps(section: Section, data: ReportData) -> None:
+    """Find the sending rates from which the received rate stops following."""
+    rates: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
+    best: dict[tuple[str, str], tuple[float, bool]] = {}
+    for test in data.tests("udp_mbps", "detail"):
+        section.samples += 1
+        link, detail = (test.src, test.dst), test.read_detail()
+        sent, received, asked = (
+            float(told) if isinstance(told := detail.get(name), int | float) else None
+            for name in ("offered_mbps", "mean_mbps", "asked_mbps")
+        )
+        if sent is not None:
+            rates[link].append((asked or sent, sent, test.value if received is None else received))
+        bound = detail.get("lower_bound") is not False
+        best[link] = max(best.get(link, (0.0, True)), (test.value, bound))
+    _say_capacities(section, best)
+    records: list[Record] = []
+    for (src, dst), steps in rates.items():
+        with suppress(TooFewError):
+            records.append({"src": src, "dst": dst, **rate_sweep(*np.array(steps).T)})
+    if not records:
+        section.say(
+            f"No link was tested at {FEWEST_RATES} sending rates: `relayd probe --udp-rates 12` "
+            "does that; files of `iperf3 -u -b RATE -J` can be imported."
+        )
+        return
+    section.figures["sweeps"] = records
+    flat, falling = (
+        sum(record[edge] is not None for record in records)
+        for edge in ("flattening_edge_mbps", "penalty_edge_mbps")
+    )
+    section.say(
+        f"Of {len(records)} links tested at growing rates, what is received flattens on {flat}, "
+        f"and falls again beyond a penalty edge on {falling}."
+    )
+    section.table(
+        "Edges of what is received, Mbit/s sent",
+        records,
+        "src dst rates sender_cap_mbps:,.0f flattening_edge_mbps:,.0f penalty_edge_mbps:,.0f",
+    )
+
+
+def _say_capacities(section: Section, best: dict[tuple[str, str], tuple[float, bool]]) -> None:
+    if not best:
+        return
+    section.figures["capacity"] = [
+        {"src": src, "dst": dst, "mbps": mbps, "is_lower_bound": bound}
+        for (src, dst), (mbps, bound) in best.items()
+    ]
+    reached = [mbps for mbps, bound in best.values() if not bound]
+    over = f", {min(reached):,.0f} to {max(reached):,.0f} Mbit/s" if reached else ""
+    section.say(
+        f"Of {len(best)} links, tests of {len(reached)} reached the capacity of the path{over}; on "
+        "the others all that was sent arrived, so their figure is a lower bound."
+    )
 
 
 @analysis(
@@ -340,4 +452,47 @@ def _say_first_packets(section: Section, data: ReportData) -> None:
     section.say(
         f"The first packet of a run takes longer than the others on {len(slow)} of {len(records)} "
         f"pairs{extra}."
+    )
+
+
+@analysis(
+    "fees",
+    "Does a higher price buy speed?",
+    "Rank correlation over source regions of the first-tier egress fee and the throughput "
+    "with many connections, medians over destinations (Computer Networks 2016).",
+    ("aggregate_mbps",),
+)
+def fees(section: Section, data: ReportData, metric: Metric) -> None:
+    """Tell whether expensive egress is faster."""
+    by_source: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for (src, dst), mbps in data.medians(metric).items():
+        try:
+            usd_per_gb = data.catalogue.egress_price(src, dst).tiers[0].usd_per_gb
+        except DataError:
+            usd_per_gb = np.nan
+        by_source[src].append((usd_per_gb, mbps))
+    rows = [
+        (float(np.nanmedian(prices)), float(np.median(rates)), src.partition(":")[0])
+        for src, links in by_source.items()
+        for prices, rates in [np.array(links).T]
+        if np.isfinite(prices).any()
+    ]
+    prices, rates = ([row[at] for row in rows] for at in (0, 1))
+    key = "fees_against_throughput"
+    found = section.conclude(key, fees_against_performance, prices, rates)
+    if found is None:
+        return
+    correlation = found["correlation"]
+    direction = "faster" if correlation > 0 else "slower"
+    section.say(
+        f"Over {found['pairs']} source regions, dearer egress goes with {direction} transfers "
+        f"(Spearman {correlation:+.2f}, p = {found['p_value']:.3f})."
+        if found["related"]
+        else f"Over {found['pairs']} source regions, fee and throughput are not related beyond "
+        f"chance (Spearman {correlation:+.2f}, p = {found['p_value']:.2f})."
+    )
+    section.charts.append(
+        points(
+            "Egress fee against throughput, one point a source region.", "USD/GB", "Mbit/s", rows
+        )
     )
