@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import Protocol
@@ -11,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from planner.model.errors import not_installed
+from probes.estimation.current_samples import newest_of_series
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.parquet import TYPES, imported, read_batches, samples_of
 from probes.samples import ADDRESSES, METRICS, Metric, Samples
@@ -52,16 +54,6 @@ def series_codes(samples: Samples) -> np.ndarray:
     return codes
 
 
-def newest_of(samples: Samples, most: int) -> Samples:
-    """Return the newest samples of each link, metric and kind of address, by these and time."""
-    codes, rows = series_codes(samples), samples.rows
-    order = np.lexsort((rows["value"], rows["measured_at_s"], codes))
-    codes = codes[order]
-    ends = np.append(np.flatnonzero(np.diff(codes)) + 1, len(codes))[: len(codes)]
-    from_the_end = np.repeat(ends, np.diff(ends, prepend=0)) - np.arange(len(codes))
-    return samples[order[from_the_end <= most]]
-
-
 class DataSetHistory:
     """The samples of a data set in a folder.
 
@@ -77,7 +69,6 @@ class DataSetHistory:
         self._folder = folder
         self._files = files_of(folder)
         self._tables = Samples()
-        self._since: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
     def read(
         self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
@@ -111,13 +102,13 @@ class DataSetHistory:
         sizes = {"samples in the data set": f"{rows - faulty:,}", "files": f"{len(self._files):,}"}
         return sizes | ({"rows that are no samples": f"{faulty:,}"} if faulty else {})
 
-    def newest_rows(self, path: Path, most: int, options: ImportOptions) -> Iterator[ImportedRow]:
-        """Yield the rows of a file as its import does, but only so many newest of each series.
+    def newest_rows(self, path: Path, options: ImportOptions) -> Iterator[ImportedRow]:
+        """Yield the rows of a file as its import does, but only the newest of each series.
 
         Kinds of address are series of their own. Rows that are no samples are among them, so that
         the import reports them.
         """
-        codes, since_s = self._newest_since(most)
+        codes, since_s = self._newest_since
         first = 1
         with path.open("rb") as stream:
             for batch in read_batches(stream, options.name, TYPES):
@@ -130,15 +121,14 @@ class DataSetHistory:
                 yield from imported((at + first).tolist(), samples[at], wrong)
                 first += len(batch)
 
-    def _newest_since(self, most: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return series and kinds of address, and the time of each one's first newest sample."""
-        if most not in self._since:
-            newest = Samples()
-            for part in self._parts():
-                newest = newest_of(Samples.concat([newest, part]) if len(newest) else part, most)
-            codes, first = np.unique(series_codes(newest), return_index=True)
-            self._since[most] = codes, newest.rows["measured_at_s"][first]
-        return self._since[most]
+    @cached_property
+    def _newest_since(self) -> tuple[np.ndarray, np.ndarray]:
+        """Series and kinds of address, and the time of each one's first newest sample."""
+        newest = Samples()
+        for part in self._parts():
+            newest = newest_of_series(Samples.concat([newest, part]) if len(newest) else part)
+        codes, first = np.unique(series_codes(newest), return_index=True)
+        return codes, newest.rows["measured_at_s"][first]
 
     def _rows_of(
         self, path: Path, *, details: bool = False

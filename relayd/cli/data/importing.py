@@ -169,7 +169,7 @@ def _import(
     batch = Batch(name, file.format, digest, described)
     with path.open("rb") as stream:
         if file.data_set:
-            rows = addressed(file.data_set.newest_rows(path, MOST_JUDGED, chosen), chosen)
+            rows = addressed(file.data_set.newest_rows(path, chosen), chosen)
         else:
             rows = read(file.format, stream, chosen)
         gate = PhysicalGate(catalogue)
