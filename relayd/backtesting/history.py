@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from planner.model.baseline.modelled_links import baseline_site
 from planner.model.catalogue import Catalogue
+from planner.model.errors import InputError
 from planner.model.estimate import BOUNDS
 from planner.model.link import LinkFigure
 from planner.model.link_array import KINDS, rates_gbps
@@ -27,24 +28,12 @@ from probes.samples import METRICS, Metric, NameTable, Samples
 from relayd.history import SampleHistory
 
 Truths = NDArray[np.bool_]
+MOST_STEPS = 1_000_000
 
 
 def metric_of(connections: int) -> Metric:
     """Return the metric of throughput that transfers of some connections rest on."""
     return "per_flow_mbps" if connections == 1 else "aggregate_mbps"
-
-
-class ReplaySpan(NamedTuple):
-    """Steps of equal length."""
-
-    begin_s: float
-    step_s: float
-    steps: int
-
-    @property
-    def end_s(self) -> float:
-        """End of the last step."""
-        return self.begin_s + self.steps * self.step_s
 
 
 class StepSamples(NamedTuple):
@@ -212,19 +201,25 @@ class ReplayHistory:
         """Return the estimator of steps for a number of connections."""
         return StepEstimator(self.regions, self._catalogue, self._vm_types, connections)
 
-    def span(self, step_s: float, since_s: float | None, until_s: float | None) -> ReplaySpan:
-        """Return the steps from the first to the last sample, within limits."""
+    def edges_s(self, step_s: float, since_s: float | None, until_s: float | None) -> Floats:
+        """Return the begin of each step from the first to the last sample, and the last one's end.
+
+        Within limits, all in seconds since 1970; a single 0 where there is no step.
+        """
         first_s = self._first_s if since_s is None else max(since_s, self._first_s)
         last_s = self._last_s if until_s is None else min(until_s, self._last_s)
         if not first_s <= last_s:
-            return ReplaySpan(0.0, step_s, 0)
+            return np.zeros(1)
         begin_s = float(np.floor(first_s / step_s) * step_s)
-        return ReplaySpan(begin_s, step_s, int((last_s - begin_s) // step_s) + 1)
+        if (steps := int((last_s - begin_s) // step_s) + 1) > MOST_STEPS:
+            problem = f"makes {steps:,} steps of the history, and {MOST_STEPS:,} are the most"
+            remedy = "Take longer steps, or a shorter span."
+            raise InputError("step_s", problem, value=f"{step_s:g} s", remedy=remedy)
+        return begin_s + step_s * np.arange(steps + 1)
 
-    def steps(self, span: ReplaySpan) -> Iterator[StepSamples]:
+    def steps(self, edges_s: Floats) -> Iterator[StepSamples]:
         """Yield the steps in which throughput was measured, the oldest first."""
         samples, is_rtt = self._samples, self._samples.rows["metric"] == METRICS.index("rtt_ms")
-        edges_s = span.begin_s + span.step_s * np.arange(span.steps + 1)
         edges = np.searchsorted(samples.rows["measured_at_s"], edges_s).tolist()
         known, taken = Samples(samples.rows[:0], samples.names, samples.details), 0
         for number, (begin, end) in enumerate(pairwise(edges)):

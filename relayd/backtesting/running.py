@@ -33,7 +33,6 @@ from relayd.settings import load_settings
 from relayd.store import default_path, parse_location
 from relayd.times import utc_text
 
-MOST_STEPS = 1_000_000
 FEWEST_REGIONS = 3
 
 
@@ -84,11 +83,7 @@ def replayed(
         problem = f"is fewer than the {most} that samples were taken with"
         remedy = f"Replay with {most} or more, or with 1, which rests on single flows."
         raise InputError("connections", problem, value=connections, remedy=remedy)
-    span = history.span(step_s, request.since_s, request.until_s)
-    if span.steps > MOST_STEPS:
-        problem = f"makes {span.steps:,} steps of the history, and {MOST_STEPS:,} are the most"
-        remedy = "Take longer steps, or a shorter span."
-        raise InputError("step_s", problem, value=f"{step_s:g} s", remedy=remedy)
+    edges_s = history.edges_s(step_s, request.since_s, request.until_s)
     judged = _judged(history, catalogue, request.pairs)
     network = Network(dict(history.sites), {region: {} for region in history.regions})
     prices = CataloguePrices(catalogue, network)
@@ -99,18 +94,21 @@ def replayed(
             "The catalogue has no egress price for any of these pairs, so nothing can be "
             "recommended for them. Add prices to a catalogue file."
         )
-    by_step = list(replay_all(history.steps(span), scene, dask))
-    rows, days = np.concatenate([np.zeros(0, DECISION), *by_step]), span.steps * step_s / DAY_S
+    by_step = list(replay_all(history.steps(edges_s), scene, dask))
+    rows, days = (
+        np.concatenate([np.zeros(0, DECISION), *by_step]),
+        (len(edges_s) - 1) * step_s / DAY_S,
+    )
     total = summed_up(rows, days)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
     count, explored = history.samples_read, None
     if request.explore:
-        steps = map(scene.estimator.step, history.steps(span))
+        steps = map(scene.estimator.step, history.steps(edges_s))
         explored = explored_history(steps, scene, request.explore, step_s)
     same = ("connections", "volume_gb", "objective", "time_value_usd_per_h", "margin", "risk")
     return Backtest(
-        since=utc_text(span.begin_s),
-        until=utc_text(span.end_s),
+        since=utc_text(edges_s[0].item()),
+        until=utc_text(edges_s[-1].item()),
         step_s=step_s,
         steps=sum(bool(step["decided"].any()) for step in by_step),
         samples=count,

@@ -396,7 +396,7 @@ def _predictions(data: ReportData, metric: Metric) -> tuple[Counter[str], Counte
         connections = max(2, history.most_connections or DEFAULT_CONNECTIONS)
     estimator = history.estimator(connections)
     names = np.array([[provider_pair(a, b) for b in history.regions] for a in history.regions])
-    for step in map(estimator.step, history.steps(history.span(DAY_S, data.since_s, None))):
+    for step in map(estimator.step, history.steps(history.edges_s(DAY_S, data.since_s, None))):
         foreseen = step.estimated & ~np.isnan(step.truth_gbps)
         count.update(names[foreseen].tolist())
         held.update(names[foreseen & step.covered].tolist())
