@@ -61,24 +61,6 @@ class Dispute(NamedTuple):
     counts: bool
 
 
-class Estimates(NamedTuple):
-    """The estimates of all links and VMs.
-
-    Attributes
-    ----------
-    sites : dict
-        Region id to site.
-    links : LinkArray
-        Those in use.
-    others : LinkArray
-        Over the kind of address that is not in use, where both are known.
-    """
-
-    sites: dict[str, Site]
-    links: LinkArray
-    others: LinkArray
-
-
 class Estimator:
     """Estimates all links and VMs from samples at once.
 
@@ -98,6 +80,10 @@ class Estimator:
 
     Attributes
     ----------
+    sites : dict
+        Region id to site.
+    links, others : LinkArray
+        Those in use; and those over the other kind of address, where both are known.
     newest_s : float
         Time of the newest sample that counts, seconds since 1970; 0 where there is none.
     current : CurrentSamples
@@ -125,34 +111,33 @@ class Estimator:
         self._usual_types = usual_types(self._votes, catalogue)
         self.newest_s = float(current.samples.rows["measured_at_s"].max(initial=0.0))
         self._over_public, self._over_private = current.over("public"), current.over("private")
-        self._of_kind: dict[AddressKind, LinkSamples] = {}
+        self._of_kind: list[LinkSamples] = []
+        self.sites, self.links, self.others = self._estimated_all()
 
     def network(self, snapshot: Snapshot) -> Network:
         """Return the graph of all catalogue regions and all measured ones."""
-        sites, links, others = self.estimates
-        return Network(sites, links, snapshot, others=others)
+        return Network(self.sites, self.links, snapshot, others=self.others)
 
-    @cached_property
-    def estimates(self) -> Estimates:
-        """Estimates of all catalogue regions and all measured ones."""
+    def _estimated_all(self) -> tuple[dict[str, Site], LinkArray, LinkArray]:
+        """Return the sites and the links of all catalogue regions and all measured ones."""
         typed = {
             name: baseline_site(name, self.catalogue, self._vm_types(name))
             for name in self._regions
         }
         origins = Origins()
-        public = self._samples(typed, self._over_public, "public", origins)
+        public = LinkSamples(self._over_public, typed, self.catalogue, "public", origins)
         rtts = round_trips_ms(public)
         between = rtts.copy()  # changed by what follows
         sites, links = self._estimated(typed, public, rtts)
         current = self._over_private.where(~self._are_claims)
         if not len(current.samples):
-            return Estimates(sites, links, LinkArray())
+            return sites, links, LinkArray()
         rows = current.samples.rows
         places = np.union1d(rows["src"], rows["dst"]).astype(np.int64) - 1
         ends = {name: sites[name] for name in (self._regions[place] for place in places.tolist())}
         current = current._replace(samples=current.samples.with_names(NameTable(ends)))
         over = with_caps_of(ends, "private")
-        private = self._samples(over, current, "private", origins)
+        private = LinkSamples(current, over, self.catalogue, "private", origins)
         rtts = between[np.ix_(places, places)]
         own = round_trips_ms(private)
         better = are_known(own)
@@ -161,25 +146,14 @@ class Estimator:
         parts = np.array([self.catalogue.region(name).partition for name in ends])
         rtts["expected"][~(private.pairs() | (parts[:, None] == parts))] = np.nan
         found, over_private = self._estimated(over, private, rtts)
-        used, others = joined(links, over_private)
-        return Estimates(caps_joined(sites, found), used, others)
-
-    def _samples(
-        self,
-        sites: Mapping[str, Site],
-        current: CurrentSamples,
-        address: AddressKind,
-        origins: Origins,
-    ) -> LinkSamples:
-        samples = LinkSamples(current, sites, self.catalogue, address, origins)
-        self._of_kind[address] = samples
-        return samples
+        return caps_joined(sites, found), *joined(links, over_private)
 
     def _estimated(
         self, typed: Mapping[str, Site], samples: LinkSamples, rtts: EstimateArray
     ) -> tuple[dict[str, Site], LinkArray]:
         """Return sites and links over one kind of address, from samples of that kind."""
         samples.rtts_ms = rtts["expected"]
+        self._of_kind.append(samples)
         lasting, typed = typed, with_bursts(typed, self.catalogue)
         flows, tests = measured_flows(samples), aggregate_tests(samples)
         sites = with_caps(typed, samples, tests, self._stated_gbps)
@@ -191,14 +165,13 @@ class Estimator:
 
     def disputes(self) -> list[Dispute]:
         """Return samples that contradict others and do not count, and unconfirmed new levels."""
-        assert self.estimates
         found = []
-        for address, of_kind in self._of_kind.items():
+        for of_kind in self._of_kind:
             for metric in of_kind.known_metrics():
                 of_kind.counted(metric)
             value = of_kind.samples.rows["value"]
             for (metric, src, dst), judged in of_kind.agreements.items():
-                key = of_kind.names[src], of_kind.names[dst], metric, address
+                key = of_kind.names[src], of_kind.names[dst], metric, of_kind.address
                 level = float(np.median(value[judged.places])) if len(judged.places) else None
                 for source, places, of in judged.disputed:
                     middle = float(np.median(value[places]))
@@ -219,7 +192,7 @@ class Estimator:
         found, names = [], self.current.samples.names
         unlisted = frozenset(unknown_types(names, self.catalogue))
         for region, of_region in self._votes.items():
-            used = plain_name(self.estimates.sites[region].vm_type)
+            used = plain_name(self.sites[region].vm_type)
             counts: Counter[str] = Counter()
             for of_source in of_region.values():
                 counts.update(of_source)

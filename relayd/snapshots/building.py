@@ -86,7 +86,7 @@ def _saved(
         f"{time.strftime('%Y%m%d', time.gmtime(created_at_s))}-{number}",
         as_of_s,
         created_at_s,
-        _source(estimator.estimates.links),
+        _source(estimator.links),
         catalogue.digest,
         samples_through,
     )
@@ -186,7 +186,6 @@ def estimated(
     while True:
         try:
             estimator = Estimator(samples, catalogue, chosen, stated_gbps, kept)
-            assert estimator.estimates
         except SeriesError as error:
             LOG.warning("the snapshot leaves out %s", error)
             left_out.append(str(error))
