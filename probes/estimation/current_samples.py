@@ -33,9 +33,14 @@ _WAY = ("connections", "warmed_up", "src_vm", "dst_vm")
 
 
 class LinkShift(NamedTuple):
-    """A link that changed, from one value to another in the metric's unit.
+    """A link that changed.
 
-    Times are those of the first sample of the new level, and of the one that settled it.
+    Attributes
+    ----------
+    at_s, found_at_s : float
+        Times of the first sample of the new level, and of the one that settled it.
+    before, after : float
+        In the metric's unit.
     """
 
     src: str

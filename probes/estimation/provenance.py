@@ -42,7 +42,13 @@ Kind: TypeAlias = Literal["samples", "inference", "model", "stated", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class UsedSeries:
-    """A link and metric whose samples took part, up to the most."""
+    """A link and metric whose samples took part.
+
+    Attributes
+    ----------
+    most : float
+        Samples above it did not.
+    """
 
     src: str
     dst: str

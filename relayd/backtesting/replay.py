@@ -13,7 +13,7 @@ digits are the same.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -35,7 +35,7 @@ from planner.transfer.all_pairs import (
 from planner.transfer.allocation import EQUAL
 from planner.transfer.request import TransferRequest
 from probes.samples import Rows
-from relayd.backtesting.history import StepEstimator, StepSamples, Truths
+from relayd.backtesting.history import Step, StepSamples, Truths
 from relayd.version import __version__
 
 STRATEGIES = ("relayd", "direct", "relay", "hindsight")
@@ -61,7 +61,7 @@ class Scene:
     """The parts of a replay that are the same at every step; pairs to decide are judged, (n, n)."""
 
     terms: Terms
-    estimator: StepEstimator
+    estimated: Callable[[StepSamples], Step]
     judged: Truths
 
 
@@ -90,7 +90,7 @@ def transfer_terms(request: TransferRequest, regions: Sequence[str], prices: Pri
 
 def replay(samples: StepSamples, scene: Scene) -> Rows:
     """Decide every pair in a step and judge the decisions: rows of :data:`DECISION`."""
-    step, terms = scene.estimator.step(samples), scene.terms
+    step, terms = scene.estimated(samples), scene.terms
     chosen, likeliest = choose(terms, *step.factors, step.rtt_ms)
     known = ~np.isnan(step.truth_gbps)
     # A direct link that is down needs a relay: without one there is nothing to recommend.

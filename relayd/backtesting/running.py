@@ -103,7 +103,7 @@ def replayed(
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
     count, explored = history.samples_read, None
     if request.explore:
-        steps = map(scene.estimator.step, history.steps(edges_s))
+        steps = map(scene.estimated, history.steps(edges_s))
         explored = explored_history(steps, scene, request.explore, step_s)
     same = ("connections", "volume_gb", "objective", "time_value_usd_per_h", "margin", "risk")
     return Backtest(

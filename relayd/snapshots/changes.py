@@ -49,7 +49,12 @@ class EstimateChange:
 class Effect(NamedTuple):
     """A figure that becomes another, in the unit its name ends in; None where there is none.
 
-    The destination is ``""`` for figures of a VM; links are over a kind of address.
+    Attributes
+    ----------
+    dst : str
+        ``""`` for figures of a VM.
+    address : AddressKind | None
+        Of links: over which kind.
     """
 
     src: str

@@ -394,9 +394,9 @@ def _predictions(data: ReportData, metric: Metric) -> tuple[Counter[str], Counte
     connections = 1
     if metric == "aggregate_mbps":
         connections = max(2, history.most_connections or DEFAULT_CONNECTIONS)
-    estimator = history.estimator(connections)
+    estimated = history.estimator(connections)
     names = np.array([[provider_pair(a, b) for b in history.regions] for a in history.regions])
-    for step in map(estimator.step, history.steps(history.edges_s(DAY_S, data.since_s, None))):
+    for step in map(estimated, history.steps(history.edges_s(DAY_S, data.since_s, None))):
         foreseen = step.estimated & ~np.isnan(step.truth_gbps)
         count.update(names[foreseen].tolist())
         held.update(names[foreseen & step.covered].tolist())
