@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import nan
 from typing import Any, TypeAlias
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
 from planner.model.link_array import Origins, taken
 from probes.estimation.agreement import figures_with, is_own, trusted
-from probes.estimation.groups import Bools, Floats, Groups, Ints
+from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.link_samples import CountedSamples, LinkSamples
 from probes.samples import ADDRESSES, Rows, distinct
 
@@ -90,7 +90,10 @@ def measured(
     """
     (rows, groups, of_link), marks = counted[1:], samples.marks
     further = np.zeros(len(of_link), np.int64) if number is None else number
-    keys = of_link, _address_places(rows, groups), further
+    least = groups.reduced(np.minimum, rows["address"]).astype(np.int64)
+    most = groups.reduced(np.maximum, rows["address"])
+    addresses = np.where(least == 0, 0, np.where(least == most, least, 3))
+    keys = of_link, addresses, further
     shape = len(marks), len(_ADDRESSES), len(figures)
     used, made_of = distinct(np.ravel_multi_index(keys, shape))
     made = []
@@ -106,25 +109,15 @@ def measured(
     return found
 
 
-def _address_places(rows: Rows, groups: Groups) -> Ints:
-    """Return the places in :data:`_ADDRESSES` of each group's kinds of address."""
-    least = groups.reduced(np.minimum, rows["address"]).astype(np.int64)
-    most = groups.reduced(np.maximum, rows["address"])
-    return np.where(least == 0, 0, np.where(least == most, least, 3))
-
-
 def are_of(kind: Kind, origins: Origins, numbers: NDArray[Any]) -> Bools:
     """Return True where an estimate is of a kind."""
-    return _hold(lambda origin: origin.kind == kind, origins, numbers)
+    found: Bools = np.array([origin.kind == kind for origin in origins.all], np.bool_)[numbers]
+    return found
 
 
 def are_own(origins: Origins, numbers: NDArray[Any]) -> Bools:
     """Return True where the own prober is behind an estimate, or there is but one source."""
-    return _hold(lambda origin: is_own(origin.figures), origins, numbers)
-
-
-def _hold(test: Callable[[Origin], bool], origins: Origins, numbers: NDArray[Any]) -> Bools:
-    found: Bools = np.array([test(origin) for origin in origins.all], np.bool_)[numbers]
+    found: Bools = np.array([is_own(origin.figures) for origin in origins.all], np.bool_)[numbers]
     return found
 
 

@@ -23,7 +23,7 @@ from probes.estimation.links import caps_joined, joined, links_of, with_caps_of
 from probes.estimation.measurements import aggregate_tests, measured_flows, round_trips_ms
 from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
 from probes.estimation.vm_types import plain_name, unknown_types, usual_types, vm_type_of, votes_of
-from probes.samples import OWN, Metric, NameTable, Samples
+from probes.samples import METRICS, OWN, Metric, NameTable, Samples
 
 _OTHER = "{what}, which is not the VM type in use there, and do not count"
 _UNKNOWN = (
@@ -167,8 +167,8 @@ class Estimator:
         """Return samples that contradict others and do not count, and unconfirmed new levels."""
         found = []
         for of_kind in self._of_kind:
-            for metric in of_kind.known_metrics():
-                of_kind.counted(metric)
+            for number in np.unique(of_kind.samples.rows["metric"]).tolist():
+                of_kind.counted(METRICS[number])
             value = of_kind.samples.rows["value"]
             for (metric, src, dst), judged in of_kind.agreements.items():
                 key = of_kind.names[src], of_kind.names[dst], metric, of_kind.address

@@ -182,10 +182,6 @@ class LinkSamples:
         found = map(re.compile(_STATED % name).search, self.samples.details)
         return np.array([float(one[1]) if one else np.nan for one in found])
 
-    def known_metrics(self) -> list[Metric]:
-        """Return the metrics that have samples."""
-        return [METRICS[number] for number in np.unique(self.samples.rows["metric"]).tolist()]
-
     def recent(self, metric: Metric) -> CountedSamples:
         """Return the samples that are not much older than the newest of their link."""
         places = np.flatnonzero(self.samples.rows["metric"] == METRICS.index(metric))

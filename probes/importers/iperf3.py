@@ -147,7 +147,9 @@ def samples_of_test(
 ) -> Iterator[ImportedRow]:
     """Yield the samples of a test that ended without an error."""
     is_client = isinstance(field(test, "start", "connecting_to"), dict)
-    if not all(_tell_directions(one, is_client=is_client) for one in _with_sums(test)):
+    with_sums = [field(test, "end"), *list_field(test, "intervals")]
+    with_sums += list_field(test, "server_output_json", "intervals")
+    if not all(_tell_directions(one, is_client=is_client) for one in with_sums):
         yield Skipped(line, NO_DIRECTIONS)
         return
     settings = field(test, "start", "test_start")
@@ -177,13 +179,6 @@ def samples_of_test(
         way = {"bidir": len(flows) > 1, "reverse": flow.reverse}
         rates = rates._replace(way={name: True for name, holds in way.items() if holds})
         yield rates.row(line, options)
-
-
-def _with_sums(test: dict[str, Any]) -> Iterator[object]:
-    """Yield the objects of a test that hold sums over its streams."""
-    yield field(test, "end")
-    for document in (test, field(test, "server_output_json")):
-        yield from list_field(document, "intervals")
 
 
 def _tell_directions(sums: object, *, is_client: bool) -> bool:

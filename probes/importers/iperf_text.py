@@ -212,8 +212,12 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
             test.start = {"version": version, **start}
             test.streams |= early
             recognised, start, early = True, {}, set()
-        elif (found := _STREAM.match(line)) and not listening and _is_over(test):
-            # On a busy machine, threads of iperf 2 print this before the header of their test.
+        elif (
+            (found := _STREAM.match(line))
+            and not listening
+            and (test is None or (test.is_client and not test.is_iperf3 and test.rows))
+        ):
+            # On a busy machine, threads of iperf 2 print this before the header of their next test.
             early.add(found[1])
             start = _start(found) or start
         elif (found := _STREAM.match(line)) and (test or listening):
@@ -235,11 +239,6 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
     if not recognised:
         problem = "holds no text output of iperf 2 or iperf 3"
         raise FormatError(name, problem, remedy="Of `iperf3 -J`, use `relayd import iperf3`.")
-
-
-def _is_over(test: _TestText | None) -> bool:
-    """Tell whether the next lines of a client of iperf 2 are of another test."""
-    return test is None or (test.is_client and not test.is_iperf3 and bool(test.rows))
 
 
 def _start(stream: re.Match[str]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ the sample, as campaigns keep them. UDP: the rate of arrival in the best five se
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.evidence import TooFewError
@@ -81,8 +82,7 @@ class RateTest(NamedTuple):
         metric: Metric = "udp_mbps"
         if not self.is_udp:
             metric = "per_flow_mbps" if self.streams == 1 else "aggregate_mbps"
-        found = _best_window(self) if self.is_udp else _steady(self)
-        mbps, duration_s, intervals, of_intervals = found or (self.mbps, self.seconds, None, {})
+        mbps, duration_s, intervals, of_intervals = _lasting(self)
         if problem := limits.fault(metric, mbps, "the rate"):
             return Skipped(line, problem)
         detail = {**self.detail, **of_intervals, **self.more}
@@ -104,25 +104,21 @@ class RateTest(NamedTuple):
         )
 
 
-_Found: TypeAlias = tuple[float, float | None, int | None, dict[str, Any]]
-"""Rate in Mbit/s, the time for which it was seen, intervals whose median it is, and the detail."""
+def _lasting(test: RateTest) -> tuple[float, float | None, int | None, dict[str, Any]]:
+    """Return the rate that lasts, its time in s, how many intervals it is of, and the detail.
 
-
-def _best_window(test: RateTest) -> _Found | None:
-    """Return the rate of the best five seconds; None without as many."""
-    try:
-        best_mbps, bound = path_capacity(test.intervals, test.sent_mbps)
-    except TooFewError:
-        return None
-    detail = {"mean_mbps": test.mbps, "window_s": WINDOW_S, "lower_bound": bound}
-    return best_mbps, test.seconds, None, detail
-
-
-def _steady(test: RateTest) -> _Found | None:
-    """Return the rate that lasts; None where the intervals of a test do not show it."""
+    Of UDP that is the rate of the best five seconds; it is the mean where intervals do not show it.
+    """
+    whole = test.mbps, test.seconds, None, dict[str, Any]()
+    if test.is_udp:
+        with suppress(TooFewError):
+            best_mbps, bound = path_capacity(test.intervals, test.sent_mbps)
+            detail = {"mean_mbps": test.mbps, "window_s": WINDOW_S, "lower_bound": bound}
+            return best_mbps, test.seconds, None, detail
+        return whole
     found = steady_state(test.intervals, warmed_up=test.warmed_up)
     if found is None or len(test.intervals) < MIN_INTERVALS:
-        return None
+        return whole
     patterns = {change.pattern for change in found.findings}
     is_late = not patterns.isdisjoint(LASTING)
     figure = "mean" if found.is_mean else "median"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from planner.model.network import Network
 from planner.model.pricing import CataloguePrices
 from probes.analysis.evidence import require
 from probes.analysis.patterns import DAY_S
-from probes.samples import Rows
 from relayd.backtesting.exploring import explored_history
 from relayd.backtesting.history import ReplayHistory, Truths, metric_of
 from relayd.backtesting.replay import DECISION, Scene, replay_all, transfer_terms
@@ -102,6 +101,8 @@ def replayed(
     total = summed_up(rows, days)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
     count, explored = history.samples_read, None
+    provider = np.array([region.partition(":")[0] for region in history.regions])
+    src, dst = (provider[place] for place in divmod(rows["pair"], len(provider)))
     if request.explore:
         steps = map(scene.estimated, history.steps(edges_s))
         explored = explored_history(steps, scene, request.explore, step_s)
@@ -116,7 +117,10 @@ def replayed(
         metric=metric,
         **{name: getattr(request, name) for name in same},
         total=total,
-        by_providers=tuple(_by_providers(rows, days, history, judged)),
+        by_providers=tuple(
+            ProviderPairResult(a, b, summed_up(rows[(src == a) & (dst == b)], days))
+            for a, b in sorted({(a, b) for a, b in provider[np.argwhere(judged)].tolist()})
+        ),
         explored=explored,
         warnings=tuple(_warnings(history, scene, total)),
     )
@@ -146,16 +150,6 @@ def _judged(history: ReplayHistory, catalogue: Catalogue, pairs: Sequence[str]) 
     if not (asked & measured).any():
         raise DataError("No pair that was asked for has throughput samples.")
     return measured & asked
-
-
-def _by_providers(
-    rows: Rows, days: float, history: ReplayHistory, judged: Truths
-) -> Iterator[ProviderPairResult]:
-    provider = np.array([region.partition(":")[0] for region in history.regions])
-    src, dst = provider[rows["pair"] // len(provider)], provider[rows["pair"] % len(provider)]
-    asked = np.argwhere(judged)
-    for one, other in sorted({(a, b) for a, b in provider[asked].tolist()}):
-        yield ProviderPairResult(one, other, summed_up(rows[(src == one) & (dst == other)], days))
 
 
 def _warnings(history: ReplayHistory, scene: Scene, total: PairsResult) -> list[str]:

@@ -80,11 +80,8 @@ class Section:
             for record in records
         )
         if rows:
-            self.tables.append(Table(caption, tuple(_header(k) for k, _ in specs), rows))
-
-
-def _header(key: str) -> str:
-    return " ".join("VM" if word == "vm" else word for word in key.split("_"))
+            names = (k.replace("vm", "VM").replace("_", " ") for k, _ in specs)
+            self.tables.append(Table(caption, tuple(names), rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,13 +106,11 @@ def effects(before: Network, after: Network) -> list[Effect]:
         {key: one.expected for key, one in _estimates(network).items() if isfinite(one.expected)}
         for network in (before, after)
     )
-    moved = [
-        Effect(src, dst, figure, was, now, address)
-        for src, dst, figure, address in old.keys() | new.keys()
-        if _is_moved(
-            was := old.get((src, dst, figure, address)), now := new.get((src, dst, figure, address))
-        )
-    ]
+    moved = []
+    for key in old.keys() | new.keys():
+        was, now = old.get(key), new.get(key)
+        if was is None or now is None or abs(now - was) > MOVED * was:
+            moved.append(Effect(*key[:3], was, now, key[3]))
     return sorted(moved, key=lambda one: (-_size(_ratio(one)), one[:3], one.address or ""))
 
 
@@ -134,12 +132,6 @@ def _estimates(
         for link in links
         for figure in LINK_FIGURES
     }
-
-
-def _is_moved(before: float | None, after: float | None) -> bool:
-    if before is None or after is None:
-        return before is not after
-    return abs(after - before) > MOVED * before
 
 
 def _ratio(one: Effect) -> float | None:

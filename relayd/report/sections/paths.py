@@ -118,7 +118,7 @@ def addresses(section: Section, data: ReportData) -> None:
         private, public = ([one[kind] for one in records] for kind in ("private", "public"))
         section.table(
             f"{metric} over private and public addresses, where they differ most",
-            sorted(records, key=lambda one: -_apart(one["ratio"]))[:MOST_LISTED],
+            sorted(records, key=lambda one: -one["apart"])[:MOST_LISTED],
             "src dst private:.4g public:.4g ratio:.2f",
         )
         try:
@@ -154,11 +154,9 @@ def _over_both(section: Section, data: ReportData, metric: Metric) -> Iterator[R
             section.samples += len(private) + len(public)
             one, other = float(np.median(private)), float(np.median(public))
             ratio = one / other if other else np.inf
-            yield {"src": src, "dst": dst, "private": one, "public": other, "ratio": ratio}
-
-
-def _apart(ratio: float) -> float:
-    return float(abs(np.log(ratio))) if 0 < ratio < np.inf else 0.0
+            apart = abs(np.log(ratio)) if 0 < ratio < np.inf else 0.0
+            told = {"src": src, "dst": dst, "private": one, "public": other}
+            yield {**told, "ratio": ratio, "apart": apart}
 
 
 @analysis(
@@ -172,8 +170,13 @@ def caps(section: Section, data: ReportData) -> None:
     records: list[Record] = []
     for metric, name in CAP_NAMES.items():
         section.samples += data.count(metric)
-        for vm_type, by_vm in _rates_of_vms(data, metric).items():
-            values = spread([np.median(rates) for rates in by_vm.values()], fewest=1)
+        # Sources are their region and zone.
+        rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        columns = map(data.samples_of(metric).column, ("src", "src_zone", "src_vm", "value"))
+        for region, zone, vm, value in zip(*columns, strict=True):
+            rates[f"{region.partition(':')[0]}:{vm or '?'}"][region + zone].append(value)
+        for vm_type, by_vm in sorted(rates.items()):
+            values = spread([np.median(of_vm) for of_vm in by_vm.values()], fewest=1)
             records.append({"vm_type": vm_type, "cap": name, **values})
             try:
                 found = vm_spread(by_vm)
@@ -193,15 +196,6 @@ def caps(section: Section, data: ReportData) -> None:
     )
     if not records:
         section.say("There is no test of VM caps.")
-
-
-def _rates_of_vms(data: ReportData, metric: Metric) -> dict[str, dict[str, list[float]]]:
-    """Return the rates of each VM, by VM type: sources are their region and zone."""
-    rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    columns = map(data.samples_of(metric).column, ("src", "src_zone", "src_vm", "value"))
-    for region, zone, vm, value in zip(*columns, strict=True):
-        rates[f"{region.partition(':')[0]}:{vm or '?'}"][region + zone].append(value)
-    return dict(sorted(rates.items()))
 
 
 @analysis(
