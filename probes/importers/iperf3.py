@@ -82,14 +82,7 @@ def rows_of(
             continue
         sides = (field(test, "start", key) for key in ("connecting_to", "accepted_connection"))
         peer = text_field(next((side for side in sides if isinstance(side, dict)), None), "host")
-        if host and peer and peer != host and not options.force:
-            raise FormatError(
-                options.name,
-                f"holds tests with several hosts ({host}; line {line}: {peer}), but "
-                "one --src and one --dst were stated",
-                remedy="Import one file per pair of regions; --force if both are the same region.",
-            )
-        host = host or peer
+        host = options.one_host(host, peer, line)
         yield from samples_of_test(line, test, options)
 
 

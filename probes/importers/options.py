@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from planner.model.catalogue import Hosts
-from planner.model.errors import InputError
+from planner.model.errors import FormatError, InputError
 from planner.model.estimate import AddressKind
 from probes.samples import Metric, Sample, Skipped
 
@@ -124,6 +124,14 @@ class ImportOptions:
             problem, remedy = "is not provider:region", "For example: aws:us-east-1."
             raise InputError(field, problem, value=region, remedy=remedy)
         return end
+
+    def one_host(self, known: str, found: str, line: int) -> str:
+        """Return the one host that a file's tests are of, or refuse a file with several."""
+        if known and found and known != found and not self.force:
+            problem = f"holds tests of several hosts ({known}; line {line}: {found})"
+            remedy = "Import one file per pair of regions; --force if both are the same region."
+            raise FormatError(self.name, f"{problem}, but one --dst was stated", remedy=remedy)
+        return known or found
 
     def sample(
         self,

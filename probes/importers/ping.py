@@ -166,7 +166,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         of_header = header and (header[2] or header[1] or header[3])
         found = summary[1] if summary and run.line == number else told.get("host")
         if name := of_header or found:
-            host = one_host(host, name, number, options)
+            host = options.one_host(host, name, number)
         if header and _BYTES_OF_DATA.match(line):
             run.tool = "ping iputils"
         elif not header:
@@ -197,18 +197,6 @@ def _told(line: str) -> tuple[str, dict[str, str | None]]:
         if found := pattern.match(line):
             return tool, found.groupdict()
     return "", {}
-
-
-def one_host(known: str, found: str, line: int, options: ImportOptions) -> str:
-    """Return the one host that a file's runs are of, or refuse a file with several."""
-    if known and found and known != found and not options.force:
-        raise FormatError(
-            options.name,
-            f"holds pings of several hosts ({known}; line {line}: {found}), but one "
-            "--dst was stated",
-            remedy="Import one file per pair of regions; --force if both are the same region.",
-        )
-    return known or found
 
 
 def _take(run: PingRun, line: str, tool: str, named: dict[str, str | None]) -> None:

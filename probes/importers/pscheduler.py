@@ -14,7 +14,7 @@ from planner.model.units import MS_PER_S
 from probes.importers import csv_samples, limits
 from probes.importers.iperf3 import samples_of_test
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.ping import PingRun, one_host, outcomes
+from probes.importers.ping import PingRun, outcomes
 from probes.importers.text import documents, field, list_field, number_field, text_field, time_s
 from probes.samples import Skipped
 
@@ -38,7 +38,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     for line, document in documents(stream, options.name):
         for result, about in _results(document, {}):
             ends = [text_field(about, "spec", end) for end in ("source", "dest")]
-            pair = one_host(pair, " to ".join(filter(None, ends)), line, options)
+            pair = options.one_host(pair, " to ".join(filter(None, ends)), line)
             yield from _samples(line, result, about, options)
 
 

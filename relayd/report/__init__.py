@@ -28,11 +28,9 @@ def make_report(
     """
     for key in only:
         if key not in SECTIONS:
+            remedy = f"Sections are {', '.join(SECTIONS)}."
             raise InputError(
-                "--section",
-                "is not a section of the report",
-                value=key,
-                remedy=f"Sections are {', '.join(SECTIONS)}.",
+                "--section", "is not a section of the report", value=key, remedy=remedy
             )
     data = ReportData(samples, catalogue, since_s)
     sections = [one.section(data) for key, one in SECTIONS.items() if not only or key in only]

@@ -34,7 +34,6 @@ class ReportData:
     ) -> None:
         self.samples, self.catalogue, self.since_s = samples, catalogue, since_s
         self._samples: dict[str, Samples] = {}
-        self._medians: dict[str, dict[tuple[str, str], float]] = {}
         self.corrected: dict[Metric, int] = {}
 
     def read(self, metric: Metric | None = None, *, details: bool = False) -> Samples:
@@ -88,11 +87,8 @@ class ReportData:
 
     def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
         """Return the median of each pair's samples, in the order of the store."""
-        if metric not in self._medians:
-            self._medians[metric] = {
-                (src, dst): float(np.median(rows["value"])) for src, dst, rows in self.pairs(metric)
-            }
-        return self._medians[metric]
+        pairs = self.pairs(metric)
+        return {(src, dst): float(np.median(rows["value"])) for src, dst, rows in pairs}
 
     def matrix(self, metric: Metric) -> Floats:
         """Return the matrix of medians of regions, NaN where there is no sample."""

@@ -88,11 +88,11 @@ class Section:
 class Analysis:
     """A section's question, and the function that answers it from data, metric by metric."""
 
+    answer: Callable[..., None]
     key: str
     title: str
     method: str
-    metrics: Collection[Any]
-    answer: Callable[..., None]
+    metrics: Collection[Any] = ()
 
     def section(self, data: Any) -> Section:
         """Return the section; it is inconclusive where it shows nothing."""
@@ -107,15 +107,13 @@ class Analysis:
         return section
 
 
-def analysis(
-    key: str, title: str, method: str, metrics: Collection[Any] = ()
-) -> Callable[[Callable[..., None]], Analysis]:
-    """Make an analysis of the function that answers its question.
+def analysis(*about: Any) -> Callable[[Callable[..., None]], Analysis]:
+    """Make an analysis of the function that answers its question, with what is told about it.
 
     It is called for each of the metrics on whose samples it rests. Without any it is called once,
     and counts its samples itself.
     """
-    return lambda answer: Analysis(key, title, method, metrics, answer)
+    return lambda answer: Analysis(answer, *about)
 
 
 class Report(NamedTuple):

@@ -54,7 +54,7 @@ def test_times_of_fping_are_kept_and_whole_milliseconds_show_no_jitter() -> None
 
 def test_several_hosts_are_refused_and_nothing_is_told() -> None:
     two = b"10.0.0.1 : xmt/rcv/%loss = 5/5/0%, min/avg/max = 1/2/3\n"
-    with pytest.raises(FormatError, match="pings of several hosts"):
+    with pytest.raises(FormatError, match="tests of several hosts"):
         outcomes("", two + two.replace(b"0.1", b"0.2"))
     mixed = b"Probing 10.0.0.1:1/tcp - \n  4 successful, 0 failed. a = 1ms, b = 2ms, c = 3ms\n"
     assert [one.value for one in samples("", mixed)] == [0.0, 3.0]
