@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import BinaryIO, TypeAlias
 
@@ -54,36 +54,27 @@ _OF_END = ("region", "tier", "instance_class")
 
 TUNED_MB = 2**29 / 1e6
 """Half of the 1 GiB to which the profiler raises ``tcp_rmem`` (since 17 January 2022)."""
-_Row: TypeAlias = tuple[int, Sample, dict[str, str], list[str]]
-"""Line, sample without its value, network tiers unless both are the default, and wanted cells."""
+_Reader: TypeAlias = Callable[[Sample, dict[str, str], list[str]], Sample | str]
+"""Makes a sample, or its fault, of one without value, network tiers unless usual, and its cells."""
 
 
 def read_throughput(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample of ``aggregate_mbps`` (``per_flow_mbps`` for one connection) a row."""
-    columns = ("iperf3_connections", "iperf3_runtime", RECEIVED, "success")
     tuned = {} if options.hosts == "as they come" else {"window_mb": TUNED_MB}
-    for row in _rows(stream, options, columns):
-        if isinstance(row, Skipped):
-            yield row
-            continue
-        number, sample, tiers, cells = row
-        bps, (stated_connections, stated_s, received, success) = limits.number(cells[2]), cells
-        mbps = None if bps is None else bps / BITS_PER_MBIT
-        connections, duration_s = (
-            limits.connections(stated_connections),
-            limits.duration_s(stated_s),
-        )
-        problem = limits.fault("aggregate_mbps", mbps, RECEIVED)
+
+    def tested(sample: Sample, tiers: dict[str, str], cells: list[str]) -> Sample | str:
+        stated_connections, stated_s, received, success = cells
+        bps, connections = limits.number(received), limits.connections(stated_connections)
+        mbps, duration_s = bps and bps / BITS_PER_MBIT, limits.duration_s(stated_s)
         if success != "True":
-            problem = FAILED
-        elif not received.strip():
-            problem = f"{RECEIVED} is empty"
-        elif connections is None or duration_s is None:
-            problem = problem or (BAD_CONNECTIONS if connections is None else BAD_DURATION)
-        if problem or mbps is None or connections is None:
-            yield Skipped(number, problem)
-            continue
-        yield sample._replace(
+            return FAILED
+        if not received.strip():
+            return f"{RECEIVED} is empty"
+        if (problem := limits.fault("aggregate_mbps", mbps, RECEIVED)) or mbps is None:
+            return problem
+        if connections is None or duration_s is None:
+            return BAD_CONNECTIONS if connections is None else BAD_DURATION
+        return sample._replace(
             metric="aggregate_mbps" if connections > 1 else "per_flow_mbps",
             value=mbps,
             connections=connections,
@@ -91,29 +82,23 @@ def read_throughput(stream: BinaryIO, options: ImportOptions) -> Iterator[Import
             detail=json.dumps(tiers | tuned) if tiers | tuned else "",
         )
 
+    columns = ("iperf3_connections", "iperf3_runtime", RECEIVED, "success")
+    for number, row in _rows(stream, options, columns, tested):
+        yield Skipped(number, row) if isinstance(row, str) else row
+
 
 def read_latency(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample of ``rtt_ms`` (the mean) a row; rows from GCP come after the others."""
     held: list[tuple[int, float, float, Sample]] = []
-    for row in _rows(stream, options, ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")):
-        if isinstance(row, Skipped):
+    columns = ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")
+    for number, row in _rows(stream, options, columns, _pinged):
+        if isinstance(row, str):
+            yield Skipped(number, row)
+        elif options.force or not row.src.startswith("gcp:"):
             yield row
-            continue
-        number, sample, tiers, cells = row
-        figures = _figures(*cells[:3])
-        if isinstance(figures, str):
-            yield Skipped(number, figures)
-            continue
-        min_ms, avg_ms, max_ms = figures
-        detail: dict[str, float | str] = {"min_ms": min_ms, "max_ms": max_ms}
-        mdev_ms = limits.number(cells[3])
-        if not limits.fault("jitter_ms", mdev_ms, "mdev_rtt") and mdev_ms is not None:
-            detail["mdev_ms"] = mdev_ms
-        sample = sample._replace(value=avg_ms, detail=json.dumps(detail | tiers))
-        if options.force or not sample.src.startswith("gcp:"):
-            yield sample
-            continue
-        held.append((number, min_ms, max_ms, sample))
+        else:
+            detail = row.read_detail()
+            held.append((number, detail["min_ms"], detail["max_ms"], row))
         if len(held) >= HELD_ROWS:
             yield from _judge(held)
             held.clear()
@@ -121,9 +106,9 @@ def read_latency(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedR
 
 
 def _rows(
-    stream: BinaryIO, options: ImportOptions, columns: tuple[str, ...]
-) -> Iterator[_Row | Skipped]:
-    """Yield the common columns of both files by row, or the reason to leave a row out.
+    stream: BinaryIO, options: ImportOptions, columns: tuple[str, ...], reader: _Reader
+) -> Iterator[tuple[int, Sample | str]]:
+    """Yield the number of each row with its sample, or the reason to leave it out.
 
     Wanted are these columns besides the regions, network tiers and VMs.
     """
@@ -139,7 +124,7 @@ def _rows(
     start_s = options.start_s()
     for number, cells in table.rows:
         if isinstance(cells, str):
-            yield Skipped(number, cells)
+            yield number, cells
             continue
         src_name, src_tier, src_vm, dst_name, dst_tier, dst_vm, *rest = (cells[n] for n in places)
         src, dst = split(src_name), split(dst_name)
@@ -147,23 +132,23 @@ def _rows(
         if other_tier is not None:
             # A tier that is none would make a reason of every damaged row.
             known = f"network tier {other_tier} is not among those kept"
-            yield Skipped(number, known if other_tier in _TIERS else "unknown tier")
+            yield number, known if other_tier in _TIERS else "unknown tier"
         elif src is None or dst is None:
-            yield Skipped(number, BAD_REGION)
+            yield number, BAD_REGION
         elif src[0] == dst[0]:
-            yield Skipped(number, SAME_REGION)
+            yield number, SAME_REGION
         else:
             sample = Sample(src[0], dst[0], "rtt_ms", 0.0, start_s, TOOL)
             sample = sample._replace(src_zone=src[1], dst_zone=dst[1], src_vm=src_vm, dst_vm=dst_vm)
             is_usual = src_tier == dst_tier == "PREMIUM"
             stated = {} if is_usual else {"src_tier": src_tier, "dst_tier": dst_tier}
-            yield number, sample, stated, rest
+            yield number, reader(sample, stated, rest)
 
 
-def _figures(*cells: str) -> tuple[float, float, float] | str:
-    """Read min, avg and max in ms, or return their fault."""
+def _pinged(sample: Sample, tiers: dict[str, str], cells: list[str]) -> Sample | str:
+    """Read min, avg, max and mdev in ms, or return their fault."""
     figures = []
-    for cell, column in zip(cells, ("min_rtt", "avg_rtt", "max_rtt"), strict=True):
+    for cell, column in zip(cells, ("min_rtt", "avg_rtt", "max_rtt"), strict=False):
         if not cell.strip():
             return f"{column} is empty"
         value = limits.number(cell)
@@ -171,7 +156,13 @@ def _figures(*cells: str) -> tuple[float, float, float] | str:
             return problem
         figures.append(value)
     low, mean, high = figures
-    return (low, mean, high) if low <= mean <= high else OUT_OF_ORDER
+    if not low <= mean <= high:
+        return OUT_OF_ORDER
+    detail: dict[str, float | str] = {"min_ms": low, "max_ms": high}
+    mdev_ms = limits.number(cells[3])
+    if not limits.fault("jitter_ms", mdev_ms, "mdev_rtt") and mdev_ms is not None:
+        detail["mdev_ms"] = mdev_ms
+    return sample._replace(value=mean, detail=json.dumps(detail | tiers))
 
 
 def _judge(held: Sequence[tuple[int, float, float, Sample]]) -> Iterator[ImportedRow]:
