@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO
 from itertools import groupby
 from statistics import median, pstdev
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 from planner.model.errors import FormatError, InputError
 from planner.model.units import MS_PER_S, S_PER_H
@@ -36,6 +36,9 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _NOT_THE_TARGETS = ("__name__", "phase")
 
 
+_Labels: TypeAlias = tuple[tuple[str, str], ...]
+
+
 @dataclass(slots=True)
 class _Target:
     """One series of probes: by time, whether they succeeded, and round trips."""
@@ -52,28 +55,25 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     if options.columns:
         yield from read_rows(_labelled(stream, options), options)
         return
-    targets: dict[tuple[tuple[str, str], ...], _Target] = {}
-    for line, content in text.documents(stream, options.name):
-        _take(line, content or {}, targets, options.name)
+    targets: dict[_Labels, _Target] = {}
+    for line, content in _answers(stream, options.name):
+        _take(line, content, targets)
         if sum(len(one.rtt_ms) + len(one.success) for one in targets.values()) > MOST_PROBES:
             problem = f"holds over {MOST_PROBES:,} probes"
             remedy = "Import it in parts, a target or a month at a time."
             raise FormatError(options.name, problem, remedy=remedy)
     if not targets:
-        raise FormatError(
-            options.name,
-            "holds no series of the blackbox exporter",
-            remedy="Ask Prometheus for probe_success and probe_icmp_duration_seconds of a target; "
-            "of other series, say --labels src=LABEL,dst=LABEL and --metric rtt_s (or another).",
+        remedy = (
+            "Ask Prometheus for probe_success and probe_icmp_duration_seconds of a target; "
+            "of other series, say --labels src=LABEL,dst=LABEL and --metric rtt_s (or another)."
         )
+        raise FormatError(options.name, "holds no series of the blackbox exporter", remedy=remedy)
     labels = [target.labels for target in targets.values()]
     unnamed = [one.get("instance", "")[:200] for one in labels if not split(one.get("dst", ""))]
     if len(set(unnamed)) > 1 and not options.force:
-        raise FormatError(
-            options.name,
-            f"holds probes of several targets ({', '.join(unnamed[:3])}), but one --dst was stated",
-            remedy='Ask for one target: {instance="..."}; or give series labels src and dst.',
-        )
+        problem = f"holds probes of several targets ({', '.join(unnamed[:3])})"
+        remedy = 'Ask for one target: {instance="..."}; or give series labels src and dst.'
+        raise FormatError(options.name, f"{problem}, but one --dst was stated", remedy=remedy)
     for target in targets.values():
         named = {end: name for end in ("src", "dst") if split(name := target.labels.get(end, ""))}
         yield from _outcomes(target, replace(options, **named))  # type: ignore[arg-type]
@@ -98,8 +98,7 @@ def read_text(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]
 def _labelled(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield a row for each value of a series, with what the stated labels mean."""
     metric, seen, names = stated_metric(options), dict[str, str](), set[str]()
-    for line, content in text.documents(stream, options.name):
-        _check_status(content or {}, options.name)
+    for line, content in _answers(stream, options.name):
         for series in text.list_field(content, "data", "result"):
             labels = _labels(series)
             seen |= labels
@@ -124,14 +123,8 @@ def _labels(series: object) -> dict[str, str]:
     return {key: label for key, label in listed if isinstance(label, str)}
 
 
-def _take(
-    line: int,
-    content: Mapping[str, Any],
-    targets: dict[tuple[tuple[str, str], ...], _Target],
-    name: str,
-) -> None:
+def _take(line: int, content: Mapping[str, Any], targets: dict[_Labels, _Target]) -> None:
     """Take up the series of one answer of Prometheus."""
-    _check_status(content, name)
     for series in text.list_field(content, "data", "result"):
         labels = _labels(series)
         metric, phase = labels.get("__name__", ""), labels.get("phase", "")
@@ -148,12 +141,14 @@ def _take(
                 target.success[time_s] = value == 1
 
 
-def _check_status(content: Mapping[str, Any], name: str) -> None:
-    if text.text_field(content, "status") != "success":
-        problem = text.text_field(content, "error") or "no status"
-        problem = f"is not an answer of Prometheus with data: {problem[:200]}"
-        remedy = "Ask /api/v1/query for a range, such as probe_success[7d]."
-        raise FormatError(name, problem, remedy=remedy)
+def _answers(stream: BinaryIO, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    for line, content in text.documents(stream, name):
+        if content is None or text.text_field(content, "status") != "success":
+            problem = text.text_field(content, "error") or "no status"
+            problem = f"is not an answer of Prometheus with data: {problem[:200]}"
+            remedy = "Ask /api/v1/query for a range, such as probe_success[7d]."
+            raise FormatError(name, problem, remedy=remedy)
+        yield line, content
 
 
 def _points(series: Any) -> Iterator[tuple[float, float]]:

@@ -39,13 +39,9 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         if not columns:
             columns = words
             if not {"loss", "median", "ping1"} <= set(columns):
-                raise FormatError(
-                    options.name,
-                    "does not begin with the columns of Smokeping's archives "
-                    "(loss, median, ping1, ...)",
-                    remedy="Give what `rrdtool fetch TARGET.rrd AVERAGE` prints, from its first "
-                    "line on.",
-                )
+                problem = "does not begin with Smokeping's columns (loss, median, ping1, ...)"
+                remedy = "Give all that `rrdtool fetch TARGET.rrd AVERAGE` prints."
+                raise FormatError(options.name, problem, remedy=remedy)
         elif number == lines.cut_off and not options.force:
             yield Skipped(number, CUT_OFF)
         else:
