@@ -69,7 +69,7 @@ class SourceSamples(NamedTuple):
 
 
 class DisputedSamples(NamedTuple):
-    """Samples of one source, of so many that may have counted, that contradict a link's level."""
+    """Samples of one source that contradict a link's level, out of `of` that may have counted."""
 
     source: str
     places: Ints
@@ -79,8 +79,8 @@ class DisputedSamples(NamedTuple):
 class Agreement(NamedTuple):
     """The places of the samples of a link and metric that count, oldest first.
 
-    They are reported by their sources, where the own prober is not among them. A shift is a new
-    level that the reference has not found yet.
+    `reported_by` names their sources, where the own prober is not among them; with `is_shift` they
+    are a new level that the reference has not found yet.
     """
 
     places: Ints
@@ -92,8 +92,8 @@ class Agreement(NamedTuple):
 def agreed(found: Sequence[SourceSamples], noise: float) -> Agreement:
     """Return the samples of a link and metric that count.
 
-    Each source is there once, with at least one sample. Of one test, 90 % lie within the noise
-    about the level, as a logarithm.
+    Each source is there once, with at least one sample. Of tests, 90 % lie within `noise` of the
+    level, as a logarithm.
     """
     if len(found) == 1:
         return Agreement(found[0].places, trusted(found[0].source))

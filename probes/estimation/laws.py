@@ -342,10 +342,10 @@ def combined(
 ) -> tuple[Floats, Floats, Floats, np.ndarray]:
     """Combine tests of links with the laws of their classes; all figures are logarithms.
 
-    Of tests, take the level of their median (minus infinity where nothing got through), the noise
-    (the distance from the level within which 90 % of tests lie), their number, and whether there is
-    one alone, short and from a cold start. Of the law, take what it expects, and the distances of
-    the 5th and the 95th percentile of links from that.
+    Of tests, `level` is that of their median (minus infinity where nothing got through), `noise`
+    the distance from it within which 90 % of them lie, and `is_lone` says whether there is one
+    alone, short and from a cold start. The law expects `expected`; `below` and `above` are the
+    distances of the 5th and the 95th percentile of links from that.
 
     Returns the estimate, with the percentiles of later tests, and whether the only test contradicts
     the law so much that it is to be repeated.

@@ -68,7 +68,8 @@ def are_possible(metric: Metric, values: NDArray[np.float64]) -> NDArray[np.bool
 def fault(metric: Metric, value: float | None, column: str) -> str:
     """Explain why a figure can't be a measurement of this metric; ``""`` if it can.
 
-    It is in the unit of the metric; None if it was no number. The column is its name in the file.
+    `value` is in the unit of the metric, None if it was no number; `column` is its name in the
+    file.
     """
     if value is None:
         return f"{column} is not a number"
@@ -138,7 +139,7 @@ class PhysicalGate:
     def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
         """Explain why a sample can't be a measurement; None if it can.
 
-        Stored samples arrived at a time, in seconds since 1970 (UTC).
+        `arrived_at_s` is when it was stored, in seconds since 1970 (UTC).
         """
         if sample.measured_at_s > min(arrived_at_s, time.time()) + CLOCK_SKEW_S:
             return f"its time is over {CLOCK_SKEW_S:g} s in the future"

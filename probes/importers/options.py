@@ -146,8 +146,8 @@ class ImportOptions:
     ) -> Sample:
         """Return a sample between the regions that were stated.
 
-        The time is in seconds since 1970 (UTC); the tool's version follows its name after a space;
-        data flowed from ``dst`` to ``src`` if it is reverse; more are further fields of the sample.
+        The time is in seconds since 1970 (UTC), and the tool's version follows its name. With
+        `reverse`, data flowed from ``dst`` to ``src``; `more` are further fields of the sample.
         Raises :class:`InputError` if a region is missing or not ``provider:region``.
         """
         stated = zip(self.ends(tool.partition(" ")[0]), (self.src_vm, self.dst_vm), strict=True)

@@ -177,7 +177,7 @@ def samples_of(
 ) -> tuple[Samples, dict[int, str]]:
     """Return the rows of a batch, and the faults of those that are no samples, by their places.
 
-    Options name VM types for rows that name none; rows share names and details with the tables.
+    Options name VM types for rows that name none; rows share the names and details of `tables`.
     Raises :class:`FormatError` if a column is of another type.
     """
     tables = Samples() if tables is None else tables

@@ -65,7 +65,7 @@ def explored_history(
 ) -> ExploredHistory:
     """Replay transfers by exploring, by always the predicted best, and by hindsight.
 
-    Steps come the oldest first; trials may cost that share of what transfers cost.
+    Steps come the oldest first; trials may cost `share` of what transfers cost.
 
     Raises
     ------

@@ -38,10 +38,10 @@ def metric_of(connections: int) -> Metric:
 
 
 class StepSamples(NamedTuple):
-    """Samples known when a step began, in seconds since 1970, and samples measured in it.
+    """Samples known when a step began (`begin_s`, seconds since 1970), and those measured in it.
 
-    Known are the newest of each series, on which estimates rest; the truth are tests of the step,
-    by which a path is judged, and its round trips.
+    `known` are the newest of each series, on which estimates rest; `truth` are the tests by which a
+    path is judged, and `rtts` the round trips of the step.
     """
 
     begin_s: float

@@ -58,7 +58,10 @@ STEPS_A_WORKER = 2
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The parts of a replay that are the same at every step; pairs to decide are judged, (n, n)."""
+    """The parts of a replay that are the same at every step.
+
+    `judged` marks the pairs to decide, shape (n, n).
+    """
 
     terms: Terms
     estimated: Callable[[StepSamples], Step]

@@ -24,9 +24,9 @@ _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False
 
 
 class ReportData:
-    """Samples by metric, with the catalogue's regions; since a time, seconds since 1970, or all.
+    """Samples by metric, with the catalogue's regions: all, or those since a time (s since 1970).
 
-    ``corrected`` has the number of samples corrected for slow start, of each metric read so far.
+    `corrected` has the number of samples corrected for slow start, of each metric read so far.
     """
 
     def __init__(

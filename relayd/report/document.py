@@ -117,7 +117,7 @@ def analysis(*about: Any) -> Callable[[Callable[..., None]], Analysis]:
 
 
 class Report(NamedTuple):
-    """A whole report, about what its basis is: the store, its span of time, its tools."""
+    """A whole report; `about` is its basis: the store, its span of time, its tools."""
 
     title: str
     about: dict[str, str]

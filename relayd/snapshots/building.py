@@ -41,9 +41,9 @@ def make_snapshot(
     """Estimate all links from the store's samples and save the graph.
 
     Series without new samples are not read again: what counts of them is kept with the latest
-    snapshot. Every change of level that is found on the way is told. Returns None where there are
-    no samples, and the latest snapshot if nothing has changed since; or always makes one, from all
-    samples.
+    snapshot. `on_shift` is called with every change of level that is found on the way. Returns None
+    where there are no samples, and the latest snapshot if nothing has changed since; with `always`
+    it makes one all the same, from all samples.
     """
     samples_through = store.samples.last_id()
     if not samples_through:

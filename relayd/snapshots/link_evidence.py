@@ -38,9 +38,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class SeriesEvidence:
-    """One link and metric that a figure rests on: the samples that counted, the newest first.
+    """A link and metric that a figure rests on, with the samples that counted, the newest first.
 
-    There are none where they were not read.
+    Without `was_read` there are none.
     """
 
     series: UsedSeries
@@ -51,7 +51,7 @@ class SeriesEvidence:
 
 @dataclass(frozen=True, slots=True)
 class FigureEvidence:
-    """A figure with the samples that it rests on; further links took part and are not named."""
+    """A figure with the samples that it rests on; `further` links took part and are not named."""
 
     origin: FigureProvenance
     used: list[SeriesEvidence]
