@@ -21,7 +21,7 @@ Record: TypeAlias = dict[str, Any]
 
 
 class TooFewError(DataError):
-    """There is too little to conclude from: `have` of `what` (in the plural), where `need` would do."""
+    """There is too little to conclude from: `have` of `what` (in the plural), not `need`."""
 
     def __init__(self, what: str, have: int, need: int) -> None:
         self.what, self.have, self.need = what, have, need

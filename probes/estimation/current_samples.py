@@ -72,7 +72,7 @@ class SeriesError(Exception):
 
 @contextmanager
 def evaluated(samples: Samples, place: int) -> Iterator[None]:
-    """Name the series of a sample in any error while it is evaluated: raise :class:`SeriesError`."""
+    """Name the series of a sample in any error while it is evaluated, in a SeriesError."""
     try:
         yield
     except Exception as error:
