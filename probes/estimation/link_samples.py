@@ -175,12 +175,15 @@ class LinkSamples:
         self._first_id, self.is_mixed = current.first_id, current.is_mixed
         self.sources = list(self.samples.names)
         self._counted: dict[Metric, CountedSamples] = {}
+        self._stated: dict[str, Floats] = {}
         self._typed = list(sites.values())
 
     def stated(self, name: str) -> Floats:
         """Return the figure of a name that each detail states; NaN where it states none."""
-        found = map(re.compile(_STATED % name).search, self.samples.details)
-        return np.array([float(one[1]) if one else np.nan for one in found])
+        if name not in self._stated:
+            found = map(re.compile(_STATED % name).search, self.samples.details)
+            self._stated[name] = np.array([float(one[1]) if one else np.nan for one in found])
+        return self._stated[name]
 
     def recent(self, metric: Metric) -> CountedSamples:
         """Return the samples that are not much older than the newest of their link."""
