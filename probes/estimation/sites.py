@@ -414,7 +414,7 @@ def _windows_of_tests(
 
 
 def _numbered_types(sites: Mapping[str, Site]) -> tuple[dict[str, int], Ints]:
-    """Number the VM types; the second is that of each site."""
+    """Give each VM type a number; the second is that of each site."""
     names = [site.vm_type for site in sites.values()]
     types = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return types, np.array([types[name] for name in names], np.int64)
