@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from math import log
 from typing import NamedTuple
@@ -238,6 +238,10 @@ class LinkSamples:
             found = self._judged(metric, found)
         return self._with_types(found) if metric in _OF_LINKS else found
 
+    def are_own(self, counted: CountedSamples) -> Bools:
+        """Return True for links of the own prober, or of the only source that there is."""
+        return np.array([is_own(mark) for mark in self.marks], np.bool_)[counted.marks]
+
     def waiting(self, metric: Metric, src: int, dst: int) -> Figures | None:
         """Return the sources of the samples of a link, or a cap, if none of them counts."""
         judged = self.agreements.get((metric, src, dst))
@@ -393,7 +397,7 @@ class LinkSamples:
         many, off = self.counted("aggregate_mbps"), 1 + 2 * REPEAT_ERROR
         opened = many.rows["connections"][many.groups.first].astype(np.float64)
         rates = many.groups.medians(self.steady(many.rows, "aggregate_mbps")).copy()
-        rates[~own_marks(self.marks)[many.marks]], opened[opened == 0] = np.nan, np.inf
+        rates[~self.are_own(many)], opened[opened == 0] = np.nan, np.inf
         found = np.full((2, *self.rtts_ms.shape), np.nan)
         with np.errstate(divide="ignore"):
             found[:, *many.ends] = np.log(rates / opened / off), np.log(rates * off)
@@ -445,8 +449,3 @@ class LinkSamples:
         if mark not in self.marks:
             self.marks.append(mark)
         return self.marks.index(mark)
-
-
-def own_marks(marks: Sequence[Figures | None]) -> Bools:
-    """Return True for marks of the own prober, or of the only source that there is."""
-    return np.array([is_own(mark) for mark in marks], np.bool_)

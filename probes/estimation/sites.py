@@ -40,7 +40,7 @@ from probes.estimation.agreement import figures_with, is_own, still_told
 from probes.estimation.current_samples import evaluated
 from probes.estimation.estimates import are_own, estimate_at, no_surer_than, of_rows
 from probes.estimation.groups import Floats, Groups, Ints, median_bounds
-from probes.estimation.link_samples import CAP_NOISE, LinkSamples, number_of, own_marks
+from probes.estimation.link_samples import CAP_NOISE, LinkSamples, number_of
 from probes.estimation.measurements import AggregateTests
 from probes.samples import Rows, Sample, Samples
 
@@ -179,9 +179,10 @@ def _caps_of(
     counted = samples.counted(metric)
     caps: dict[str, Estimate] = {}
     at_least: dict[str, Estimate] = {}
-    rows, own = counted.rows, own_marks(samples.marks)
+    rows, own = counted.rows, samples.are_own(counted)
     of_type: dict[str, list[tuple[bool, Rows]]] = defaultdict(list)
-    for link, region, mark in zip(counted.groups, counted.ends[0], counted.marks, strict=True):
+    each = zip(counted.groups, counted.ends[0], counted.marks, own, strict=True)
+    for link, region, mark, trusted in each:
         name, figures = samples.names[region], figures_with(None, samples.marks[mark])
         held, reached = rows[link][held_back[link]], rows[link][~held_back[link]]
         if len(held):
@@ -191,10 +192,10 @@ def _caps_of(
             at_least[name] = Estimate(*bounds, origin)
         if len(reached):
             caps[name] = _cap(reached, "measured", "cap-probe", samples, figures)
-            of_type[sites[name].vm_type].append((bool(own[mark]), reached))
+            of_type[sites[name].vm_type].append((bool(trusted), reached))
     for vm_type, found in of_type.items():
         if vm_type:
-            own_ones = [reached for is_own, reached in found if is_own]
+            own_ones = [reached for its_own, reached in found if its_own]
             together = np.concatenate(own_ones or [reached for _, reached in found])
             of_vms = Figures(vm_type=vm_type)
             cap = _cap(together, "inferred", "caps-of-vm-type", samples, of_vms)
@@ -342,7 +343,7 @@ def with_windows(
     ends = number_of(counted.rows["src"]), number_of(counted.rows["dst"])
     most_mbps = most_calibrating_mbps(sites, rtts_ms, samples.catalogue)
     shows = counted.rows["value"] <= most_mbps[ends]
-    is_own = counted.groups.spread(own_marks(samples.marks)[counted.marks])[shows]
+    is_own = counted.groups.spread(samples.are_own(counted))[shows]
     steady = samples.steady(counted.rows, "per_flow_mbps")[shows]
     rows, distances, dst = counted.rows[shows], rtts_ms[ends][shows], ends[1][shows]
     windows = steady * distances / MS_PER_S / MBIT_PER_MB
@@ -382,9 +383,7 @@ def _windows_of_tests(
     vm_types = {site.vm_type: site.window_mb for site in sites.values() if site.vm_type}
     counted = [samples.counted(metric) for metric in ("per_flow_mbps", "aggregate_mbps")]
     rows = np.concatenate([one.rows for one in counted])
-    own = np.concatenate(
-        [one.groups.spread(own_marks(samples.marks)[one.marks]) for one in counted]
-    )
+    own = np.concatenate([one.groups.spread(samples.are_own(one)) for one in counted])
     is_raised = samples.stated("window_mb")[rows["detail"]] > STOCK_RANGE_MB[1]
     of_tests, of_links = of_site[number_of(rows["dst"])], of_site[tests.pairs[1]]
     # Gbit/s are Mbit/ms.

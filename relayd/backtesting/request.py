@@ -27,6 +27,8 @@ from planner.transfer.request import MOST_EXPLORED, TransferRequest
 from relayd.times import seconds_of, utc_text
 
 DEFAULT_STEP_S = 86_400.0
+OF_TRANSFERS = ["connections", "volume_gb", "objective", "time_value_usd_per_h", "margin", "risk"]
+"""What is asked of every transfer, and told with the answer."""
 
 BacktestObjective: TypeAlias = Literal["value", "time", "cost"]
 
@@ -97,15 +99,5 @@ class BacktestRequest(Specified):
 
     def transfer(self) -> TransferRequest:
         """Return one transfer, with one VM a region."""
-        return TransferRequest(
-            "from",
-            "to",
-            volume_gb=self.volume_gb,
-            connections=self.connections,
-            objective=self.objective,
-            time_value_usd_per_h=self.time_value_usd_per_h,
-            margin=self.margin,
-            risk=self.risk,
-            vm_start_s=self.vm_start_s,
-            vms=1,
-        )
+        asked = {name: getattr(self, name) for name in (*OF_TRANSFERS, "vm_start_s")}
+        return TransferRequest("from", "to", vms=1, **asked)

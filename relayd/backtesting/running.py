@@ -18,7 +18,7 @@ from probes.analysis.patterns import DAY_S
 from relayd.backtesting.exploring import explored_history
 from relayd.backtesting.history import ReplayHistory, Truths, metric_of
 from relayd.backtesting.replay import DECISION, Scene, replay_all, transfer_terms
-from relayd.backtesting.request import BacktestRequest
+from relayd.backtesting.request import OF_TRANSFERS, BacktestRequest
 from relayd.backtesting.result import (
     FEWEST_DECISIONS,
     Backtest,
@@ -106,7 +106,6 @@ def replayed(
     if request.explore:
         steps = map(scene.estimated, history.steps(edges_s))
         explored = explored_history(steps, scene, request.explore, step_s)
-    same = ("connections", "volume_gb", "objective", "time_value_usd_per_h", "margin", "risk")
     return Backtest(
         since=utc_text(edges_s[0].item()),
         until=utc_text(edges_s[-1].item()),
@@ -115,7 +114,7 @@ def replayed(
         samples=count,
         regions=len(history.regions),
         metric=metric,
-        **{name: getattr(request, name) for name in same},
+        **{name: getattr(request, name) for name in OF_TRANSFERS},
         total=total,
         by_providers=tuple(
             ProviderPairResult(a, b, summed_up(rows[(src == a) & (dst == b)], days))
