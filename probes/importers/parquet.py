@@ -25,6 +25,8 @@ from probes.samples import (
     METRICS,
     MIN_TIME_S,
     ROW,
+    TEXTS,
+    Sample,
     Samples,
     Skipped,
 )
@@ -34,18 +36,11 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 2048
 """Rows in memory at a time: each may have a long detail."""
+_OF_TEXT = (*TEXTS, "metric", "detail", "address")
 NEEDED = ("src", "dst", "metric", "value", "measured_at_s")
+_ALIASES = {"f": "float64", "i": "int64", "b": "bool"}
 TYPES = {
-    **dict.fromkeys(("src", "dst", "metric"), "string"),
-    **dict.fromkeys(("value", "measured_at_s"), "float64"),
-    "tool": "string",
-    "connections": "int64",
-    "duration_s": "float64",
-    "warmed_up": "bool",
-    **dict.fromkeys(("src_zone", "dst_zone", "src_vm", "dst_vm"), "string"),
-    **dict.fromkeys(("detail", "address"), "string"),
-    "new_level": "bool",
-    "intervals": "int64",
+    name: "string" if name in _OF_TEXT else _ALIASES[ROW[name].kind] for name in Sample._fields
 }
 """The type of each column, in the order of a sample's fields."""
 
