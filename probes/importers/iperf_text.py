@@ -17,14 +17,11 @@ from planner.model.errors import FormatError
 from probes.importers import limits
 from probes.importers.iperf3 import explained, rows_of
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.text import Lines, time_s
+from probes.importers.text import TOOL_LINE_BYTES, Lines, time_s
 
 CUT_OFF = "no summary of the test: it was cut off"
 SAME_START_S = 2.0
 """Rows of one test begin together: their times are whole seconds."""
-MAX_LINE_BYTES = 2048
-"""No line of iperf is as long; it also bounds the time that a pattern may take."""
-
 _NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)"
 _ROW = re.compile(
     rf"\[ *(SUM|\d{{1,5}})\](\[[RT]X-[CS]\])? +{_NUMBER} *- *{_NUMBER} +sec +"
@@ -117,12 +114,12 @@ class _TestText:
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield the samples of each test in the file."""
-    return rows_of(_tests(Lines(stream, options.name, MAX_LINE_BYTES), options.name), options)
+    return rows_of(_tests(Lines(stream, options.name, TOOL_LINE_BYTES), options.name), options)
 
 
 def read_csv(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield the samples of each test in CSV of iperf 2."""
-    return rows_of(_csv_tests(Lines(stream, options.name, MAX_LINE_BYTES)), options)
+    return rows_of(_csv_tests(Lines(stream, options.name, TOOL_LINE_BYTES)), options)
 
 
 def _csv_tests(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any] | str]]:

@@ -18,14 +18,11 @@ from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import RateTest
 from probes.importers.text import CUT_OFF as CUT_OFF_LINE
-from probes.importers.text import Lines
+from probes.importers.text import TOOL_LINE_BYTES, Lines
 from probes.samples import Skipped
 
 CUT_OFF = "intervals without a final line: the run was cut off"
 SENDER_ONLY = "only the sender's count (nuttcp's classic mode)"
-
-MAX_LINE_BYTES = 2048
-"""No line of nuttcp is as long; it also bounds the time that a pattern may take."""
 
 _LINE = re.compile(r"\s*([\d.]+) MB / +([\d.]+) sec = +([\d.]+) Mbps\b(.*)")
 _VERBOSE = re.compile(
@@ -67,7 +64,7 @@ class _Test:
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample a test: ``per_flow_mbps``, ``aggregate_mbps`` or ``udp_mbps``."""
     test, recognised = _Test(), False
-    lines = Lines(stream, options.name, MAX_LINE_BYTES)
+    lines = Lines(stream, options.name, TOOL_LINE_BYTES)
     for number, line in enumerate(lines, start=1):
         if lines.cut_off and "megabytes=" in line and not options.force:
             yield Skipped(number, CUT_OFF_LINE)

@@ -24,16 +24,13 @@ from typing import BinaryIO
 from planner.model.errors import FormatError
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.text import Lines, documents, list_field
+from probes.importers.text import TOOL_LINE_BYTES, Lines, documents, list_field
 from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
 
 NO_REPLY = "no reply came back: the host is down, or something filters ICMP (Azure does)"
 NO_SUMMARY = "the run was cut off before its summary, so its loss is not known"
 NO_TIMES = "replies carry no times (packets too small)"
 ODD_COUNTS = "the summary counts more replies than requests, or no request"
-
-MAX_LINE_BYTES = 2048
-"""No line of ping is as long; it also bounds the time that a pattern may take."""
 
 _HEADER = re.compile(r"PING (\S+?) ?\(([^)\s]*)|PING6\(.*\) \S+ --> (\S+)")
 _BYTES_OF_DATA = re.compile(r"^PING .* bytes of data\.?$")
@@ -143,7 +140,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield RTT, loss and jitter of each run in the file."""
     run: PingRun | None = None
     host, recognised, not_sent = "", False, 0
-    lines = Lines(stream, options.name, MAX_LINE_BYTES)
+    lines = Lines(stream, options.name, TOOL_LINE_BYTES)
     lines.errors = "replace"
     for number, line in enumerate(lines, start=1):
         line = _COLOUR.sub("", line) if "\x1b" in line else line

@@ -23,6 +23,8 @@ from planner.model.errors import FormatError, InputError
 from probes.samples import MAX_TIME_S, MIN_TIME_S
 
 MAX_LINE_BYTES = 1 << 20
+TOOL_LINE_BYTES = 2048
+"""No line of a tool is as long; it also bounds the time that a pattern may take."""
 MAX_DOCUMENT_BYTES = 1 << 26
 """64 MiB: 128 streams reported every second for half an hour."""
 CUT_OFF = "last line has no line end, so its last figure may be cut off"
