@@ -62,7 +62,7 @@ def duration_s(cell: str, factor: float = 1.0) -> float | None:
 def are_possible(metric: Metric, values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Mark the values in which :func:`fault` finds none."""
     above_zero = values >= 0 if metric in _MAY_BE_ZERO else values > 0
-    return above_zero & (values <= _most(metric)[0])
+    return above_zero & (values <= _MOST.get(metric, _MOST_RATE)[0])
 
 
 def fault(metric: Metric, value: float | None, column: str) -> str:
@@ -81,22 +81,20 @@ def fault(metric: Metric, value: float | None, column: str) -> str:
         return f"{column} is negative"
     if value == 0 and metric not in _MAY_BE_ZERO:
         return f"{column} is zero"
-    most, in_words = _most(metric)
+    most, in_words = _MOST.get(metric, _MOST_RATE)
     return f"{column} is over {in_words}" if value > most else ""
 
 
 _MAY_BE_ZERO = ("loss_pct", "jitter_ms")
 
 
-def _most(metric: Metric) -> tuple[float, str]:
-    """Return the most that a figure can be, and the same in words."""
-    if metric == "loss_pct":
-        return 100.0, "100 %"
-    if metric == "transfer_s":
-        return MAX_DURATION_S, "31 days"
-    if metric in ("rtt_ms", "jitter_ms"):
-        return MAX_RTT_MS, "60 s"
-    return MAX_RATE_MBPS, "100 Tbit/s"
+_MOST: dict[Metric, tuple[float, str]] = {
+    "loss_pct": (100.0, "100 %"),
+    "transfer_s": (MAX_DURATION_S, "31 days"),
+    **dict.fromkeys(("rtt_ms", "jitter_ms"), (MAX_RTT_MS, "60 s")),
+}
+"""The most that a figure can be, and the same in words; of others a rate."""
+_MOST_RATE = MAX_RATE_MBPS, "100 Tbit/s"
 
 
 CLOCK_SKEW_S = 60.0
