@@ -133,7 +133,8 @@ class _Batch(NamedTuple):
         values = self._of_type(column, "string").dictionary_encode()
         names = [*values.dictionary.to_pylist(), ""]
         codes = values.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
-        return np.array([function(name or "") for name in names])[codes.astype(np.int64)]
+        of_rows: NDArray[Any] = np.array([function(name or "") for name in names])[codes]
+        return of_rows
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Return a column of numbers, NaN where there is none."""

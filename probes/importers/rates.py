@@ -113,8 +113,8 @@ def _lasting(test: RateTest) -> tuple[float, float | None, int | None, dict[str,
     if test.is_udp:
         with suppress(TooFewError):
             best_mbps, bound = path_capacity(test.intervals, test.sent_mbps)
-            detail = {"mean_mbps": test.mbps, "window_s": WINDOW_S, "lower_bound": bound}
-            return best_mbps, test.seconds, None, detail
+            told = {"mean_mbps": test.mbps, "window_s": WINDOW_S, "lower_bound": bound}
+            return best_mbps, test.seconds, None, told
         return whole
     found = steady_state(test.intervals, warmed_up=test.warmed_up)
     if found is None or len(test.intervals) < MIN_INTERVALS:
