@@ -197,8 +197,13 @@ class ReplayHistory:
 
     def estimator(self, connections: int) -> Callable[[StepSamples], Step]:
         """Return the estimator of steps for a number of connections."""
-        about = {"catalogue": self._catalogue, "vm_types": self._vm_types}
-        return partial(estimated, regions=self.regions, connections=connections, **about)
+        return partial(
+            estimated,
+            regions=self.regions,
+            catalogue=self._catalogue,
+            vm_types=self._vm_types,
+            connections=connections,
+        )
 
     def edges_s(self, step_s: float, since_s: float | None, until_s: float | None) -> Floats:
         """Return the begin of each step from the first to the last sample, and the last one's end.
@@ -214,7 +219,8 @@ class ReplayHistory:
             problem = f"makes {steps:,} steps of the history, and {MOST_STEPS:,} are the most"
             remedy = "Take longer steps, or a shorter span."
             raise InputError("step_s", problem, value=f"{step_s:g} s", remedy=remedy)
-        return begin_s + step_s * np.arange(steps + 1)
+        edges_s: Floats = begin_s + step_s * np.arange(steps + 1)
+        return edges_s
 
     def steps(self, edges_s: Floats) -> Iterator[StepSamples]:
         """Yield the steps in which throughput was measured, the oldest first."""
