@@ -6,11 +6,15 @@ from collections import Counter, defaultdict
 from contextlib import suppress
 
 import numpy as np
-from probes.analysis.relay_gains import distribution, latency_gains
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.model.answer import dumped
-from probes.analysis.comparisons import FEWEST_DESTINATIONS, homogeneity
+from probes.analysis.comparisons import (
+    FEWEST_DESTINATIONS,
+    distribution,
+    homogeneity,
+    latency_gains,
+)
 from probes.analysis.evidence import (
     FALSE_ALARMS,
     Coverage,
