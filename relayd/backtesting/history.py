@@ -219,7 +219,7 @@ class ReplayHistory:
             problem = f"makes {steps:,} steps of the history, and {MOST_STEPS:,} are the most"
             remedy = "Take longer steps, or a shorter span."
             raise InputError("step_s", problem, value=f"{step_s:g} s", remedy=remedy)
-        edges_s: Floats = begin_s + step_s * np.arange(steps + 1)
+        edges_s: Floats = begin_s + step_s * np.arange(steps + 1, dtype=np.float64)
         return edges_s
 
     def steps(self, edges_s: Floats) -> Iterator[StepSamples]:
