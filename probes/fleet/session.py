@@ -78,9 +78,9 @@ class RemoteProcess:
                     return line
         return b""
 
-    async def output(self) -> Output:
+    async def output(self, limit_s: float = START_S) -> Output:
         """Wait for the end and return the output since."""
-        async with self._session.guarded(START_S):
+        async with self._session.guarded(limit_s):
             return await self._session.collected(self._process)
 
     async def ended(self) -> Output:
@@ -149,25 +149,31 @@ class HostSession:
         limit_s : float
             Time after which the host ends it.
         """
-        lease, tether = self._new_lease(), limit_s > SILENCE_S
-        async with self._channels:
-            self._permit()
-            try:
-                async with self.guarded(limit_s + self._timeouts.command_s):
-                    wrapped = tethered(SILENCE_S, command) if tether else command
-                    output = await self._run(leased(lease, limit_s, wrapped), tether=tether)
-            except BaseException:
-                await self.end(lease)
-                raise
-        return self._checked(command[0], output, limit_s)
+        async with self.server(command, limit_s) as running:
+            output = await running.output(limit_s + self._timeouts.command_s)
+        if output.status == LEASE_FAILED:
+            raise ProbeError(
+                self.host.name,
+                "no-space",
+                f"no file can be written there ({output.last_error_line})",
+                "Free some space in /tmp.",
+            )
+        if output.status in NOT_FOUND:
+            raise missing_tool(self.host.name, command[0])
+        if output.status in TIMED_OUT:
+            raise ProbeError(
+                self.host.name, "timeout", f"{command[0]} had not ended after {limit_s:.0f} s"
+            )
+        return output
 
     @asynccontextmanager
     async def server(self, command: Sequence[str], limit_s: float) -> AsyncIterator[RemoteProcess]:
-        """Run a tool's server for as long as the block lasts, at most for a time.
+        """Run a tool, or its server, for as long as the block lasts, at most for a time.
 
         It ends by itself soon after this process or the connection does.
         """
-        lease, tether = self._new_lease(), limit_s > SILENCE_S
+        lease = f"{self._leases}{self._run_id}-{next(self._numbers):08d}"
+        tether = limit_s > SILENCE_S
         async with self._channels, AsyncExitStack() as stack:
             self._permit()
             try:
@@ -241,11 +247,8 @@ class HostSession:
 
     # ---- inside -------------------------------------------------------------------------------
 
-    def _new_lease(self) -> str:
-        return f"{self._leases}{self._run_id}-{next(self._numbers):08d}"
-
-    async def _run(self, command: Sequence[str], *, tether: bool = False) -> Output:
-        async with self._process(remote_line(command), tether=tether) as process:
+    async def _run(self, command: Sequence[str]) -> Output:
+        async with self._process(remote_line(command), tether=False) as process:
             return await self.collected(process)
 
     @asynccontextmanager
@@ -310,22 +313,6 @@ class HostSession:
             raise ProbeError(
                 self.host.name, "unreachable", f"the connection was lost ({reason_of(error)})"
             ) from None
-
-    def _checked(self, tool: str, output: Output, limit_s: float) -> Output:
-        if output.status == LEASE_FAILED:
-            raise ProbeError(
-                self.host.name,
-                "no-space",
-                f"no file can be written there ({output.last_error_line})",
-                "Free some space in /tmp.",
-            )
-        if output.status in NOT_FOUND:
-            raise missing_tool(self.host.name, tool)
-        if output.status in TIMED_OUT:
-            raise ProbeError(
-                self.host.name, "timeout", f"{tool} had not ended after {limit_s:.0f} s"
-            )
-        return output
 
 
 async def _send_heartbeats(process: asyncssh.SSHClientProcess[bytes]) -> None:

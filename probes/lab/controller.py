@@ -52,10 +52,6 @@ def labs_folder() -> Path:
 class Lab:
     """A lab by its name, running or not.
 
-    Parameters
-    ----------
-    name : str
-
     Attributes
     ----------
     folder : Path

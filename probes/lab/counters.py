@@ -29,10 +29,6 @@ Count: TypeAlias = Literal["totals", "lateness", "sent", "received"]
 class Counters:
     """Shared memory of a lab.
 
-    Parameters
-    ----------
-    sites, workers : int
-
     Attributes
     ----------
     free_s : memoryview of float, shape (sites,)

@@ -11,6 +11,7 @@ a wire, and is cut where single segments are to be lost.
 
 from __future__ import annotations
 
+from itertools import groupby
 from struct import pack, pack_into, unpack_from
 
 VNET = 10
@@ -71,15 +72,11 @@ def keep_segments(packet: bytes, kept: list[bool]) -> list[bytes]:
         return [packet] if kept[0] and len(kept) == 1 else []
     pieces = []
     first = 0
-    while first < len(kept):
-        if not kept[first]:
-            first += 1
-            continue
-        last = first
-        while last + 1 < len(kept) and kept[last + 1]:
-            last += 1
-        pieces.append(_part(packet, first, last + 1, len(kept)))
-        first = last + 1
+    for is_kept, run in groupby(kept):
+        end = first + len(list(run))
+        if is_kept:
+            pieces.append(_part(packet, first, end, len(kept)))
+        first = end
     return pieces
 
 

@@ -9,6 +9,7 @@ tried, in case a filter has changed.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -73,18 +74,11 @@ class ProbeParameters:
 
 @dataclass
 class LivenessProber:
-    """Sends liveness probes from hosts to their neighbours; remembers each pair's protocol.
-
-    Parameters
-    ----------
-    sessions : Sessions
-    parameters : ProbeParameters
-    usual_ms : callable
-        Source and destination host to the round-trip time measured before; 0 for none.
-    """
+    """Sends liveness probes from hosts to their neighbours; remembers each pair's protocol."""
 
     sessions: Sessions
     parameters: ProbeParameters
+    # Source and destination host to the round-trip time measured before; 0 for none
     usual_ms: Callable[[str, str], float] = lambda _src, _dst: 0.0
     _protocols: dict[tuple[str, str], ProbeProtocol] = field(default_factory=dict)
     _shortest_ms: dict[tuple[str, str], float] = field(default_factory=dict)
@@ -216,12 +210,5 @@ def parameters_for(interval_s: float, longest_rtt_ms: float) -> ProbeParameters:
 
 def _by_address(output: bytes) -> dict[str, bytes]:
     """Split the output of the pings by address."""
-    blocks: dict[str, bytes] = {}
-    address = ""
-    for line in output.splitlines(keepends=True):
-        if line.startswith(b"="):
-            address = line[1:].strip().decode(errors="replace")
-            blocks[address] = b""
-        elif address:
-            blocks[address] += line
-    return blocks
+    found = (block.partition(b"\n") for block in re.split(rb"(?m)^=", output)[1:])
+    return {address.strip().decode(errors="replace"): said for address, _, said in found}

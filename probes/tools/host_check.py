@@ -246,11 +246,10 @@ def _idle_share(before: str, after: str) -> float | None:
     first, second = (
         [int(word) for word in line.split()[1:9] if word.isdigit()] for line in (before, after)
     )
-    if len(first) < 5 or len(first) != len(second):
+    spent = [after - before for before, after in zip(first, second, strict=False)]
+    if len(first) != len(second) or len(first) < 5 or sum(spent) <= 0:
         return None
-    spent = [b - a for a, b in zip(first, second, strict=True)]
-    total = sum(spent)
-    return round((spent[3] + spent[4]) / total, 3) if total > 0 else None
+    return round((spent[3] + spent[4]) / sum(spent), 3)
 
 
 def unknown_hosts(reports: Sequence[HostReport]) -> list[Host]:

@@ -7,6 +7,7 @@ are left out here; the last one is part of the total only.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from io import BytesIO
 
@@ -18,6 +19,7 @@ from probes.importers import nuttcp as importer
 from probes.tools.interface import Result, Test, Tool, failure, only_samples
 
 MARGIN_S = 15.0
+_TOTALS = re.compile(rb"(?m)^(?=.*\breal_seconds=).*?\bmegabytes=(\S+)")
 
 
 class Nuttcp(Tool):
@@ -56,7 +58,7 @@ class Nuttcp(Tool):
         except FormatError as error:
             raise ProbeError(test.src.name, "output", f"nuttcp: {error.problem}") from None
         found = only_samples(test.src, self.name, outcomes)
-        sent_gb = sum(_volume_gb(line) for line in text.splitlines() if b"real_seconds=" in line)
+        sent_gb = sum(map(float, _TOTALS.findall(text))) * 2**20 / 1e9
         settled = tuple(test.settled(s, measured_at_s) for s in found)
         return Result(settled, sent_gb, _intervals(text, test.omit_s))
 
@@ -72,10 +74,3 @@ def _intervals(text: bytes, omit_s: float) -> tuple[Interval, ...]:
         if passed_s > omit_s + seconds / 2:
             found.append(Interval(seconds, mbps))
     return tuple(found)
-
-
-def _volume_gb(line: bytes) -> float:
-    for pair in line.split():
-        if pair.startswith(b"megabytes="):
-            return float(pair.partition(b"=")[2]) * 2**20 / 1e9
-    return 0.0

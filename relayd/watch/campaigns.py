@@ -78,25 +78,14 @@ class CampaignRun:
 
 @dataclass
 class CampaignScheduler:
-    """Runs campaigns when they are due.
-
-    Parameters
-    ----------
-    storage : StoreThread
-    fleet : Fleet
-    catalogue : Catalogue
-    options : WatchOptions
-    liveness_usd_per_day : float
-        Share of liveness probes in the budget, USD.
-    collapsed : callable
-        Returns the links whose throughput had collapsed when measured before a time.
-    """
+    """Runs campaigns when they are due."""
 
     storage: StoreThread
     fleet: Fleet
     catalogue: Catalogue
     options: WatchOptions
-    liveness_usd_per_day: float
+    liveness_usd_per_day: float  # share of liveness probes in the budget, USD
+    # Returns the links whose throughput had collapsed when measured before a time
     collapsed: Callable[[float], list[Pair]] = lambda _: []
     on_note: Callable[[str], None] = lambda _: None
     running: str = ""

@@ -113,33 +113,18 @@ class LivenessBudget:
 
 @dataclass
 class LivenessMonitor:
-    """Probes the watched links from each of their source regions.
+    """Probes the watched links from each of their source regions."""
 
-    Parameters
-    ----------
-    sessions : Sessions
-        Not shared with a campaign: ending leftovers must not end a campaign's probes.
-    links : WatchedLinks
-    budget : LivenessBudget
-    parameters : ProbeParameters
-    interval_s : float
-        Within which an outage is to be noticed.
-    least_period_s : float
-        Shortest period that the budget allows.
-    usd_per_probe : mapping
-        Pair of regions to the price of a probe, the reply included.
-    on_probed : callable
-        Awaited after each source's probes.
-    """
-
+    # Not shared with a campaign: ending leftovers must not end a campaign's probes
     sessions: Sessions
     links: WatchedLinks
     budget: LivenessBudget
     parameters: ProbeParameters
-    interval_s: float
-    least_period_s: float
+    interval_s: float  # within which an outage is to be noticed
+    least_period_s: float  # shortest period that the budget allows
+    # Pair of regions to the price of a probe, the reply included
     usd_per_probe: Mapping[Pair, float]
-    on_probed: Callable[[], Awaitable[None]]
+    on_probed: Callable[[], Awaitable[None]]  # awaited after each source's probes
     on_note: Callable[[str], None] = lambda _: None
     loaded: Callable[[], bool] = lambda: False
     unreachable: dict[str, ProbeError] = field(default_factory=dict)

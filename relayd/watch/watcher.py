@@ -48,22 +48,13 @@ class Watcher:
 
     Of several watchers on one store, one probes and the others stand by; one of them takes over
     within seconds when it ends, however it does.
-
-    Parameters
-    ----------
-    db : str, Path or Address
-        The store.
-    fleet : Fleet
-    catalogue : Catalogue
-    options : WatchOptions
-    on_note : callable
-        Called with a line that the operator should read.
     """
 
-    db: str | Location
+    db: str | Location  # the store
     fleet: Fleet
     catalogue: Catalogue
     options: WatchOptions
+    # Called with a line that the operator should read
     on_note: Callable[[str], None] = lambda _: None
     _role: str = "stopped"
     _prober: _Prober | None = None
