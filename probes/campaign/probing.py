@@ -16,7 +16,7 @@ from probes.campaign.tasks import ProbeTask
 from probes.campaign.throughput_tests import Findings, ThroughputTester, steady_mbps, steady_sample
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
-from probes.tools.interface import OVERRUN_S, Result, Test, make_test, run
+from probes.tools.interface import OVERRUN_S, Result, Test, make_test, run_client
 from probes.tools.iperf3 import MOST_STREAMS
 from probes.tools.round_trips import HOP_GB, MOST_HOPS, Ping, TcpConnect, Traceroute
 
@@ -114,13 +114,13 @@ class Prober:
         )
         await self._sessions.session(src)  # a login that fails sends nothing to be charged
         try:
-            result = await run(self._sessions, self._tester.ports, Ping(), test)
+            result = await run_client(self._sessions, Ping(), test)
         except ProbeError as silent:
             if silent.cause != "missing-tool":
                 _add_both_ways(findings, src, dst, Ping().sent_gb(test))
             if silent.cause not in ("filtered", "missing-tool"):
                 raise
-            result = await run(self._sessions, self._tester.ports, TcpConnect(), test)
+            result = await run_client(self._sessions, TcpConnect(), test)
         findings.samples += result.samples
         findings.busy_s += time.monotonic() - began_s
         _add_both_ways(findings, src, dst, result.sent_gb)
@@ -131,7 +131,7 @@ class Prober:
         """Trace a route; a failure leaves the round-trip time as it is."""
         ends = test.src.name, test.dst.name
         try:
-            result = await run(self._sessions, self._tester.ports, Traceroute(), test)
+            result = await run_client(self._sessions, Traceroute(), test)
         except ProbeError as error:
             if error.cause != "missing-tool":
                 _add_both_ways(findings, *ends, MOST_HOPS * HOP_GB)

@@ -41,7 +41,7 @@ class Test:
     dst: Host
     # Of the host that does not run the client, from :meth:`~probes.fleet.hosts.Fleet.target`
     address: str
-    port: int = 0  # for the tool's server; 0 where there is none
+    port: int = 0  # of the tool's server, or to connect to
     connections: int = 1
     duration_s: float = 10.0  # measured time, and time before it that is left out
     omit_s: float = 0.0
@@ -147,9 +147,9 @@ class Tool:
     client_at_dst = False
     ready_line = b""
 
-    def server(self, test: Test) -> list[str] | None:  # noqa: ARG002
-        """Return the command of the server on the other host; None where none is needed."""
-        return None
+    def server(self, test: Test) -> list[str]:
+        """Return the command of the server on the other host, of a tool that needs one."""
+        raise NotImplementedError
 
     def command(self, test: Test) -> list[str]:
         """Return the client's command."""
@@ -255,7 +255,7 @@ def make_test(fleet: Fleet, tool: Tool, src: str, dst: str) -> Test:
     if src == dst:
         raise InputError("pair", "has one host at both ends", value=src)
     address = fleet.target(dst, src) if tool.client_at_dst else fleet.target(src, dst)
-    return Test(fleet[src], fleet[dst], address)
+    return Test(fleet[src], fleet[dst], address, fleet[dst].first_port)
 
 
 @asynccontextmanager
@@ -273,9 +273,7 @@ async def prepared(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> 
         async with AsyncExitStack() as stack:
             port = await stack.enter_async_context(ports.several(server_host, streams, avoid))
             ready = replace(test, port=port)
-            command = tool.server(ready)
-            assert command
-            server = session.server(command, limit_s)
+            server = session.server(tool.server(ready), limit_s)
             running = await stack.enter_async_context(server)
             if tool.ready_line:
                 up = bool(await running.line_with(tool.ready_line))
@@ -295,17 +293,12 @@ async def prepared(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> 
 
 
 async def run_client(sessions: Sessions, tool: Tool, test: Test) -> Result:
-    """Run the client of a test whose server listens, and read its output."""
+    """Run the client of a test, whose server listens if it has one, and read its output.
+
+    Raises ProbeError naming the host at fault.
+    """
     client = test.dst if tool.client_at_dst else test.src
     session = await sessions.session(client.name)
     began_s = time.time()
     output = await session.measure(tool.command(test), tool.limit_s(test))
     return tool.read(output, test, began_s)
-
-
-async def run(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> Result:
-    """Run one test; raises ProbeError naming the host at fault."""
-    if tool.server(replace(test, port=1)) is None:
-        return await run_client(sessions, tool, replace(test, port=test.dst.first_port))
-    async with prepared(sessions, ports, tool, test) as ready:
-        return await run_client(sessions, tool, ready)
