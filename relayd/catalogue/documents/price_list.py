@@ -23,7 +23,6 @@ from planner.model.errors import FormatError
 
 _MOST_JSON_BYTES = 256 * 2**20  # takes some 2 GB of memory while it is read
 _MOST_TABLE_BYTES = 2 * 2**30
-_MOST_FILES = 5000
 _HEAD_LINES = 8  # AWS's tables begin with five lines about themselves
 PROVIDERS = ("aws", "azure", "gcp")
 
@@ -204,8 +203,6 @@ def files_of(path: Path) -> list[Path]:
     if not found:
         remedy = "SkyPilot's folder has aws/vms.csv or the like; others have .json or .csv files."
         raise FormatError(str(path), "is a folder without price documents", remedy=remedy)
-    if len(found) > _MOST_FILES:
-        raise FormatError(str(path), f"has over {_MOST_FILES:,} files", value=len(found))
     return found
 
 
