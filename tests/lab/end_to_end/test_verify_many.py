@@ -81,7 +81,7 @@ def verified(lab: Lab, db: Path, plan: ShufflePlan | BroadcastPlan) -> Any:
     """Verify one plan; not judged where the machine is too busy for the lab to keep time."""
     file = db.with_name("plan.json")
     file.write_text(plan.model_dump_json())
-    words = ("verify", file, "--fleet", lab.fleet_file, "--db", db, "--yes", "--json")
+    words = ("measure", "verify", file, "--fleet", lab.fleet_file, "--db", db, "--yes", "--json")
     with lateness_of(lab) as lateness:
         done = command(*words, "--seconds", "6")
     assert done.returncode in (0, 1), done.stderr
