@@ -32,7 +32,7 @@ from tests.dashboard.browser import chromium
 from tests.http.running import served
 
 PAIR = "src=azure:eastus&dst=aws:ap-northeast-1"
-ADDRESSES = {"pair": f"/pair?{PAIR}", "plan": f"/plan?{PAIR}&volume_gb=1000", "map": f"/map?{PAIR}"}
+ADDRESSES = {"plan": f"/?{PAIR}&volume_gb=1000#open=pair+world-map"}
 OPEN_S = 120.0
 SETTLED_S = 20.0
 SAMPLES_PER_S = 20

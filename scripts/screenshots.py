@@ -53,11 +53,11 @@ SHOTS = {page.name: page.path for page in PAGES} | {
     "ask": "/",
     "matrix": "/matrix?measured=1",
     "matrix-per-flow": "/matrix?metric=per-flow&measured=1",
-    "pair": f"/pair?{PAIR}",
+    "pair": f"/?{PAIR}#open=pair",
     "plan": f"/?{PAIR}&volume_gb=1000&objective=time",
     "shuffle": f"/?question=shuffle&vms=2#demands={quote(DEMANDS)}",
     "schedule": f"/?question=schedule#transfers={quote(TRANSFERS)}",
-    "map": f"/map?{PAIR}&volume_gb=1000&objective=time",
+    "map": f"/?{PAIR}&volume_gb=1000&objective=time#open=world-map",
 }
 # Samples that a token sent of this link, for the pages of what is in doubt.
 DOUBTED = ("azure:westeurope", "aws:eu-west-1")
@@ -118,7 +118,8 @@ def add_doubts(db: Path) -> None:
 
 def _settle(page: Page) -> None:
     page.wait_for_timeout(SETTLED_MS)
-    for below in ("section:has(.gantt)", "body:has(.rates) .verdict"):  # a long form
+    opened = "section:has(> details[open] #world-map)"
+    for below in ("section:has(.gantt)", "body:has(.rates) .verdict", opened):  # a long form
         if page.locator(below).count():
             page.locator(below).evaluate("it => it.scrollIntoView()")
     cell = page.locator("td.cell")

@@ -66,7 +66,7 @@ POLICY = (
 HTML = "text/html; charset=utf-8"
 _MOST_LEVELS = 10
 """Of a path that is not there: a longer one would make a page much larger than the request."""
-_IMPORT = re.compile(r'^(?:import|export) (?:.*from )?"(\.{1,2}/[\w./]+)";$', re.MULTILINE)
+_IMPORT = re.compile(r'^(?:import|export) [^;]*?"(\.{1,2}/[\w./]+)";$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,6 @@ class Page:
 
 PAGES = (
     Page("/", "plan", "Ask", "Direct or relayed, how long, at what cost."),
-    Page("/pair", "pair", "Pair", "What is known between two regions, and from what."),
-    Page("/map", "map", "Map", "Where traffic from a region or of a plan goes."),
     Page("/matrix", "matrix", "Network", "What is known of every pair of regions."),
     Page("/now", "now", "Now", "What is wrong, what has changed, and what is under way."),
     Page("/campaigns", "campaigns", "Campaigns", "What is measured, and what it takes."),
@@ -102,6 +100,8 @@ PAGES = (
     Page("/quarantine", "quarantine", "Quarantine", "Samples that nothing rests on."),
     Page("/tokens", "tokens", "Tokens", "Who may do what, and when it was last used."),
 )
+MOVED = {"/pair": "pair", "/map": "world-map"}
+"""Pages of before, as parts of what Ask answers to the same query."""
 SIGN_IN = Page("/sign-in", "sign-in", "Sign in", "A token says what you may see and do.")
 DOCS = Page("/docs", "docs", "API", "Every path, with a form to try it.")
 

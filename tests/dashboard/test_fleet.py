@@ -30,18 +30,18 @@ def test_what_is_wrong_and_what_has_changed(kept: Path, browser: Browser) -> Non
     with served(kept, environment=QUICK) as service:
         for dark, width in ((True, 1440), (False, 390)):
             with watched(browser, dark=dark, width=width) as seen:
+                page = seen.open(f"{service.url}/now")
+                page.wait_for_selector(LIVE)
+                wrong = text_of(page, ".incidents tbody")
+                for part in (f"{EU} → {SA}", "no reply to 3 looks", "20% of packets are lost"):
+                    assert part in wrong
                 page = seen.open(f"{service.url}/fleet")
                 page.wait_for_selector(LIVE)
-                links = [text_of(page, f".links tbody tr:nth-child({n})") for n in (1, 2)]
-                assert f"{EU} → {SA}" in links[0]  # what is down comes first
-                assert "no reply to 3 looks" in links[0]
-                assert "carries nothing" in links[0]
-                assert "loses 20 % of packets" in links[1]
                 first = text_of(page, ".changes tbody tr")
                 for part in (f"{US} → {SA}", "Aggregate", "4 Gbit/s", "1 Gbit/s", "0.25×", "worse"):
                     assert part in first
                 assert "acme:new-1" in text_of(page, ".part.changed")
-                assert "aggregate 4 Gbit/s to 1 Gbit/s" in text_of(page, ".shifts")
+                assert "aggregate throughput 4 Gbit/s to 1 Gbit/s" in text_of(page, ".shifts")
                 cap = text_of(page, f"tr[data-region='{US}']")
                 assert "4.2 (4 to 4.41)" in cap
                 assert "16 % below its type" in cap
@@ -66,7 +66,7 @@ def test_what_is_wrong_and_what_has_changed(kept: Path, browser: Browser) -> Non
             page.get_by_text("regions, none measured").nth(1).click()  # of Azure
             assert "westus" in text_of(page, "details.regions[open]")
             changed.get_by_role("link", name=f"{US} → {SA}").first.click()
-            page.wait_for_url("**/pair?src=aws*")
+            page.wait_for_url("**/?src=aws*#open=pair")
 
 
 def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
@@ -98,8 +98,8 @@ def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
                 assert "egress 4.2 Gbit/s of 5 Gbit/s" in vm
                 assert "prober" in text_of(page, ".part.watch")
                 assert "of $1.00" in text_of(page, ".part.watch")
-                assert "Regions that can't be reached 1" in text_of(page, ".tiles")
-                assert "Hosts with advice 1" in text_of(page, ".tiles")
+                assert "Regions that can't be reached 1" in text_of(page, ".health")
+                assert "Hosts with advice 1" in text_of(page, ".health")
                 assert page.locator("tr[data-host]").first.get_attribute("data-host") == (
                     "gcp-us-east1"
                 )

@@ -137,7 +137,7 @@ def test_samples_are_accepted_where_seeing_what_that_changes_takes_too_long(
 def test_what_is_in_dispute_is_decided_by_its_source(doubtful: Path, browser: Browser) -> None:
     with served(doubtful, environment=QUICK) as service:
         with watched(browser) as seen:
-            page = seen.open(f"{service.url}/pair?src={US}&dst={SA}")
+            page = seen.open(f"{service.url}/?src={US}&dst={SA}#open=pair")
             doubts = page.locator(".pair-doubts")
             said = doubts.inner_text()
             assert "5 samples of token ci contradict the round-trip time" in said

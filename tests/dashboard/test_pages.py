@@ -11,7 +11,7 @@ from relayd.dashboard.pages import DOCS, PAGES, SIGN_IN, Page
 from tests.dashboard.browser import settle, watched
 from tests.http.running import Served
 
-QUERIES = {"map": "?src={0}", "pair": "?src={0}&dst={1}", "plan": "?src={0}&dst={1}&volume_gb=500"}
+QUERIES = {"plan": "?src={0}&dst={1}&volume_gb=500"}
 PAIR = ("azure:eastus", "aws:sa-east-1")
 PAIRS = {"three_hundred": ("aws:place-0", "azure:place-1")}
 FIRST_WIDTH = {"grid": 1440, "empty": 390, "three_hundred": 1024}

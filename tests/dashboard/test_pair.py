@@ -1,4 +1,4 @@
-"""The pair page: figures as the API has them, a long history, what happened, and the evidence."""
+"""What is known of a pair, within Ask: figures of the API, history, what happened, evidence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.dashboard.browser import Watched, settle, watched
+from tests.dashboard.browser import Watched, settle, unfold, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.pair_store import DST, OTHERS, ROUND_TRIPS, SRC, make_pair_store
 from tests.http.running import Served, eventually, served
@@ -26,7 +26,7 @@ def weeks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def address(service: Served, src: str, dst: str, more: str = "") -> str:
-    return f"{service.url}/pair?src={src}&dst={dst}{more}"
+    return f"{service.url}/?src={src}&dst={dst}#open=pair{more}"
 
 
 def figure(value: float) -> str:
@@ -36,7 +36,7 @@ def figure(value: float) -> str:
 
 def cells(shown: Page, name: str) -> list[str]:
     """Return a row of the table of both directions."""
-    row = shown.locator(f'section:has(#figures) tbody tr:has(th:has-text("{name}"))')
+    row = shown.locator(f'section:has(> #figures) tbody tr:has(th:has-text("{name}"))')
     return [text.strip() for text in row.locator("td").all_inner_texts()]
 
 
@@ -51,8 +51,8 @@ def test_figures_of_both_directions_are_the_apis(page: Watched, grid: Served) ->
     back: Any = grid.get(f"/v1/links/{dst}/{src}").json
     for name, end, field in (
         ("Round-trip time", "link", "rtt_ms"),
-        ("One flow", "link", "per_flow_mbps"),
-        ("Many flows together", "link", "aggregate_gbps"),
+        ("Per-flow throughput", "link", "per_flow_mbps"),
+        ("Aggregate throughput", "link", "aggregate_gbps"),
         ("Sender's egress cap", "sender", "egress_gbps"),
         ("Receiver's ingress cap", "receiver", "ingress_gbps"),
     ):
@@ -71,22 +71,23 @@ def test_figures_of_both_directions_are_the_apis(page: Watched, grid: Served) ->
     assert cells(shown, "Connections that saturate")[0] == str(int(most))
     assert f"{int(most)} or more carry" in shown.locator(".lead").inner_text()
     assert cells(shown, "Egress fee")[0] == "0.0875"
-    assert figure(there["light"]["vacuum_ms"]) in shown.locator("section:has(#light)").inner_text()
+    assert (
+        figure(there["light"]["vacuum_ms"]) in shown.locator("section:has(> #light)").inner_text()
+    )
     many: Any = grid.get(f"/v1/plans?src={src}&dst={dst}&connections=64&vms=1&objective=time").json
     assert many["best_relay"]["relay"] in shown.locator(".relay-line").nth(1).inner_text()
     assert "use a relay" in shown.locator(".relay-line").nth(1).inner_text()
     # Of one VM, as what stands in the table: else one flow would be slower than itself.
-    flow = f"direct {cells(shown, 'One flow')[0]} Mbit/s"
+    flow = f"direct {cells(shown, 'Per-flow throughput')[0]} Mbit/s"
     assert flow in shown.locator(".relay-line").first.inner_text()
-    assert shown.get_by_role("link", name="All pairs").get_attribute("href") == "matrix"
-
     # Back and forth: the address says which pair, and the browser's buttons work.
     shown.get_by_role("button", name="Swap").click()
-    shown.locator("h2", has_text=f"{dst} → {src}").wait_for()
-    assert "src=aws%3Asa-east-1&dst=azure%3Aeastus" in shown.url
+    shown.get_by_role("button", name="Plan", exact=True).click()
+    shown.locator(".pair-name", has_text=f"{dst} → {src}").wait_for()
+    assert f"src={dst}&dst={src}#open=pair" in shown.url
     settled(shown)
     shown.go_back()
-    shown.locator("h2", has_text=f"{src} → {dst}").wait_for()
+    shown.locator(".pair-name", has_text=f"{src} → {dst}").wait_for()
     settled(shown)
 
 
@@ -108,14 +109,18 @@ def test_evidence_goes_down_to_the_samples(page: Watched, grid: Served) -> None:
     assert rows.count() == len(series["samples"]) == 1
     assert str(series["samples"][0]["id"]) in rows.first.inner_text()
     # A single sample: its value is shown, and no shape is made of it.
-    assert "no distribution to speak of" in shown.locator("section:has(#distribution)").inner_text()
+    unfold(shown, "distribution")
+    spread = shown.locator("section[aria-labelledby=distribution]")
+    assert "no distribution to speak of" in spread.inner_text()
 
 
 def test_weeks_of_a_pair_are_shown_with_what_happened(browser: Browser, weeks: Served) -> None:
     for dark, width in ((False, 1440), (True, 390)):
         with watched(browser, dark=dark, width=width) as seen:
             shown = seen.open(address(weeks, SRC, DST))
-            shown.locator("section:has(#history) canvas").wait_for()
+            shown.locator("section:has(> #history) canvas").wait_for()
+            if width < 640:
+                unfold(shown, "evidence")
             shown.locator("details[data-quantity=per_flow_mbps] summary").click()
             assert seen.violations() == []
             assert shown.evaluate(
@@ -134,7 +139,7 @@ def drawn_points(part: Locator) -> int:
 
 def walk_through_history(shown: Page, weeks: Served) -> None:
     assert f"{DST} → {SRC} is down" in shown.get_by_role("note").inner_text()
-    history = shown.locator("section:has(#history)")
+    history = shown.locator("section:has(> #history)")
     assert f"{ROUND_TRIPS:,} samples" in history.inner_text()
     # Too many for single points: at most 200 medians, each with its range.
     assert 100 < drawn_points(history) <= 200
@@ -150,32 +155,30 @@ def walk_through_history(shown: Page, weeks: Served) -> None:
     assert len(events) == 6
     expect(told).to_have_count(6, timeout=TIMEOUT_MS)
     assert "no reply to 12 packets" in told.nth(4).inner_text()
-    shown.locator("section:has(#distribution)").get_by_text("Half of the samples").wait_for()
+    unfold(shown, "distribution")
+    spread = shown.locator("section[aria-labelledby=distribution]")
+    spread.get_by_text("Half of the samples").wait_for()
     expect(shown.get_by_role("img", name="Distribution")).to_have_count(1)
-    shares = shown.locator("section:has(#distribution) tbody tr")
+    shares = spread.locator("tbody tr")
     assert shares.all_text_contents()[0].startswith("0 %")
     assert shares.all_text_contents()[-1].startswith("100 %")
 
-    shown.get_by_role("radio", name="One flow").check(force=True)
+    shown.get_by_role("radio", name="Per-flow throughput").check(force=True)
     shown.get_by_text("112 samples").wait_for()
     assert "metric=per_flow_mbps" in shown.url
-    expect(history.locator("summary")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(history.locator("summary").first).to_be_visible(timeout=TIMEOUT_MS)
     assert drawn_points(history) == 112
-    shown.locator("section:has(#history) select").select_option("7d")
+    history.locator("select").select_option("7d")
     shown.get_by_text("29 samples").wait_for()
     assert "range=7d" in shown.url
     # What was chosen is in the address, so that it can be shared.
     shown.reload()
     settled(shown)
     shown.get_by_text("29 samples").wait_for()
-    assert shown.get_by_role("radio", name="One flow").is_checked()
-    shown.locator("input[name=since]").fill("2020-01-01")
-    shown.locator("input[name=until]").fill("2020-01-02")
-    shown.get_by_text("No sample is in this time").wait_for()
+    assert shown.get_by_role("radio", name="Per-flow throughput").is_checked()
 
     shown.get_by_role("radio", name="Jitter").check(force=True)
-    shown.locator("input[name=since]").fill("")
-    shown.locator("input[name=until]").fill("")
+    history.locator("select").select_option("")
     shown.get_by_text("With 5 samples there is no distribution").wait_for()
     settled(shown)
 
@@ -199,29 +202,22 @@ def test_nothing_measured_and_nothing_sensible_asked_is_said(
 ) -> None:
     with watched(browser) as seen:
         shown = seen.open(address(empty, *GRID))
-        assert "never measured" in shown.locator(".empty").inner_text()
+        pair = shown.locator(".pair")
+        assert "never measured" in pair.locator(".empty").inner_text()
         assert f"relayd probe --fleet fleet.toml --pairs '{GRID[0]}>{GRID[1]}'" in (
-            shown.locator(".empty pre").inner_text()
+            pair.locator(".empty pre").inner_text()
         )
-        assert shown.locator("section:has(#evidence) .how", has_text="a model alone").count() == 6
-        assert "The model says" in shown.locator("section:has(#light)").inner_text()
+        models = pair.locator("section:has(> #evidence) .how", has_text="a model alone")
+        assert models.count() == 6
+        assert "The model says" in pair.locator("section:has(> #light)").inner_text()
         assert seen.violations() == []
-        seen.open(address(empty, GRID[0], GRID[0]))
-        assert "the same region" in shown.locator(".empty").inner_text()
-        seen.open(f"{empty.url}/pair")
-        assert "relayd import" in shown.locator(".empty").inner_text()
-        seen.open(f"{grid.url}/pair")
-        shown.locator(".empty a").first.click()
-        shown.locator("section:has(#history)").wait_for()
-        settled(shown)
-    # The browser itself notes that an answer was a problem.
+    # An address of before leads here, and so does a question without a plan.
     with watched(browser, allowed=("422",)) as seen:
-        shown = seen.open(address(grid, "azure:estus", GRID[1]))
-        assert "Did you mean" in shown.locator("#message").inner_text()
-        assert shown.get_by_label("From").get_attribute("aria-invalid") == "true"
-        assert shown.locator("#pair > *").count() == 0
-        shown.get_by_label("From").fill("azure:eastus")
-        shown.get_by_role("button", name="Show").click()
-        shown.locator("section:has(#history)").wait_for()
-        assert shown.locator("#message").inner_text() == ""
+        shown = seen.open(f"{grid.url}/pair?src={GRID[0]}&dst={GRID[1]}")
+        assert shown.url == address(grid, *GRID)
+        shown.locator("section:has(> #history)").wait_for()
+        settled(shown)
+        shown = seen.open(f"{grid.url}/?src={GRID[0]}&dst={GRID[1]}&deadline_s=1#open=pair")
+        shown.locator(".no-plan").wait_for()
+        shown.locator("section:has(> #history)").wait_for()
         settled(shown)

@@ -12,7 +12,7 @@ from tests.dashboard.browser import WAIT_MS, settle, watched
 from tests.http.running import Served
 
 PAIR = "src=azure:eastus&dst=aws:sa-east-1"
-QUERIES = {"map": f"?{PAIR}", "pair": f"?{PAIR}", "plan": f"?{PAIR}"}
+QUERIES = {"plan": f"?{PAIR}"}
 WIDTHS = (1440, 1024, 390)
 API = re.compile("/v1/(?!events)")
 WAITING = re.compile("Waiting for the|Asking the service")

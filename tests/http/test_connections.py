@@ -83,7 +83,7 @@ def test_headers_that_drip_are_given_up(store: Path) -> None:
 
 def test_clients_that_reset_their_connections_leave_no_traceback(service: Served) -> None:
     before = len(service.log.read_text())
-    paths = ("/", "/assets/shared/api.js", "/map", "/v1/events", "/v1/graph", "/openapi.json")
+    paths = ("/", "/assets/shared/api.js", "/matrix", "/v1/events", "/v1/graph", "/openapi.json")
     for pause_s in (0.0, 0.002, 0.01):
         for path in paths * 5:
             connection = socket.create_connection((service.host, service.port), TIMEOUT_S)

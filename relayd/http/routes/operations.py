@@ -14,7 +14,7 @@ from pydantic import Field
 
 from planner.model.errors import InputError
 from planner.model.estimate import SECONDS_PER_DAY
-from relayd.dashboard.pages import PAGES, POLICY, SIGN_IN, Asset, Page, assets, rendered
+from relayd.dashboard.pages import MOVED, PAGES, POLICY, SIGN_IN, Asset, Page, assets, rendered
 from relayd.http.access import session_cookie
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.current_state import Current
@@ -338,6 +338,15 @@ def _shows(page: Page) -> Handler:
     return get_page
 
 
+def _moved(part: str) -> Handler:
+    async def get_moved_page(context: RequestContext) -> web.StreamResponse:
+        query = context.request.query_string
+        location = f"./{'?' * bool(query)}{query}#open={part}"
+        return web.Response(status=302, headers={hdrs.LOCATION: location})
+
+    return get_moved_page
+
+
 @route("GET", "/assets/{folder}/{name}", media_type=JAVASCRIPT, documented=False)
 async def get_asset(context: RequestContext) -> web.StreamResponse:
     """Return a script, a style or the outline of the world."""
@@ -359,8 +368,11 @@ def sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web
 
 
 ROUTES = tuple(
-    Route("GET", page.path, _shows(page), page.summary, media_type=HTML_TYPE, documented=False)
-    for page in (*PAGES, SIGN_IN)
+    Route("GET", path, handler, summary, media_type=HTML_TYPE, documented=False)
+    for path, handler, summary in (
+        *((page.path, _shows(page), page.summary) for page in (*PAGES, SIGN_IN)),
+        *((path, _moved(part), "Lead to a part of Ask.") for path, part in MOVED.items()),
+    )
 )
 
 

@@ -1,15 +1,17 @@
 // What answers have in common: the verdict, what binds, what would help, options side by side, the basis.
 
-import { band, bounded } from "../shared/band.js";
-import { breakable, element, facts, number, sortable, table } from "../shared/dom.js";
-import { count, duration, figure, ms, range, rate, times, usd } from "../shared/format.js";
-import { folded, panel, secondary, withCode } from "../shared/parts.js";
+import { chart } from "../shared/chart.js";
+import {
+  band, bounded, breakable, count, duration, element, facts, figure, folded, ms, number,
+  pairAddress, panel, perGb, percent, range, rate, secondary, small, sortable, table, times, usd,
+  withCode, words,
+} from "../shared/kit.js";
 
 export const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
 export const vmsAt = (vms) => Object.entries(vms).map(([region, each]) => `${each} at ${region}`).join(", ");
 // Figures of an answer with their bounds, which have names of their own: duration_s_low.
 const estimateOf = (name) => ({ [name]: expected, [`${name}_low`]: low, [`${name}_high`]: high }) => ({ low, expected, high });
-export const ratesOf = estimateOf("throughput_gbps");
+const ratesOf = estimateOf("throughput_gbps");
 export const timesOf = estimateOf("duration_s");
 
 // Figures of the line below a verdict that several answers have: [name, value, what stands below it].
@@ -43,7 +45,7 @@ const isLink = (place) => place.includes(" -> ");
 const listed = (items, none) => (items.length ? element("ul", {}, items.map((each) => element("li", {}, each)))
   : element("p", { class: "muted" }, none));
 
-export const bottleneck = ({ bottlenecks = [] }) => panel("limits", "Where the bottleneck is", listed(
+export const bottleneck = ({ bottlenecks }) => bottlenecks && panel("limits", "Where the bottleneck is", listed(
   bottlenecks.map((limit) => [element("strong", {}, limit.constraint, isLink(limit.region) ? " " : " at ", limit.region), gain(limit)]),
   "No cap binds: going faster would not pay under this request's objective and limits."));
 
@@ -101,4 +103,176 @@ export function sideBySide(options, notes = []) {
     table("compared", "Against the first", [[""], ...known.map(([title, , kind]) => [title, `number ${kind}`])],
       rows.filter(([, ...cells]) => cells.some(Boolean)).map(([name, ...cells]) => [name, ...cells.map((cell) => cell || "–")])),
     notes.map((note) => element("p", { class: "muted" }, note)));
+}
+
+// What a plan says, in figures and tables that several parts of pages show.
+
+export const relaysOf = (plan) => plan.paths.filter((path) => path.regions.length === 3).map((path) => path.regions[1]);
+export const hasDirect = (plan) => plan.paths.some((path) => path.regions.length === 2);
+
+export function verdictText(plan) {
+  const relays = relaysOf(plan);
+  if (plan.verdict === "direct") return "Send it direct";
+  if (plan.verdict === "relay") return `Relay it through ${relays[0]}`;
+  const over = hasDirect(plan) ? ["the direct path", ...relays] : relays;
+  return `Split it over ${over.join(over.length === 2 ? " and " : ", ")}`;
+}
+
+// The chosen plan with the figures that single candidates have.
+export function chosenOption(plan) {
+  const { direct, paths: used } = plan;
+  return {
+    ...plan,
+    relays: relaysOf(plan),
+    rtt_ms: Math.max(...used.map((path) => path.rtt_ms)),
+    connections: used.map((path) => path.connections),
+    gain: direct.throughput_gbps ? plan.throughput_gbps / direct.throughput_gbps : null,
+    gain_low: direct.throughput_gbps_high ? plan.throughput_gbps_low / direct.throughput_gbps_high : null,
+    cost_ratio: direct.cost_usd ? plan.cost_usd.total / direct.cost_usd.total : null,
+  };
+}
+
+// Links of a path, from end to end.
+const linksAlong = (regions) => regions.slice(1).map((region, at) => [regions[at], region]);
+
+// A path with links to what is known of each of its links.
+export function pathLinks(regions) {
+  const name = (region) => element("span", { class: "name" }, region);
+  const arrow = ([src, dst]) => element("a", { href: pairAddress(src, dst), "aria-label": `to, by the pair ${src} to ${dst}` }, "→");
+  return [name(regions[0]), linksAlong(regions).map((link) => [" ", arrow(link), " ", name(link[1])])];
+}
+
+// Each link once, of the direct path and of those chosen.
+export function linksOf(plan) {
+  const links = [[plan.request.src, plan.request.dst], ...plan.paths.flatMap(({ regions }) => linksAlong(regions))];
+  return [...new Map(links.map((link) => [link.join(" "), link])).values()];
+}
+
+// Columns of a table of links, as /v1/links shows them: what one VM pair reaches, on one scale.
+export function rateColumns(links) {
+  const most = Math.max(...links.map((link) => link.aggregate_gbps.high));
+  return [
+    number("One VM pair", "aggregate_gbps.expected", rate, "Gbit/s"),
+    number("Bounds", ({ aggregate_gbps: { low, high } }) => high - low,
+      (_, { aggregate_gbps: estimate }) => bounded(estimate, "One VM pair, Gbit/s", rate, { most, width: 90 })),
+  ];
+}
+
+// The paths of a plan: those chosen, and direct and the best relay beside.
+function shownPaths(plan) {
+  const { direct, best_relay: best, request: { src, dst } } = plan;
+  const shown = plan.paths.map((path) => ({ kind: "chosen", ...path }));
+  const others = [
+    direct.throughput_gbps !== null && { ...direct, kind: "direct", regions: [src, dst] },
+    best && { ...best, kind: "best relay", regions: [src, best.relay, dst] },
+  ];
+  const isNew = (path) => path && shown.every((other) => other.regions.join() !== path.regions.join());
+  return [...shown, ...others.filter(isNew)].map((path) => ({
+    ...path, usd_per_gb: path.egress_usd_per_gb ?? path.cost_usd.egress / plan.request.volume_gb,
+  }));
+}
+
+function privateNote({ addresses = [] }) {
+  const own = addresses.filter((kind) => kind === "private").length;
+  return own > 0 && small(own === addresses.length ? " over private addresses" : " over private and public addresses");
+}
+
+export const pathTable = (plan) => sortable("An arrow leads to what is known of that pair.", [
+  words("Role", "kind", (kind) => element("span", { class: "tag" }, kind)),
+  words("Path", (path) => path.regions.join(" "), (_, path) => element("span", {}, pathLinks(path.regions), privateNote(path))),
+  number("Throughput", "throughput_gbps", rate, "Gbit/s"),
+  number("Share", "share", (share) => (share === undefined ? "" : percent(100 * share))),
+  number("Connections", "connections", (opened) => [opened].flat().map(figure).join(" + ")),
+  number("Round trip", "rtt_ms", ms),
+  number("Egress", "usd_per_gb", perGb),
+  words("Limited by", "bottleneck"),
+], shownPaths(plan), { order: 2, descending: true });
+
+// A place's name on a map.
+export const placeOf = (region) => [region.id, region.city].filter(Boolean).join(", ");
+
+// What the shared map shows of a plan; regions: of /v1/regions.
+export function planOnMap(plan, regions) {
+  const { src: first, dst: last } = plan.request;
+  const lines = shownPaths(plan).flatMap((path) => linksAlong(path.regions).map(([src, dst]) => ({
+    src, dst, kind: path.kind, thickness: path.throughput_gbps,
+    values: { aggregate: path.throughput_gbps, rtt: path.rtt_ms, fee: path.usd_per_gb },
+    said: `${path.kind}: ${path.regions.join(" to ")}, ${rate(path.throughput_gbps)} Gbit/s, round trip ${ms(path.rtt_ms)}`,
+  })));
+  return {
+    regions, lines, kindTitle: "Path", said: placeOf,
+    marked: [...new Set([first, last, ...lines.flatMap((line) => [line.src, line.dst])])],
+    label: `Map of ${verdictText(plan).toLowerCase()}, ${first} to ${last}: ${lines.length} links`,
+  };
+}
+
+// What less time costs: the cost-time frontier, with the chosen plan on it.
+
+export const STEPS = [[172800, 86400, "days"], [7200, 3600, "hours"], [180, 60, "minutes"], [0, 1, "seconds"]];
+const named = (point) => (point.relays.length ? `${point.verdict} (${point.relays.join(", ")})` : point.verdict);
+const VERDICTS = ["direct", "relay", "split"];
+
+// What leads to a point: a deadline for a faster one, a budget for a cheaper one. The frontier
+// knows no limits: a least rate that the point does not reach goes.
+export function limitsFor(point, plan) {
+  const least = point.throughput_gbps < (plan.request.min_throughput_gbps ?? 0) ? { min_throughput_gbps: "" } : {};
+  if (point.duration_s < plan.duration_s * (1 - 1e-6)) return { ...least, deadline_s: String(Math.ceil(point.duration_s * 10) / 10), budget_usd: "" };
+  return { ...least, budget_usd: String(Math.ceil(point.cost_usd.total * 100) / 100), deadline_s: "" };
+}
+
+function drawn(points, plan, [, size, name], mark) {
+  const rows = [...points].sort((a, b) => a.duration_s - b.duration_s);
+  const [times, costs] = [rows.map((point) => point.duration_s / size), rows.map((point) => point.cost_usd.total)];
+  const chosen = plan.duration_s / size;
+  const around = (values, share) => {
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const room = share * (high - low || high || 1);
+    return [Math.max(0, low - room), high + room];
+  };
+  const across = around([...times, chosen], 0.05);
+  // The curve falls ever slower: there is room below it, but above at its left end.
+  const side = (chosen - across[0]) / (across[1] - across[0]) < 0.2 ? "right" : "left";
+  const wide = Math.max(...costs) - Math.min(...costs) > 12;
+  return {
+    isStill: true, height: 250,
+    x: { title: `Time, ${name}`, range: () => across },
+    y: { title: "Cost", range: () => around([...costs, plan.cost_usd.total], 0.12), ticks: (value) => `$${wide ? value.toLocaleString("en-US") : value.toFixed(2)}` },
+    values: [times, costs], series: [{ kind: "line", color: "line", width: 1.5 }],
+    marks: [
+      { x: chosen, y: plan.cost_usd.total, made: element("span", { class: `point chosen ${side}` }, element("b", {}, `chosen: ${plan.verdict}`)) },
+      ...points.map((point) => ({ x: point.duration_s / size, y: point.cost_usd.total, made: mark(point) })),
+    ],
+  };
+}
+
+// onPoint(point): a point was chosen; pointAddress(point): where the same leads by a link.
+export function frontier(plan, onPoint, pointAddress) {
+  const points = plan.frontier;
+  const section = (...content) => secondary("frontier", "Cost and time", content);
+  if (points.length < 2) {
+    return section(element("p", { class: "muted" }, points.length
+      ? "One plan is best in both time and cost within these limits." : "The cost-time frontier was not asked for."));
+  }
+  const start = "Each point is a plan that nothing beats in both. Choose one to plan within its time or cost.";
+  const readout = element("p", { class: "readout muted" }, start);
+  const say = (text) => () => { readout.textContent = text; };
+  function mark(point) {
+    const said = `${rate(point.throughput_gbps)} Gbit/s, ${duration(point.duration_s)}, ${usd(point.cost_usd.total)}: ${named(point)}`;
+    return element("i", { class: `point ${point.verdict}`, on: { mouseover: say(said), mouseout: say(start), click: () => onPoint(point) } });
+  }
+  const unit = STEPS.find(([from]) => Math.max(...points.map((point) => point.duration_s)) >= from);
+  const table = sortable("The cost-time frontier", [
+    words("Verdict", named, (name, point) => element("a", { href: pointAddress(point) }, name)),
+    number("Throughput", "throughput_gbps", rate, "Gbit/s"),
+    number("Time", "duration_s", duration),
+    number("Total", "cost_usd.total", usd),
+    number("VMs", ({ vms }) => vmCount(vms)),
+  ], points, { order: 2 });
+  const holder = element("div", { class: "frontier-chart" });
+  // Drawn when it is in the page: its width is the page's.
+  queueMicrotask(() => chart(holder, () => drawn(points, plan, unit, mark), {
+    title: `Cost against time of ${points.length} plans; the chosen one takes ${duration(plan.duration_s)} and costs ${usd(plan.cost_usd.total)}.`, table,
+  }));
+  return section(element("p", { class: "legend" },
+    VERDICTS.map((verdict) => element("span", {}, element("i", { class: `point ${verdict}` }), verdict))), holder, readout);
 }

@@ -1,9 +1,6 @@
 // The description of the API, for people: every operation with a form to try it, to this host only.
 
-import { get } from "../shared/api.js";
-import { element, replace } from "../shared/dom.js";
-import { withCode } from "../shared/parts.js";
-import { content, offerSignIn, show } from "../shared/shell.js";
+import { content, element, get, offerSignIn, replace, show, withCode } from "../shared/kit.js";
 
 const MOST_SHOWN = 20000;
 const TO_TRY = { src: "us-east", dst: "sa" }; // of what has no default

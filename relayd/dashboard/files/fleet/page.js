@@ -1,32 +1,23 @@
-// The fleet: who measures, what is wrong now, what has changed, and what VMs do beside their type.
+// The fleet: who measures, what has changed, and what VMs do beside their type.
 
-import { get } from "../shared/api.js";
-import { keepFresh, soon, stateLine } from "../shared/live.js";
-import { commands, partsOf, redraw, watchFacts } from "../shared/parts.js";
-import { element, replace } from "../shared/dom.js";
-import { capsOf } from "./caps.js";
-import { changesPart } from "./changes.js";
-import { advised, hostsOf, linksOf } from "./hosts.js";
-import { content, emptyState, restsOn, show } from "../shared/shell.js";
+import {
+  age, ago, band, button, cardTable, choice, commands, content, element, emptyState, figure, gbps,
+  get, keepFresh, mbps, more, muted, pairLink, partsOf, redraw, replace, restsOn, show, since,
+  small, soon, stateLine, tag, tiles, times, watchFacts, when, withCode,
+} from "../shared/kit.js";
+import { metricOf } from "../shared/metrics.js";
 
-const line = stateLine();
-const parts = partsOf("summary", "links", "watch", "changed", "hosts", "caps");
-replace(content, line, Object.values(parts));
-const changes = changesPart(parts.changed);
+const quiet = (text) => element("span", { class: "muted" }, text);
 
 async function refresh() {
-  await show(async () => {
-    const [fleet, { watch }, { sites }] = await Promise.all([get("v1/fleet"), get("v1/watch"), get("v1/sites")]);
-    restsOn(fleet.snapshot);
-    redraw(parts.summary, [fleet.hosts, fleet.vm_caps, fleet.leg_states, Boolean(watch)], () => summary(fleet, watch));
-    redraw(parts.links, [fleet.leg_states, watch?.legs], () => linksOf(fleet, watch));
-    replace(parts.watch, watch && [element("h2", {}, "The watcher"), element("div", { class: "panel" }, watchFacts(watch))]);
-    const isTried = Number.isFinite(watch?.last_look_age_s);
-    redraw(parts.hosts, [fleet.hosts, fleet.vm_caps, fleet.problem, isTried], () => hostsOf(fleet, isTried));
-    redraw(parts.caps, [sites, fleet.hosts], () => capsOf(parts.caps, sites, fleet));
-    await changes();
-  });
-  goToPart();
+  const [fleet, { watch }, { sites }] = await Promise.all([get("v1/fleet"), get("v1/watch"), get("v1/sites")]);
+  restsOn(fleet.snapshot);
+  redraw(parts.summary, [fleet.hosts, fleet.vm_caps, fleet.leg_states, Boolean(watch)], () => summary(fleet, watch));
+  replace(parts.watch, watch && [element("h2", {}, "The watcher"), element("div", { class: "panel" }, watchFacts(watch))]);
+  const isTried = Number.isFinite(watch?.last_look_age_s);
+  redraw(parts.hosts, [fleet.hosts, fleet.vm_caps, fleet.problem, isTried], () => hostsOf(fleet, isTried));
+  redraw(parts.caps, [sites, fleet.hosts], () => capsOf(parts.caps, sites, fleet));
+  await changes();
 }
 
 // An address may name a part (#changed), which is not there before the first answer.
@@ -36,22 +27,225 @@ function goToPart() {
   isThere = true;
 }
 
-keepFresh(line, refresh, ({ kind }, again) => {
-  if (kind !== "campaign" && kind !== "transfer") soon(again);
-});
-
 function summary(fleet, watch) {
   if (!fleet.configured) {
     return emptyState("This service has no fleet",
-      element("p", {}, "A fleet is the VMs that relayd may log in to and measure from. Name them in a fleet file, and start the service with it; with a daily budget it also watches them:"),
+      element("p", {}, "A fleet is the VMs that relayd may log in to and measure from. Name them in a fleet file, and start "
+        + "the service with it; with a daily budget it also watches them:"),
       commands("relayd serve --fleet fleet.toml\nRELAYD_SERVE_WATCH_DAILY_BUDGET_USD=2 relayd serve --fleet fleet.toml"),
       element("p", {}, "Without one, this page shows what imported measurements and the catalogue say."));
   }
   const regions = (hosts) => new Set(hosts.map((host) => host.region)).size;
   const links = (condition) => fleet.leg_states.filter((link) => link.condition === condition).length;
-  return element("dl", { class: "tiles" }, [
+  const kindOf = (value, kind) => (value > 0 ? kind : "");
+  return tiles([
     ["Hosts", fleet.hosts.length], ["Regions", regions(fleet.hosts)],
     ["Regions that can't be reached", watch ? regions(fleet.hosts.filter((host) => host.unreachable)) : "not watched", "bad"],
-    ["Hosts with advice", advised(fleet).length, "warn"], ["Links down", links("down"), "bad"], ["Links degraded", links("degraded"), "warn"],
-  ].map(([name, value, kind]) => element("div", { class: "tile" }, element("dt", {}, name), element("dd", { class: value > 0 && kind }, String(value)))));
+    ["Hosts with advice", fleet.hosts.filter((host) => trouble(fleet, host)).length, "warn"],
+    ["Links down", links("down"), "bad"], ["Links degraded", links("degraded"), "warn"],
+  ].map(([name, value, kind = ""]) => [name, null, kindOf(value, kind), String(value)]));
 }
+
+// ---- hosts by region ----
+
+const FIRST_HOSTS = 100; // of a large fleet only some are shown at once
+const capsOfHost = (fleet, host) => fleet.vm_caps.filter((cap) => cap.host === host.name);
+// More for hosts for which there is more to do: unreachable, or slower than others of their type.
+const trouble = (fleet, host) => 2 * Number(host.unreachable !== null)
+  + Number(capsOfHost(fleet, host).some((cap) => cap.recreate));
+const remedy = (tagName, ...said) => element(tagName, { class: "remedy" }, said);
+
+function hostsOf(fleet, isWatched) {
+  if (!fleet.configured) return null;
+  const title = element("h2", {}, "Hosts by region");
+  if (fleet.problem) return [title, element("p", { class: "problem" }, fleet.problem)];
+  const reached = ({ unreachable, remedy: found }) => (unreachable
+    ? element("div", { class: "trouble" }, tag("unreachable", "bad"), ` ${unreachable}.`,
+      found && remedy("div", element("strong", {}, "What to do: "), withCode(found)))
+    : isWatched ? "no trouble seen" : quiet("not tried"));
+  const sorted = [...fleet.hosts].sort((a, b) => trouble(fleet, b) - trouble(fleet, a) || a.region.localeCompare(b.region));
+  return [title, cardTable("hosts", "As the fleet file has them, and what each VM was measured to do",
+    [["Region"], ["Host"], ["VM type"], ["Reached"], ["Measured caps of this VM"]], sorted.map((host) => ({
+      data: { host: host.name, key: host.name },
+      cells: [
+        host.region, [host.name === host.region ? quiet("same as region") : host.name, host.zone && small(` zone ${host.zone}`)],
+        host.vm_type || quiet("not said"), reached(host), vmCaps(capsOfHost(fleet, host)),
+      ],
+    })), FIRST_HOSTS),
+  muted(withCode("`relayd measure fleet check` logs in to each host and says what stands in its way: tools, clocks, "
+    + "firewalls, VMs worth recreating."))];
+}
+
+const rate = (value) => (value >= 1000 ? gbps(value / 1000) : mbps(value));
+const vmCaps = (caps) => (caps.length ? caps.map((cap) => element("div", { class: "vm-cap" }, `${cap.cap} ${rate(cap.mbps)}`,
+  small(since(cap.measured_at_s, cap.catalogue_mbps ? ` of ${gbps(cap.catalogue_mbps / 1000)}, ` : " ")),
+  cap.recreate && remedy("span", " ", tag("recreate it", "warn"), ` ${cap.text}`))) : quiet("none measured"));
+
+// ---- the caps of one VM in each region, as bars beside what its type should do ----
+
+const CAPS = [["egress_gbps", "Egress", "Gbit/s"], ["ingress_gbps", "Ingress", "Gbit/s"], ["window_mb", "TCP window", "MB"]];
+const FIRST_SITES = 15;
+let chosen = null;
+
+function capsOf(part, sites, fleet) {
+  const hosted = new Set(fleet.hosts.map((host) => host.region));
+  const measured = (site) => CAPS.some(([name]) => site[name].source === "measured");
+  const choices = [["fleet", "of the fleet", (site) => hosted.has(site.region)],
+    ["measured", "with a measured cap", measured], ["all", "all", () => true]]
+    .map(([name, text, test]) => ({ name, text, found: sites.filter(test) })).filter(({ found }) => found.length);
+  const shown = choices.find(({ name }) => name === chosen) ?? choices[0];
+  const options = choices.map(({ name, text, found }) => [name, `${text} (${found.length})`]);
+  const keys = [["range", "low to high"], ["expected", "expected"], ["reference", "catalogue"]];
+  return [element("h2", {}, "Caps of VMs against their type"),
+    element("div", { class: "row" }, choice("Regions", options, shown?.name, (name) => {
+      chosen = name;
+      replace(part, capsOf(part, sites, fleet));
+      part.querySelector("select").focus();
+    }), element("span", { class: "legend muted", "aria-hidden": "true" },
+      keys.map(([kind, text]) => [element("span", { class: `key ${kind}` }), text]))),
+    !sites.some(measured) && muted("No cap was measured yet: these are what the catalogue says of each VM type. ",
+      element("code", {}, "relayd probe --phases rtt,caps"), " measures them."),
+    capTable(shown.found)];
+}
+
+function capTable(sites) {
+  const most = Object.fromEntries(CAPS.map(([name]) => [name, Math.max(0, ...sites
+    .flatMap((site) => [site[name].high, site.reference?.[name]]).filter((value) => Number.isFinite(value)))]));
+  // By how much the worst figure falls short of the type; what is not measured falls short of nothing.
+  const falls = (site) => Math.min(...CAPS.map(([name]) =>
+    (site[name].source === "baseline" || !site.reference?.[name] ? 1 : site[name].expected / site.reference[name])));
+  return cardTable("caps", "One VM of each region over all peers together: expected (low to high), and how that compares with the "
+    + "catalogue; what falls shortest of its type first",
+  [["Region and VM type"], ...CAPS.map(([, title, unit]) => [title, "", unit])],
+  rowsOf(sites).sort(([a], [b]) => falls(a) - falls(b)).map(([site, regions]) => ({
+    data: { region: site.region, key: site.region },
+    cells: [[named(site, regions), site.reference?.burstable && tag("burstable", "warn")],
+      ...CAPS.map((cap) => cell(site, cap, most[cap[0]]))],
+  })), FIRST_SITES);
+}
+
+// Regions of one VM type of which nothing was measured say the same: they share a row, [site, regions].
+function rowsOf(sites) {
+  const alike = new Map();
+  for (const site of sites) {
+    const isOwn = !site.vm_type || CAPS.some(([name]) => site[name].source !== "baseline");
+    const name = isOwn ? `region ${site.region}` : `type ${site.vm_type}`;
+    const [first, regions] = alike.get(name) ?? [site, []];
+    alike.set(name, [first, [...regions, site.region]]);
+  }
+  return [...alike.values()];
+}
+
+const named = (site, regions) => (regions.length === 1 ? [site.region, small(site.vm_type || "type not known")]
+  : [site.vm_type, element("details", { class: "regions" }, element("summary", {}, `${regions.length} regions, none measured`),
+    small(regions.map((region) => region.slice(region.indexOf(":") + 1)).join(", ")))]);
+
+function cell(site, [name, title, unit], most) {
+  const { expected, low, high, source, basis } = site[name];
+  const reference = site.reference?.[name] ?? null;
+  if (expected === null) return quiet("not known");
+  const [text, kind] = compared(site[name], reference);
+  const range = `${figure(low)} to ${figure(high)}`;
+  const label = `${title} of ${site.region}: ${figure(expected)} ${unit}, ${range}; catalogue ${figure(reference)}`;
+  return element("div", { class: `cap ${source}`, title: basis }, band(site[name], most, label),
+    element("span", { class: "value" }, element("strong", {}, figure(expected)), ` (${range})`),
+    element("small", { class: kind }, text), source !== "baseline" && small(`${source}, `, age(site[name])));
+}
+
+// The ratio in words; within the bounds, it is no difference.
+function compared({ source, expected, low, high }, reference) {
+  if (!(reference > 0)) return ["no reference: –", "muted"];
+  if (source === "baseline") return ["baseline: not measured", "muted"];
+  if (low <= reference && reference <= high) return ["as its type", "good"];
+  const ratio = expected / reference;
+  const percent = `${Math.round(100 * Math.abs(ratio - 1))} %`;
+  if (ratio < 1) return [`${percent} below its type`, "warn"];
+  return [ratio >= 2 ? `${ratio.toFixed(1)} times its type` : `${percent} above its type`, "good"];
+}
+
+// ---- what has changed since yesterday, or since another time: from snapshots that the store keeps ----
+
+const TIMES = [["3600", "an hour ago"], ["86400", "yesterday"], ["604800", "a week ago"], ["2592000", "a month ago"]];
+const SOURCES = [["measured", "measured here"], ["inferred", "inferred from others"], ["", "all"]];
+const [PAGE, MOST] = [20, 1000];
+
+// Fills a part, and returns what renews it.
+function changesPart(part) {
+  const asked = { since_s: "86400", source: "measured", pages: 1 };
+  const body = element("div");
+  const ask = (given) => {
+    Object.assign(asked, { pages: 1, ...given });
+    show(renew);
+  };
+  replace(part, element("h2", {}, "What has changed"), element("div", { class: "row" },
+    choice("Since", TIMES, asked.since_s, (since_s) => ask({ since_s })),
+    choice("Show", SOURCES, asked.source, (source) => ask({ source }))), body);
+  async function renew() {
+    const { since_s, source, pages } = asked;
+    const limit = Math.min(MOST, PAGE * pages);
+    const found = await get("v1/changes", { since_s, source, limit });
+    // The time that is asked for moves on; what was found is what counts.
+    redraw(body, { ...found, ...asked }, () => [described(found, (seconds) => ask({ since_s: seconds })), shifts(found.shifts),
+      found.next_cursor && limit < MOST && more(`Show more of ${figure(found.total)}`, () => ask({ pages: pages + 2 }))]);
+  }
+  return renew;
+}
+
+function described({ before, oldest, snapshot, since_s, changes: found, total_by_source: totals, ...others }, compareSince) {
+  if (!oldest) {
+    return element("p", { class: "empty" }, "There is no snapshot yet, so nothing to compare. ",
+      withCode("`relayd import` or `relayd probe` makes one."));
+  }
+  if (!before) {
+    const old_s = Math.max(1, Math.floor(Date.now() / 1000 - oldest.created_at_s) - 1);
+    return [element("div", { class: "empty" }, element("p", {}, element("strong", {}, `No snapshot is kept from ${ago(since_s)}. `),
+      since(oldest.created_at_s, `The oldest, ${oldest.id}, was made `, ".")),
+    oldest.id === snapshot.id ? muted("It is the only one: changes show once there is a second.")
+      : button("Compare with the oldest", () => compareSince(old_s)))];
+  }
+  if (before.id === snapshot.id) {
+    return element("p", {}, since(before.created_at_s, `Nothing: snapshot ${before.id}, made `, ", still is the newest."));
+  }
+  const { measured = 0, inferred = 0, baseline = 0 } = totals;
+  return [element("p", {}, `Between snapshot ${before.id} of ${when(before.created_at_s)} and now, ${figure(measured)} measured `
+    + `estimate${measured === 1 ? "" : "s"}, ${figure(inferred)} inferred and ${figure(baseline)} of the baseline left the bounds that they had.`),
+  regions(others), found.length ? changeTable(found) : muted("None of those chosen above.")];
+}
+
+const regions = ({ new_regions: come, lost_regions: gone }) => (come.length || gone.length) > 0 && element("p", {},
+  come.length > 0 && [tag("new regions", "good"), ` ${come.join(", ")} `],
+  gone.length > 0 && [tag("lost regions", "bad"), ` ${gone.join(", ")}`]);
+
+const changeTable = (found) => cardTable("changes", "Estimates that left their bounds, the largest change first",
+  [["Where"], ["What"], ["Then", "number"], ["Now", "number"], ["Now / then", "number"], ["In words"]],
+  found.map(({ src, dst, metric, before, after, ratio }) => {
+    const { name, shown, isLess } = metricOf(metric);
+    const estimate = ({ expected, low, high, source, basis }) => element("span", { title: basis }, shown(expected),
+      small(`${figure(low)} to ${figure(high)}, ${source}`));
+    return [dst ? pairLink(src, dst) : src, name, estimate(before), estimate(after), times(ratio), inWords(ratio, isLess)];
+  }));
+
+function inWords(ratio, isLess) {
+  if (ratio === null) return "was nothing";
+  const percent = (part) => `${Math.round(100 * part) || (100 * part).toPrecision(1)} %`;
+  const isBetter = ratio > 1 !== Boolean(isLess);
+  const size = ratio >= 2 ? `${ratio.toFixed(1)} times as much` : ratio <= 0.5 ? `down to ${percent(ratio)}`
+    : ratio > 1 ? `${percent(ratio - 1)} more` : `${percent(1 - ratio)} less`;
+  return [size, " ", tag(isBetter ? "better" : "worse", isBetter ? "good" : "bad")];
+}
+
+const shifts = (found) => found.length > 0 && element("div", { class: "shifts" },
+  element("h3", {}, "Lasting changes of level that were found since"),
+  element("ul", {}, found.map(({ src, dst, metric, before, after, at_s: at, found_at_s: settled }) => {
+    const { name, shown, scale } = metricOf(metric);
+    return element("li", {}, pairLink(src, dst), `: ${name.toLowerCase()} ${shown(before * scale)} to ${shown(after * scale)} `
+      + `from ${when(at)}`, since(settled, ", settled "));
+  })));
+
+const line = stateLine();
+const parts = partsOf("summary", "watch", "changed", "hosts", "caps");
+replace(content, line, Object.values(parts));
+const changes = changesPart(parts.changed);
+keepFresh(line, () => show(refresh).then(goToPart), ({ kind }, again) => {
+  if (kind !== "campaign" && kind !== "transfer") soon(again);
+});

@@ -1,33 +1,31 @@
 // The matrix page: one figure for every pair of regions. The address keeps what is shown.
 
-import { get } from "../shared/api.js";
-import { element, replace } from "../shared/dom.js";
-import { count } from "../shared/format.js";
-import { ASKED_METRICS, METRICS, scaleOf } from "../shared/metrics.js";
-import { pairAddress } from "../shared/pairs.js";
-import { baselineNote } from "../shared/places.js";
-import { oldPrices } from "../shared/prices.js";
-import { content, emptyState, restsOn, show } from "../shared/shell.js";
-import { blocksTable, sentence } from "./blocks.js";
-import { comparedSentence, ranked } from "./compare.js";
-import { detailsOf } from "./details.js";
-import { legend } from "./legend.js";
-import { COUNTRY, GROUPS, members, MOST_SIMILAR, providerTitle, rangeOf, selected, SORTS } from "./order.js";
+import {
+  COUNTRY, GROUPS, SORTS, members, providerOf, providerTitle, rangeOf, selected,
+} from "./order.js";
 import { MatrixTable } from "./table.js";
+import {
+  baselineNote, button, choice, content, count, element, emptyState, figure, get, link as linked,
+  number, oldPrices, pairAddress, places, quantile, radios, replace, restsOn, show, sortable,
+  words,
+} from "../shared/kit.js";
+import {
+  ASKED_METRICS, LEVELS, METRICS, classText, level, scaleOf, shade,
+} from "../shared/metrics.js";
 
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
 const RENEW_MS = 60000;
 const MOST_SHOWN = 120; // rows and columns of the table
-const MOST_COLUMNS_WITH_DETAILS = 80; // columns that leave room for details beside them
-const LEAST_BESIDE_PX = 1150; // of the window
+const PHONE_PX = 640; // a narrower window shows one row of the matrix, as a list
 const ONLY = {
-  relayed: "where the answer is not direct", unmeasured: "not measured", old: "measured too long ago to rely on", disputed: "in dispute",
+  relayed: "where the answer is not direct", unmeasured: "not measured",
+  old: "measured too long ago to rely on", disputed: "in dispute",
 };
 // What the address may say, the first of which stands unless it does; null for any text.
 const CHOICES = {
-  metric: ["aggregate", ...ASKED_METRICS], group: Object.keys(GROUPS), sort: Object.keys(SORTS), only: ["", ...Object.keys(ONLY)],
-  connections: ["64", "1", "8"], with: ["", ...ASKED_METRICS], measured: ["", "1"], empty: ["", "1"],
-  from: null, to: null, src: null, dst: null, rows: null, columns: null,
+  metric: ["aggregate", ...ASKED_METRICS], group: Object.keys(GROUPS), sort: Object.keys(SORTS),
+  only: ["", ...Object.keys(ONLY)], connections: ["64", "1", "8"], measured: ["", "1"], empty: ["", "1"],
+  from: null, to: null, src: null, dst: null, rows: null, columns: null, one: null,
 };
 const usual = (name) => CHOICES[name]?.[0] ?? "";
 const asked = new URLSearchParams(location.search);
@@ -37,43 +35,39 @@ const state = Object.fromEntries(Object.entries(CHOICES).map(([name, choices]) =
 }));
 
 const answers = new Map(); // by what was asked
-let places = new Map();
-let details = null;
+let facts = new Map(); // of regions
 let table = null;
 let built = "";
 const parts = {
   empty: element("div"), controls: element("form", { class: "controls", "aria-label": "What the matrix shows" }),
   finding: element("p", { class: "finding" }), legend: element("div"), zoom: element("p", { class: "zoom row", role: "status" }),
-  grid: element("div", { class: "matrix-scroll" }), blocks: element("div"),
+  pointed: element("p", { class: "pointed-at", "aria-live": "off" }), grid: element("div", { class: "matrix-scroll" }),
+  list: element("div"),
 };
 
 // ---- what is asked ----
 
-const questionOf = (metric) => ({
-  metric, digits: DIGITS, measured_only: state.measured ? "true" : undefined,
-  connections: metric === "relay-gain" ? state.connections : undefined,
+const question = () => ({
+  metric: state.metric, digits: DIGITS, measured_only: state.measured ? "true" : undefined,
+  connections: state.metric === "relay-gain" ? state.connections : undefined,
 });
-const keyOf = (path, question) => JSON.stringify([path, question]);
-
-async function answerTo(path, question, renew = false) {
-  const key = keyOf(path, question);
-  if (renew || !answers.has(key)) answers.set(key, await get(path, question));
-  return answers.get(key);
+async function answerTo(path, asking, isNew = false) {
+  const name = JSON.stringify([path, asking]);
+  if (isNew || !answers.has(name)) answers.set(name, await get(path, asking));
+  return answers.get(name);
 }
-const matrixOf = (metric, renew) => answerTo("v1/matrix", questionOf(metric), renew);
-const atHand = (metric) => answers.get(keyOf("v1/matrix", questionOf(metric)));
 
-// What is shown: a figure, or how it compares with another one; of all pairs, or of those that are chosen.
+// What is shown: a figure of all pairs, or of those that are chosen.
 async function shownMatrix() {
-  const { metric, with: other, only } = state;
-  const [own, another, chosen] = await Promise.all([matrixOf(metric), other && other !== metric ? matrixOf(other) : null,
-    only ? answerTo("v1/pairs", { kind: only }) : null]);
-  const matrix = another ? ranked(own, another) : own;
+  const [matrix, chosen] = await Promise.all([answerTo("v1/matrix", question()),
+    state.only && answerTo("v1/pairs", { kind: state.only })]);
   if (!chosen) return matrix;
   const at = new Map(chosen.regions.map((region, place) => [region, place]));
-  const [places_, targets] = [matrix.regions.map((region) => at.get(region)), chosen.targets.map((each) => new Set(each))];
-  const isWanted = (src, dst) => Boolean(targets[places_[src]]?.has(places_[dst]));
-  return { ...matrix, isWanted, values: matrix.values.map((row, src) => row.map((value, dst) => (isWanted(src, dst) ? value : null))) };
+  const positions = matrix.regions.map((region) => at.get(region));
+  const targets = chosen.targets.map((each) => new Set(each));
+  const isWanted = (src, dst) => Boolean(targets[positions[src]]?.has(positions[dst]));
+  const values = matrix.values.map((row, src) => row.map((value, dst) => (isWanted(src, dst) ? value : null)));
+  return { ...matrix, isWanted, values };
 }
 
 // ---- what is shown ----
@@ -93,40 +87,40 @@ async function draw(isRebuilt = true) {
   }
   if (mine !== turn) return;
   restsOn(matrix.snapshot);
-  const { metric } = matrix;
-  const scale = scaleOf(metric, matrix.values);
-  const picked = selected(matrix, scale, places, state, MOST_SHOWN);
-  // A figure that no pair has is a sentence, not an empty matrix. What is hidden has no width, and the
-  // table is as wide as there is room.
+  const scale = scaleOf(matrix.metric, matrix.values);
+  const picked = selected(matrix, facts, state, MOST_SHOWN);
+  // A figure that no pair has is a sentence, not an empty matrix.
   const isEmpty = !picked.rows.length || !picked.columns.length;
-  parts.layout.hidden = isEmpty;
-  parts.layout.classList.toggle("below", innerWidth < LEAST_BESIDE_PX || members(picked.columns).length > MOST_COLUMNS_WITH_DETAILS);
+  const isPhone = innerWidth < PHONE_PX;
+  replace(parts.list, isPhone && !isEmpty && listOf(matrix, scale, picked));
+  parts.grid.hidden = parts.pointed.hidden = isEmpty || isPhone;
   // Regions keep their places as the metric changes, unless their places follow from it.
   const shown = JSON.stringify([matrix.regions, picked.rows, picked.columns]);
-  if (isRebuilt || built !== shown) {
+  if (!isPhone && (isRebuilt || built !== shown)) {
     const hadFocus = parts.grid.contains(document.activeElement);
     table.build(matrix, picked.rows, picked.columns, state.group === "provider" ? (id) => id.slice(id.indexOf(":") + 1) : (id) => id);
     if (hadFocus) table.current?.cell?.focus({ preventScroll: true });
   }
-  built = shown;
-  table.paint(matrix, scale);
+  if (!isPhone) {
+    built = shown;
+    table.paint(matrix, scale);
+    const [src, dst] = pointed.map((id) => matrix.regions.indexOf(id));
+    if (src >= 0 && dst >= 0) showPair({ src, dst });
+  }
   showZoom(picked, matrix);
   replace(parts.legend, !isEmpty && [outdated, legend(scale, matrix)]);
-  replace(parts.blocks, metric === state.metric && !isEmpty && blocksTable(matrix));
-  showFinding(matrix);
+  const say = (found) => replace(parts.finding, found && [element("strong", {}, "What this shows: "), found]);
+  say(sentence(matrix));
   replace(parts.empty, matrix.regions.length ? baselineNote(matrix.snapshot) : emptyState("No region has a throughput measurement",
-    element("p", {}, button("Show all regions with their estimates", { measured: "" }))));
-  details.again(matrix);
+    element("p", {}, button("Show all regions with their estimates", () => change({ measured: "" })))));
   document.body.dataset.shown = state.metric;
   // One flow beside many: the sentence needs both, the first view only one of them; of many regions, another
   // matrix is too much for a sentence.
-  const other = { "per-flow": "aggregate", aggregate: "per-flow" }[metric];
+  const other = { "per-flow": "aggregate", aggregate: "per-flow" }[state.metric];
   if (!other || matrix.regions.length > MOST_SHOWN) return;
-  await matrixOf(other);
-  if (mine === turn) showFinding(matrix);
+  const both = { [state.metric]: matrix, [other]: await answerTo("v1/matrix", { ...question(), metric: other }) };
+  if (mine === turn) say(ofThroughput(both["per-flow"], both.aggregate) || sentence(matrix));
 }
-
-const button = (text, changes) => element("button", { type: "button", on: { click: () => change(changes) } }, text);
 
 // What is not shown, and how to see it.
 function showZoom({ rows, columns, all, empty, isTruncated }, { isWanted }) {
@@ -134,87 +128,181 @@ function showZoom({ rows, columns, all, empty, isTruncated }, { isWanted }) {
   const [high, wide] = [rows, columns].map(members);
   const left = [`${empty[0]} rows`, `${empty[1]} columns`].filter((_, at) => empty[at]).join(" and ");
   const wanted = isWanted && high.reduce((sum, src) => sum + wide.filter((dst) => isWanted(src, dst)).length, 0);
+  const changes = (title, given) => button(title, () => change(given));
   replace(parts.zoom, [
     isTruncated && `Only the first ${MOST_SHOWN} rows and columns are shown: choose a provider, a country or a name to see others.`,
     isWanted && `${count(wanted)} ${wanted === 1 ? "pair is" : "pairs are"} shown, ${ONLY[state.only]}.`,
     isZoomed && `${high.length} × ${wide.length} of ${all.join(" × ")} pairs are shown.`,
     left && `${left} without ${isWanted ? "such a pair" : "a figure"} are left out.`,
-  ].filter(Boolean).join(" "), isZoomed && button("Zoom out", { rows: "", columns: "" }),
-  isWanted && button("Show all pairs", { only: "" }), left && button("Show them", { empty: "1" }),
-  state.empty && button("Leave out rows and columns without a figure", { empty: "" }));
+  ].filter(Boolean).join(" "), isZoomed && changes("Zoom out", { rows: "", columns: "" }),
+  isWanted && changes("Show all pairs", { only: "" }), left && changes("Show them", { empty: "1" }),
+  state.empty && changes("Leave out rows and columns without a figure", { empty: "" }));
 }
 
-function showFinding(matrix) {
-  const found = matrix.metric !== state.metric ? comparedSentence(matrix)
-    : sentence(state.metric, Object.fromEntries(ASKED_METRICS.map((metric) => [metric, atHand(metric)])));
-  replace(parts.finding, found && [element("strong", {}, "What this shows: "), found]);
+// The pair that is pointed at, and where more of it is: one line, so that nothing jumps.
+let pointed = []; // the names of both ends
+function showPair({ src, dst }) {
+  const { regions, values, sources, metric } = table.matrix;
+  const { title, shown } = METRICS[metric];
+  const [from, to] = pointed = [regions[src], regions[dst]];
+  const [city, other] = [from, to].map((id) => facts.get(id)?.city ?? id);
+  const value = values[src][dst];
+  const told = value === null ? "unknown" : [shown(value), sources?.[src][dst]].filter(Boolean).join(", ");
+  replace(parts.pointed, src === dst ? [element("strong", {}, from), ` ${city}: the region itself`]
+    : [element("strong", {}, `${from} → ${to}`), ` ${city} to ${other}. ${title}: ${told}. `,
+      linked(pairAddress(from, to), "Ask")]);
+}
+
+// On a phone: from one region to the others.
+function listOf({ regions, values, sources, metric }, { limits }, { rows, columns }) {
+  const { title, shown, isLess } = METRICS[metric];
+  const choices = members(rows).map((at) => regions[at]);
+  const from = choices.includes(state.one) ? state.one : choices[0];
+  const src = regions.indexOf(from);
+  const found = members(columns).filter((dst) => dst !== src && values[src][dst] !== null)
+    .map((dst) => ({ to: regions[dst], value: values[src][dst], source: sources?.[src][dst] ?? "" }));
+  return [choice("From", choices.map((id) => [id, id]), from, (one) => change({ one })), sortable(`${title} from ${from}`, [
+    words("To", "to", (to) => linked(pairAddress(from, to), to)),
+    number(title, "value", (value) => [swatch(`l${shade(metric, level(limits, value))}`), ` ${shown(value)}`]),
+    words("Source", "source"),
+  ], found, { order: 1, descending: !isLess })];
+}
+
+// What the colours and the hatching mean, and how often each occurs.
+const SOURCES = { measured: "measured", inferred: "inferred from other measurements", baseline: "baseline, not measured" };
+const swatch = (kind) => element("span", { class: `swatch ${kind}`, "aria-hidden": "true" });
+
+function legend(scale, { metric, values, sources, isWanted = () => true }) {
+  const { best, meaning, unit } = METRICS[metric];
+  const counts = { measured: 0, inferred: 0, baseline: 0, unknown: 0 };
+  values.forEach((row, src) => row.forEach((value, dst) => {
+    if (src !== dst && isWanted(src, dst)) counts[value === null ? "unknown" : (sources?.[src][dst] ?? "measured")] += 1;
+  }));
+  const kind = (name, text) => element("li", {}, swatch(name === "unknown" ? name : `l5 ${name}`), text,
+    element("span", { class: "muted" }, ` ${count(counts[name])}`));
+  const widths = scale.isEven ? "Classes are equally wide from zero, the last is open: like colours are like figures."
+    : "Classes widen with the figure.";
+  return element("section", { class: "legend", "aria-label": "Legend" },
+    element("p", {}, element("strong", {}, meaning), unit ? `, ${unit}` : "", ". ",
+      element("span", { class: "muted" }, `${widths} The stronger the colour, the ${best}.`)),
+    element("ol", { class: "scale" }, Array.from({ length: LEVELS }, (_, at) =>
+      element("li", {}, swatch(`l${shade(metric, at)}`), classText(metric, scale.limits, at)))),
+    element("ul", { class: "kinds" }, sources && Object.entries(SOURCES).map((each) => kind(...each)),
+      kind("unknown", "unknown"), element("li", {}, swatch("self"), "the region itself")));
+}
+
+// ---- summed up in a sentence ----
+
+const LEAST_PAIRS = 6; // for percentiles to mean something
+const MOST_EVEN = 1.5; // a spread that people would call even
+const LEAST_GAIN = 1.2; // what a relay must bring to be worth a second look
+const share = (part, whole) => `${Math.round((100 * part) / whole)} %`;
+const gains = (values) => values.filter((value) => value >= LEAST_GAIN).length;
+const spread = (values) => quantile(values, 0.9) / quantile(values, 0.1);
+
+// [{ src, dst, values }] for each ordered pair of providers; values rise.
+function blocksOf({ regions, values }) {
+  const blocks = {};
+  const providers = regions.map(providerOf);
+  values.forEach((row, at) => row.forEach((value, to) => {
+    if (value === null) return;
+    const [src, dst] = [providers[at], providers[to]];
+    const block = blocks[`${src} ${dst}`] ??= { src, dst, values: [] };
+    block.values.push(value);
+  }));
+  return Object.values(blocks).map((block) => ({ ...block, values: Float64Array.from(block.values).sort() }));
+}
+
+function sentence(matrix) {
+  const blocks = blocksOf(matrix);
+  const whole = Float64Array.from(blocks.flatMap((block) => [...block.values])).sort();
+  const { shown, title } = METRICS[matrix.metric];
+  if (!whole.length) return `Nothing is known yet: no pair has a sample of ${matrix.metric === "loss" ? "packet loss" : "its own"}.`;
+  if (matrix.metric === "relay-gain") {
+    const most = blocks.map((block) => ({ ...block, part: gains(block.values) / block.values.length }))
+      .sort((a, b) => b.part - a.part).slice(0, 2)
+      .map((block) => `${share(block.part, 1)} of those from ${providerTitle(block.src)} to ${providerTitle(block.dst)}`);
+    return `A relay brings ${LEAST_GAIN}× or more for ${share(gains(whole), whole.length)} of all pairs: ${most.join(" and ")}.`;
+  }
+  const [low, middle, high] = [0.1, 0.5, 0.9].map((part) => shown(quantile(whole, part)));
+  return `${title} is ${middle} in the median of ${count(whole.length)} pairs; four in five lie between ${low} and ${high}.`;
+}
+
+// One connection beside many, within each provider.
+function ofThroughput(...both) {
+  const [flows, rates] = both.map((matrix) => new Map(blocksOf(matrix)
+    .filter((block) => block.src === block.dst && block.values.length >= LEAST_PAIRS)
+    .map((block) => [block.src, spread(block.values)])));
+  const providers = [...flows.keys()].filter((name) => rates.has(name));
+  const isEven = (name) => rates.get(name) <= MOST_EVEN && flows.get(name) > 2 * rates.get(name);
+  const even = providers.filter(isEven).map(providerTitle);
+  const parts = providers.map((name) => [name, name].map(providerTitle).join(" to ")
+    + `: per-flow varies ${figure(flows.get(name))}×, aggregate ${figure(rates.get(name))}×`);
+  return parts.length && `${parts.join("; ")} (90th over 10th percentile of pairs).${even.length
+    ? ` Within ${even.join(" and ")}, one flow is slow over long distances, and many flows together reach the VM's cap.` : ""}`;
 }
 
 // ---- what is chosen ----
+
+// A choice of a part of the order ends what was zoomed to.
+const ORDER = ["only", "group", "sort", "from", "to", "src", "dst"];
 
 function change(changes, isRebuilt = true) {
   Object.assign(state, changes);
   const query = new URLSearchParams(Object.entries(state).filter(([name, value]) => value !== usual(name)));
   history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
   const fields = parts.controls.elements;
-  for (const name of ["only", "connections"]) fields[name].value = state[name];
+  fields.only.value = state.only;
   fields.measured.checked = Boolean(state.measured);
   fields.connections.parentElement.hidden = state.metric !== "relay-gain";
   return show(() => draw(isRebuilt));
 }
 
 function controls(known) {
-  const titles = Object.fromEntries(ASKED_METRICS.map((name) => [name, METRICS[name].title]));
   const all = (name) => [...new Set(known.map((region) => region[name]).filter(Boolean))].sort();
-  const ends = [["", "all"], ...all("provider").map((name) => [name, providerTitle(name)]), ...all("country").map((name) => [`${COUNTRY}${name}`, `in ${name}`])];
+  const ends = [["", "all"], ...all("provider").map((name) => [name, providerTitle(name)]),
+    ...all("country").map((name) => [`${COUNTRY}${name}`, `in ${name}`])];
   for (const end of ["from", "to"]) if (!ends.some(([value]) => value === state[end])) state[end] = "";
   const select = (name, title, choices) => element("label", {}, title, element("select", { name }, choices.map(([value, text]) =>
     element("option", { value, selected: state[name] === value }, text))));
   const text = (name, title) => element("input", { type: "search", name, value: state[name], "aria-label": title, placeholder: "region, city" });
-  const sorts = Object.entries(SORTS).filter(([value]) => value !== "similar" || known.length <= MOST_SIMILAR);
   replace(parts.controls,
-    element("fieldset", { class: "choice" }, element("legend", { class: "hidden-text" }, "Figure"), Object.entries(titles).map(([value, title]) =>
-      element("label", {}, element("input", { type: "radio", name: "metric", value, checked: state.metric === value }), element("span", {}, title)))),
-    element("div", { class: "row" },
-      select("only", "Pairs", [["", "all"], ...Object.entries(ONLY)]), select("group", "Group by", Object.entries(GROUPS)), select("sort", "Sort by", sorts),
+    radios("Figure", "metric", ASKED_METRICS.map((value) => [value, METRICS[value].title]), state.metric),
+    element("div", { class: "row" }, select("only", "Pairs", [["", "all"], ...Object.entries(ONLY)]),
+      select("group", "Group by", Object.entries(GROUPS)), select("sort", "Sort by", Object.entries(SORTS)),
       select("from", "From", ends), text("src", "From, by name"), select("to", "To", ends), text("dst", "To, by name"),
-      select("with", "Compare with", [["", "nothing"], ...Object.entries(titles)]), select("connections", "Connections", ["1", "8", "64"].map((number) => [number, number])),
+      select("connections", "Connections", ["1", "8", "64"].map((value) => [value, value])),
       element("label", {}, element("input", { type: "checkbox", name: "measured", checked: Boolean(state.measured) }), "Measured only")));
   parts.controls.elements.connections.parentElement.hidden = state.metric !== "relay-gain";
   parts.controls.addEventListener("submit", (event) => event.preventDefault());
   parts.controls.addEventListener("change", ({ target: { name, type, checked, value } }) => {
-    // What was zoomed to is a part of an order.
-    const isOrder = ["only", "group", "sort", "from", "to", "src", "dst"].includes(name);
-    change({ [name]: type === "checkbox" ? (checked ? "1" : "") : value, ...(isOrder && { rows: "", columns: "" }) },
-      name !== "metric" && name !== "connections");
+    const chosen = type === "checkbox" ? (checked ? "1" : "") : value;
+    change({ [name]: chosen, ...(ORDER.includes(name) && { rows: "", columns: "" }) }, name !== "metric" && name !== "connections");
   });
 }
 
 async function renew() {
   if (document.hidden || !table) return;
-  const before = atHand(state.metric)?.snapshot.id;
-  const matrix = await matrixOf(state.metric, true);
+  const before = (await answerTo("v1/matrix", question())).snapshot.id;
+  const matrix = await get("v1/matrix", question());
   if (matrix.snapshot.id === before && state.metric !== "age") return;
   answers.clear();
-  answers.set(keyOf("v1/matrix", questionOf(state.metric)), matrix);
-  details.forget();
   await draw(false);
 }
 
 await show(async () => {
-  const [known] = await Promise.all([get("v1/regions"), matrixOf(state.metric)]);
-  places = new Map(known.regions.map((region) => [region.id, region]));
-  details = detailsOf(places, async (src, dst) => {
-    const { regions, values } = await matrixOf("aggregate");
-    return (values[regions.indexOf(src)]?.[regions.indexOf(dst)] ?? null) !== null;
-  });
-  replace(content, parts.empty, parts.controls, parts.finding, parts.legend, parts.zoom,
-    parts.layout = element("div", { class: "matrix-layout" }, parts.grid, details.panel), parts.blocks);
-  controls(known.regions);
+  const [{ regions }] = await Promise.all([places(), answerTo("v1/matrix", question())]);
+  facts = new Map(regions.map((region) => [region.id, region]));
+  replace(content, parts.empty, parts.controls, parts.finding, parts.legend, parts.zoom, parts.grid, parts.pointed, parts.list);
+  replace(parts.pointed, "Point at a cell, or reach the matrix by the tab key and move with the arrow keys; Enter opens the pair.");
+  controls(regions);
   table = new MatrixTable(parts.grid, {
-    zoom: ([rows, columns]) => change({ rows: rangeOf(table.matrix.regions, rows), columns: rangeOf(table.matrix.regions, columns) }),
+    zoom: (both) => {
+      const [rows, columns] = both.map((part) => rangeOf(table.matrix.regions, part));
+      change({ rows, columns });
+    },
     out: () => (state.rows || state.columns) && change({ rows: "", columns: "" }),
-    point: (pair) => details.show(table.matrix, pair),
+    point: showPair,
     open: ({ src, dst }, newTab) => {
       const address = pairAddress(table.matrix.regions[src], table.matrix.regions[dst]);
       if (newTab) window.open(address, "_blank", "noopener");

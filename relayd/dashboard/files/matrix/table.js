@@ -1,22 +1,17 @@
 // The matrix as a table: a cell for every pair, headings that stay in sight, one stop for the tab
 // key. Ten thousand cells are built by cloning a row, and listened to as one.
 
-import { element, replace } from "../shared/dom.js";
-import { UNKNOWN } from "../shared/format.js";
-import { decimals, level, METRICS, shade } from "../shared/metrics.js";
-import { median } from "../shared/quantiles.js";
-import { members } from "./order.js";
+import { median, members } from "./order.js";
+import { UNKNOWN, element, replace } from "../shared/kit.js";
+import { METRICS, decimals, level, shade } from "../shared/metrics.js";
 
 const [LEAST_WIDTH, LEAST_HEIGHT, MOST_CELL, CELL_TO_TOUCH] = [9, 11, 30, 24]; // px
 const CHARACTER = 5.9; // px, of the headings' letters on average
 const MOST_NAME = 220;
-const MOST_NAME_ON_A_PHONE = 150; // northamerica-northeast1 and 2 differ at their ends
 const [MEDIANS, GROUP_NAMES] = [50, 23]; // px of columns
 const PAGE_STEP = 10;
-const NAMED_AFTER_MS = 100;
 
 const clamped = (value, least, most) => Math.max(least, Math.min(most, value));
-const known = (values) => values.filter((value) => value !== null);
 
 // heard: { point(pair), open(pair, newTab), zoom([rows, columns]), out() }: regions are positions in the
 // matrix, a pair is { src, dst }.
@@ -68,12 +63,11 @@ export class MatrixTable {
   // where even the smallest are too wide, the table scrolls sideways. Returns their height.
   fit(groups, isGrouped, names) {
     this.width = this.container.clientWidth;
-    const isSmall = innerWidth < 640; // phones have no medians
-    const least = isSmall || matchMedia("(pointer: coarse)").matches ? CELL_TO_TOUCH : 0;
+    const least = matchMedia("(pointer: coarse)").matches ? CELL_TO_TOUCH : 0;
     const longest = Math.ceil(Math.max(8, ...names.map((name) => name.length)) * CHARACTER) + 12;
-    const name = Math.min(longest, isSmall ? MOST_NAME_ON_A_PHONE : MOST_NAME);
-    this.leading = 1 + isGrouped + !isSmall;
-    const wide = this.width - name - MEDIANS * !isSmall - GROUP_NAMES * isGrouped - 3 * groups;
+    const name = Math.min(longest, MOST_NAME);
+    this.leading = 2 + isGrouped;
+    const wide = this.width - name - MEDIANS - GROUP_NAMES * isGrouped - 3 * groups;
     const high = innerHeight - name - MEDIANS - GROUP_NAMES * isGrouped - 3 * groups;
     const cell = (room, count, smallest) => clamped(Math.floor(room / Math.max(1, count)), Math.max(least, smallest), MOST_CELL);
     const width = cell(wide, this.columns.length, LEAST_WIDTH);
@@ -121,20 +115,17 @@ export class MatrixTable {
     this.caption.textContent = `${title}${unit ? ` in ${unit}` : ""}, from the region of the row to the region of the column. `
       + "Arrow keys move, Enter opens the pair.";
     const colour = (value) => `l${shade(metric, level(scale.limits, value))}`;
-    const unknown = (src, dst) => (src === dst ? "self" : isWanted && !isWanted(src, dst) ? "other" : "unknown");
+    const none = (src, dst) => (src === dst ? ["self", "the region itself"]
+      : isWanted && !isWanted(src, dst) ? ["other", "left out"] : ["unknown", "unknown"]);
     this.rows.forEach((src, row) => this.columns.forEach((dst, column) => {
-      const [cell, value] = [this.cells[row][column], values[src][dst]];
-      const kind = value === null ? unknown(src, dst) : `${colour(value)} ${sources?.[src][dst] ?? "measured"}`;
-      if (cell.kind === kind) return; // what stays as it is costs the browser nothing
-      cell.kind = kind;
+      const [cell, value, source] = [this.cells[row][column], values[src][dst], sources?.[src][dst]];
+      const [kind, told] = value === null ? none(src, dst)
+        : [`${colour(value)} ${source ?? "measured"}`, [shown(value), source].filter(Boolean).join(", ")];
       cell.className = `cell ${kind}${this.first[column]}`;
+      cell.ariaLabel = told;
     }));
-    // What screen readers say of cells comes a moment later: colours are not to wait for thousands of texts.
-    this.container.ariaBusy = "true";
-    clearTimeout(this.naming);
-    this.naming = setTimeout(() => this.name(matrix, shown), NAMED_AFTER_MS);
-    const ofRows = this.rows.map((src) => median(known(this.columns.map((dst) => values[src][dst]))));
-    const ofColumns = this.columns.map((dst) => median(known(this.rows.map((src) => values[src][dst]))));
+    const ofRows = this.rows.map((src) => median(this.columns.map((dst) => values[src][dst])));
+    const ofColumns = this.columns.map((dst) => median(this.rows.map((src) => values[src][dst])));
     const places = decimals([...ofRows, ...ofColumns], 3);
     const put = (cell, text, value, kind) => {
       text.textContent = value === null ? UNKNOWN : metric === "age" ? shown(value) : value.toFixed(places);
@@ -142,15 +133,6 @@ export class MatrixTable {
     };
     this.rowMedians.forEach((cell, row) => put(cell, cell, ofRows[row], "median"));
     this.columnMedians.forEach((cell, column) => put(cell, cell.firstChild, ofColumns[column], this.first[column]));
-  }
-
-  name({ values, sources, isWanted }, shown) {
-    this.rows.forEach((src, row) => this.columns.forEach((dst, column) => {
-      const value = values[src][dst];
-      this.cells[row][column].ariaLabel = src === dst && value === null ? "the region itself" : isWanted && !isWanted(src, dst) ? "left out"
-        : value === null ? "unknown" : [shown(value), sources?.[src][dst]].filter(Boolean).join(", ");
-    }));
-    this.container.ariaBusy = "false";
   }
 
   // Where an event happened, as row and column of the table; null beside the cells.

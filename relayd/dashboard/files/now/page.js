@@ -1,35 +1,413 @@
-// Now: what is wrong and what it costs, whether what is known can be trusted, and the transfers under way; or one of them.
+// Now: what is wrong and what it costs, whether what is known can be trusted, and the transfers under way; or
+// one of them. What colours say, texts say too.
 
-import { get } from "../shared/api.js";
-import { partsOf, redraw } from "../shared/parts.js";
-import { oldPriceNotes } from "../shared/prices.js";
-import { changesOf } from "./changed.js";
-import { incidentsOf } from "./incidents.js";
-import { nowPage } from "./list.js";
-import { onePage } from "./one.js";
-import { tilesOf } from "./tiles.js";
+import {
+  UNKNOWN, all, askAddress, barred, box, cardTable, choice, commands, content, count, drawn,
+  duration, element, facts, gbps, get, keepFresh, link, more, muted, oldPriceNotes, pairLink,
+  partsOf, percent, rate, redraw, replace, restsOn, show, since, small, soon, stateLine, tag,
+  tiles, times, usd, volume, when, withCode,
+} from "../shared/kit.js";
+import { metricOf } from "../shared/metrics.js";
 
 const DAY_S = 86400;
-const MOST_CHANGES = 3;
-const id = new URLSearchParams(location.search).get("id");
+const TRANSFER = "transfer"; // of events
+const GATHER_MS = 300; // many programs report at once: one question for all of them
+const RENEW_MS = 15_000; // a transfer falls silent or late, and a day's probes go on, without an event
+const name = new URLSearchParams(location.search).get("id");
+const whole = (seconds) => duration(Math.round(Math.abs(seconds)));
+const at = (seconds) => (seconds === null ? UNKNOWN : when(Math.round(seconds)));
 
-function health() {
-  const { prices, wrong, tiles, changed } = partsOf("prices", "wrong", "tiles", "changed");
+// Asks again soon after an event of a transfer; events that come meanwhile are answered with it.
+function heard(isWanted = () => true) {
+  let waiting = null;
+  return ({ kind, data }, again) => {
+    if (kind !== TRANSFER || waiting !== null || !isWanted(data)) return;
+    waiting = setTimeout(() => {
+      waiting = null;
+      again();
+    }, GATHER_MS);
+  };
+}
+
+// ---- a transfer in words: state, path, pace and end against its plan and its deadline ----
+
+const STATES = { running: "good", silent: "warn", finished: "good", failed: "bad", cancelled: "muted" };
+const stateTag = ({ state }) => tag(state, STATES[state]);
+const lateTags = ({ is_slow: slow, is_late: late }) => [slow && tag("slow", "warn"), " ", late && tag("late", "bad")];
+const transferAddress = (id) => `now?${new URLSearchParams({ id })}`;
+const transferLink = ({ id, label }) => link(transferAddress(id), label || id);
+
+function route({ src, dst, via, expected }) {
+  const several = via === null && expected?.paths.length;
+  return [pairLink(src, dst), small(several ? `over ${expected.paths.length} paths`
+    : via === "direct" ? "direct" : via ? `relayed by ${via}` : "path not known")];
+}
+
+const progress = ({ id, moved_gb: moved, volume_gb: all, share }) => barred(share,
+  `Part of transfer ${id} that has arrived`, `${volume(moved)} of ${volume(all)} (${Math.floor(100 * share)} %)`);
+
+// What it has now, or had on the whole; "slow" is below the low bound of its plan.
+function pace({ rate_gbps: now, mean_gbps: mean, expected, is_slow: slow, state }) {
+  const had = state === "running" ? now : mean;
+  const { throughput_gbps: planned = null, throughput_gbps_low: low } = expected ?? {};
+  const least = low === null ? "" : `, ${rate(low)} at least`;
+  return [gbps(had), had !== null && planned !== null && small(`of ${rate(planned)} Gbit/s planned${least}`),
+    slow && tag("slow", "warn")];
+}
+
+// When it ends or ended; beside its deadline if it has one, else beside its plan.
+function ending({ state, ended_s: ended, forecast_end_s: forecast, planned_end_s: planned, deadline_at_s: deadline,
+  is_late: late }) {
+  const end = ended ?? forecast;
+  const isUnderWay = state === "running" || state === "silent";
+  const beside = deadline ?? planned;
+  const told = end === null ? UNKNOWN : ended === null ? left(end) : since(ended);
+  const gap = end !== null && beside !== null && (ended === null ? isUnderWay : state === "finished")
+    && `${whole(end - beside)} ${end > beside ? "after" : "before"} its ${deadline === null ? "plan" : "deadline"}`;
+  // Without a forecast, as of one that is silent, the deadline still stands.
+  const due = end === null && deadline !== null && isUnderWay && element("small", { class: late ? "bad" : null },
+    deadline * 1000 < Date.now() ? "its deadline is over: " : `deadline ${left(deadline)}: `, at(deadline));
+  return [told, end !== null && small(at(end)), due, gap && element("small", { class: late ? "bad" : "muted" }, gap),
+    late && tag("late", "bad")];
+}
+
+function left(at_s) {
+  const seconds = at_s - Date.now() / 1000;
+  return seconds < 0 ? "any moment" : `in ${duration(Math.ceil(seconds))}`;
+}
+
+// ---- all of it ----
+
+const ENDS = ["finished", "failed", "cancelled"];
+const PAGE = 25;
+const MOST_CHANGES = 3;
+
+function nowPage() {
+  const line = stateLine();
+  const { prices, wrong, tiles: figures, changed, "in-flight": flying, ended } =
+    partsOf("prices", "wrong", "tiles", "changed", "in-flight", "ended");
+  replace(content, line, prices, wrong, figures, flying, changed, ended);
+  const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0] };
+  const newest = (state, pages) => all("v1/transfers", "transfers", { state, limit: PAGE }, { most: PAGE * pages });
+  const older = (part) => {
+    shown.pages[part] += 1;
+    return renew();
+  };
+  const choose = (state) => {
+    Object.assign(shown, { state, pages: { ...shown.pages, ended: 1 } });
+    return renew();
+  };
   async function refresh() {
-    const [found, trouble, changes] = await Promise.all([get("v1/overview"), get("v1/incidents"),
-      get("v1/changes", { since_s: DAY_S, source: "measured", limit: MOST_CHANGES })]);
+    const [now, past, found, trouble, changes] = await Promise.all([
+      newest("in-flight", shown.pages.flying), newest(shown.state, shown.pages.ended), get("v1/overview"), get("v1/incidents"),
+      get("v1/changes", { since_s: DAY_S, source: "measured", limit: MOST_CHANGES }),
+    ]);
+    restsOn(now.snapshot);
+    health(found, trouble, changes);
+    const isNew = !now.transfers.length && !past.transfers.length && shown.state === ENDS[0]
+      && !(await get("v1/transfers", { limit: 1 })).transfers.length;
+    redraw(flying, [isNew, now.transfers, now.next_cursor], () => (isNew ? nothingYet() : inFlight(now, () => older("flying"))));
+    redraw(ended, [isNew, past.transfers, past.next_cursor, shown.state],
+      () => !isNew && itsEnd(past, shown.state, choose, () => older("ended")));
+  }
+  function health(found, trouble, changes) {
     const { knowledge, events, checked_at_s: now, measuring, since_s: _, ...others } = found;
     const isEmpty = found.snapshot.source === "baseline";
     const isQuiet = !trouble.incidents.length && !trouble.transfers.length;
     const isWatched = measuring.budget_usd !== null;
     redraw(prices, [isEmpty, knowledge.old_prices], () => !isEmpty && oldPriceNotes(knowledge.old_prices));
-    redraw(wrong, [trouble.incidents, trouble.transfers, isWatched, isEmpty], () => !(isEmpty && isQuiet) && incidentsOf(trouble, now, isWatched));
-    redraw(tiles, [isEmpty, knowledge, measuring, others, trouble.saved], () => !isEmpty && tilesOf({ ...found, saved: trouble.saved }));
+    redraw(wrong, [trouble.incidents, trouble.transfers, isWatched, isEmpty],
+      () => !(isEmpty && isQuiet) && incidentsOf(trouble, now, isWatched));
+    redraw(figures, [isEmpty, knowledge, measuring, others, trouble.saved],
+      () => !isEmpty && tilesOf({ ...found, saved: trouble.saved }));
     // The time that is compared with moves on; what was found is what counts.
     redraw(changed, [isEmpty, events, { ...changes, since_s: 0 }], () => !isEmpty && changesOf(found, changes));
   }
-  return { above: [prices, wrong, tiles], below: [changed], refresh };
+  const ofTransfers = heard();
+  const renew = keepFresh(line, () => show(refresh), (event, again) => {
+    ofTransfers(event, again);
+    if (event.kind !== "campaign" && event.kind !== TRANSFER) soon(again);
+  });
+  setInterval(renew, RENEW_MS);
 }
 
-if (id) onePage(id);
-else nowPage(health());
+const HEADS = [["Transfer"], ["State"], ["Path"], ["Arrived"], ["Rate", "number"]];
+
+function transfers(kind, end, caption, { transfers: found, next_cursor: next }, older) {
+  return [cardTable(`transfers ${kind}`, caption, [...HEADS, [end, "number"]], found.map((each) => ({
+    data: { transfer: each.id, key: each.id },
+    cells: [
+      [transferLink(each), each.label && small(each.id)],
+      [stateTag(each), each.reported_s !== null && each.ended_s === null && small(since(each.reported_s, "reported "))],
+      route(each), progress(each), pace(each), ending(each),
+    ],
+  }))), next && more("Show older ones", older)];
+}
+
+function inFlight(found, older) {
+  const late = found.transfers.filter((each) => each.is_late).length;
+  const text = `Transfers under way, the newest first${late ? `; ${late} late` : ""}`;
+  return [element("h2", {}, "In flight"), found.transfers.length ? transfers("in-flight", "Ends", text, found, older)
+    : muted("None: nothing is under way, or its program does not report it.")];
+}
+
+function itsEnd(found, state, choose, older) {
+  const were = state === "cancelled" ? "were " : "";
+  return [element("h2", {}, "Ended"),
+    element("div", { class: "row" }, choice(`Show those that ${were}`, ENDS.map((each) => [each, each]), state, choose)),
+    found.transfers.length ? transfers("ended", "Ended", `Transfers that ${were}${state}, the newest first`, found, older)
+      : muted("None.")];
+}
+
+const nothingYet = () => element("section", {}, element("h2", {}, "No transfer has been reported"),
+  element("p", {}, "Programs say when a transfer begins, how far it is and how it ended; this page then shows its rate and "
+    + "its end against plan and deadline. A program, or a shell on this machine, says it with:"),
+  commands("relayd transfers begin us-east sa --volume 500GB --id nightly-7 --deadline 2h\n"
+    + "relayd transfers progress nightly-7 --moved 120GB\nrelayd transfers end nightly-7"));
+
+// ---- one transfer: how far it is, its paths and reports, and what to do with the rest of it ----
+
+const LAST = 20;
+
+function onePage(id) {
+  const line = stateLine();
+  const parts = partsOf("head", "rest", "now", "paths", "reports");
+  replace(content, element("p", {}, link("now", "Now")), parts.head, line, parts.rest, parts.now, parts.paths, parts.reports);
+  document.title = `Transfer ${id} - relayd`;
+  async function refresh() {
+    const { snapshot, details: { transfer, rest, paths, reports } } = await get(`v1/transfers/${encodeURIComponent(id)}`);
+    restsOn(snapshot);
+    redraw(parts.head, [transfer.state, transfer.reason], () => [
+      element("h2", {}, `${transfer.label || transfer.id} `, stateTag(transfer)), element("p", {}, transfer.reason)]);
+    redraw(parts.rest, rest, () => rest && restOf(rest));
+    replace(parts.now, nowOf(transfer));
+    redraw(parts.paths, paths, () => paths.length > 0 && [element("h2", {}, "Paths"), pathsOf(paths)]);
+    redraw(parts.reports, reports, () => reports.length > 0 && reportsOf(reports));
+  }
+  setInterval(keepFresh(line, () => show(refresh), heard(({ subject }) => subject === id)), RENEW_MS);
+}
+
+// Documents stand behind the #, which browsers send nowhere.
+function restOf({ question, advised, body: { plan, ...said } }) {
+  const address = askAddress(question === "transfer" ? said : { question, ...said })
+    + (plan ? `#${new URLSearchParams({ plan: JSON.stringify(plan) })}` : "");
+  return element("p", { class: advised ? "panel advised" : null },
+    advised && "It is late, or slower than its plan allows. ", link(address, "Ask what to do with the rest"));
+}
+
+function nowOf(transfer) {
+  const { expected, planned_end_s: planned, deadline_at_s: deadline, ended_s: ended, state } = transfer;
+  const lines = (said) => element("span", { class: "lines" }, said);
+  return element("div", { class: "grid" },
+    box("Progress", facts([["Arrived", progress(transfer)],
+      [state === "running" ? "Rate now" : "Mean rate", lines(pace(transfer))],
+      ["Mean since it began", gbps(transfer.mean_gbps)], [ended === null ? "Ends" : "Ended", lines(ending(transfer))]])),
+    box("Plan", facts([["Rate", expected ? gbps(expected.throughput_gbps) : UNKNOWN],
+      ["Takes", duration(expected?.duration_s)], ["Ends", at(planned)],
+      ["Deadline", deadline === null ? "none" : at(deadline)], ["Costs", usd(expected?.cost_usd)]])),
+    box("Transfer", facts([["Path", lines(route(transfer))], ["Volume", volume(transfer.volume_gb)],
+      ["Began", element("span", {}, since(transfer.began_s))],
+      ["Reported", element("span", {}, since(transfer.reported_s), ` by ${transfer.who || "nobody named"}`)],
+      ["Id", transfer.id]])));
+}
+
+const pathsOf = (found) => cardTable("paths", "Paths that were planned or reported",
+  [["Path"], ["Planned", "number"], ["Arrived over it", "number"]],
+  found.map(({ regions, planned_gbps: planned, moved_gb: moved }) =>
+    [regions.join(" → "), gbps(planned), moved === null ? "not reported" : volume(moved)]));
+
+function reportsOf(found) {
+  const caption = found.length > LAST ? `The last ${LAST} of ${found.length} reports` : "Reports, the newest first";
+  return element("details", {}, element("summary", {}, "Reports"), cardTable("reports", caption,
+    [["At"], ["Arrived", "number"], ["Rate since the one before", "number"]],
+    found.slice(-LAST).reverse().map(({ at_s, moved_gb: moved, rate_gbps: had }) => [when(at_s), volume(moved), gbps(had)])));
+}
+
+// ---- what is wrong, since when, and what it costs: links in trouble, and transfers that lose by it ----
+
+const FIRST = 8;
+const CONDITIONS = { down: "bad", degraded: "warn" };
+
+function incidentsOf({ incidents, transfers: found, since_s: first }, now, isWatched) {
+  const lasting = incidents.filter((each) => !each.is_over).length;
+  const named = new Map(found.map((each) => [each.id, each]));
+  return [element("h2", {}, "What is wrong"), element("p", {}, summary(lasting, found, isWatched)),
+    found.length > 0 && cardTable("harmed", "Transfers in flight that links in trouble touch, or that are late or slow",
+      [["Transfer"], ["State"], ["Ends by its plan"], ["Ends as it goes on"], ["More time", "number"],
+        ["More cost", "number"], ["If it is changed"]], found.map(harmed)),
+    // What lasts is always shown, of what is over only some.
+    incidents.length > 0 && cardTable("incidents", "Links that are down or degraded, or were in the last week",
+      [["Link"], ["State"], ["Since"], ["Until"], ["In this week"], ["Transfers it touches"]],
+      incidents.map((each) => incident(each, first, now, named)), Math.max(FIRST, lasting))];
+}
+
+function summary(lasting, found, isWatched) {
+  const links = lasting ? `${count(lasting)} ${lasting === 1 ? "link is" : "links are"} down or degraded`
+    : isWatched ? "No link is down or degraded" : "Links are not watched, so no failure of one would be seen";
+  if (!found.length) return `${links}; no reported transfer is touched, late or slow.`;
+  const sum = (key) => found.reduce((total, { kept }) => total + Math.max(0, kept?.[key] ?? 0), 0);
+  const open = found.filter(({ kept }) => (kept?.extra_s ?? null) === null).length;
+  const subject = found.length === 1 ? "1 transfer is" : `${count(found.length)} transfers are`;
+  return [`${links}; ${subject} touched, late or slow: `,
+    element("strong", {}, `${whole(sum("extra_s"))} and ${usd(sum("extra_usd"))} more`), " than planned",
+    open ? `, without ${count(open)} of which that is not known.` : "."];
+}
+
+// Against its plan: hours and dollars that it takes more, or less.
+const signed = (value, shown) => ((value ?? null) === null ? small("not known")
+  : `${value < 0 ? "−" : "+"}${shown(Math.abs(value))}`);
+
+function harmed(transfer) {
+  const { id, src, dst, kept, changed, planned_end_s: planned } = transfer;
+  const never = kept && kept.end_s === null;
+  const better = changed ? ["ends ", at(changed.end_s), small(signed(changed.extra_s, whole), ", ", signed(changed.extra_usd, usd))]
+    : small(never || kept?.extra_s > 0 ? "no other plan is clearly better" : "");
+  return {
+    data: { key: id },
+    kinds: { 4: kept?.extra_s > 0 || never ? "bad" : "", 5: kept?.extra_usd > 0 ? "bad" : "" },
+    cells: [
+      [transferLink(transfer), small(src, " → ", dst)], [stateTag(transfer), " ", lateTags(transfer)],
+      planned === null ? small("has no plan") : at(planned),
+      never ? tag("never: a link that it takes is down", "bad") : kept ? at(kept.end_s) : small("not known"),
+      never ? small("without end") : signed(kept?.extra_s, whole), signed(kept?.extra_usd, usd), better,
+    ],
+  };
+}
+
+function incident({ src, dst, condition, since_s: from, until_s: until, is_over: over, reason, transfers: ids }, first, now, named) {
+  const ended = !over ? "it lasts" : until === null ? small("not seen: its watcher stopped") : since(until);
+  return {
+    data: { key: `${src}>${dst} ${from}` },
+    cells: [
+      [pairLink(src, dst), reason && small(reason)], tag(over ? `was ${condition}` : condition, over ? "muted" : CONDITIONS[condition]),
+      from === null ? small("over a week ago") : [since(from), small(at(from))],
+      [ended, from !== null && until !== null && small("after ", whole(until - from))],
+      span(Math.max(first, from ?? first), until ?? (over ? from ?? first : now), first, now, CONDITIONS[condition]),
+      ids.length ? ids.map((id, place) => [place > 0 && ", ", transferLink(named.get(id) ?? { id })]) : small("none"),
+    ],
+  };
+}
+
+// The span of an incident on a line from a week ago until now.
+function span(from, until, first, now, kind) {
+  const x = (seconds) => (100 * (seconds - first)) / (now - first);
+  return drawn("svg", { class: `span ${kind}`, viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+    drawn("rect", { x: 0, y: 4, width: 100, height: 2 }),
+    drawn("rect", { class: "of", x: Math.min(98.5, x(from)), y: 0, width: Math.max(1.5, x(until) - x(from)), height: 10 }));
+}
+
+// ---- health in tiles, each a link to what it rests on: good, bad, or not looked at (grey, with what to do) ----
+
+const PROMISED = 0.9; // share of samples that bounds should hold
+const TOO_FEW_INSIDE = 0.5;
+const ENOUGH_SAMPLES = 10; // to judge bounds by
+const plural = (number, one) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
+
+// [name, href, kind, value, note] of each; null where there is nothing to say.
+const TILES = [
+  // Red where more than half has outlived its meaning: then most answers rest on figures that fade. Grey where
+  // most pairs were never measured: how old the others are says little.
+  function knowledge({ knowledge: { measured, inferred, baseline, outlived, median_sample_s: median } }) {
+    const pairs = measured + inferred + baseline;
+    const isFew = 2 * measured < pairs;
+    const old = outlived ? `, ${count(outlived)} of them too long ago to rely on` : "";
+    return ["Age of knowledge", isFew ? "campaigns" : "matrix?metric=age",
+      2 * outlived > measured ? "bad" : outlived ? "warn" : isFew ? "" : "good",
+      isFew ? `${count(measured)} measured` : since(median),
+      [`${count(measured)} of ${count(pairs)} pairs measured${old}; the median of their newest samples `, since(median),
+        isFew ? ". Answers for the others rest on models: price a campaign." : "."]];
+  },
+  function links({ leg_states: states, measuring }) {
+    const number = (condition) => states.filter((state) => state.condition === condition).length;
+    const [down, degraded] = [number("down"), number("degraded")];
+    const worst = states.find((state) => state.condition === "down") ?? states[0];
+    const said = [down && `${count(down)} down`, degraded && `${count(degraded)} degraded`].filter(Boolean).join(", ");
+    const isWatched = measuring.budget_usd !== null;
+    return ["Links", "#wrong", down ? "bad" : degraded ? "warn" : isWatched ? "good" : "",
+      said || (isWatched ? "none down" : "not watched"),
+      worst ? [`${worst.src} → ${worst.dst} ${worst.condition === "down" ? "went down" : "degraded"} `,
+        since(Date.parse(worst.since) / 1000), "."]
+        : isWatched ? "Plans avoid links that are down."
+          : withCode("No failure would be seen. Start the service with a fleet and a daily budget, or `relayd measure watch`.")];
+  },
+  ({ snapshot: { id }, snapshots: { created_at_s: made, warning } }) => ["Snapshot", "fleet#changed", warning ? "bad" : "good",
+    since(made), warning ?? `${id} is what all answers rest on.`],
+  function measuring({ measuring: { done, failed, usd: spent, budget_usd: budget } }) {
+    const share = budget ? spent / budget : 0;
+    return ["Measured today", "campaigns", share >= 1 ? "bad" : share >= 0.8 || failed ? "warn" : done ? "good" : "",
+      plural(done, "probe"), [failed ? `${count(failed)} failed. ` : "", usd(spent), budget ? ` of ${usd(budget)}` : "",
+        " spent; the day begins at 0:00 UTC."]];
+  },
+  function prediction({ prediction: found }) {
+    const head = ["Prediction error", "fleet#changed"];
+    if (!found?.samples) {
+      return [...head, "", "–", found ? "No link was measured since yesterday." : "No snapshot from yesterday is kept to compare with."];
+    }
+    const { samples, median_error: error, inside_share: inside } = found;
+    const kind = samples < ENOUGH_SAMPLES ? "" : inside >= PROMISED - 0.1 ? "good" : inside >= TOO_FEW_INSIDE ? "warn" : "bad";
+    return [...head, kind, percent(100 * error), `Median of ${plural(samples, "sample")} against yesterday's estimates; `
+      + `${Math.round(100 * inside)} % within their bounds (90 % should be).`];
+  },
+  ({ transfers: { in_flight: flying, late, silent } }) => ["Transfers in flight", "#in-flight",
+    late ? "bad" : silent ? "warn" : flying ? "good" : "", `${count(flying)}${late ? `, ${count(late)} late` : ""}`,
+    [flying ? "As their programs report them" : "No program reports one now", silent ? `; ${count(silent)} silent for too long.` : "."]],
+  // Of transfers that took the relays of their plans, against the direct path as the plans stated it.
+  ({ saved }) => saved && ["Saved by relays", "#ended", saved.saved_s > 0 || saved.saved_usd > 0 ? "good" : "warn",
+    `${whole(saved.saved_s)}${saved.saved_s < 0 ? " lost" : ""}`,
+    `and ${usd(Math.abs(saved.saved_usd))} ${saved.saved_usd < 0 ? "more" : "less"} spent than by the direct path: `
+    + `${plural(saved.transfers, "finished transfer")} that went as planned, VMs and egress at the plans' prices.`],
+];
+
+const tilesOf = (found) => [element("h2", { class: "hidden-text" }, "Health"),
+  tiles(TILES.map((tile) => tile(found)).filter(Boolean))];
+
+// ---- what has changed since yesterday: lasting shifts of links, plans that were verified, estimates ----
+
+const MOST = 8;
+
+// Regions may be called anything: `src>dst` is the subject.
+function verified({ subject, detail }) {
+  const ends = subject.split(">");
+  return [tag("plan verified", detail.held ? "good" : "warn"), " ", ends.length === 2 ? pairLink(...ends) : subject,
+    detail.expected_gbps > 0 && `: carried ${gbps(detail.achieved_gbps)} of ${gbps(detail.expected_gbps)} expected`];
+}
+
+function shifted({ src, dst, metric, before, after }) {
+  const { name: title, shown, scale } = metricOf(metric);
+  return [tag("level changed"), " ", pairLink(src, dst), `: ${title.toLowerCase()} ${shown(before * scale)} → ${shown(after * scale)}`];
+}
+
+function snapshots({ before, snapshot, total_by_source: { measured = 0 }, new_regions: come, lost_regions: gone }) {
+  if (!before) return muted("No snapshot from yesterday is kept, so estimates can't be compared.");
+  if (before.id === snapshot.id) return element("p", {}, `Snapshot ${before.id} is still the newest: no estimate changed.`);
+  const regions = [come.length && `${count(come.length)} new`, gone.length && `${count(gone.length)} lost`].filter(Boolean).join(", ");
+  return element("p", {}, `From snapshot ${before.id} to ${snapshot.id}, `,
+    measured ? `${plural(measured, "measured estimate")} left the bounds that they had` : "every measured estimate stayed within its bounds",
+    regions ? `; regions: ${regions}.` : ".");
+}
+
+// The plan of 1 TB today, beside that of yesterday's snapshot.
+function thenAndNow({ src, dst }) {
+  const asked = { src, dst, volume_gb: 1000 };
+  const then = new URLSearchParams({ ...asked, snapshot: "1d" });
+  return link(`${askAddress(asked)}#${new URLSearchParams({ beside: then })}`, "Plans then and now");
+}
+
+function changesOf({ events }, changes) {
+  const happened = [
+    ...events.filter(({ kind }) => kind === "verification").map((event) => [event.at_s, verified(event)]),
+    ...changes.shifts.map((shift) => [shift.found_at_s, shifted(shift)]),
+  ].sort(([a], [b]) => b - a);
+  const largest = changes.changes.filter((each) => each.dst && each.ratio !== null);
+  return [element("h2", {}, "What changed since yesterday"),
+    happened.length ? element("ul", { class: "events" }, happened.slice(0, MOST).map(([at_s, text]) =>
+      element("li", {}, text, small(since(at_s, " "))))) : element("p", {}, "No link changed its level, and no plan was verified."),
+    happened.length > MOST && muted(`${count(happened.length - MOST)} more events of links.`),
+    snapshots(changes),
+    changes.before && element("ul", { class: "events" }, largest.map((each) => element("li", {}, tag("estimate"), " ",
+      pairLink(each.src, each.dst), `: ${metricOf(each.metric).name.toLowerCase()} now ${times(each.ratio)} of then. `, thenAndNow(each)))),
+    element("p", {}, link("fleet#changed", "All changes, also since a week or a month ago"))];
+}
+
+if (name) onePage(name);
+else nowPage();

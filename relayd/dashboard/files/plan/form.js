@@ -1,12 +1,11 @@
 // The form of a request, made from the fields of the question; what is wrong is said at its field.
 
-import { element, replace } from "../shared/dom.js";
-import { small, withCode } from "../shared/parts.js";
-import { nameList } from "../shared/places.js";
-import { editor } from "./editor.js";
-import { clearChips } from "./chips.js";
-import { FIELDS, fieldOf, isLong, QUESTION, worded } from "./fields.js";
-import { tidied } from "./request.js";
+import {
+  FIELDS, QUESTION, columnsOf, fieldOf, isLong, question, rowsOf, textOf, tidied, worded,
+} from "./request.js";
+import {
+  button, duration, element, link, nameList, post, replace, scrolling, small, usd, withCode,
+} from "../shared/kit.js";
 
 // Always shown, beside what the question is about: its first group, but for tables and documents that
 // it can do without. The others are behind "More options".
@@ -14,22 +13,23 @@ const BASIC = ["objective", "time_value_usd_per_h"];
 const RARE = ["objects"];
 
 const id = (field) => `option-${field.name}`;
+const placeOf = (field, part) => document.getElementById(`${id(field)}${part}`);
 // "place-reduce" as a heading.
 export const titled = (name) => name.charAt(0).toUpperCase() + name.slice(1).replaceAll("-", " ");
 
-function placeholder(field) {
-  if (field.control === "number") return field.optional ? "none" : field.standard;
-  return field.control === "choice" ? null : field.standard || field.example;
-}
-
 function control(field) {
-  const shared = { id: id(field), name: field.name, "aria-describedby": `${id(field)}-help ${id(field)}-problem` };
-  if (field.control === "choice") return element("select", shared, field.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`)));
-  if (field.control === "flag") return element("input", { ...shared, type: "checkbox" });
+  const { name, control: kind } = field;
+  const shared = { id: id(field), name, "aria-describedby": `${id(field)}-help ${id(field)}-problem` };
+  if (kind === "choice") {
+    const options = field.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`));
+    return element("select", shared, options);
+  }
+  if (kind === "flag") return element("input", { ...shared, type: "checkbox" });
   if (isLong(field)) return editor(field, shared);
-  const list = field.control === "region" ? (field.choices.length ? "relay-names" : "names") : null;
-  const input = element("input", { ...shared, type: "text", list, autocomplete: "off", spellcheck: "false", class: field.control, placeholder: placeholder(field) });
-  return field.name === "time_value_usd_per_h" ? element("div", { class: "slid" }, slider(input, field), input) : input;
+  const list = kind === "region" ? (field.choices.length ? "relay-names" : "names") : null;
+  const placeholder = kind === "number" ? (field.optional ? "none" : field.standard) : field.standard || field.example;
+  const input = element("input", { ...shared, type: "text", list, autocomplete: "off", spellcheck: "false", class: kind, placeholder });
+  return name === "time_value_usd_per_h" ? element("div", { class: "slid" }, slider(input, field), input) : input;
 }
 
 // As even steps to a person: each is about half as much again.
@@ -37,18 +37,19 @@ const WORTHS = [0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200];
 
 // Beside the field of what an hour is worth, which it fills in.
 function slider(input, field) {
-  const made = element("input", { type: "range", min: 0, max: WORTHS.length - 1, "aria-label": "Worth of an hour" });
   const tell = (worth) => made.setAttribute("aria-valuetext", worth === Infinity ? "any sum" : `$${worth}`);
-  function follow() {
+  const made = element("input", { type: "range", min: 0, max: WORTHS.length - 1, "aria-label": "Worth of an hour", on: {
+    input: () => {
+      input.value = WORTHS[made.value];
+      tell(WORTHS[made.value]);
+    },
+  } });
+  const follow = () => {
     const worth = { "": Number(field.standard), inf: Infinity }[input.value.trim()] ?? Number(input.value);
     if (Number.isNaN(worth)) return;
     made.value = WORTHS.findLastIndex((each) => each <= Math.max(0, worth));
     tell(worth);
-  }
-  made.addEventListener("input", () => {
-    input.value = WORTHS[made.value];
-    tell(WORTHS[made.value]);
-  });
+  };
   for (const event of ["input", "filled"]) input.addEventListener(event, follow);
   return made;
 }
@@ -56,9 +57,8 @@ function slider(input, field) {
 function labelled(field) {
   // A figure is in the field's unit, or says its own, as people write it.
   const written = ["volume", "duration", "rate"].includes(field.kind) ? ` or ${field.example}` : "";
-  const unit = field.unit && small(field.unit, written);
   return element("div", { class: `field field-${field.control}` },
-    element("label", { for: id(field) }, field.label, unit), control(field),
+    element("label", { for: id(field) }, field.label, field.unit && small(field.unit, written)), control(field),
     field.control === "region" && element("div", { class: "chips", id: `${id(field)}-chips` }),
     element("small", { class: "muted", id: `${id(field)}-help` }, withCode(field.help)),
     element("p", { class: "field-problem bad", id: `${id(field)}-problem` }));
@@ -73,27 +73,37 @@ export function planForm(places, onAsk) {
   const summary = element("summary");
   const groups = [...new Set(more.map((field) => field.group))];
   const details = element("details", { class: "more-options" }, summary, element("div", { class: "option-groups" },
-    groups.map((group) => element("fieldset", {}, element("legend", {}, titled(group)), more.filter((field) => field.group === group).map(labelled)))));
-  const swap = element("button", { type: "button", class: "swap", "aria-label": "Swap source and destination", title: "Swap", on: { click: swapEnds } }, "⇄");
+    groups.map((group) => element("fieldset", {}, element("legend", {}, titled(group)),
+      more.filter((field) => field.group === group).map(labelled)))));
   const basic = every.filter(isBasic).map(labelled);
-  if (FIELDS.get("dst")?.control === "region") basic.splice(1, 0, swap);
-  const form = element("form", { class: "plan-form panel", "aria-label": "Request", novalidate: true },
-    element("div", { class: "basic-options" }, basic, element("button", { type: "submit", class: "main" }, titled(QUESTION.command.replace(/^(plan|transfers) /, "")))),
-    details, nameList("names", places), nameList("relay-names", places, ["any", "one", "none"]));
-
-  function read() {
-    return tidied(Object.fromEntries(every.map((field) => {
-      const made = form.elements.namedItem(field.name);
-      return [field.name, field.control === "flag" ? String(made.checked) : made.value];
-    })));
+  const inputOf = (name) => form.elements.namedItem(name);
+  if (FIELDS.get("dst")?.control === "region") {
+    basic.splice(1, 0, button("⇄", () => {
+      const [src, dst] = ["src", "dst"].map(inputOf);
+      [src.value, dst.value] = [dst.value, src.value];
+    }, { class: "swap", "aria-label": "Swap source and destination", title: "Swap" }));
   }
+  const verb = titled(QUESTION.command.replace(/^(plan|transfers) /, ""));
+  const form = element("form", { class: "plan-form panel", "aria-label": "Request", novalidate: true, on: {
+    input: () => count(),
+    // In an editor of many cells, Enter would send what is half filled in.
+    keydown: (event) => event.key === "Enter" && event.target.closest(".editor") && event.preventDefault(),
+    submit: (event) => {
+      event.preventDefault();
+      onAsk(read());
+    },
+  } },
+  element("div", { class: "basic-options" }, basic, element("button", { type: "submit", class: "main" }, verb)),
+  details, nameList("names", places), nameList("relay-names", places, ["any", "one", "none"]));
+
+  const read = () => tidied(Object.fromEntries(every.map(({ name, control: kind }) =>
+    [name, kind === "flag" ? String(inputOf(name).checked) : inputOf(name).value])));
 
   function fill(request) {
-    for (const field of every) {
-      const made = form.elements.namedItem(field.name);
-      const text = request[field.name];
-      if (field.control === "flag") made.checked = (text ?? field.standard) === "true";
-      else made.value = text ?? (field.control === "choice" ? field.standard : "");
+    for (const { name, control: kind, standard } of every) {
+      const [made, text] = [inputOf(name), request[name]];
+      if (kind === "flag") made.checked = (text ?? standard) === "true";
+      else made.value = text ?? (kind === "choice" ? standard : "");
       made.dispatchEvent(new Event("filled"));
     }
     count();
@@ -103,14 +113,14 @@ export function planForm(places, onAsk) {
   function count() {
     const request = read();
     const set = more.filter((field) => request[field.name] !== undefined).length;
-    replace(summary, "More options", set ? element("span", { class: "tag" }, `${set} set`) : null);
+    replace(summary, "More options", set > 0 && element("span", { class: "tag" }, `${set} set`));
   }
 
   function clear() {
-    clearChips();
     for (const field of every) {
-      form.elements.namedItem(field.name).removeAttribute("aria-invalid");
-      document.getElementById(`${id(field)}-problem`)?.replaceChildren();
+      inputOf(field.name).removeAttribute("aria-invalid");
+      placeOf(field, "-problem")?.replaceChildren();
+      placeOf(field, "-chips")?.replaceChildren();
     }
   }
 
@@ -118,28 +128,158 @@ export function planForm(places, onAsk) {
   function problem(error) {
     const field = fieldOf(error.field);
     if (!field) return false;
-    const at = document.getElementById(id(field));
+    const at = placeOf(field, "");
     at.dispatchEvent(new Event("wrong"));
-    replace(document.getElementById(`${id(field)}-problem`), worded(error));
+    replace(placeOf(field, "-problem"), worded(error));
     at.setAttribute("aria-invalid", "true");
     if (details.contains(at)) details.open = true;
     at.focus();
     return true;
   }
-
-  function swapEnds() {
-    const [src, dst] = [form.elements.namedItem("src"), form.elements.namedItem("dst")];
-    [src.value, dst.value] = [dst.value, src.value];
-  }
-
-  form.addEventListener("input", count);
-  form.addEventListener("keydown", (event) => {
-    // In an editor of many cells, Enter would send what is half filled in.
-    if (event.key === "Enter" && event.target.closest(".editor")) event.preventDefault();
-  });
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    onAsk(read());
-  });
   return { form, fill, clear, problem };
+}
+
+// ---- fields of many lines ----
+
+const MOST_ROWS = 200;
+
+// Names are regions, but those of a question that has tasks.
+const namesList = () => ([...FIELDS.values()].some((field) => field.kind === "tasks") ? null : "names");
+
+// text: the text area; onChange(text): it was filled in, cell by cell.
+function listView(field, rows, onChange) {
+  const columns = columnsOf(field);
+  const kept = rows.length ? rows.map((row) => ({ ...row })) : [{}];
+  const table = element("table", { class: "editor" });
+  const isFilled = (row) => Object.values(row).some((value) => String(value) !== "");
+  const tell = () => onChange(textOf(columns, kept.filter(isFilled)));
+  const isNamed = (kind) => kind === "region" || (field.kind === "pairs" && kind === "text");
+  const cell = (row, at, { name, label, kind }) => element("td", {}, element("input", {
+    type: "text", value: row[name] ?? "", "aria-label": `${label}, row ${at + 1}`, autocomplete: "off", spellcheck: "false",
+    list: isNamed(kind) ? namesList() : null, class: ["text", "region"].includes(kind) ? "word" : "figure",
+    on: { input: (event) => {
+      row[name] = event.target.value;
+      tell();
+    } },
+  }));
+  const remove = (at) => button("×", () => {
+    kept.splice(at, 1);
+    if (!kept.length) kept.push({});
+    tell();
+    put();
+  }, { "aria-label": `Remove row ${at + 1}` });
+  function put() {
+    const heads = columns.map(({ label, unit, help, required }) => element("th", { scope: "col", title: help }, label,
+      unit && small(` ${unit}`), required && element("span", { class: "muted", "aria-hidden": "true" }, " *")));
+    replace(table, element("thead", {}, element("tr", {}, heads, element("td"))), element("tbody", {}, kept.map((row, at) =>
+      element("tr", {}, columns.map((column) => cell(row, at, column)), element("td", {}, remove(at))))));
+  }
+  put();
+  return { table, add: () => { kept.push({}); put(); } };
+}
+
+// A text, pasted or uploaded, that is filled in cell by cell as a list, too. The text is what counts: it hears
+// "filled" when it was put in and "wrong" when there is a problem with it. shared: its attributes.
+function editor(field, shared) {
+  const isTable = field.control !== "document";
+  const text = element("textarea", { ...shared, rows: isTable ? "6" : "3", spellcheck: "false", class: "long",
+    placeholder: isTable ? columnsOf(field).map(({ name }) => name).join(",") : "The JSON of an answer" });
+  const holder = scrolling(field.label);
+  const note = element("small", { class: "muted" });
+  const file = element("input", { type: "file", accept: ".csv,.tsv,.json,.txt", class: "hidden-text",
+    "aria-label": `${field.label}: a file`, tabindex: "-1" });
+  const chosen = (isList) => () => view((wantsList = isList));
+  const [asList, asText] = [button("List", chosen(true)), button("Text", chosen(false))];
+  const more = button("Add a row", () => add());
+  let wantsList = isTable;
+  let add = () => {};
+
+  function write(value) {
+    text.value = value;
+    text.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  // What is too much to fill in cell by cell, and what can't be read, is shown as text.
+  function rows() {
+    if (!text.value.trim()) return [];
+    const found = rowsOf(field, text.value);
+    if (!Array.isArray(found)) throw new Error("These rows can only be shown as text.");
+    if (found.length > MOST_ROWS) throw new Error(`${found.length} rows: shown as text.`);
+    return found;
+  }
+  function view(isList) {
+    note.textContent = "";
+    try {
+      if (isList) {
+        const made = listView(field, rows(), write);
+        add = made.add;
+        replace(holder, made.table);
+      }
+    } catch (error) {
+      note.textContent = error.message;
+      isList = false;
+    }
+    text.hidden = isList;
+    holder.hidden = more.hidden = !isList;
+    asList.setAttribute("aria-pressed", String(isList));
+    asText.setAttribute("aria-pressed", String(!isList));
+  }
+  file.addEventListener("change", async () => {
+    if (!file.files[0]) return;
+    write(await file.files[0].text());
+    file.value = "";
+    view(wantsList);
+  });
+  text.addEventListener("filled", () => view(wantsList));
+  text.addEventListener("wrong", () => view(false));
+  view(wantsList);
+  return element("div", { class: "editor-field" }, holder, text, element("div", { class: "row" },
+    isTable && element("span", { role: "group", "aria-label": `${field.label} as` }, asList, asText),
+    more, button("Upload a file", () => file.click()), file, note));
+}
+
+// ---- what a name fits, below its field: links to the same question with each of the regions ----
+
+const MOST_PRICED = 4;
+const providerOf = (region) => region.split(":")[0];
+
+// What an answer, or a problem, says that names may mean: [field, regions, the one taken].
+function meant(request, { resolutions = [] }, { field, content } = {}) {
+  const regions = content?.matches ?? content?.near;
+  if (regions?.length) return [[field, regions, null]];
+  return Object.entries(request).flatMap(([name, text]) => {
+    const found = resolutions.find((each) => each.others.length && each.name === text.trim());
+    return found ? [[name, [found.region_id, ...found.others], found.region_id]] : [];
+  });
+}
+
+const priced = (chip, plan) => chip.append(" ", small(`${usd(plan.cost_usd.total)}, ${duration(plan.duration_s)}`));
+
+// One region of each provider first, then all. Once the answer is shown, a few are priced by one request, which
+// the next question gives up.
+export async function showChips(request, answer, problem, { addressOf, signal }) {
+  const open = [];
+  for (const [name, regions, taken] of meant(request, answer, problem)) {
+    if (FIELDS.get(name)?.control !== "region") continue;
+    const chip = (region) => {
+      const asked = { ...request, [name]: region };
+      const made = link(addressOf(asked), region);
+      made.className = "chip";
+      if (region !== taken) open.push([asked, made]);
+      else {
+        made.setAttribute("aria-current", "true");
+        priced(made, answer);
+      }
+      return made;
+    };
+    const isFirst = (region, at) => regions.findIndex((other) => providerOf(other) === providerOf(region)) === at;
+    const rest = regions.filter((region, at) => !isFirst(region, at));
+    replace(placeOf(FIELDS.get(name), "-chips"), regions.filter(isFirst).map(chip), rest.length > 0 && element("details", {},
+      element("summary", {}, `all ${regions.length}`), rest.map(chip)));
+  }
+  const few = open.slice(0, MOST_PRICED);
+  if (QUESTION.name !== "transfer" || !few.length) return;
+  const plans = few.map(([asked]) => question({ ...asked, frontier: "false", candidates: "1" }).content);
+  const { results } = await post("v1/plans/batch", { plans }, { signal }).catch(() => ({ results: [] }));
+  // What has no plan has no price.
+  results.forEach(({ plan }, at) => plan && priced(few[at][1], plan));
 }

@@ -1,22 +1,17 @@
-// A page for every question: the request in the address, the answer below. What an answer looks like
-// is a module by the name of its question, answers/NAME.js; all else is the same for all.
+// Ask, a page for every question: the request in the address, the answer below. What an answer looks like
+// is in answers/all.js by the name of its question; all else is the same for all.
 
-import { get, post } from "../shared/api.js";
-import { beginnings } from "./begin.js";
-import { besideTable, earlierSnapshots, whatIfs } from "./beside.js";
-import { commandLine, curl, python } from "./commands.js";
-import { copyTabs } from "../shared/copying.js";
-import { element, replace } from "../shared/dom.js";
-import { downloads } from "./downloads.js";
-import { showChips } from "./chips.js";
-import { loadFields, QUESTION, QUESTIONS, worded } from "./fields.js";
-import { planForm, titled } from "./form.js";
-import { showGains } from "./gains.js";
-import { keepOpen } from "../shared/parts.js";
-import { baselineNote, places } from "../shared/places.js";
-import { besideOf, fromAddress, question, toAddress } from "./request.js";
-import { content, fail, restsOn, say, show } from "../shared/shell.js";
-import { waiting } from "../shared/waiting.js";
+import { vmCount } from "../answers/parts.js";
+import { planForm, showChips, titled } from "./form.js";
+import {
+  FIELDS, QUESTION, QUESTIONS, asked, besideOf, fromAddress, loadFields, question, tidied,
+  toAddress, worded,
+} from "./request.js";
+import {
+  band, baselineNote, cardTable, choice, content, copyChoice, copyable, count, duration, element,
+  ends, fail, folded, get, isSignedIn, keepOpen, link, once, panel, percent, places, post, rate,
+  replace, restsOn, say, show, small, table, times, usd, volume, waiting,
+} from "../shared/kit.js";
 
 const answer = element("div", { id: "answer", "aria-live": "off" });
 const spoken = element("p", { class: "hidden-text", role: "status", "aria-live": "polite" });
@@ -28,27 +23,34 @@ let asking = new AbortController();
 const LONGEST_LINKED = 1_000_000; // browsers follow no address of 2 MB, and an answer grows when it is encoded
 
 // Where to go on from an answer: to the question that takes it as a document.
+const REPLAN = ["replan", "plan", "Re-plan while it is under way"];
 const GOES_ON = {
-  transfer: ["replan", "plan", "Re-plan while it is under way"], shuffle: ["replan", "plan", "Re-plan while it is under way"],
-  broadcast: ["replan", "plan", "Re-plan while it is under way"], schedule: ["schedule", "existing", "Go on with this schedule"],
+  transfer: REPLAN, shuffle: REPLAN, broadcast: REPLAN,
+  schedule: ["schedule", "existing", "Go on with this schedule"],
 };
 
-function menu() {
-  return element("nav", { class: "questions", "aria-label": "Questions" }, element("ul", {}, QUESTIONS.map((each) => element("li", {},
-    element("a", { href: each.name === "transfer" ? "./" : `./?question=${each.name}`, title: each.summary, "aria-current": each === QUESTION ? "page" : null },
-      titled(each.name))))));
-}
+const menu = () => element("nav", { class: "questions", "aria-label": "Questions" },
+  element("ul", {}, QUESTIONS.map((each) => element("li", {}, element("a", {
+    href: each.name === "transfer" ? "./" : `./?question=${each.name}`, title: each.summary,
+    "aria-current": each === QUESTION ? "page" : null,
+  }, titled(each.name))))));
 
 function commands(request, plan) {
-  const more = plan && GOES_ON[QUESTION.name];
-  const written = more && JSON.stringify(plan);
-  return element("section", { class: "panel", "aria-labelledby": "commands" }, element("h2", { id: "commands" }, "The same elsewhere"),
-    copyTabs("Copy as", [["CLI command", commandLine(request)], ["curl", curl(request)], ["Python", python(request)]]),
-    plan && downloads(plan, QUESTION.name),
-    more && element("p", {}, written.length < LONGEST_LINKED
-      ? element("a", { href: `./?question=${more[0]}#${new URLSearchParams({ [more[1]]: written })}` }, more[2])
-      : `${more[2]}: this answer is too long for a link. Download its JSON and paste it there.`));
+  const [name, field, text] = (plan && GOES_ON[QUESTION.name]) ?? [];
+  const written = name && JSON.stringify(plan);
+  const texts = [["CLI command", commandLine(request)], ["curl", curl(request)], ["Python", python(request)]];
+  return panel("commands", "The same elsewhere", copyChoice("Copy as", texts), plan && downloads(plan, QUESTION.name),
+    name && element("p", {}, written.length < LONGEST_LINKED
+      ? link(`./?question=${name}#${new URLSearchParams({ [field]: written })}`, text)
+      : `${text}: this answer is too long for a link. Download its JSON and paste it there.`));
 }
+
+// What is known of the pair, asked for when it is opened.
+const pairPart = ({ src, dst }, signal) => folded("pair", `What is known of ${src} → ${dst}`, () => {
+  const place = element("div", { class: "pair" });
+  import("./pair.js").then(({ showPair }) => showPair(place, { src, dst }, signal));
+  return place;
+});
 
 async function answerTo(request, signal) {
   const { isBody, content: body } = question(request);
@@ -73,41 +75,53 @@ async function ask(request, beside, form, go) {
     form.form.querySelector("button.main").focus();
   });
   try {
-    const [module, plan, other, earlier] = await Promise.all([
-      import(`../answers/${QUESTION.name}.js`), answerTo(request, signal),
-      beside && answerTo(beside.request, signal).catch((error) => (error.name === "AbortError" ? Promise.reject(error) : error)),
-      earlierSnapshots(),
+    const given = (error) => (error.name === "AbortError" ? Promise.reject(error) : error);
+    const [{ answerParts }, plan, other, earlier] = await Promise.all([
+      import("../answers/all.js"), answerTo(request, signal),
+      beside && answerTo(beside.request, signal).catch(given), earlierSnapshots(),
     ]);
-    const { head, body } = await module.shown(plan, {
-      request, addressOf, signal, go: (changed) => go(changed), commands: commands(request, plan), mapAddress: `map?${toAddress(request)}`,
-    });
+    const { title, head, body } = await answerParts(QUESTION.name, plan,
+      { request, addressOf, signal, go, commands: commands(request, plan) });
     restsOn(plan.snapshot);
     replace(answer, baselineNote(plan.snapshot), head, whatIfs(request, plan, addressOf, earlier),
-      beside && besideTable({ request, plan }, { ...beside, plan: other }, addressOf), element("div", { class: "answer-grid" }, body));
-    spoken.textContent = `${module.spoken(plan)}. ${plan.reason}`;
+      beside && besideTable({ request, plan }, { ...beside, plan: other }, addressOf),
+      element("div", { class: "answer-grid" }, body, isTransfer() && pairPart(plan.request, signal)));
+    spoken.textContent = `${title}. ${plan.reason}`;
+    if (location.hash === "#open=pair") document.getElementById("pair").scrollIntoView();
     showChips(request, plan, undefined, { addressOf, signal });
   } catch (error) {
     if (error.name === "AbortError") return;
     replace(answer);
     showChips(request, {}, error, { addressOf, signal });
     if (form.problem(error)) spoken.textContent = worded(error);
-    else if (["infeasible", "data"].includes(error.kind))
-      replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"), element("p", {}, worded(error))), commands(request));
-    else fail(error);
+    else if (["infeasible", "data"].includes(error.kind)) {
+      replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"),
+        element("p", {}, worded(error))), commands(request), isTransfer() && pairPart(request, signal));
+    } else fail(error);
   } finally {
     ended();
     if (!signal.aborted) answer.removeAttribute("aria-busy");
   }
 }
 
-// Before a question: three ways to begin where nothing is measured, else where relays pay.
-async function opening({ snapshot }) {
-  const part = element("section", { class: "gains" });
-  answer.append(part);
-  if (snapshot.source === "baseline") replace(part, beginnings(await get("v1/fleet")));
+// Before a question: where a region's traffic can go, three ways to begin where nothing is measured, or
+// where relays pay.
+async function opening(known, request) {
+  const part = answer.appendChild(element("section", { class: "gains" }));
+  if (request.src) {
+    const { regions, aliases } = known;
+    const isRegion = regions.some((region) => region.id === request.src);
+    const { regionView } = await import("./region.js");
+    const view = await regionView(isRegion ? request.src : aliases[request.src]?.[0] ?? request.src, known,
+      (dst) => addressOf({ ...request, dst }));
+    replace(part, view.parts);
+    return;
+  }
+  if (known.snapshot.source === "baseline") replace(part, beginnings(await get("v1/fleet")));
   await showGains(part.appendChild(element("div")));
 }
 
+const isTransfer = () => QUESTION.name === "transfer";
 const isComplete = (request) => Object.keys(request).length > 0 && QUESTION.fields.every((field) => !field.required || request[field.name]);
 
 function hint({ regions }) {
@@ -145,8 +159,8 @@ function start(known) {
     asking.abort();
     answer.removeAttribute("aria-busy");
     restsOn(known.snapshot);
-    replace(answer, baselineNote(known.snapshot), hint(known));
-    return QUESTION.name === "transfer" ? opening(known) : undefined;
+    replace(answer, baselineNote(known.snapshot), !request.src && hint(known));
+    return isTransfer() && opening(known, request).catch((error) => made.problem(error) || fail(error));
   }
 
   // The address is the request: it can be shared, and Back leads to the question before. What it is
@@ -156,6 +170,7 @@ function start(known) {
     const [before, address] = [fromAddress(location.search, location.hash), request].map((each) => addressOf(each, beside?.address));
     if (before !== address) history.pushState(null, "", address);
     keepOpen();
+    if (isTransfer() && request.src && !request.dst) return showAddress();
     made.fill(request);
     return ask(request, beside, made, go);
   }
@@ -171,3 +186,281 @@ show(async () => {
   const [known] = await Promise.all([places(), loadFields(name)]);
   return start(known);
 });
+
+// An empty store: three ways to fill it, each one click or a command to copy.
+
+const COMMANDS = {
+  measure: "relayd probe --fleet fleet.toml --budget 20usd",
+  take: "relayd import csv measurements.csv",
+  lab: "relayd measure lab up",
+};
+
+const command = (text) => element("div", { class: "command" }, copyable(text, { title: "Copy", label: "Command",
+  said: (isCopied, button) => { button.textContent = isCopied ? "Copied" : "Press Ctrl+C"; } }));
+
+const beginning = (title, text, ...action) => element("li", { class: "panel" }, element("h3", {}, title), element("p", {}, text), action);
+
+function beginnings(fleet) {
+  return [
+    element("h2", {}, "Nothing is measured yet: three ways to begin"),
+    element("p", { class: "muted" }, "Answers above already work. Until you measure, they rest on the baseline: models fitted to open measurements, with wide bounds."),
+    element("ol", { class: "beginnings grid" },
+      beginning("Measure your own VMs", "relayd logs in by SSH to the VMs of a fleet file, and asks for a budget before it sends anything.",
+        fleet.may_start_campaigns ? element("a", { class: "button", href: "campaigns" }, "Price a campaign") : command(COMMANDS.measure)),
+      beginning("Import what you have", "Results of iperf3, nuttcp, ping, Smokeping and others, or a CSV file.", command(COMMANDS.take)),
+      beginning("Try it on one machine", "Forty emulated regions with real TCP; it prints the fleet file to measure them with. Needs Linux.", command(COMMANDS.lab))),
+  ];
+}
+
+// What if: the same question with one thing changed, and its answer beside the one it began with.
+
+const vmsOf = ({ vms }) => (vms && !Array.isArray(vms) && Object.values(vms).every((each) => typeof each === "number") ? vms : {});
+
+// Earlier snapshots that are kept: the newest of at least that age.
+const AGES = [["yesterday's", "1d", 86400], ["last week's", "7d", 7 * 86400], ["last month's", "30d", 30 * 86400]];
+const earlierSnapshots = once(async () => {
+  const all = await Promise.all(AGES.map(async ([name, age, seconds]) => {
+    const { snapshots: [found] } = await get("v1/snapshots", { older_than_s: seconds, limit: 1 }).catch(() => ({ snapshots: [] }));
+    return found && { name, age, id: found.id };
+  }));
+  return all.filter((each, at) => each && all.findIndex((other) => other?.id === each.id) === at);
+});
+
+// Links to the same question with another number of VMs, of connections, without relays, or with
+// another objective; each keeps this answer beside the new one.
+function whatIfs(request, plan, addressOf, earlier) {
+  const ifs = [];
+  const [vms, connections, relays, objective] = ["vms", "connections", "relays", "objective"].map((name) => FIELDS.get(name));
+  const most = Math.max(0, ...Object.values(vmsOf(plan)));
+  if (vms?.kind === "count" && most && most < vms.maximum) ifs.push([`${most + 1} VMs a region`, { vms: String(most + 1) }]);
+  const opened = 2 * Number(request.connections ?? connections?.default);
+  if (connections?.kind === "count" && opened <= connections.maximum) ifs.push([`${opened} connections a VM`, { connections: String(opened) }]);
+  if (relays?.choices.some(([choice]) => choice === "none")) {
+    ifs.push(request.relays === "none" ? ["with relays", { relays: "" }] : ["no relays", { relays: "none" }]);
+  }
+  for (const [choice, meaning] of objective?.choices ?? []) {
+    if (choice !== (request.objective ?? objective.default)) ifs.push([meaning, { objective: choice }]);
+  }
+  if (request.snapshot) ifs.push(["the newest snapshot", { snapshot: "" }]);
+  else if (FIELDS.has("snapshot")) ifs.push(...earlier.map(({ name, age }) => [`${name} snapshot`, { snapshot: age }]));
+  const now = toAddress(request);
+  return element("nav", { class: "what-ifs", "aria-label": "What if" }, element("span", { class: "muted" }, "What if: "),
+    ifs.map(([text, change]) => element("a", { href: addressOf({ ...request, ...change }, now) }, text)),
+    element("a", { href: addressOf(request, now) }, "keep this answer and change the form"));
+}
+
+const costOf = (plan) => plan.cost_usd ?? plan.candidates?.[0].cost_usd;
+const ROWS = [
+  ["Verdict", (plan) => plan.verdict],
+  ["Throughput", (plan) => plan.throughput_gbps, (value) => `${rate(value)} Gbit/s`],
+  ["Time", (plan) => plan.duration_s ?? plan.end_s ?? plan.candidates?.[0].duration_s, duration],
+  ["Total cost", (plan) => costOf(plan)?.total, usd],
+  ["Egress fees", (plan) => costOf(plan)?.egress, usd],
+  ["VM cost", (plan) => costOf(plan)?.vm, usd],
+  ["Relayed", (plan) => plan.relayed_share, (value) => percent(100 * value)],
+  ["Admitted", (plan) => plan.admitted],
+  ["VMs", (plan) => vmCount(vmsOf(plan)) || undefined],
+];
+
+function change(before, after) {
+  if (typeof before !== "number" || typeof after !== "number" || !before) return "";
+  const share = (100 * (after - before)) / Math.abs(before);
+  return Math.abs(share) < 0.05 ? "same" : `${share > 0 ? "+" : "−"}${Math.abs(share).toFixed(Math.abs(share) < 10 ? 1 : 0)} %`;
+}
+
+// What the two requests differ in, as the form calls it.
+function differences(one, other) {
+  const [before, after] = [tidied(one), tidied(other)];
+  const said = (field, text = field.standard || "not set") => (text.length > 40 ? "other rows"
+    : field.unit && text && Number.isFinite(Number(text)) ? `${text} ${field.unit}` : text);
+  return [...FIELDS.values()].filter((field) => before[field.name] !== after[field.name])
+    .map((field) => `${field.label}: ${said(field, before[field.name])} → ${said(field, after[field.name])}`);
+}
+
+// before: the answer that was kept, or the problem that came in its place.
+function besideTable(now, before, addressOf) {
+  const differ = differences(before.request, now.request);
+  const isKnown = !(before.plan instanceof Error);
+  const cell = (value, shown) => ((value ?? null) === null ? "–" : shown(value));
+  const rows = ROWS.map(([name, value, shown = String]) => ({ name, shown, was: isKnown ? value(before.plan) : undefined, is: value(now.plan) }))
+    .filter(({ was, is }) => (was ?? is ?? null) !== null)
+    .map(({ name, shown, was, is }) => [name, cell(was, shown), cell(is, shown), change(was, is)]);
+  return element("section", { class: "panel beside", "aria-labelledby": "beside" }, element("h2", { id: "beside" }, "Before and now"),
+    element("p", {}, differ.length ? differ.join("; ") : "Both are the same question: change the form and ask again."),
+    !isKnown && element("p", { class: "problem" }, `Before: ${worded(before.plan)}`),
+    table("", "The answers", [[""], ["Before", "number"], ["Now", "number"], ["Change", "number"]], rows),
+    element("p", { class: "row" }, element("a", { href: `./?${before.address}` }, "Back to the one before"),
+      element("a", { href: addressOf(now.request) }, "Stop comparing")));
+}
+
+// Where relays pay at the reader's settings: what the planner answers for ten pairs, with its price.
+
+const WORTH = [["0", "nothing: least cost"], ["20", "$20"], ["100", "$100"], ["1000", "$1,000"], ["inf", "all: least time"]];
+const said = (worth) => (worth === null ? "where time alone counts" : worth === 0 ? "where cost alone counts" : `at ${usd(worth).replace(".00", "")} an hour`);
+
+function planAddress({ src, dst }, { volume_gb, vms, time_value_usd_per_h: worth }) {
+  const by = worth === null ? { objective: "time" } : { time_value_usd_per_h: worth };
+  return `./?${new URLSearchParams({ src, dst, volume_gb, relays: "one", vms, ...by })}`.replaceAll("%3A", ":");
+}
+
+async function showGains(part) {
+  const asked = { time_value_usd_per_h: "20", vms: "1" };
+  const ask = (name) => (value) => {
+    asked[name] = value;
+    show(refresh);
+  };
+  const found = element("div", { "aria-live": "polite" });
+  replace(part, element("h2", {}, "Where relays pay"),
+    element("div", { class: "row" },
+      choice("An hour is worth", WORTH, asked.time_value_usd_per_h, ask("time_value_usd_per_h")),
+      choice("VMs a region, at most", ["1", "2", "4", "8"].map((each) => [each, each]), asked.vms, ask("vms"))), found);
+  async function refresh() {
+    found.setAttribute("aria-busy", "true");
+    const answer = await get("v1/relay-gains", asked);
+    found.removeAttribute("aria-busy");
+    replace(found, shown(answer));
+  }
+  return refresh();
+}
+
+function shown(answer) {
+  const { relays, pairs, asked, promising, volume_gb, time_value_usd_per_h: hour, vms } = answer;
+  const settings = `${said(hour)}, with ${vms === 1 ? "one VM" : `at most ${vms} VMs`} a region`;
+  const rest = promising > asked ? ` The planner was asked about the ${count(asked)} most promising of ${count(promising)} pairs.` : "";
+  if (!relays.length) return element("p", {}, `None ${settings}: ${asked ? `of ${count(asked)} pairs on which a relay might pay, the planner sends all direct.` : "send direct."}`);
+  const size = volume(volume_gb);
+  const most = Math.max(...relays.map((each) => each.gain_high));
+  // A gain of 400 and one of 2 are seen side by side on a logarithmic scale from 1.
+  const onScale = (value) => Math.log(Math.max(1, value));
+  return [
+    cardTable("gains", `For ${size} ${settings}, the planner relays on ${count(pairs)} pairs; of these, the largest gains.${rest} Links in trouble are left out. Bands are the plan's, nine of ten times; their scale is logarithmic and begins at 1×.`,
+      [["Transfer"], ["Gain", "number"], ["Time", "number"], ["Price", "number"], ["Pays from", "number"]],
+      relays.map((each) => ({
+        data: { key: `${each.src}>${each.dst}` },
+        cells: [
+          [element("a", { href: planAddress(each, answer) }, ends(each.src, each.dst)),
+            small(`${each.verdict === "split" ? "direct and " : ""}through ${each.relay}${each.source === "measured" ? "" : ` (${each.source})`}`)],
+          [times(each.gain), small(`${times(each.gain_low)} to ${times(each.gain_high)}`),
+            band({ low: onScale(each.gain_low), expected: onScale(each.gain), high: onScale(each.gain_high) }, onScale(most),
+              `Gain ${times(each.gain)}, ${times(each.gain_low)} to ${times(each.gain_high)}`, { width: 90 })],
+          [duration(each.relay_s), small(`direct ${duration(each.direct_s)}`)],
+          [usd(each.relay_usd), small(`direct ${usd(each.direct_usd)}`)],
+          [usd(each.pays_from_usd_per_h), small("an hour")],
+        ],
+      }))),
+    element("p", {}, element("a", { href: "matrix?metric=relay-gain" }, "What every pair would gain, whatever it costs"))];
+}
+
+// An answer as files: its JSON, and a transfer's plan as what a tool runs.
+
+function save(name, text, type) {
+  const address = URL.createObjectURL(new Blob([text], { type }));
+  element("a", { href: address, download: name }).click();
+  // The browser reads it after this.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+// What a plan can be run by, and the file that it reads.
+const TOOLS = {
+  haproxy: "haproxy.cfg", socat: "socat.sh", iperf3: "iperf3.sh", rclone: "rclone.sh", "aws-cli": "aws-cli.sh", azcopy: "azcopy.sh",
+  gcloud: "gcloud.sh", "storage-transfer": "storage-transfer.sh", datasync: "datasync.sh", skyplane: "skyplane.sh", env: "plan.env",
+};
+
+function scripts(plan) {
+  const tool = element("select", { "aria-label": "Tool" }, Object.keys(TOOLS).map((name) => element("option", { value: name }, name)));
+  const fetched = () => show(async () => save(TOOLS[tool.value], (await post("v1/plans/scripts", { plan, emit: tool.value })).script, "text/plain"));
+  return element("span", { class: "row" }, button("Download for", fetched), tool);
+}
+
+const button = (title, click) => element("button", { type: "button", on: { click } }, title);
+
+function downloads(plan, question) {
+  const json = button("Download JSON", () => save(`${question}-${plan.plan_id}.json`, JSON.stringify(plan, null, 1), "application/json"));
+  return element("div", { class: "row downloads" }, json, question === "transfer" && scripts(plan));
+}
+
+// The same question for a shell, for any HTTP client and for Python: what differs from the
+// defaults, and nothing else.
+
+const base = () => new URL(".", document.baseURI).href.replace(/\/$/, "");
+
+// A word of a POSIX shell.
+const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+// A value that begins with a dash would be taken for an option.
+const flagged = (flag, text) => (text.startsWith("-") ? quoted(`${flag}=${text}`) : `${flag} ${quoted(text)}`);
+
+// A number is in the unit of the field; a text says its own.
+const withUnit = (value, unit = "") => `${value}${typeof value === "number" ? unit : ""}`;
+
+function words({ option, control, unit, of }, value) {
+  if (value === true) return [option];
+  if (control === "list") return value.map((each) => flagged(option, each));
+  if (control === "places") {
+    return Object.entries(value).map(([place, each]) => flagged(option, `${place}=${withUnit(each, of.unit)}`));
+  }
+  if (Array.isArray(value)) {
+    return value.map(({ src, dst, volume_gb: gb }) => flagged(option, `${src}>${dst}=${withUnit(gb, "GB")}`));
+  }
+  return [flagged(option, withUnit(value, unit))];
+}
+
+// What an option takes from a file: a document, and all that is no option of its own. Fields of one
+// file are its keys.
+const isFile = ({ control, option }) => control === "document" || !option.startsWith("--");
+
+function filesOf(pairs) {
+  const files = new Map();
+  for (const [field, value] of pairs.filter(([field]) => isFile(field))) {
+    const { option } = field;
+    files.set(option, [...(files.get(option) ?? []), [field, value]]);
+  }
+  return [...files].map(([option, fields]) => {
+    const [[field, value]] = fields;
+    const content = QUESTION.fields.filter((each) => each.option === option).length > 1
+      ? Object.fromEntries(fields.map(([{ name }, each]) => [name, each])) : value;
+    return { option, name: `${field.name}.json`, text: JSON.stringify(content) };
+  });
+}
+
+// Files first, as here-documents, so that one paste asks the whole question.
+function commandLine(request) {
+  const pairs = asked(request);
+  const files = filesOf(pairs);
+  const made = files.map(({ name, text }) => `cat > ${name} <<'END'\n${text}\nEND\n`);
+  const named = files.map(({ option, name }) => (option.startsWith("--") ? `${option} ${name}` : name));
+  const options = pairs.filter(([field]) => !isFile(field)).flatMap(([field, value]) => words(field, value));
+  return made.join("") + [`relayd ${QUESTION.command}`, ...named, ...options].join(" ");
+}
+
+function curl(request) {
+  const { isBody, content } = question(request);
+  const token = isSignedIn() ? ' -H "Authorization: Bearer $RELAYD_TOKEN"' : "";
+  if (isBody) {
+    return `curl -sS${token} -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(content))} ${quoted(base() + QUESTION.path)}`;
+  }
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(content)) {
+    for (const each of Array.isArray(value) ? value : [value]) query.append(name, each);
+  }
+  return `curl -sS${token} ${quoted(`${base()}${QUESTION.path}?${query.toString().replaceAll("%3A", ":")}`)}`;
+}
+
+function literal(value) {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
+  if (typeof value === "object") return `{${Object.entries(value).map((pair) => pair.map(literal).join(": ")).join(", ")}}`;
+  return JSON.stringify(value);
+}
+
+function python(request) {
+  const { src, dst, ...rest } = question(request).content;
+  const keywords = Object.entries(rest).map(([name, value]) => `${name}=${literal(value)}`);
+  // The library takes the ends of a transfer by position, as people say them.
+  const ends = QUESTION.name === "transfer" ? [literal(src ?? ""), literal(dst ?? "")] : src === undefined ? [] : [`src=${literal(src)}`];
+  return `import relayd
+
+wan = relayd.open(${literal(base())})
+plan = wan.${QUESTION.method}(${[...ends, ...keywords].join(", ")})
+print(plan.reason)`;
+}

@@ -1,8 +1,56 @@
 // A request between form, address and API: what differs from the defaults is what is said.
 
-import { Problem } from "../shared/api.js";
-import { FIELDS, isLong, QUESTION } from "./fields.js";
-import { documentOf, numeric, rowsOf } from "./rows.js";
+import { Problem, get } from "../shared/kit.js";
+
+// The fields of a question, as the service specifies them (GET /v1/questions).
+
+// By name; empty until they are loaded.
+export const FIELDS = new Map();
+// The question that they belong to, and the names of all.
+export let QUESTION = null;
+export let QUESTIONS = [];
+
+// The page of a transfer asks for the frontier unless told not to: its chart needs it.
+const ON_PAGE = { transfer: { frontier: "true" } };
+
+// An unknown name is that of a transfer, the question of every address without one.
+export async function loadFields(name = "transfer") {
+  QUESTIONS = (await get("v1/questions")).questions;
+  QUESTION = QUESTIONS.find((question) => question.name === name) ?? QUESTIONS[0];
+  FIELDS.clear();
+  for (const field of QUESTION.fields) {
+    if (!field.option) continue; // names an array's rows: for the library alone
+    const made = { ...field, control: controlOf(field), unit: field.kind === "moved" ? "GB" : field.unit };
+    made.standard = ON_PAGE[QUESTION.name]?.[field.name] ?? (typeof field.default === "object" ? "" : String(field.default));
+    FIELDS.set(field.name, made);
+  }
+}
+
+// How a field is filled in: list and places hold several values, with commas; a table and a document
+// are texts of many lines.
+function controlOf({ kind }) {
+  if (["choice", "flag", "region", "document"].includes(kind)) return kind;
+  if (["rules", "regions", "types"].includes(kind)) return "list";
+  if (["pairs", "items", "tasks"].includes(kind)) return "table";
+  return { by_place: "places", moved: "moved" }[kind] ?? "number";
+}
+
+export const isLong = (field) => ["table", "document"].includes(field.control);
+
+// The field that a problem of the API names: `budget_usd`, `vms_in aws:us-east-1`.
+export const fieldOf = (name = "") => FIELDS.get(name.split(" ")[0]) ?? null;
+
+// A problem with fields as the form calls them: "Volume must be ...", not `volume_gb: must be ...`.
+export function worded({ message, field: named }) {
+  const field = fieldOf(named);
+  const text = !field ? message
+    : message.replace(/^Missing /, "").startsWith(named) ? message.replace(named, field.label + named.slice(field.name.length))
+      : /^[a-z]/.test(message) ? `${field.label} ${message}` : message;
+  const quoted = (said, name) => (FIELDS.has(name) ? `"${FIELDS.get(name).label}"` : said);
+  return text.replace(/`?\b([a-z]+(?:_[a-z]+)+)\b`?/g, quoted);
+}
+
+// A request between form, address and API: what differs from the defaults is what is said.
 
 const parts = (text) => text.split(",").map((part) => part.trim()).filter(Boolean);
 
@@ -96,4 +144,77 @@ export function question(request) {
     isBody: QUESTION.name !== "transfer" || pairs.some(([field]) => field.control === "places"),
     content: Object.fromEntries(pairs.map(([field, value]) => [field.name, value])),
   };
+}
+
+// Tables as people paste them: CSV (commas, semicolons or tabs) with a heading, as a list or as a
+// matrix of volumes, or JSON. A text is what the form and the address keep.
+
+// Of pairs, as people head them.
+const COLUMN_OF = { from: "src", to: "dst", gb: "volume_gb", volume: "volume_gb" };
+const PAIR = [
+  { name: "src", label: "From", kind: "text" }, { name: "dst", label: "To", kind: "text" },
+  { name: "volume_gb", label: "Volume", kind: "volume", unit: "GB" },
+];
+const TASK = [{ name: "id", label: "Id", kind: "text" }, { name: "cpus", label: "CPUs", kind: "number" }];
+
+// The columns of a table: those of its items, or of what its kind is known to hold.
+export const columnsOf = (field) => ({ pairs: PAIR, tasks: TASK })[field.kind] ?? field.fields;
+
+const wrong = (field, text) => new Problem(422, { kind: "input", field: field.name, detail: text });
+
+// Cells by line. A cell in quotes may hold what divides cells, and two quotes for one.
+function cellsOf(text) {
+  const first = text.trimStart().split("\n", 1)[0];
+  const divider = first.includes("\t") ? "\t" : first.includes(",") ? "," : ";";
+  const lines = [[""]];
+  let quoted = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const [letter, line] = [text[at], lines.at(-1)];
+    if (letter === '"' && quoted && text[at + 1] === '"') line[line.length - 1] += text[(at += 1)];
+    else if (letter === '"' && (quoted || line.at(-1) === "")) quoted = !quoted;
+    else if (letter === divider && !quoted) line.push("");
+    else if (letter === "\n" && !quoted) lines.push([""]);
+    else line[line.length - 1] += letter;
+  }
+  return lines.map((line) => line.map((cell) => cell.trim())).filter((line) => line.some(Boolean));
+}
+
+// What a table's text says, as JSON for the API: objects by column, numbers where they are some.
+export function rowsOf(field, text) {
+  if (/^\s*[[{]/.test(text)) return documentOf(field, text);
+  const [head, ...lines] = cellsOf(text);
+  if (!lines.length) throw wrong(field, "has no rows under its heading.");
+  lines.forEach((line, at) => {
+    if (line.length !== head.length) throw wrong(field, `Row ${at + 1} under the heading has ${line.length} of ${head.length} cells.`);
+  });
+  const names = head.map((name) => name.toLowerCase()).map((name) => (field.kind === "pairs" ? COLUMN_OF[name] ?? name : name));
+  if (field.kind === "pairs" && !names.includes("src")) {
+    return lines.flatMap(([src, ...cells]) => cells.map((cell, at) => ({ src, dst: head[at + 1], volume_gb: numeric(cell) }))
+      .filter((row) => row.volume_gb !== "" && row.src !== row.dst));
+  }
+  const isText = new Set(columnsOf(field).filter((column) => ["text", "region"].includes(column.kind)).map((column) => column.name));
+  return lines.map((line) => Object.fromEntries(names.map((name, at) => [name, isText.has(name) ? line[at] : numeric(line[at])])
+    .filter(([, value]) => value !== "")));
+}
+
+function documentOf(field, text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw wrong(field, `is not JSON: ${error.message}.`);
+  }
+}
+
+const written = (cell) => (/[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+
+// Rows as CSV; a column that no row fills is left out.
+export function textOf(columns, rows) {
+  const used = columns.map(({ name }) => name).filter((name) => rows.some((row) => String(row[name] ?? "") !== ""));
+  if (!used.length) return "";
+  return [used, ...rows.map((row) => used.map((name) => written(String(row[name] ?? ""))))].map((line) => line.join(",")).join("\n");
+}
+
+// What is no number stays a text, such as `1TB`: the API reads it, or says what is wrong.
+function numeric(text) {
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) && Number.isFinite(Number(text)) ? Number(text) : text;
 }

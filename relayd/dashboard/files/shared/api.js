@@ -2,7 +2,7 @@
 
 // Readable, and worth nothing: says that this browser has the cookie that no script can read.
 const MARK = "relayd-signed-in";
-const SILENT_MS = 45000;
+const [AGAIN_MS, SILENT_MS] = [3000, 45_000];
 
 export class Problem extends Error {
   constructor(status, content) {
@@ -88,65 +88,41 @@ export async function all(path, key, parameters = {}, { most = 20000, signal } =
   return { ...page, [key]: found };
 }
 
-// Server-sent events, for ever: EventSource can send no token, so they are read by hand.
-// `heard({ id, kind, data })` for each; `onState(true | false)` as the stream comes and goes.
-export function events(heard, onState = () => {}) {
-  const stop = new AbortController();
+// Server-sent events, for ever: EventSource does not tell of signs of life, so they are read by hand.
+// `heard({ kind, data })` for each; `onState(true | false)` as the stream comes and goes.
+export async function events(heard, onState = () => {}) {
   let last = "";
-  // The service says every 15 s that it is still here. A connection that died without a word,
-  // as when a laptop slept, is given up, and another one made.
-  async function read() {
+  for (;;) {
+    // The service says every 15 s that it is still here. A connection that died without a word, as when a
+    // laptop slept, is given up, and another one made.
     const round = new AbortController();
-    const giveUp = () => round.abort();
-    stop.signal.addEventListener("abort", giveUp);
-    let timer = setTimeout(giveUp, SILENT_MS);
+    let timer = setTimeout(() => round.abort(), SILENT_MS);
     try {
-      await readUntilItEnds(round.signal, () => {
+      const response = await send("v1/events", { headers: last ? { "Last-Event-ID": last } : {}, signal: round.signal });
+      if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
+      onState(true);
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let text = "";
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
         clearTimeout(timer);
-        timer = setTimeout(giveUp, SILENT_MS);
-      });
+        timer = setTimeout(() => round.abort(), SILENT_MS);
+        const blocks = (text + part.value).split("\n\n");
+        text = blocks.pop();
+        for (const block of blocks) {
+          const field = (name) => block.match(new RegExp(`^${name}: ?(.*)$`, "m"))?.[1];
+          last = field("id") ?? last;
+          if (field("data")) heard({ kind: field("event"), data: JSON.parse(field("data")) });
+        }
+      }
+    } catch (error) {
+      // Without a token that may read, trying again is of no use; all else may pass.
+      if (error.status === 401 || error.status === 403) return;
     } finally {
       clearTimeout(timer);
-      stop.signal.removeEventListener("abort", giveUp);
-    }
-  }
-  async function readUntilItEnds(signal, isAlive) {
-    const headers = last ? { "Last-Event-ID": last } : {};
-    const response = await send("v1/events", { headers, signal });
-    if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
-    onState(true);
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    let text = "";
-    for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      isAlive();
-      text += part.value;
-      const blocks = text.split("\n\n");
-      text = blocks.pop();
-      for (const block of blocks) {
-        const fields = Object.fromEntries(block.split("\n").filter((line) => line && !line.startsWith(":"))
-          .map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 1).trimStart()]));
-        if (fields.id) last = fields.id;
-        if (fields.data) heard({ id: fields.id, kind: fields.event, data: JSON.parse(fields.data) });
-      }
-    }
-  }
-  (async () => {
-    while (!stop.signal.aborted) {
-      try {
-        await read();
-      } catch (error) {
-        // Without a token that may read, trying again is of no use; all else may pass.
-        if (error.status === 401 || error.status === 403) stop.abort();
-      }
       onState(false);
-      if (stop.signal.aborted) return;
-      await new Promise((resolve) => setTimeout(resolve, 3000));
     }
-  })();
-  return () => {
-    onState = () => {};
-    stop.abort();
-  };
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  }
 }
 
 // The service's first start prints a link with a token after the #, which browsers send nowhere.

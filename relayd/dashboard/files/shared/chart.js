@@ -2,8 +2,7 @@
 // points that lead on) are elements above its canvas: styled like all others. Every
 // chart has its figures as a table below it, for screen readers and for copying.
 
-import { element, replace } from "./dom.js";
-import { colour, onTheme } from "./shell.js";
+import { colour, element, onTheme, replace } from "./kit.js";
 
 let library = null;
 function loaded() {

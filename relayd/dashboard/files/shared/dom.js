@@ -8,29 +8,20 @@ const shown = (child) => (typeof child === "string"
 const present = (children) => children.flat(Infinity)
   .filter((child) => child !== null && child !== undefined && child !== false).map(shown);
 
-// element("td", { class: "number" }, "4.9 Gbit/s"); on: { click: f } adds listeners.
-export function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+// element("td", { class: "number" }, "4.9 Gbit/s"); on: { click: f } adds listeners. drawn: the same in a
+// drawing: drawn("path", { d: "M0 0L9 9" }).
+const SVG = "http://www.w3.org/2000/svg";
+export const element = (tag, attributes, ...children) =>
+  filled(document.createElement(tag), attributes, children);
+export const drawn = (tag, attributes, ...children) =>
+  filled(document.createElementNS(SVG, tag), attributes, children);
+
+function filled(made, attributes = {}, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === undefined || value === null || value === false) continue;
-    if (name === "on") {
-      for (const [event, heard] of Object.entries(value)) made.addEventListener(event, heard);
-    } else if (name === "dataset") {
-      Object.assign(made.dataset, value);
-    } else {
-      made.setAttribute(name, value === true ? "" : String(value));
-    }
-  }
-  made.append(...present(children));
-  return made;
-}
-
-const SVG = "http://www.w3.org/2000/svg";
-// The same in a drawing: drawn("path", { d: "M0 0L9 9" }).
-export function drawn(tag, attributes = {}, ...children) {
-  const made = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value !== undefined && value !== null && value !== false) made.setAttribute(name, String(value));
+    if (name === "dataset") Object.assign(made.dataset, value);
+    else if (name !== "on") made.setAttribute(name, value === true ? "" : String(value));
+    else for (const [event, heard] of Object.entries(value)) made.addEventListener(event, heard);
   }
   made.append(...present(children));
   return made;
@@ -56,41 +47,52 @@ export function breakable(name) {
 export const scrolling = (label, ...content) =>
   element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...content);
 
-// Tables. Roles are said because rows that phones lay out as cards would lose them.
-const headCell = (content, kind, unit) => element("th", { scope: "col", role: "columnheader", class: kind || null },
-  content, unit && element("small", { class: "muted" }, ` ${unit}`));
-const dataCell = (content, kind, title, unit) => element("td", {
-  role: "cell", class: kind || null, dataset: { label: unit ? `${title}, ${unit}` : title },
-}, element("div", {}, content));
-const framed = (name, caption, heads, body, more) => scrolling(caption,
-  element("table", { role: "table", class: name }, element("caption", {}, caption),
-    element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body), more);
+// ---- tables ----
 
-// heads: [title, "number" where figures stand below it, unit]; rows: cells, of which the first names the
-// row, or { cells, kinds: classes by column, data }. Of more than `first` rows, the others come when they are
-// asked for.
-const whole = new Set(); // names of tables
-export function table(name, caption, heads, rows, first = Infinity) {
-  const line = (row) => {
-    const { cells, kinds = {}, data = {} } = Array.isArray(row) ? { cells: row } : row;
-    return element("tr", { role: "row", dataset: data }, cells.map((content, at) => {
-      const [title, own, unit] = heads[at];
-      const kind = [own, kinds[at]].filter(Boolean).join(" ") || null;
-      return at ? dataCell(content, kind, title, unit)
-        : element("th", { scope: "row", role: "rowheader", class: kind }, content);
-    }));
-  };
-  const isPart = rows.length > first && !whole.has(name);
-  const body = element("tbody", { role: "rowgroup" }, (isPart ? rows.slice(0, first) : rows).map(line));
-  const rest = isPart && element("button", { type: "button", on: { click: () => {
-    whole.add(name);
-    body.append(...rows.slice(first).map(line));
+// Roles are said because rows that phones lay out as cards would lose them. put(body): fills in the
+// rows that are to be seen, and says whether all of them are; of others, a button below asks.
+const whole = new Set(); // captions of tables of which all was asked for
+
+function framed(name, caption, heads, count, put) {
+  const body = element("tbody", { role: "rowgroup" });
+  const rest = element("button", { type: "button", on: { click: () => {
+    whole.add(caption);
+    put(body);
     part.focus({ preventScroll: true });
     rest.remove();
-  } } }, `Show all ${rows.length}`);
-  const part = framed(name, caption, heads.map(([title, ...more]) => (title ? headCell(title, ...more) : element("td", { role: "cell" }))), body, rest);
+  } } }, `Show all ${count}`);
+  const part = scrolling(caption, element("table", { role: "table", class: name }, element("caption", {}, caption),
+    element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body), rest);
+  if (put(body)) rest.remove();
   return part;
 }
+
+const headCell = (content, kind, unit) => (content ? element("th", {
+  scope: "col", role: "columnheader", class: kind || null,
+}, content, unit && element("small", { class: "muted" }, ` ${unit}`)) : element("td", { role: "cell" }));
+
+// heads: [title, "number" where figures stand below it, unit]; a row: cells, or { cells, kinds: classes by
+// column, data }. hasHead: its first cell names it.
+function line(heads, row, hasHead) {
+  const { cells, kinds = {}, data = {} } = Array.isArray(row) ? { cells: row } : row;
+  return element("tr", { role: "row", dataset: data }, cells.map((content, at) => {
+    const [title, own, unit] = heads[at];
+    const kind = [own, kinds[at]].filter(Boolean).join(" ") || null;
+    if (hasHead && !at) return element("th", { scope: "row", role: "rowheader", class: kind }, content);
+    const label = unit ? `${title}, ${unit}` : title;
+    return element("td", { role: "cell", class: kind, dataset: { label } }, element("div", {}, content ?? ""));
+  }));
+}
+
+// Rows in the order given, of which those beyond `first` come when they are asked for.
+export const table = (name, caption, heads, rows, first = Infinity) =>
+  framed(name, caption, heads.map((head) => headCell(...head)), rows.length, (body) => {
+    const shown = whole.has(caption) ? rows : rows.slice(0, first);
+    replace(body, shown.map((row) => line(heads, row, true)));
+    return shown.length === rows.length;
+  });
+// Its rows become cards on a phone.
+export const cardTable = (name, ...more) => table(`cards ${name}`, ...more);
 
 // Columns of a table that sorts: the value of a row is a function, or the path of a key in it; what is
 // shown is the value, or made of it and its row.
@@ -100,49 +102,38 @@ export function words(title, value, shown = (text) => text) {
   const of = valueOf(value);
   return { title, value: of, shown: (row) => shown(of(row), row) };
 }
-export const number = (title, value, shown, unit) => ({ ...words(title, value, shown), unit, number: true });
+export const number = (title, value, shown, unit) => ({ ...words(title, value, shown), unit, kind: "number" });
 
-const MOST_ROWS = 100; // until the rest is asked for
-const MOST_CARDS = 12; // on a phone; what is longer scrolls, beside its first column
+const MOST_ROWS = matchMedia("(max-width: 40rem)").matches ? 12 : 100; // until the rest is asked for
+const isMissing = (value) => value === null || value === undefined || Number.isNaN(value);
 
-// columns: [{ title, unit, number: true, value: row => sortable, shown: row => text or element }]
-// Headings sort; the order is said to screen readers by aria-sort.
-export function sortable(caption, columns, rows, { order = 0, descending = false, key } = {}) {
-  const body = element("tbody", { role: "rowgroup" });
-  const heads = columns.map(({ title, unit, number: isNumber }, at) => headCell(
-    element("button", { class: "sort", type: "button", on: { click: () => sort(at) } }, title), isNumber && "number", unit));
-  let by = order;
-  let falling = descending;
-  const made = new Map();
-  const line = (row) => element("tr", { role: "row", dataset: key ? { key: key(row) } : {} },
-    columns.map(({ title, unit, number: isNumber, value, shown: content = value }) =>
-      dataCell(content(row) ?? "", isNumber && "number", title, unit)));
-  let most = MOST_ROWS;
-  function put() {
-    const value = columns[by].value;
-    const missing = (each) => each === null || each === undefined || Number.isNaN(each);
-    const sorted = [...rows].sort((a, b) => {
-      const [x, y] = [value(a), value(b)];
-      if (missing(x) || missing(y)) return missing(x) - missing(y);
-      return (typeof x === "number" ? x - y : String(x).localeCompare(String(y))) * (falling ? -1 : 1);
-    });
-    heads.forEach((head, at) => head.setAttribute("aria-sort", at === by ? (falling ? "descending" : "ascending") : "none"));
-    const shown = sorted.slice(0, most);
-    for (const row of shown) if (!made.has(row)) made.set(row, line(row));
-    body.replaceChildren(...shown.map((row) => made.get(row)));
+function compared(x, y, falling) {
+  if (isMissing(x) || isMissing(y)) return isMissing(x) - isMissing(y);
+  return (typeof x === "number" ? x - y : String(x).localeCompare(String(y))) * (falling ? -1 : 1);
+}
+
+// Headings sort, at first by the column `order`; the order is said to screen readers by aria-sort.
+export function sortable(caption, columns, rows, { order = 0, descending = false, first = MOST_ROWS, key } = {}) {
+  let [by, falling, body] = [order, descending, null];
+  const heads = columns.map(({ title, unit, kind }) => [title, kind, unit]);
+  const made = new Map(); // a row that was opened stays so
+  const titles = columns.map(({ title, unit, kind }, at) => headCell(element("button", { class: "sort", type: "button", on: {
+    click: () => {
+      falling = at === by ? !falling : kind === "number";
+      by = at;
+      put(body);
+    },
+  } }, title), kind, unit));
+  const lineOf = (row) => line(heads, { cells: columns.map(({ shown }) => shown(row)), data: key ? { key: key(row) } : {} });
+  function put(filled) {
+    body = filled;
+    const { value } = columns[by];
+    const sorted = [...rows].sort((a, b) => compared(value(a), value(b), falling));
+    titles.forEach((head, at) => head.setAttribute("aria-sort", at !== by ? "none" : falling ? "descending" : "ascending"));
+    const shown = whole.has(caption) ? sorted : sorted.slice(0, first);
+    for (const row of shown) if (!made.has(row)) made.set(row, lineOf(row));
+    replace(body, shown.map((row) => made.get(row)));
+    return shown.length === rows.length;
   }
-  function sort(at) {
-    falling = at === by ? !falling : Boolean(columns[at].number);
-    by = at;
-    put();
-  }
-  put();
-  const more = rows.length > most && element("button", { type: "button", on: { click: () => {
-    most = rows.length;
-    put();
-    part.focus({ preventScroll: true });
-    more.remove();
-  } } }, `Show all ${rows.length}`);
-  const part = framed(rows.length > MOST_CARDS ? "sorted" : "sorted cards", caption, heads, body, more);
-  return part;
+  return framed("sorted cards", caption, titles, rows.length, put);
 }

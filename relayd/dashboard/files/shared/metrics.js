@@ -1,7 +1,6 @@
 // The figures that a matrix can show: what they mean, how they read, and which class each falls in.
 
-import { figure, gbps, mbps, ms, percent, perGb, times, UNKNOWN } from "./format.js";
-import { quantile } from "./quantiles.js";
+import { UNKNOWN, figure, gbps, mbps, ms, perGb, percent, quantile, times } from "./kit.js";
 
 export const LEVELS = 9;
 const HOUR = 3600;
@@ -18,7 +17,7 @@ function age(seconds) {
 // limits: fixed ones, or none for classes of equal width from zero, so that like colours mean like
 // figures. shown: with unit; bare: a limit without it. best: what the better end of the figure is called;
 // isLess says that less is better.
-const ASKED = {
+export const METRICS = {
   "per-flow": { title: "Per-flow", unit: "Mbit/s", shown: mbps, best: "faster",
     meaning: "Steady throughput of one TCP connection" },
   aggregate: { title: "Aggregate", unit: "Gbit/s", shown: gbps, best: "faster",
@@ -36,17 +35,7 @@ const ASKED = {
     meaning: "Time since the newest sample of the pair" },
 };
 
-// Of two matrices as one.
-const signed = (unit) => (value) => `${value > 0 ? "+" : value < 0 ? "−" : ""}${figure(Math.abs(value))}${unit}`;
-const COMPARED = {
-  rank: { title: "Rank", unit: "percentiles", shown: signed(" percentiles"), bare: signed(""),
-    limits: [-75, -50, -25, -10, 10, 25, 50, 75], best: "better by the first figure",
-    meaning: "How many percentiles of all pairs a pair is better by the first figure than by the second" },
-};
-
-// Those that can be asked for, by name.
-export const ASKED_METRICS = Object.keys(ASKED);
-export const METRICS = { ...ASKED, ...COMPARED };
+export const ASKED_METRICS = Object.keys(METRICS);
 
 // How many decimals figures of one column need, so that the greatest shows so many digits.
 export function decimals(values, digits) {
@@ -85,6 +74,37 @@ export const shade = (metric, at) => (METRICS[metric].isLess ? LEVELS - 1 - at :
 export function classText(metric, limits, at) {
   const bare = METRICS[metric].bare ?? figure;
   if (at === 0) return `under ${bare(limits[0])}`;
-  const to = limits[0] < 0 ? " to " : "–";
-  return at === limits.length ? `${bare(limits[at - 1])} or more` : `${bare(limits[at - 1])}${to}${bare(limits[at])}`;
+  return at === limits.length ? `${bare(limits[at - 1])} or more` : `${bare(limits[at - 1])}–${bare(limits[at])}`;
+}
+
+// ---- what is measured, and what is believed of links and VMs ----
+
+// By name: `of` a link's estimate, in the unit that is shown; `scale`: from a sample's unit to that;
+// `caps`: of one VM; `in_gbps`: where rates share a scale; `isLess`: less is better.
+const mb = (value) => (value === null ? UNKNOWN : `${figure(value)} MB`);
+const plain = (unit) => (value) => `${figure(value)} ${unit}`;
+export const QUANTITIES = {
+  rtt_ms: { name: "Round-trip time", unit: "ms", shown: ms, of: "rtt_ms", isLess: true, zero: false },
+  per_flow_mbps: { name: "Per-flow throughput", unit: "Mbit/s", shown: mbps, of: "per_flow_mbps", in_gbps: 1e-3 },
+  aggregate_mbps: { name: "Aggregate throughput", unit: "Gbit/s", shown: gbps, of: "aggregate_gbps", scale: 1e-3 },
+  aggregate_gbps: { name: "Aggregate throughput", unit: "Gbit/s", shown: gbps, of: "aggregate_gbps", in_gbps: 1 },
+  loss_pct: { name: "Loss", unit: "%", shown: percent, of: "loss_pct", isLess: true },
+  egress_cap_mbps: { name: "Egress cap", unit: "Gbit/s", scale: 1e-3, shown: gbps },
+  ingress_cap_mbps: { name: "Ingress cap", unit: "Gbit/s", scale: 1e-3, shown: gbps },
+  jitter_ms: { name: "Jitter", unit: "ms", shown: ms, isLess: true },
+  udp_mbps: { name: "UDP", unit: "Mbit/s", shown: mbps },
+  transfer_s: { name: "Transfer of a file", unit: "s", shown: plain("s"), isLess: true },
+  route_hops: { name: "Hops of the route", unit: "hops", shown: plain("hops"), isLess: true },
+  egress_gbps: { name: "Sender's egress cap", unit: "Gbit/s", shown: gbps, of: "egress_gbps", end: "sender", in_gbps: 1 },
+  ingress_gbps: {
+    name: "Receiver's ingress cap", unit: "Gbit/s", shown: gbps, of: "ingress_gbps", end: "receiver", in_gbps: 1,
+  },
+  window_mb: { name: "Receiver's window", unit: "MB", shown: mb, of: "window_mb", end: "receiver" },
+};
+export const metricOf = (name) => ({ name, unit: "", scale: 1, shown: figure, zero: true, ...QUANTITIES[name] });
+
+// What is believed of a metric today: { low, expected, high }; null where nothing is.
+export function beliefOf(metric, link) {
+  const found = link[metric.of] ?? null;
+  return typeof found === "number" ? { low: found, expected: found, high: found } : found;
 }

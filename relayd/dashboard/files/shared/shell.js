@@ -1,6 +1,7 @@
-// What every page has: theme, token, messages, and the snapshot that its figures rest on.
+// What every page has: theme, token, messages, the snapshot that its figures rest on, and what
+// keeps it up to date.
 
-import { isSignedIn, onUnauthorized, signOut } from "./api.js";
+import { events, isSignedIn, onUnauthorized, signOut } from "./api.js";
 import { element, replace } from "./dom.js";
 import { ago } from "./format.js";
 
@@ -57,9 +58,11 @@ export function restsOn(snapshot) {
 }
 
 // The entry of the menu, and the view, that this page is.
-for (const link of document.querySelectorAll(".views a, .gear a, .top nav a")) if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
-for (const view of document.querySelectorAll(".views [aria-current]")) {
-  document.querySelector(`.top nav .${view.closest("ul").className} a`).setAttribute("aria-current", "page");
+const links = [...document.querySelectorAll(".views a, .gear a, .top nav a")];
+const isHere = (link) => link.pathname === location.pathname;
+for (const link of links.filter(isHere)) link.setAttribute("aria-current", "page");
+if (links.some((link) => isHere(link) && link.closest(".views"))) {
+  links.find((link) => link.closest(".top nav") && link.pathname.endsWith("/campaigns")).setAttribute("aria-current", "page");
 }
 
 // Told when colours change, so that charts can be drawn again; returns what ends that.
@@ -114,3 +117,89 @@ signOutButton.addEventListener("click", () => show(async () => {
 addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();
 });
+
+// Keeps a page up to date by server-sent events; where the stream breaks, it asks every ten seconds
+// until the stream is back. What the page is kept up to date by is said in a line.
+
+const POLL_MS = 10000;
+
+// The service takes up a new snapshot, or the end of a campaign's process, a moment after its event.
+const AGAIN_MS = [1000, 3000];
+
+const STATES = {
+  connecting: ["muted", "○", "Connecting to the stream of events …"],
+  live: ["good", "●", "Live: what happens appears here by itself."],
+  polling: ["warn", "◌", `The stream of events broke: asked again every ${POLL_MS / 1000} s until it is back.`],
+};
+
+export function stateLine() {
+  return element("p", { class: "live", role: "status" });
+}
+
+function tell(line, state) {
+  const [kind, mark, text] = STATES[state];
+  line.dataset.state = state;
+  replace(line, element("span", { class: kind, "aria-hidden": "true" }, mark), ` ${text}`);
+}
+
+// Asks now, and again when what an event tells of is sure to have been taken up.
+export function soon(renew) {
+  renew();
+  for (const wait of AGAIN_MS) setTimeout(renew, wait);
+}
+
+// refresh: asks for everything again; called at first, after each gap of the stream, and by whoever
+// was given the function that this returns. heard({ kind, data }): called with each event.
+export function keepFresh(line, refresh, heard) {
+  let timer = null;
+  let connected = null;
+  let running = false;
+  let wanted = false;
+  // One at a time: what is wanted meanwhile is one more, not many.
+  async function renew() {
+    wanted = true;
+    if (running) return;
+    running = true;
+    while (wanted) {
+      wanted = false;
+      await refresh();
+    }
+    running = false;
+  }
+  tell(line, "connecting");
+  events((event) => heard(event, renew), (now) => {
+    if (now === connected) return;
+    connected = now;
+    clearInterval(timer);
+    if (!now) timer = setInterval(renew, POLL_MS);
+    tell(line, now ? "live" : "polling");
+    renew();
+  });
+  return renew;
+}
+
+// An answer that takes its time is said to be on its way, with a button that gives it up; Escape does
+// so, too.
+
+const WAITS_MS = 500;
+
+// part: where it is said. Returns begin(onCancel), which returns end(): the answer, or a problem, has come.
+export function waiting(part) {
+  let stop = () => {};
+  const cancel = element("button", { type: "button", on: { click: () => stop() } }, "Cancel");
+  addEventListener("keydown", (event) => event.key === "Escape" && part.hasChildNodes() && stop());
+  return (onCancel) => {
+    const show = () => replace(part, element("p", { class: "waiting", role: "status" }, "Waiting for the answer …", cancel));
+    const timer = setTimeout(show, WAITS_MS);
+    const end = () => {
+      clearTimeout(timer);
+      if (stop === given) replace(part);
+    };
+    const given = () => {
+      end();
+      onCancel();
+    };
+    stop = given;
+    return end;
+  };
+}

@@ -1,11 +1,10 @@
 // Signing in: a token is typed once, checked, and kept by the browser as a cookie that no script reads,
 // until it is closed or its reader signs out. Who is signed in sees what the token allows.
 
-import { Problem, get, isSignedIn, onUnauthorized, signIn, signOut } from "../shared/api.js";
-import { element, facts, replace } from "../shared/dom.js";
-import { when } from "../shared/format.js";
-import { tag } from "../shared/parts.js";
-import { content, fail, restsOn, say } from "../shared/shell.js";
+import {
+  Problem, content, element, facts, fail, get, isSignedIn, onUnauthorized, replace, restsOn, say,
+  signIn, signOut, tag, when,
+} from "../shared/kit.js";
 
 const SCOPES = [
   ["read", "see what is known: every page needs it"],

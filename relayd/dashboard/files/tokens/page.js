@@ -1,11 +1,9 @@
 // Tokens: who may do what, since when and until when, and when each was used; never a token itself.
 
-import { may, needsScope } from "../shared/access.js";
-import { get } from "../shared/api.js";
-import { element, replace } from "../shared/dom.js";
-import { figure, when } from "../shared/format.js";
-import { cardTable, commands, since, tag } from "../shared/parts.js";
-import { content, emptyState, restsOn, show } from "../shared/shell.js";
+import {
+  cardTable, commands, content, element, emptyState, figure, get, may, needsScope, replace,
+  restsOn, show, since, tag, when,
+} from "../shared/kit.js";
 
 const HEADS = [["Token"], ["State"], ["May"], ["Made"], ["Last used"], ["Expires"], ["Requests/s", "number"], ["Series", "number"]];
 const KINDS = { valid: "good", expired: "warn", revoked: "muted" };

@@ -1,0 +1,331 @@
+// What is known between two regions in both directions, and why: a part of what Ask answers.
+
+import { historyPanels } from "./history.js";
+import {
+  UNKNOWN, age, all, askAddress, band, bounded, bounds, button, cardTable, commands, element,
+  emptyState, facts, fail, figure, folded, gbps, get, isPhone, link as linked, linkPath, mbps, ms,
+  muted, number, pairLink, panel, perGb, places, replace, secondary, small, sortable, table, tag,
+  times, when, widePanel, withCode, words,
+} from "../shared/kit.js";
+import { QUANTITIES, metricOf } from "../shared/metrics.js";
+
+const NEWS_EVERY_MS = 30e3;
+
+// Fills a place with what is known of a pair, and says when that is no longer the newest.
+export async function showPair(place, asked, signal) {
+  replace(place, muted("Asking the service …"));
+  try {
+    replace(place, await pairParts(place, asked, signal));
+  } catch (error) {
+    replace(place);
+    fail(error);
+  }
+}
+
+async function pairParts(place, asked, signal) {
+  if (asked.src === asked.dst) {
+    return emptyState("Both ends are the same region",
+      element("p", {}, "Choose two different regions: traffic within one is neither measured nor planned."));
+  }
+  const there = await get(linkPath(asked.src, asked.dst), {}, { signal });
+  const { src, dst } = there.link;
+  const own = linkPath(src, dst);
+  // The reverse direction may be unknown: the rest is shown all the same.
+  const { links } = await get("v1/links", { src: dst, dst: src, limit: 1 }, { signal });
+  const back = links.length ? await get(linkPath(dst, src), {}, { signal }) : null;
+  const [series, { events }, evidence, apart, { regions }] = await Promise.all([
+    get(`${own}/summary`, { metric: "rtt_ms", bins: 1 }, { signal }),
+    all(`${own}/events`, "events", {}, { most: 1000, signal }),
+    get(`${own}/evidence`, {}, { signal }), get("v1/quarantine", { src, dst, limit: 1 }, { signal }), places(),
+  ]);
+  watch(place, asked, there, signal);
+  const cities = [src, dst].map((id) => regions.find((each) => each.id === id)?.city).filter(Boolean);
+  const found = evidencePanel(evidence, there.link);
+  return [
+    element("h3", { class: "pair-name" }, `${src} → ${dst}`, cities.length === 2 && small(` ${cities.join(" to ")}`)),
+    stateBanner([there, back]), doubts(there.link, apart), lead(there, back),
+    !series.metrics.length && neverMeasured(there.link),
+    element("div", { class: "answer-grid" }, factsPanel(there, back, found.open),
+      element("div", { class: "stack" }, relayPanel({ src, dst }, signal)), lightPanel(there),
+      series.metrics.length > 0 && historyPanels(own, series.metrics, usual(there, evidence), events), found.panel),
+  ];
+}
+
+const neverMeasured = ({ src, dst, rtt_ms: { source } }) => emptyState("This direction was never measured",
+  element("p", {}, source === "baseline"
+    ? "All figures are of the baseline: models from places, VM types and what large surveys saw."
+    : "Its figures are inferred from other links, as said below."),
+  element("p", {}, "Measure it, with hosts of your own in both regions, or import what a tool has measured:"),
+  commands(`relayd probe --fleet fleet.toml --pairs '${src}>${dst}' --budget 5
+relayd import iperf3 out.json --src ${src} --dst ${dst}
+relayd import csv measured.csv`));
+
+// What is left open says when it is no longer the newest word; what is read is not taken away.
+function watch(place, asked, shown, signal) {
+  const said = (answer) => `${answer.snapshot.id} ${answer.state?.condition} ${answer.state?.since}`;
+  const news = setInterval(async () => {
+    if (document.hidden) return;
+    const now = await get(linkPath(shown.link.src, shown.link.dst), {}, { signal }).catch(() => null);
+    if (signal.aborted || now === null || said(now) === said(shown)) return;
+    clearInterval(news);
+    place.prepend(element("p", { class: "news" }, "There are newer measurements. ",
+      button("Show them", () => location.reload())));
+  }, NEWS_EVERY_MS);
+  signal.addEventListener("abort", () => clearInterval(news));
+}
+
+// A link that is down or degraded has bounds of now; its history is held against the usual ones.
+function usual({ link, state }, { evidence }) {
+  const before = evidence.filter((each) => each.estimate && !each.region);
+  return state ? { ...link, ...Object.fromEntries(before.map((each) => [each.quantity, each.estimate])) } : link;
+}
+
+function stateBanner(pairs) {
+  const told = pairs.filter((each) => each?.state).map(({ link, state: { condition, since, reason } }) => {
+    const isDown = condition === "down";
+    return element("p", {},
+      element("strong", { class: isDown ? "bad" : "warn" }, `${link.src} → ${link.dst} is ${condition}`),
+      ` since ${since.replace("T", " ")}: ${reason}. Plans go around it${isDown ? "" : " or take it as slow as it is"} `
+      + "until it is back; what it usually does stands under Evidence.");
+  });
+  return told.length > 0 && element("div", { class: "problem pair-state", role: "note" }, told);
+}
+
+// Samples of this pair that do not count, and figures that some contradict.
+function doubts({ src, dst }, { reasons, disputed }) {
+  const count = reasons.reduce((sum, each) => sum + each.samples, 0);
+  const isOne = count === 1;
+  const why = reasons.map(({ reason }) => reason).join(", ");
+  const told = [...disputed.map(({ sentence }) => withCode(sentence)),
+    count > 0 && `${count} ${isOne ? "sample" : "samples"} of this pair can't be a measurement (${why}): `
+      + `nothing rests on ${isOne ? "it" : "them"}.`].filter(Boolean);
+  return told.length > 0 && element("div", { class: "problem pair-doubts", role: "note" },
+    told.map((text) => element("p", {}, text)),
+    element("p", {}, linked(`quarantine?${new URLSearchParams({ src, dst })}`, "In quarantine and in dispute")));
+}
+
+// ---- figures of both directions ----
+
+// After so many connections the pair carries no more; null where nothing is carried.
+function saturating(link) {
+  const [flow, most] = [link.per_flow_mbps.expected, link.aggregate_gbps.expected * 1000];
+  return flow > 0 && most > 0 ? Math.max(1, Math.ceil(most / flow - 1e-9)) : null;
+}
+
+// What holds many flows where they are, in short and as advice.
+const LIMITS = {
+  vm: ["a VM's cap", "A VM's cap holds it there: more connections don't help, more VMs do."],
+  window: ["the windows of its connections",
+    "The windows of its connections hold it there: more connections carry more."],
+  path: ["the path",
+    "The path between holds it back: more connections brought nothing, and a relay may help."],
+  unknown: ["unknown", "What holds it there is unknown: plans are careful to be right either way."],
+};
+
+// The answer first: one flow against many, and the two directions.
+function lead({ link, sender, receiver }, back) {
+  const connections = saturating(link);
+  const many = link.aggregate_gbps.expected;
+  const said = [];
+  if (connections === null) said.push("Nothing gets through now.");
+  else if (connections === 1) said.push(`One flow carries all that this pair can: ${gbps(many)}.`);
+  else {
+    const flow = link.per_flow_mbps.expected;
+    said.push(`One flow carries ${mbps(flow)}; ${connections} or more carry ${gbps(many)} together, `
+      + `${times((many * 1000) / flow)} as much.`);
+    const caps = [[sender.egress_gbps, "sending VM's egress"], [receiver.ingress_gbps, "receiving VM's ingress"]]
+      .map(([cap, end]) => [cap?.expected ?? Infinity, end]).sort(([one], [other]) => one - other);
+    const [[cap, end]] = caps;
+    if (Number.isFinite(cap)) said.push(`That is ${Math.round((100 * many) / cap)} % of the ${end} cap (${gbps(cap)}).`);
+    said.push(LIMITS[link.limited_by][1]);
+  }
+  if (link.address === "private") said.push("These VMs reach each other over private addresses.");
+  const other = back && saturating(back.link) !== null && connections !== null && back.link.aggregate_gbps.expected;
+  if (other && (many / other > 1.15 || other / many > 1.15)) {
+    said.push(`The reverse direction carries ${many > other ? "less" : "more"}: ${gbps(other)}.`);
+  }
+  return element("p", { class: "lead" }, said.join(" "));
+}
+
+const sourceTag = (source) => element("span", { class: `tag source-${source}` }, source);
+const HEADS = [["Figure"], ["There", "number"], ["Low to high", "number"], ["Source"],
+  ["Back", "number"], ["Low to high", "number"], ["Source"], ["There / back", "number"]];
+// A figure of one direction: expected, its bounds, and from what it is.
+const three = (expected, within = "", source = "") => [expected ?? UNKNOWN, within, source];
+const ratio = (one, other) => (one > 0 && other > 0 ? times(one / other) : UNKNOWN);
+
+// openEvidence(quantity): shows what a figure was made of. Rates of one scale are seen against each
+// other: whether more connections help, more VMs, or neither.
+function factsPanel(there, back, openEvidence) {
+  const both = (of) => [of(there), back && of(back)];
+  const named = (text, unit) => [text, unit && small(` ${unit}`)];
+  const rows = ["rtt_ms", "per_flow_mbps", "aggregate_gbps", "egress_gbps", "ingress_gbps", "window_mb"].map((quantity) => {
+    const each = QUANTITIES[quantity];
+    return { ...each, quantity, estimates: both((pair) => pair[each.end ?? "link"][each.of]) };
+  });
+  const highest = ({ estimates, in_gbps: scale = 1 }) =>
+    Math.max(0, ...estimates.map((each) => (each?.high ?? 0) * scale).filter(Number.isFinite));
+  const fastest = Math.max(...rows.filter((each) => each.in_gbps).map(highest));
+  const cells = ({ name, unit, quantity, estimates, in_gbps: scale, ...row }) => {
+    const most = scale ? fastest / scale : highest({ estimates, ...row });
+    const of = (estimate) => {
+      if (!estimate) return three();
+      const label = `${name}, ${unit}: ${figure(estimate.expected)}`;
+      const [text, drawing] = bounded(estimate, label, figure, { most, width: 90 });
+      return three(figure(estimate.expected), [text, Number.isFinite(estimate.expected) && drawing], sourceTag(estimate.source));
+    };
+    const opens = button(name, () => openEvidence(quantity), { class: "link" });
+    return [named(opens, unit), ...estimates.flatMap(of), ratio(...estimates.map((each) => each?.expected))];
+  };
+  const pairs = [there, back];
+  const fee = (pair) => pair?.usd_per_gb ?? null;
+  const saturates = pairs.map((pair) => pair && saturating(pair.link));
+  const { src, dst, limited_by: limits } = there.link;
+  return widePanel("figures", "Both directions", cardTable("directions",
+    `There is ${src} → ${dst}, back is ${dst} → ${src}. Nine of ten true values lie between low and high. Caps and `
+    + "windows are of one VM; bands of rates are on one scale. A name opens what its figure was made of.", HEADS, [
+      ...rows.map(cells),
+      [named("Loss", "%"), ...pairs.flatMap((pair) => ((pair?.link.loss_pct ?? null) === null ? three()
+        : three(figure(pair.link.loss_pct), "", sourceTag("measured")))), ""],
+      ["Limited by", ...pairs.flatMap((pair) => three(pair && (pair.link.limited_by === "unknown"
+        ? tag("unknown", "warn") : LIMITS[pair.link.limited_by][0]))), ""],
+      ["Connections that saturate", ...saturates.flatMap((value) => three(value)), ratio(...saturates)],
+      [named("Egress fee", "$/GB"), ...pairs.flatMap((pair) => (fee(pair) === null ? three()
+        : three(perGb(fee(pair)).slice(1, -3), "", "price list"))), ratio(...pairs.map(fee))],
+    ]),
+  limits === "unknown" && muted(withCode("What limits many flows is unknown: no test with more and more connections "
+    + `has shown it. \`relayd probe --pairs '${src}>${dst}' --ramp\` does.`)));
+}
+
+// ---- a relay, and light ----
+
+// One line for a single flow, one for many: the planner's word on this pair. One VM a region, as all
+// figures of a pair: more of them multiply direct and relayed alike.
+function relayPanel(pair, signal) {
+  const lines = element("div", { "aria-live": "polite" }, muted("Asking the planner …"));
+  const asked = (connections) => ({ ...pair, connections, vms: 1, objective: "time" });
+  Promise.all([1, 64].map((connections) => get("v1/plans", asked(connections), { signal })))
+    .then(([one, many]) => replace(lines,
+      relayLine("One flow", one, (value) => mbps(value * 1000), asked(1)), relayLine("64 flows", many, gbps, asked(64))))
+    .catch((error) => error.name === "AbortError" || replace(lines, muted(`No plan: ${error.message}`)));
+  return panel("relay", "Best relay for one VM a region, if time is all that counts", lines);
+}
+
+const VERDICTS = { direct: "stay direct", split: "split over several paths", relay: "use a relay" };
+
+function relayLine(name, { direct, best_relay: relay, verdict, reason }, shown, asked) {
+  const begin = direct?.feasible ? `direct ${shown(direct.throughput_gbps)}` : "no direct path now";
+  const through = relay ? ["; best through ", element("strong", {}, relay.relay), ` ${shown(relay.throughput_gbps)}`,
+    relay.gain && ` (${times(relay.gain)}, at least ${times(relay.gain_low)}; ${times(relay.cost_ratio)} the cost)`]
+    : "; no relay does better";
+  return element("div", { class: "relay-line" },
+    element("p", {}, element("strong", {}, `${name}: `), begin, through, ". ",
+      linked(askAddress(asked), `Verdict: ${VERDICTS[verdict]}`,
+        element("span", { class: "hidden-text" }, ` (plan with ${name})`)), "."),
+    muted(reason));
+}
+
+function lightPanel({ link, light }) {
+  if (!light) {
+    const text = "The place of a region is not known: give it coordinates in a catalogue file.";
+    return secondary("light", "Round trip against light", element("p", {}, text));
+  }
+  const rows = [["Light, vacuum", light.vacuum_ms], ["Light, fibre", light.fibre_ms], ["Round trip", link.rtt_ms.expected]];
+  const most = Math.max(...rows.map(([, value]) => value));
+  const found = { baseline: "The model says", inferred: "Inferred" }[link.rtt_ms.source] ?? "Measured";
+  return secondary("light", "Round trip against light",
+    table("light", "There and back", [[""], [""], ["ms", "number"]], rows.map(([name, value]) =>
+      [name, band({ low: 0, expected: value, high: value }, most, `${name}: ${ms(value)}`, { width: 200 }), figure(value)])),
+    element("p", {}, lightWords(light, link.rtt_ms.expected, found)));
+}
+
+function lightWords(light, rtt, found) {
+  if (light.stretch === null || light.distance_km < 1) return `Both regions are at one place; ${found.toLowerCase()}: ${ms(rtt)}.`;
+  const apart = `The regions are ${figure(light.distance_km)} km apart along the globe: light needs `
+    + `${ms(light.vacuum_ms)} there and back, ${ms(light.fibre_ms)} in a straight fibre. ${found}`;
+  if (!light.possible) return `${apart} ${ms(rtt)}, which is impossible: a place in the catalogue or a measurement is wrong.`;
+  const rest = light.stretch >= 1
+    ? `${light.stretch.toFixed(2)} times the fibre; the ${ms(rtt - light.fibre_ms)} beyond it are cables that take `
+      + "longer routes, equipment and queues."
+    : "less than the fibre would take: the regions are nearer to each other than the places given for them.";
+  return `${apart}: ${ms(rtt)}, ${rest}`;
+}
+
+// ---- evidence ----
+
+const KINDS = { samples: "from samples", inference: "derived", model: "a model alone", stated: "stated", nothing: "not known" };
+const SERIES_NAMED = 6;
+
+// What each figure was made of: the panel, and what opens the part of a figure.
+function evidencePanel({ evidence }, link) {
+  const parts = new Map(evidence.map((each) => [each.quantity, evidencePart(each, link, open)]));
+  function open(quantity) {
+    const wanted = parts.get(quantity);
+    if (!wanted) return;
+    for (let outer = wanted; outer; outer = outer.parentElement.closest("details")) outer.open = true;
+    wanted.querySelector("summary").focus();
+    wanted.scrollIntoView({ block: "nearest" });
+  }
+  const panel = (isPhone ? folded : widePanel)("evidence", "Evidence",
+    muted("What each figure was made of, down to the samples that counted. Figures are as the snapshot has them: "
+      + "before they are widened for age, and without what is wrong with a link just now."), [...parts.values()]);
+  return { panel, open };
+}
+
+function evidencePart(each, link, open) {
+  const { estimate, series } = each;
+  const { name, shown } = metricOf(each.quantity);
+  const links = series.length + each.further;
+  const counted = series.reduce((sum, one) => sum + one.samples.length, 0);
+  const from = links > 1 ? `, from ${links} links` : counted ? `, ${counted} ${counted === 1 ? "sample" : "samples"}` : "";
+  const value = estimate ? bounds(estimate, shown) : shown(each.quantity === "loss_pct" ? link.loss_pct : null);
+  const newest = (estimate?.measured_at_s ?? null) !== null && [", newest ", age(estimate)];
+  const inside = element("div", { class: "inside" });
+  const made = element("details", { class: "evidence", dataset: { quantity: each.quantity } },
+    element("summary", {}, element("span", { class: "what" }, name), " ", element("span", { class: "value" }, value),
+      " ", element("span", { class: "how" }, KINDS[each.kind] ?? each.kind, from, newest)), inside);
+  // Tables of samples are made when they are wanted.
+  made.addEventListener("toggle", () => made.open && !inside.firstChild && replace(inside, explained(each, open)));
+  return made;
+}
+
+function explained({ rests_on: rests, estimate, region, rule, series, further }, open) {
+  const links = rests.map((quantity, at) =>
+    [at ? ", " : "", button(metricOf(quantity).name, () => open(quantity), { class: "link" })]);
+  return [facts([
+    ["Rule", rule], region && ["Of the VM in", region],
+    estimate && ["In short", [sourceTag(estimate.source), estimate.basis ? ` ${estimate.basis}` : ""]],
+    links.length > 0 && ["Rests on", links],
+  ].filter(Boolean)), series.length > 0 && seriesOf(series, further)];
+}
+
+function seriesOf(series, further) {
+  const [read, unread] = [true, false].map((is) => series.filter((one) => one.was_read === is));
+  const more = unread.length + further;
+  const samples = read.flatMap((one) => one.samples);
+  const named = unread.slice(0, SERIES_NAMED).map((one) => `${one.src} → ${one.dst}`).join(", ");
+  const caption = series.length === 1 ? "One series of samples" : `${series.length + further} series of samples`;
+  return [
+    table("series", caption, [["Link"], ["Metric"], ["Counted", "number"], ["Left out"]], read.map((one) => [
+      one.src === one.dst ? one.src : pairLink(one.src, one.dst),
+      one.metric.endsWith("cap_mbps") ? "cap" : metricOf(one.metric).name, one.samples.length,
+      one.left_out.map((left) => `${figure(left.samples)} ${left.reason}`).join("; ") || "none",
+    ])),
+    more > 0 && muted(`And ${more} further links, whose samples are not listed here: ${named}`
+      + `${more > SERIES_NAMED ? ", …" : "."}`),
+    samples.length > 0 && samplesOf(samples, read.length > 1),
+  ];
+}
+
+function samplesOf(samples, severalLinks) {
+  const units = new Set(samples.map((row) => metricOf(row.metric).unit || "Mbit/s"));
+  return element("div", { class: "figures" }, sortable("The samples that counted, as the tools gave them; times in UTC", [
+    words("Measured at", "measured_at_s", when),
+    number("Value", (row) => row.value * metricOf(row.metric).scale, figure, units.size === 1 ? [...units][0] : ""),
+    ...(severalLinks ? [words("Link", (row) => `${row.src} → ${row.dst}`)] : []),
+    words("Tool", "tool"), number("Connections", "connections"),
+    number("Seconds", "duration_s", (time_s) => (time_s === null ? "" : figure(time_s))),
+    words("Slow start", (row) => (row.warmed_up ? "left out" : row.duration_s === null ? "" : "in it")),
+    number("Sample", "id"), number("Batch", "batch_id"),
+  ], samples, { order: 0, descending: true }));
+}
