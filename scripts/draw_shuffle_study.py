@@ -39,7 +39,8 @@ def new_figure(rows: int = 1, columns: int = 1, **more: Any) -> tuple[Figure, An
             "axes.spines.right": False,
         }
     )
-    return plt.subplots(rows, columns, **more)
+    figure, axes = plt.subplots(rows, columns, **more)
+    return figure, axes
 
 
 def draw_gains(cases: Sequence[Case], file: Path) -> None:

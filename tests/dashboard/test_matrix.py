@@ -208,8 +208,8 @@ def test_keys_move_and_open_and_the_address_keeps_what_is_shown(
     for is_chosen in (False, True):
         shown.get_by_label("Measured only").set_checked(is_chosen)
         settle(shown)
-        place = shown.locator("td.cell[tabindex]")
-        assert place.locator("xpath=..").locator("th.name").get_attribute("title") == src
+        pointed = shown.locator("td.cell[tabindex]").locator("xpath=..")
+        assert pointed.locator("th.name").get_attribute("title") == src
         assert title.inner_text() == f"{src} → {dst}"
     address = shown.url
     assert {"metric=relay-gain", "from=azure", "connections=8", "measured=1"} == set(

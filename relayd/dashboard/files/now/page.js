@@ -352,14 +352,18 @@ const TILES = [
     late ? "bad" : silent ? "warn" : flying ? "good" : "", `${count(flying)}${late ? `, ${count(late)} late` : ""}`,
     [flying ? "As their programs report them" : "No program reports one now", silent ? `; ${count(silent)} silent for too long.` : "."]],
   // Of transfers that took the relays of their plans, against the direct path as the plans stated it.
-  ({ saved }) => saved && ["Saved by relays", "#ended", saved.saved_s > 0 || saved.saved_usd > 0 ? "good" : "warn",
-    `${whole(saved.saved_s)}${saved.saved_s < 0 ? " lost" : ""}`,
-    `and ${usd(Math.abs(saved.saved_usd))} ${saved.saved_usd < 0 ? "more" : "less"} spent than by the direct path: `
-    + `${plural(saved.transfers, "finished transfer")} that went as planned, VMs and egress at the plans' prices.`],
+  function savings({ saved }) {
+    if (!saved) return ["Saved by relays", "#ended", "", "–", "No transfer through a relay of its plan has finished yet."];
+    const { saved_s: time_s, saved_usd: by_usd, transfers } = saved;
+    return ["Saved by relays", "#ended", time_s > 0 || by_usd > 0 ? "good" : "warn",
+      `${whole(time_s)}${time_s < 0 ? " lost" : ""}`,
+      `and ${usd(Math.abs(by_usd))} ${by_usd < 0 ? "more" : "less"} spent than by the direct path: `
+      + `${plural(transfers, "finished transfer")} that went as planned, VMs and egress at the plans' prices.`];
+  },
 ];
 
 const tilesOf = (found) => [element("h2", { class: "hidden-text" }, "Health"),
-  tiles(TILES.map((tile) => tile(found)).filter(Boolean))];
+  tiles(TILES.map((tile) => tile(found)))];
 
 // ---- what has changed since yesterday: lasting shifts of links, plans that were verified, estimates ----
 

@@ -9,7 +9,7 @@ import {
 } from "./request.js";
 import {
   band, baselineNote, cardTable, choice, content, copyChoice, copyable, count, duration, element,
-  ends, fail, folded, get, isSignedIn, keepOpen, link, once, panel, percent, places, post, rate,
+  ends, fail, folded, get, isSignedIn, keepOpen, link, muted, once, panel, percent, places, post, rate,
   replace, restsOn, say, show, small, table, times, usd, volume, waiting,
 } from "../shared/kit.js";
 
@@ -316,6 +316,7 @@ async function showGains(part) {
       choice("VMs a region, at most", ["1", "2", "4", "8"].map((each) => [each, each]), asked.vms, ask("vms"))), found);
   async function refresh() {
     found.setAttribute("aria-busy", "true");
+    found.prepend(muted("The planner is asked at these settings."));
     const answer = await get("v1/relay-gains", asked);
     found.removeAttribute("aria-busy");
     replace(found, shown(answer));
