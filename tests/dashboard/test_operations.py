@@ -85,7 +85,7 @@ def test_samples_are_accepted_and_rejected_after_seeing_what_that_changes(
             effects = page.locator("table.effects")
             effects.wait_for()
             assert f"{US} → {SA}" in effects.inner_text()
-            assert "Round trip" in effects.inner_text()
+            assert "Round-trip time" in effects.inner_text()
             assert page.evaluate("document.activeElement.className") == "consent"
             page.keyboard.press("Enter")  # a second one by mistake changes nothing
             with open_store(doubtful, mode="read") as store:

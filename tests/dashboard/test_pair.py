@@ -118,9 +118,10 @@ def test_weeks_of_a_pair_are_shown_with_what_happened(browser: Browser, weeks: S
     for dark, width in ((False, 1440), (True, 390)):
         with watched(browser, dark=dark, width=width) as seen:
             shown = seen.open(address(weeks, SRC, DST))
-            shown.locator("section:has(> #history) canvas").wait_for()
             if width < 640:
+                unfold(shown, "history")
                 unfold(shown, "evidence")
+            shown.locator("section:has(#history)").last.locator("canvas").wait_for()
             shown.locator("details[data-quantity=per_flow_mbps] summary").click()
             assert seen.violations() == []
             assert shown.evaluate(

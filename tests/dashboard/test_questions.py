@@ -39,11 +39,13 @@ def plan_id(page: Page) -> str:
 
 
 def copied(page: Page) -> dict[str, str]:
-    """Return what can be copied, by title: the panels have it, whichever tab is open."""
-    return {
-        title: str(page.get_by_label(f"{title}: text", exact=True).text_content())
-        for title in ("CLI command", "curl", "Python")
-    }
+    """Return what can be copied, by title."""
+    found = {}
+    for title in ("CLI command", "curl", "Python"):
+        page.get_by_label("Copy as").select_option(title)
+        text = page.get_by_label(f"{title}: text", exact=True)
+        found[title] = str(text.text_content())
+    return found
 
 
 @pytest.mark.parametrize("question", OTHERS, ids=lambda question: question.name)

@@ -340,7 +340,7 @@ def _shows(page: Page) -> Handler:
 
 def _moved(part: str) -> Handler:
     async def get_moved_page(context: RequestContext) -> web.StreamResponse:
-        query = context.request.query_string
+        query = context.request.rel_url.raw_query_string  # names may hold what no header may
         location = f"./{'?' * bool(query)}{query}#open={part}"
         return web.Response(status=302, headers={hdrs.LOCATION: location})
 
