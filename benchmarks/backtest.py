@@ -111,7 +111,7 @@ def replay_one(what: str, db: str) -> None:
     else:
         import relayd
 
-        replayed = relayd.backtest(db, volume_gb=VOLUME_GB, objective=what)
+        replayed = relayd.backtest(db, volume_gb=VOLUME_GB, objective=what)  # type: ignore[arg-type]
         found = replayed.model_dump("json")
     print(json.dumps({**found, "s": time.perf_counter() - start, "mb": peak_mb()}))
 

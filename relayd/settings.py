@@ -82,10 +82,14 @@ def load_settings() -> Settings:
     )
 
 
+def _config_home() -> Path:
+    given = os.environ.get("XDG_CONFIG_HOME")
+    return Path(given) if given else Path.home() / ".config"
+
+
 def _file_settings() -> tuple[dict[str, object], str]:
     named = os.environ.get("RELAYD_CONFIG")
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    path = named or str(Path(base) / "relayd" / FILE_NAME)
+    path = named or str(_config_home() / "relayd" / FILE_NAME)
     try:
         return tomllib.loads(Path(path).read_bytes().decode()), path
     except FileNotFoundError:

@@ -28,7 +28,7 @@ from tests.http.running import REGIONS, Served, make_store
 
 ENVIRONMENT = {"RELAYD_SERVE_REFRESH_S": "0.2", "RELAYD_SERVE_SNAPSHOT_EVERY_S": "1"}
 READERS = 6
-PAGES = ("/", "/matrix", "/map", "/pair", "/campaigns", "/fleet", "/quarantine")
+PAGES = ("/", "/matrix", "/now", "/campaigns", "/fleet", "/quarantine")
 _NAMES = (
     *(field["name"] for field in description_of(QUESTIONS[0].request)),
     *("metric", "from", "to", "measured", "id", "order", "src", "dst", "days", "hash", "provider"),

@@ -79,7 +79,12 @@ class ComparisonRequest(VmRequest):
     time_value_usd_per_h: HourValue = time_value_field()
     vms: MostVms = vms_limit_field()
     most: Annotated[Whole, Count(1, MOST_SHOWN), "How many candidates to list, the best first."] = (
-        field(default=DEFAULT_SHOWN, example="10", group="answer", label="Candidates listed")
+        field(
+            default=DEFAULT_SHOWN,
+            example=str(DEFAULT_SHOWN),
+            group="answer",
+            label="Candidates listed",
+        )
     )
 
     def _check(self) -> None:

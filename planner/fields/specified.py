@@ -16,7 +16,6 @@ a remedy. Signatures, command line, HTTP schema, client and documentation are ma
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
@@ -104,7 +103,7 @@ FiguresByPlace: TypeAlias = Reads[Mapping[str, float] | Mapping[str, str], Mappi
 
 
 class Shown(TypedDict, total=False):
-    """How surfaces show a field.
+    """Display of a field on the command line, in forms and in documentation.
 
     Attributes
     ----------
@@ -161,7 +160,7 @@ class Field:
         self.example: str | None = shown.get("example")
         self.group: str = shown.get("group", "")
         self.aliases: tuple[str, ...] = shown.get("aliases", ())
-        self.deprecated, self.often = "deprecated" in shown, bool(shown.get("often"))
+        self.deprecated, self.often = (bool(shown.get(key)) for key in ("deprecated", "often"))
         named = None if self.deprecated else "--" + plain.replace("_", "-")
         self.option: str | None = shown.get("option", named)
         self.label: str = shown.get("label") or plain.replace("_", " ").capitalize()
@@ -386,9 +385,12 @@ class Items(Kind, Generic[S]):
             for number, item in enumerate(value, 1)
         )
         check_count(len(items), self.least, self.most)
-        identities = Counter(item.__dict__["id"] for item in items)
-        if len(identities) < len(items):
-            raise InputError("", "have an id twice", value=identities.most_common(1)[0][0])
+        seen: set[object] = set()
+        for item in items:
+            identity = item.__dict__["id"]
+            if identity in seen:
+                raise InputError("", "have an id twice", value=identity)
+            seen.add(identity)
         return items
 
     def _item(self, item: Any, number: int) -> S:

@@ -266,7 +266,9 @@ def _selected(
         certain = frozenset(r.id for r in everywhere if trait(r) and _folded(trait(r)) == wanted)
         if not certain:
             values = {trait(r) for r in everywhere} - {""}
-            shown = [c for c in CONTINENTS if c in values] or sorted(values)
+            shown = sorted(values)
+            if kind == "continent":
+                shown = [one for one in CONTINENTS if one in values]
             remedy = f"{_TRAITS[kind]} are {', '.join(shown)}."
             problem = f"names a {kind} in which no region is known"
             raise InputError(field, problem, value=pattern, remedy=remedy)

@@ -19,7 +19,7 @@ import numpy as np
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError, InputError
 from planner.model.estimate import BOUNDS, METHODS, Estimate, Figures, Origin, Prior, RateCut
-from planner.model.link import LIMITED_BY, Link, Site
+from planner.model.link import LIMITED_BY, LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
 from planner.model.link_array import EVIDENCE, LINK, LinkArray
 from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
@@ -32,6 +32,7 @@ NETWORK_COLUMNS = "application/vnd.relayd.network-columns.v2"
 """The media type; another layout will have another."""
 _LENGTH = 8
 _LISTS = ("links", "other_links")
+_ESTIMATES = {Site: (*SITE_FIGURES, *PRIVATE_CAPS), Link: LINK_FIGURES}
 _PLACE = ("city", "country", "continent", "latitude_deg", "longitude_deg")
 
 
@@ -137,9 +138,16 @@ def _no_network(error: Exception) -> FormatError:
 
 def _known(kind: type[T], row: Mapping[str, Any]) -> T:
     """Return a dataclass with the fields that it knows of a row."""
-    found = {field.name: row[field.name] for field in fields(kind) if field.name in row}  # type: ignore[arg-type]
+    names = {field.name for field in fields(kind)} - {"quotas"}  # type: ignore[arg-type]
+    estimates = _ESTIMATES.get(kind, ())
+    # An estimate that is not known is left out, as if it were not there.
+    found = {
+        name: value
+        for name, value in row.items()
+        if name in names and (value is not None or name not in estimates)
+    }
     for name, value in found.items():
-        if isinstance(value, Mapping):
+        if name in estimates:
             found[name] = _estimate_of(value)
         elif isinstance(value, list | tuple):  # paths of a verification, regions of a path
             found[name] = tuple(
@@ -150,8 +158,9 @@ def _known(kind: type[T], row: Mapping[str, Any]) -> T:
 
 def link_of(row: Mapping[str, Any]) -> Link:
     """Return the link that :func:`as_json` made a row of."""
-    limit = row.get("limited_by")  # other versions may not say it, or name it otherwise
-    return _known(Link, {**row, "limited_by": limit if limit in LIMITED_BY else "unknown"})
+    limited_by = {**row}.get("limited_by")  # other versions may not say it, or name it otherwise
+    known = limited_by if limited_by in LIMITED_BY else "unknown"
+    return _known(Link, {**row, "limited_by": known})
 
 
 def as_json(one: Site | Link) -> dict[str, Any]:

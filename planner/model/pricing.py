@@ -164,12 +164,14 @@ class FlatPrices:
         fees, shape = np.asarray(egress_usd_per_gb, float), (len(regions), len(regions))
         if fees.ndim and fees.shape != shape:
             raise InputError("egress_usd_per_gb", f"must have shape {shape}", value=fees.shape)
-        self._fees = np.broadcast_to(fees, shape)
+        self._fees = fees
         self._vms = vm_usd_per_h if isinstance(vm_usd_per_h, Mapping) else {}
         self._vm = 0.0 if isinstance(vm_usd_per_h, Mapping) else float(vm_usd_per_h)
 
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:  # noqa: ARG002
         """Return the stated price, whatever the volume."""
+        if not self._fees.ndim:
+            return float(self._fees)
         return float(self._fees[self._position[src], self._position[dst]])
 
     def vm_usd_per_h(self, region: str) -> float:

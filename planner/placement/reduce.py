@@ -107,7 +107,7 @@ class _Reduce:
         self.left_out = [region for region in wanted if region not in reachable]
         # Of equal fractions, as far as they are sent.
         demands = {
-            (src, dst): gb / sum(region != src for region in reachable)
+            (src, dst): gb / (len(reachable) - (src in reachable))
             for src, gb in volumes.items()
             for dst in reachable
             if dst != src

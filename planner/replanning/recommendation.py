@@ -242,8 +242,8 @@ class _Replanner:
 
     def _recommended(self, request: AnyRequest) -> Recommendation | None:
         """Return the answer to a request, or to one without its limits if they can't be met."""
+        of = self.network, self.prices
         for asked in (request, without_limits(request)):
-            of = self.network, self.prices
             try:
                 if isinstance(asked, TransferRequest):
                     return recommend(asked, *of, begins=False)

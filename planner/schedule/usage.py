@@ -86,9 +86,8 @@ class Usage:
                 for number, rate in parts.items():
                     self._by_tariff_gb[number] += rate * length_s / BITS_PER_BYTE
         self._charged = self._charges()
-        self._outside_gb = defaultdict[Pair, float](
-            float
-        )  # the volume on each link that meters count
+        # The volume on each link that meters count.
+        self._outside_gb = defaultdict[Pair, float](float)
         for _, link, gb, _ in self._charged:
             self._outside_gb[link] += gb
 

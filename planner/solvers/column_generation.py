@@ -111,7 +111,8 @@ class PathColumns:
         resources = self.resources
         codes, known = resources.path_rows_above(links_gbit, time_s), resources.path_rows
         fresh = codes[resources.position[codes] == len(resources.rows)]
-        if len(fresh) and known is not None:
+        if len(fresh):
+            assert known is not None
             self.resources = resources.with_path_rows(np.concatenate([known, fresh]))
 
     def prices_of_given(self, row_prices: Floats) -> Floats:

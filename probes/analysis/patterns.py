@@ -70,7 +70,7 @@ class Grid(NamedTuple):
 def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:
     """Lay a series in order of time on a grid of its own usual step: the median between samples.
 
-    So many steps with samples are needed, and 60 % of all.
+    `fewest` steps with samples are needed, and samples in 60 % of all steps.
     """
     times, series = without_missing(times_s, values)
     require("samples", series.size, fewest)
@@ -259,8 +259,8 @@ def strongest_period(times_s: ArrayLike, values: ArrayLike) -> Record:
     A periodogram against red noise: neighbours in time resemble each other, so slow waves are
     strong by chance; the expected spectrum is that of a first-order autoregression (Torrence and
     Compo, "A practical guide to wavelet analysis", Bulletin of the AMS 79, 1998). Over that
-    spectrum, powers of chance are exponential, and the largest of m exceeds x with probability ``1
-    - (1 - exp(-x))^m``. Values count by their ranks, as normal scores, so that outliers make no
+    spectrum, powers of chance are exponential, and the largest of m exceeds x with probability
+    ``1 - (1 - exp(-x))^m``. Values count by their ranks, as normal scores, so that outliers make no
     period. Needed are 96 samples in order of time, at roughly equal steps.
 
     Returns ``samples``; ``period_s``, and the ``cycles`` of it that the series covers; ``share`` of

@@ -46,9 +46,9 @@ def may_stop(values: Sequence[float], *, within: float = 0.03) -> bool:
     """Tell whether a test may stop because its median is known well enough.
 
     May be asked after every interval; only some numbers of values are tested (5, 8, 13, 20, 31,
-    ...), between which the answer of the last test holds. Good enough is half the width of the
-    bounds, relative to their middle. At most 10 % of all tests stop with the true median outside of
-    the bounds.
+    ...), between which the answer of the last test holds. `within` is the half-width of the bounds
+    that is good enough, relative to their middle. At most 10 % of all tests stop with the true
+    median outside of the bounds.
     """
     left = 1 - 0.9
     test = FIRST_TEST

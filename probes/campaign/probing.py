@@ -13,7 +13,13 @@ from probes.analysis.stopping import may_stop
 from probes.campaign.ramping import RAMP_STEP_S, Saturation, sender_kind, udp_shares
 from probes.campaign.specification import AS_ASKED, Method
 from probes.campaign.tasks import ProbeTask
-from probes.campaign.throughput_tests import Findings, ThroughputTester, steady_mbps, steady_sample
+from probes.campaign.throughput_tests import (
+    LEAST_MEASURED_S,
+    Findings,
+    ThroughputTester,
+    steady_mbps,
+    steady_sample,
+)
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
 from probes.tools.interface import OVERRUN_S, Result, Test, make_test, run_client
@@ -24,8 +30,7 @@ from probes.tools.round_trips import HOP_GB, MOST_HOPS, Ping, TcpConnect, Tracer
 # way up and need fewer.
 ROUND_TRIPS_OF_ONE_FLOW = 9.0
 ROUND_TRIPS_OF_MANY = 6.0
-LEAST_OMIT_S = 1
-LEAST_MEASURED_S = 3
+LEAST_WARM_UP_S = 1
 FIRST_PART_S = 5
 """Enough intervals of 1 s to know the median, if they agree."""
 FIRST_INTERVALS = 5
@@ -62,8 +67,8 @@ def warm_up_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> int:
     """Return the warm-up of one test in whole seconds; at most half of the task."""
     round_trips = ROUND_TRIPS_OF_ONE_FLOW if task.phase == "per-flow" else ROUND_TRIPS_OF_MANY
     rtt_s = max(rtt_ms(src, dst) for src, dst in task.pairs) / 1e3
-    most_s = max(LEAST_OMIT_S, int((task.duration_s - task.udp_s - task.first_s) / 2))
-    return min(most_s, max(LEAST_OMIT_S, math.ceil(round_trips * rtt_s)))
+    most_s = max(LEAST_WARM_UP_S, int((task.duration_s - task.udp_s - task.first_s) / 2))
+    return min(most_s, max(LEAST_WARM_UP_S, math.ceil(round_trips * rtt_s)))
 
 
 class Prober:
@@ -211,7 +216,7 @@ class Prober:
     ) -> Result | None:
         """Measure shortly; return None unless the seconds agree and the rate is as expected."""
         ((src, dst),) = task.pairs
-        measured_s = max(LEAST_OMIT_S, round(task.first_s) - omit_s)
+        measured_s = max(LEAST_WARM_UP_S, round(task.first_s) - omit_s)
         test = self._tester.make(src, dst, task.connections, measured_s, omit_s)
         test = replace(test, interval_s=measured_s / FIRST_INTERVALS)
         result = await self._tester.run(task, findings, test)

@@ -138,9 +138,9 @@ class LinkSamples:
         where a link has no others.
     catalogue : Catalogue
     address : AddressKind
-        The kind.
+        Kind of address of the samples.
     origins : Origins
-        To which estimates from them add theirs.
+        Where origins of estimates from these samples are kept.
 
     Attributes
     ----------

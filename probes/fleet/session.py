@@ -60,7 +60,7 @@ class Output:
 
 
 class RemoteProcess:
-    """A process on a host that runs until it is stopped: a tool's server."""
+    """A process on a host: a tool, or its server, which runs until it is stopped."""
 
     def __init__(
         self, session: HostSession, lease: str, process: asyncssh.SSHClientProcess[bytes]

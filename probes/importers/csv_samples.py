@@ -150,14 +150,18 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
         if column not in table.header:
             remedy = f"The file has {', '.join(table.header)[:200]}."
             raise InputError("--columns", "is no column of the file", value=column, remedy=remedy)
-    found = {
-        _KNOWN[name][0]: (table.header.index(column), column, _KNOWN[name][1])
-        for name, column in options.columns.items()
-    }
-    stated = {*found}
-    for at, column in enumerate(table.header):
-        meaning, factor = _KNOWN.get(column.lower(), ("", 1.0))
-        if not meaning or meaning in stated or column in options.columns.values():
+    stated = {_KNOWN[name][0] for name in options.columns}
+    named = [(table.header.index(column), column, name) for name, column in options.columns.items()]
+    named += [
+        (at, column, column.lower())
+        for at, column in enumerate(table.header)
+        if column not in options.columns.values()
+        and _KNOWN.get(column.lower(), ("",))[0] not in stated
+    ]
+    found: dict[str, tuple[int, str, float]] = {}
+    for at, column, name in named:
+        meaning, factor = _KNOWN.get(name, ("", 1.0))
+        if not meaning:
             continue
         if meaning in found:
             problem = f"states {meaning} twice, in {found[meaning][1]!r} and {column!r}"

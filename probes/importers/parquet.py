@@ -127,13 +127,18 @@ class _Batch(NamedTuple):
     rows: pyarrow.RecordBatch
     file: str
     faults: dict[int, str]
+    texts: dict[str, tuple[list[str], NDArray[Any]]]
+    """Distinct texts of columns, and the code of each row's; made when they are first read."""
 
     def mapped(self, column: str, function: Callable[[str], Any]) -> NDArray[Any]:
         """Apply a function to each row's text, ``""`` for none; it is called once for each text."""
-        values = self._of_type(column, "string").dictionary_encode()
-        names = [*values.dictionary.to_pylist(), ""]
-        codes = values.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
-        of_rows: NDArray[Any] = np.array([function(name or "") for name in names])[codes]
+        if column not in self.texts:
+            values = self._of_type(column, "string").dictionary_encode()
+            names = [name or "" for name in (*values.dictionary.to_pylist(), "")]
+            codes = values.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False)
+            self.texts[column] = names, codes
+        names, codes = self.texts[column]
+        of_rows: NDArray[Any] = np.array([function(name) for name in names])[codes]
         return of_rows
 
     def numbers(self, column: str) -> NDArray[np.float64]:
@@ -178,7 +183,7 @@ def samples_of(
     """
     tables = Samples() if tables is None else tables
     found = Samples(np.zeros(len(rows), ROW), tables.names, tables.details)
-    cells, batch = found.rows, _Batch(rows, options.name, {})
+    cells, batch = found.rows, _Batch(rows, options.name, {}, {})
 
     def end_of(name: str, part: int) -> int:
         return found.names[(split(name) or ("", ""))[part]]

@@ -28,7 +28,7 @@ from relayd.times import seconds_of, utc_text
 
 DEFAULT_STEP_S = 86_400.0
 OF_TRANSFERS = ["connections", "volume_gb", "objective", "time_value_usd_per_h", "margin", "risk"]
-"""What is asked of every transfer, and told with the answer."""
+"""Fields of every transfer asked for, told with the answer."""
 
 BacktestObjective: TypeAlias = Literal["value", "time", "cost"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, Protocol
 
 import numpy as np
 
@@ -34,7 +34,27 @@ from relayd.times import utc_text
 
 FEWEST_REGIONS = 3
 
+P = ParamSpec("P")
 
+
+class _Signature(Protocol[P]):
+    """The parameters of :func:`backtest`: those that it names, and the fields of a request."""
+
+    def __call__(
+        self,
+        db: str | Path | None = None,
+        dask: str | None = None,
+        catalogues: Sequence[str | Path] = (),
+        *values: P.args,
+        **asked: P.kwargs,
+    ) -> Backtest: ...
+
+
+def _asking(_: Callable[P, BacktestRequest]) -> Callable[[Any], _Signature[P]]:
+    return lambda function: function
+
+
+@_asking(BacktestRequest)
 def backtest(
     db: str | Path | None = None,
     dask: str | None = None,

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from heapq import nlargest
 from math import ceil
 from operator import itemgetter
@@ -146,7 +147,7 @@ class RateLimits:
         self._full_at_s: dict[object, float] = {}
 
     def wait_s(self, caller: object, now_s: float) -> float:
-        """Take a drop from a caller's bucket: 0, or else the time until there is one."""
+        """Take a drop from a caller's bucket: 0; or take none: the time until there is one."""
         per_s, burst = self._bucket(caller)
         if not per_s:
             return 0.0
@@ -238,7 +239,8 @@ class BrowserChecks:
         raise _foreign(403, name, "is not an origin whose pages may do this", value, remedy)
 
 
-def _is_own(host: str, names: Collection[str]) -> bool:
+@lru_cache(256)  # clients repeat themselves
+def _is_own(host: str, names: frozenset[str]) -> bool:
     """Return whether a Host header names the service: a name, an address or localhost."""
     name = _canonical(_without_port(host))
     if name in names or name == "localhost" or name.endswith(".localhost"):  # RFC 6761, 6.3

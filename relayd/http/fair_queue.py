@@ -22,7 +22,7 @@ class FairQueue:
     """Lets so many work at once; the others wait, each caller in a queue of its own.
 
     Where as many wait as may, of all callers together, the one with the most loses its last.
-    `what` is waited for, in messages.
+    `what` names in messages what is waited for.
     """
 
     def __init__(self, at_once: int, most_waiting: int, most_of_one: int, what: str) -> None:
@@ -34,12 +34,12 @@ class FairQueue:
 
     @property
     def waiting(self) -> int:
-        """How many wait, of all callers."""
+        """Number of requests that wait, of all callers."""
         return sum(map(len, self._queues.values()))
 
     @property
     def pending(self) -> int:
-        """How many wait or work."""
+        """Number of requests that wait or work."""
         return self._at_once - self._free + self.waiting
 
     @asynccontextmanager

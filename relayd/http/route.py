@@ -51,7 +51,7 @@ WRITE_TIMEOUT_S = 30.0
 PART_BYTES = 1 << 18
 """Parts of a stream that are smaller are sent together."""
 VARY = f"{hdrs.AUTHORIZATION}, {hdrs.COOKIE}, {hdrs.ACCEPT_ENCODING}"
-"""What answers with an ETag depend on."""
+"""Request headers that answers with an ETag depend on."""
 LEAST_COMPRESSED_BYTES = 1400
 """A body that fits into one packet arrives no sooner for being shorter."""
 LEAST_BYTES_FOR_A_THREAD = 100_000
@@ -269,6 +269,8 @@ async def read_document(request: web.Request, settings: ServiceSettings, model: 
     """Return a JSON body, small enough and in time, as an instance of a model."""
     parts = read_parts(request, settings.body_mb, settings.read_timeout_s)
     content = b"".join([part async for part in parts])
+    if len(content) < PART_BYTES:  # read sooner than a thread begins
+        return as_model(read_json(content), model)
     return await asyncio.to_thread(lambda: as_model(read_json(content), model))
 
 

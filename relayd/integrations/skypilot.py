@@ -56,7 +56,7 @@ class DataGravity(sky.AdminPolicy):
         task = user_request.task
         text = task.envs.get(VARIABLE)
         if text and not _has_cluster(user_request):
-            slack = task.envs.get(SLACK_VARIABLE) or str(DEFAULT_SLACK_USD)
+            slack = task.envs.get(SLACK_VARIABLE, str(DEFAULT_SLACK_USD))
             slack_usd = Money().validate(slack, SLACK_VARIABLE)
             with closing(open_wan(os.environ.get("RELAYD_DB"))) as wan:
                 costs_usd = data_costs_usd(wan, read_volumes_gb(text))

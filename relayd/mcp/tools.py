@@ -60,7 +60,7 @@ def _object(**properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def tools(location: Location, fleet: Path | None) -> Sequence[AssistantTool]:
-    """Return all tools; without a fleet file no campaign, from what the store has, is forecast."""
+    """Return all tools; campaigns can be forecast with a fleet file alone."""
     found = [*map(_of_question, QUESTIONS), _COMPARE, _REGIONS, _LINKS, _EXPLAIN]
     if fleet is not None:
         found.append(_forecast(location, fleet))

@@ -6,7 +6,7 @@ documentation are made from; see :mod:`planner.fields.specified`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from dataclasses import field as of_class
 from importlib import import_module
@@ -227,9 +227,12 @@ def _method(request: Callable[P, Specified], _: type[A]) -> Callable[Concatenate
 
 
 def _coroutine(
-    request: Callable[P, Specified], answer: type[A]
-) -> Callable[Concatenate[Any, P], Awaitable[A]]:
-    return cast("Callable[Concatenate[Any, P], Awaitable[A]]", _method(request, answer))
+    request: Callable[P, Specified], _: type[A]
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, A]]:
+    async def ask(self: Any, /, *values: P.args, **keywords: P.kwargs) -> A:
+        return cast("A", await self.ask(request(*values, **keywords)))
+
+    return ask
 
 
 class Asking:

@@ -34,6 +34,7 @@ class ReportData:
     ) -> None:
         self.samples, self.catalogue, self.since_s = samples, catalogue, since_s
         self._samples: dict[str, Samples] = {}
+        self._medians: dict[str, dict[tuple[str, str], float]] = {}
         self.corrected: dict[Metric, int] = {}
 
     def read(self, metric: Metric | None = None, *, details: bool = False) -> Samples:
@@ -87,8 +88,12 @@ class ReportData:
 
     def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
         """Return the median of each pair's samples, in the order of the store."""
-        pairs = self.pairs(metric)
-        return {(src, dst): float(np.median(rows["value"])) for src, dst, rows in pairs}
+        if metric not in self._medians:
+            pairs = self.pairs(metric)
+            self._medians[metric] = {
+                (src, dst): float(np.median(rows["value"])) for src, dst, rows in pairs
+            }
+        return self._medians[metric]
 
     def matrix(self, metric: Metric) -> Floats:
         """Return the matrix of medians of regions, NaN where there is no sample."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from planner.exploring.outcome import Outcome
@@ -41,20 +43,25 @@ class NetworkCache:
     def __init__(self, source: Network, whole: Network) -> None:
         self.source, self.whole = source, whole
         self.measured: frozenset[str] | None = None
-        self._derived: dict[tuple[object, ...], tuple[Network, Network]] = {}
+        self._derived: OrderedDict[tuple[object, ...], tuple[Network, Network]] = OrderedDict()
+        self._lock = Lock()
 
     def derived(
         self, network: Network, how: tuple[object, ...], derive: Callable[[], Network]
     ) -> Network:
         """Return the network that was derived in some way before, else derive it."""
         key = (id(network), *how)
-        kept = self._derived.get(key)
-        if kept is None:
-            if len(self._derived) >= MOST_DERIVED_KEPT:
-                self._derived.clear()
+        with self._lock:
+            if kept := self._derived.get(key):
+                self._derived.move_to_end(key)
+                return kept[1]
+        found = derive()
+        with self._lock:
             # Kept with what it was made of, so that the identity stays taken.
-            kept = self._derived[key] = (network, derive())
-        return kept[1]
+            self._derived[key] = (network, found)
+            if len(self._derived) > MOST_DERIVED_KEPT:
+                self._derived.popitem(last=False)
+        return found
 
 
 class Wan(Asking):

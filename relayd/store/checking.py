@@ -54,7 +54,7 @@ class CheckResult(NamedTuple):
     damage: list[Damage]
     """At most :data:`MOST`."""
     notes: list[str]
-    """What could not be checked."""
+    """Parts that could not be checked, and why."""
 
 
 def check(database: Database) -> CheckResult:

@@ -42,15 +42,15 @@ class Database(ABC):
     location: Location
     """Where it is as the user spelled it, for errors."""
     refusals: tuple[type[Exception], ...]
-    """What a value raises that no column takes, and a change that the database forbids. They pass
+    """Errors of values that no column takes, and of changes that the database forbids. They pass
     untranslated: they are not the database's fault."""
     clock_sql: ClassVar[str]
     """The database's clock, as seconds since 1970."""
     fence: Fence | None = None
     """If set, changes are refused once the role has a later holder."""
     commits: int = 0
-    """How many transactions were committed: who lost the connection may begin again unless this has
-    risen."""
+    """Number of committed transactions: work that lost the connection may begin again unless this
+    has risen."""
     _fence_lock: ClassVar[str] = ""
 
     @abstractmethod

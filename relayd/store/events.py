@@ -25,7 +25,7 @@ class Event:
     kind: str
     """Such as ``snapshot``, ``campaign``, ``link``."""
     subject: str
-    """What it is about, such as a snapshot's id or ``src>dst``."""
+    """Object of the event, such as a snapshot's id or ``src>dst``."""
     detail: dict[str, Any]
     """Plain values, as JSON has them."""
 

@@ -88,7 +88,7 @@ class Lease:
     def check(self) -> None:
         """Raise StoreError unless this process holds the lease.
 
-        For each step that others must not take.
+        Call it before each step that others must not take.
         """
         if not self.is_held:
             raise lapsed(self._role)

@@ -266,7 +266,7 @@ class LinkSeries(NamedTuple):
     connections: np.ndarray
     """Of each sample; 0 where the notion does not apply."""
     compacted: Points
-    """What samples that are no longer kept one by one were made into."""
+    """Summaries of samples that are no longer kept one by one."""
 
 
 def metrics_seen(database: Database, src: str, dst: str) -> list[MetricSeen]:

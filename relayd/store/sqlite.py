@@ -27,7 +27,7 @@ CACHE_KIB = 65_536
 
 
 class SqliteDatabase(Database):
-    """One connection, in autocommit mode, to a file, whose path errors show as users spell it."""
+    """One connection, in autocommit mode, to a file; errors show its path as it was spelled."""
 
     clock_sql = "((julianday('now') - 2440587.5) * 86400.0)"
     refusals = (

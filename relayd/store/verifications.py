@@ -31,7 +31,7 @@ _SHOWN = [
     "achieved_gbps",
     "at_s",
 ]
-"""What of a row a pair's last verification has."""
+"""Columns of a row that a pair's last verification has."""
 MOST_READ = 5_000
 """Newest rows that calibrate plans."""
 

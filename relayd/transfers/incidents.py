@@ -230,11 +230,12 @@ def _saved(row: StoredTransfer, of: TrackedTransfer) -> tuple[float, float, floa
     plan = _figures(json.loads(row.plan)) if row.plan else None
     if plan is None or plan.verdict == "direct" or plan.direct is None or of.is_retracted:
         return None
-    planned_gb = of.expected.volume_gb if of.expected else None
-    if planned_gb is None or abs(of.volume_gb - planned_gb) > SAME_VOLUME * planned_gb:
+    expected = of.expected
+    if expected is None or expected.volume_gb is None or of.ended_s is None:
         return None
-    planned_via = {path.via for path in of.expected.paths} if of.expected else set()
-    if of.ended_s is None or not planned_via or not set(json.loads(row.moved_via)) <= planned_via:
+    if abs(of.volume_gb - expected.volume_gb) > SAME_VOLUME * expected.volume_gb:
+        return None
+    if not set(json.loads(row.moved_via)) <= {path.via for path in expected.paths}:
         return None
     took_s = of.ended_s - of.began_s
     direct, paid_usd = plan.direct, plan.cost_usd.egress + plan.vm_usd(took_s)

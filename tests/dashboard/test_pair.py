@@ -1,4 +1,4 @@
-"""What is known of a pair, within Ask: figures of the API, history, what happened, evidence."""
+"""The part of Ask on a pair: figures of the API, history, events, evidence."""
 
 from __future__ import annotations
 

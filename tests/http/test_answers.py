@@ -70,6 +70,8 @@ def test_a_plan_is_the_librarys(
         ({**PAIR, "budget_usd": 0.0001}, 422, "infeasible", {}),
         ({**PAIR, "max_age_s": 1}, 409, "data", {}),
         ({**PAIR, "volume_gb": 0}, 422, "input", {"field": "volume_gb", "value": 0}),
+        ({**PAIR, "volum": "1TB"}, 422, "input", {"field": "volum"}),
+        ({**PAIR, "volume": 5}, 422, "input", {"field": "volume", "value": 5}),
     ],
 )
 def test_errors_say_what_the_librarys_exceptions_say(

@@ -159,6 +159,7 @@ def test_methods_that_wait_have_the_signatures_of_those_awaited(name: str) -> No
     waiting, awaited = getattr(RemoteWan, name), getattr(AsyncWan, name)
     assert inspect.signature(waiting) == inspect.signature(awaited)
     assert waiting.__doc__ == awaited.__doc__
+    assert inspect.iscoroutinefunction(awaited)
     assert not inspect.iscoroutinefunction(waiting)
 
 

@@ -15,6 +15,8 @@ from probes.estimation.current_samples import LinkShift
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
+from relayd.snapshots.link_evidence import evidence_of
+from relayd.sources.stored import StoreSource
 from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links import LevelShifts
@@ -156,3 +158,23 @@ def test_the_baseline_rests_on_no_samples(tmp_path: Path) -> None:
         assert service.get(f"{LINK}/summary").json["metrics"] == []
         assert service.get(f"{LINK}/events").json["events"] == []
         assert service.get(f"/v1/links/{SRC}/{SRC}/evidence").status == 404
+
+
+def test_every_figure_of_a_graph_can_be_followed_back(measured: Path) -> None:
+    catalogue = load_catalogue()
+    network = StoreSource(catalogue, measured).network()
+    fields = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
+    checked = 0
+    with open_store(measured, mode="read") as store:
+        for link in list(network)[::5]:
+            for each in evidence_of(store, network, catalogue, link.src, link.dst):
+                if each.origin.quantity not in fields:
+                    continue
+                estimate = getattr(link, each.origin.quantity)
+                assert each.origin.estimate == estimate
+                if each.origin.kind == "samples":
+                    assert sum(len(used.samples) for used in each.used) == estimate.samples
+                    checked += 1
+                else:
+                    assert estimate.source != "measured"
+    assert checked >= 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ from planner.model.catalogue import Catalogue, covers
 from planner.model.errors import InfeasibleError
 from planner.model.link import Site
 from planner.model.network import Network
-from planner.model.quotas.vcpus import PROVIDER_NAMES, VmQuota, family_key
+from planner.model.quotas.vcpus import PROVIDER_NAMES, VcpuQuota, VmQuota, family_key
 
 REGIONS_NAMED = 5
 
@@ -22,15 +23,19 @@ def with_quotas(network: Network, catalogue: Catalogue) -> Network:
     """
     if not catalogue.vcpu_quotas:
         return network
+    of_region = defaultdict[str, list[VcpuQuota]](list)
+    for quota in catalogue.vcpu_quotas:
+        of_region[quota.region].append(quota)
+    patterns = [place for place in of_region if place not in network.sites]
     sites = {}
     for region, site in network.sites.items():
         vm = catalogue.vm_types.get(site.vm_type)
         found: dict[str, VmQuota] = {}
         if vm is not None and not site.vms:
             known = catalogue.region(region)
-            covering = [quota for quota in catalogue.vcpu_quotas if covers(quota.region, known)]
             # What comes later goes before.
-            for quota in sorted(covering, key=lambda quota: quota.region == region):
+            covering = [*(place for place in patterns if covers(place, known)), region]
+            for quota in (quota for place in covering for quota in of_region.get(place, ())):
                 if quota.counts(vm.id):
                     family = family_key(quota.family) or quota.family
                     found[family] = VmQuota(quota, vm.vcpus)

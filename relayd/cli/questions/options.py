@@ -169,7 +169,7 @@ def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
         return {first.name: True}
     if len(fields) == 1:
         words = [until(word) for word in words] if first.key == "deadline_s" else words
-        if first.key == "deadline_s" and not any(map(str.isdigit, words[-1])):
+        if first.key == "deadline_s" and not words[-1].strip().lstrip("+-.")[:1].isdigit():
             remedy = "Write 90s, 2h, or a time of day such as 06:00."
             raise InputError(first.option or "", "is no duration", value=words[-1], remedy=remedy)
         return {first.name: first.read_words(words)}

@@ -1,4 +1,4 @@
-"""How a plan of one transfer looks to people."""
+"""The text of a plan of one transfer."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ from relayd.store.links import LinkStates
 
 MOST_DIGITS = 18
 _REFERENCE = ("egress_gbps", "ingress_gbps", "window_mb", "burstable", "source")
-"""What the catalogue says of a VM type, for comparison with what was measured."""
+"""Caps of a VM type by the catalogue, for comparison with measured ones."""
 
 CAMPAIGN = model_of(
     "CampaignSeen",

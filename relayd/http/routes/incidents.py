@@ -86,4 +86,4 @@ def _lost_s(kept: Outlook | None) -> float:
     """Return the time that a transfer loses, for the order; infinity where no end is known."""
     if kept is None:
         return 0.0
-    return kept.extra_s or (inf if kept.extra_s is kept.end_s is None else 0.0)
+    return kept.extra_s or (inf if kept.extra_s is None and kept.end_s is None else 0.0)

@@ -26,6 +26,7 @@ from relayd.version import __version__
 _CHUNK = 20_000
 _FIRST_ROWS = 5
 _MOST_REASONS = 100
+_MOST = 1e300
 _NAMES = {"regions": ("name",), "metrics": ("name",), "setups": SETUP}
 """Tables of names, and the columns that make one."""
 _Ids: TypeAlias = NDArray[np.int64]
@@ -56,7 +57,7 @@ class Batch(NamedTuple):
     digest: str | None = None
     """Of the file's content, by :func:`content_digest`; None where there is no file."""
     options: Mapping[str, object] = {}
-    """How it was read; values of JSON types."""
+    """Options of the importer; values of JSON types."""
     reporter: str = ""
     address: str = ""
     """Name of the token that sent it, and from where; ``""`` for commands on the store itself."""
@@ -151,9 +152,11 @@ class SampleWriter:
                 )
             new = self._database.insert("samples", rows)
         except self._database.refusals as error:
+            wrong = next((one for one in given if not _is_storable(one)), None)
+            value = wrong and f"{wrong.src} to {wrong.dst}, {wrong.metric} = {wrong.value}"
             remedy = "Nothing of its file was stored. Correct or remove it, and import again."
             problem = f"can't be stored: {reason(error)}"
-            raise InputError("sample", problem, remedy=remedy) from error
+            raise InputError("sample", problem, value=value, remedy=remedy) from error
         self.accepted, self.duplicates = self.accepted + new, self.duplicates + len(rows) - new
         return new
 
@@ -289,6 +292,22 @@ def _refuse_nul(*texts: str) -> None:
     """Raise for U+0000, which PostgreSQL cannot store: a store may move between engines."""
     if any("\0" in text for text in texts):
         raise UnicodeError("a text holds the character U+0000")
+
+
+def _is_storable(sample: Sample) -> bool:
+    """Return whether the table takes a sample, to find the one that it refused."""
+    try:
+        samples = Samples.of([sample])
+        texts = [*map(str, samples.names), sample.detail]
+        _refuse_nul(*texts)
+        "".join(texts).encode()
+    except (TypeError, ValueError, OverflowError):
+        return False
+    row = samples.rows[0]
+    figures = row["value"], row["duration_s"], row["connections"]
+    in_range = all(0 <= figure <= _MOST for figure in figures)
+    named = sample.src and sample.dst and all(getattr(sample, one) is not None for one in SETUP)
+    return bool(in_range and named and abs(row["measured_at_s"]) <= _MOST)
 
 
 def write_live(database: Database, name: str, samples: Sequence[Sample]) -> tuple[int | None, int]:

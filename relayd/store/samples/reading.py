@@ -89,7 +89,7 @@ class StoredBatch(NamedTuple):
     address: str
     """Name of the token that sent it, and from where; ``""`` for commands on the store itself."""
     source: str
-    """Who reported its samples; ``""`` for the own prober and what the operator trusts."""
+    """Token that reported its samples; ``""`` for the own prober and what the operator trusts."""
 
 
 class Counts(NamedTuple):

@@ -67,9 +67,9 @@ class CompactionResult:
     """Counts of summarised and kept old samples."""
 
     samples: int
-    """How many were summarised."""
+    """Number of samples that were summarised."""
     summaries: int
-    """Into how many rows."""
+    """Number of rows that they became."""
     kept: int
     """Old ones that stay, because estimates rest on them or they are of imported files."""
 

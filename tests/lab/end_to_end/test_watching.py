@@ -22,6 +22,7 @@ import pytest
 
 import relayd
 from planner.transfer.plan import Plan
+from probes.campaign.specification import CampaignSpec
 from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology
@@ -306,3 +307,43 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
         assert spent_usd < status["spent_today_usd"] <= 1.0
 
     asyncio.run(story())
+
+
+def test_a_daily_budget_holds(lab: Lab, db: Path) -> None:
+    budget_usd = 0.02
+    options = WatchOptions(
+        budget_usd,
+        interval_s=4.0,
+        campaign_every_s=3600.0,
+        spec=CampaignSpec(phases=("rtt", "per-flow"), thorough=True, flow_s=4.0),
+    )
+
+    async def story() -> dict[str, Any]:
+        watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
+        stop = asyncio.Event()
+        running = asyncio.create_task(watcher.run(stop))
+        try:
+            await _until(lambda: watcher.status().get("last_campaign"), 150.0)
+            assert watcher.status()["last_campaign"]["left_out"] > 0
+        finally:
+            stop.set()
+            await running
+        return watcher.status()
+
+    status = asyncio.run(story())
+    connection = sqlite3.connect(db)
+    try:
+        ((probes_usd, done),) = connection.execute(
+            "SELECT sum(usd), count(*) FILTER (WHERE stage = 'per-flow' AND status = 'done') "
+            "FROM probes"
+        )
+        days = connection.execute(
+            "SELECT sum(reserved_usd), sum(spent_usd) FROM watch_spending GROUP BY day ORDER BY day"
+        ).fetchall()  # two where it runs over midnight
+    finally:
+        connection.close()
+    assert done > 0
+    assert 0 < probes_usd < sum(spent for _, spent in days)
+    assert all(spent <= budget_usd for _, spent in days)
+    assert abs(sum(reserved for reserved, _ in days)) < 1e-12
+    assert status["spent_today_usd"] == pytest.approx(days[-1][1])

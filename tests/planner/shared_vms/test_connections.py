@@ -89,3 +89,19 @@ def test_a_relay_opens_as_many_connections_as_it_accepts() -> None:
     (path,) = plan.pairs[0].paths
     assert path.connections == 20
     assert plan.bound_s == pytest.approx(800.0)
+
+
+def test_rounding_lowers_rates_rather_than_open_more_connections() -> None:
+    """Two of 10 connections for each of five destinations, not 2.2; three of the one of more."""
+    names = ["a", "b", "c", "d", "e"]
+    network = Network.from_matrices(
+        names, np.full((5, 5), 100.0), rtt_ms=0.0, per_flow_mbps=np.full((5, 5), 1000.0)
+    )
+    demands = {("a", to): 100.0 for to in "bcde"}
+    request = ShuffleRequest(
+        demands, connections=10, vms=1, vms_running=True, relays="none", margin=0.0
+    )
+    plan = recommend_shuffle(request, network, FlatPrices(names, 0.02, 1.0))
+    assert [path.connections for pair in plan.pairs for path in pair.paths] == [2, 2, 2, 2]
+    assert plan.duration_s == pytest.approx(800.0 / 2)
+    assert plan.connections == {"a": 8}

@@ -83,3 +83,19 @@ def test_the_optimum_does_not_depend_on_the_unit_of_cost(unit_usd: float) -> Non
     cost = [0.0902 * unit_usd, 0.09 * unit_usd, 0.0]
     solver = BoxedSimplex(rows, [1.0], cost, [0.0] * 3, [1.0, 1.0, 0.0])
     assert solver.solve() == [0.0, 1.0, 0.0]
+
+
+@patient
+@given(programs(), st.data())
+def test_a_copy_is_independent(program: Program, data: st.DataObject) -> None:
+    solver = simplex(program)
+    before = solver.solve()
+    twin = solver.copy()
+    rows, rhs, cost, lower, upper = program
+    column = data.draw(st.integers(0, len(cost) - 1))
+    changed = upper.copy()
+    changed[column] = lower[column]
+    twin.upper[column] = float(lower[column])
+    assert_solves(twin, (rows, rhs, cost, lower, changed))
+    assert solver.upper[column] == upper[column]
+    assert solver.solve() == (before if before is None else pytest.approx(before))

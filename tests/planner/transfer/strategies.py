@@ -34,6 +34,7 @@ HOURLY = st.sampled_from([0.0, 0.0, 0.0, 0.05, 7.5])
 CAPACITIES = st.sampled_from([inf, inf, inf, 0.5, 1.0, 2.5])
 """Capacities of the direct link, as multiples of what one VM pair reaches."""
 QUOTAS = st.integers(1, 4)
+MOST_RELAYS = 8
 # What a VM's connections carry over what its pair reaches.
 PLENTY = st.sampled_from([inf, inf, 1.0, 1.0, 1.2, 2.0, 5.0])
 # The limit of a VM that receives over that of one that sends; a sender's cap holds no receiver.
@@ -43,7 +44,7 @@ VOLUMES = st.sampled_from([1.0, 100.0, 500.0, 1e-6, 1e6]) | st.floats(0.1, 1e4)
 
 
 @st.composite
-def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
+def transfers(draw: st.DrawFn) -> TransferProblem:
     """Return a random transfer with at least one path."""
     scale = draw(SCALES)
 
@@ -61,7 +62,7 @@ def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
         in_all_gbps = in_gbps * draw(CAPACITIES)
         direct = TransferPath(None, in_gbps, out_gbps, in_all_gbps, draw(FEES), 0.0, 1, *each)
     relays = []
-    for region in range(draw(st.integers(0 if direct else 1, most_relays))):
+    for region in range(draw(st.integers(0 if direct else 1, MOST_RELAYS))):
         in_gbps, out_gbps = rate(), rate() * draw(RECEIVERS)
         vm_gbps = min(in_gbps, out_gbps) * draw(st.sampled_from([1.0, 1.0, 0.5, 3.0]))
         relays.append(
@@ -79,7 +80,7 @@ def transfers(draw: st.DrawFn, most_relays: int = 6) -> TransferProblem:
             )
         )
         if draw(st.integers(0, 4)) == 0:  # its equal
-            relays.append(replace(relays[-1], region=most_relays + region, quota=draw(QUOTAS)))
+            relays.append(replace(relays[-1], region=MOST_RELAYS + region, quota=draw(QUOTAS)))
     start_s = draw(st.sampled_from([0.0, 60.0, 600.0]))
     problem = TransferProblem(draw(VOLUMES), end(), end(), direct, relays, start_s)
     return replace(problem, usd_per_h=draw(HOURLY))

@@ -227,6 +227,34 @@ def value_usd(duration_s: float, vm_usd: float) -> float:
     return vm_usd + 20 * duration_s / 3600
 
 
+def test_ten_terabytes_of_an_old_type_are_sent_sooner_and_for_less_by_one_of_today() -> None:
+    """One m5.8xlarge at each end: 276 min for 14.97 USD; c6in.8xlarge: 66 min for 4.27 USD."""
+    ends = "aws:us-east-1", "aws:eu-west-1"
+    network = baseline_network(CATALOGUE).with_(restricted_to=ends)
+    network = with_vm_types(network, CATALOGUE, dict.fromkeys(ends, "aws:m5.8xlarge"))
+    network = with_tuned_hosts(network, CATALOGUE)  # else windows hold the larger types
+    request = TransferRequest(*ends, volume_gb=10_000, vms=1, hosts="tuned")
+    price_list = CataloguePrices(CATALOGUE, network)
+    plan = recommend(request, network, price_list, catalogue=CATALOGUE)
+    assert plan.paths[0].bottleneck.startswith("egress cap of aws:us-east-1")
+    assert plan.bottlenecks[0].constraint == "egress cap"
+    assert plan.duration_s / 60 == near(276.5, 0.05)
+    types = [one for one in plan.advice if one.change and "vm_types" in one.change]
+    outcomes = [one.outcome for one in types if one.outcome]
+    assert min(one.duration_s for one in outcomes) / 60 <= 67
+    assert all(one.cost_usd.vm <= 4.27 for one in outcomes)
+    assert min(one.cost_usd.vm for one in outcomes) <= 2.21
+    for advice in types:
+        asked = request.with_(**(advice.change or {}))
+        changed = with_tuned_hosts(with_vm_types(network, CATALOGUE, asked.vm_types), CATALOGUE)
+        again = recommend(asked, changed, CataloguePrices(CATALOGUE, changed))
+        assert advice.outcome
+        assert again.duration_s == near(advice.outcome.duration_s)
+        assert again.cost_usd.total - plan.cost_usd.total == near(advice.cost_usd, 1e-5)
+        fast = again.duration_s <= plan.duration_s / 1.1
+        assert fast or again.cost_usd.vm <= plan.cost_usd.vm / 1.1
+
+
 @pytest.mark.parametrize("limited_by", ["vm", "path"])
 def test_a_limit_is_named_by_its_cause(limited_by: LimitedBy) -> None:
     """A test through a VM's cap of 5 Gbit/s reaches 4.8; so may one over a path."""

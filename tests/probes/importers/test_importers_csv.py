@@ -100,6 +100,12 @@ def test_a_file_that_can_not_be_understood_is_refused(content: str, message: str
         outcomes("csv", content)
 
 
+def test_two_columns_that_are_named_for_one_figure_are_refused() -> None:
+    content = "src,dst,a,b\naws:a,gcp:b,1,7\n"
+    with pytest.raises(FormatError, match="states rtt_ms twice, in 'a' and 'b'"):
+        outcomes("csv", content, columns={"rtt_ms": "a", "rtt_us": "b"})
+
+
 def test_settings_that_the_file_leaves_out_are_taken_from_the_options() -> None:
     assert outcomes("csv", "src,dst,rtt_ms,colour\naws:a,gcp:b,1,red\n")[0] == (
         1,

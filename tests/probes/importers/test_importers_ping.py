@@ -92,6 +92,49 @@ def test_decimal_commas_are_read_as_points() -> None:
     assert samples("ping", german) == samples("ping", MACOS)
 
 
+@pytest.mark.parametrize(
+    ("unit", "reply", "summary", "counts"),
+    [
+        (
+            "Bytes von",
+            "Zeit",
+            "{} ping-Statistik",
+            "6 Pakete übertragen, 5 empfangen, 16.6667% packet",
+        ),
+        (
+            "octets de",
+            "temps",
+            "statistiques ping {}",
+            "6 paquets transmis, 5 reçus, 16,6667 % paquets",
+        ),
+        (
+            "bytes desde",
+            "tiempo",
+            "{} ping estadísticas",
+            "6 paquetes transmitidos, 5 recibidos, 16% p",
+        ),
+    ],
+)
+def test_words_of_other_languages_change_nothing(
+    unit: str, reply: str, summary: str, counts: str
+) -> None:
+    text = (FOLDER / "iputils.txt").read_text()
+    lines = text.splitlines()
+    host = lines[0].split()[1]
+    foreign = []
+    for line in lines:
+        if "bytes from" in line:
+            line = line.replace("bytes from", unit).replace(" time=", f" {reply}=")
+        elif line.startswith("---"):
+            line = f"--- {summary.format(host)} ---"
+        elif "packets transmitted" in line:
+            line = f"{counts} perdus, 5007ms"
+        foreign.append(line)
+    found = {one.metric: one.value for one in samples("ping", "\n".join(foreign))}
+    known = {one.metric: one.value for one in samples("ping", text)}
+    assert found == known | {"loss_pct": pytest.approx(100 / 6)}
+
+
 TOO_LONG = "ping: local error: message too long, mtu=1460\n"
 
 

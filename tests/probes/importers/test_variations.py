@@ -156,6 +156,42 @@ TCP window size:  512 KByte {}
 
 # ---- round trips -------------------------------------------------------------------------------
 
+REPLIES = ("=20", "=19", "<1", "=19")
+
+
+def windows(reply: str, counts: str, times: str) -> str:
+    lines = [reply.format(ms) for ms in REPLIES]
+    return "\r\n".join(["", *lines, "", counts, times, ""])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        windows(
+            "Odpowiedź z 10.0.0.1: bajtów=32 czas{} ms TTL=55",
+            "    Pakiety: Wysłane = 5, Odebrane = 4, Utracone = 1",
+            "    Minimum = 0 ms, Maksimum = 20 ms, Czas średni = 14 ms",
+        ),
+        windows(
+            "Risposta da 10.0.0.1: byte=32 durata{}ms TTL=55",
+            "    Pacchetti: Trasmessi = 5, Ricevuti = 4,\r\n    Persi = 1 (20% persi),",
+            "    Minimo = 0ms, Massimo =  20ms, Medio =  14ms",
+        ),
+        windows(
+            "来自 10.0.0.1 的回复: 字节=32 时间{}ms TTL=55",
+            "    数据包: 已发送 = 5,已接收 = 4,丢失 = 1 (20% 丢失),",
+            "    最短 = 0ms,最长 = 20ms,平均 = 14ms",
+        ),
+    ],
+)
+def test_ping_of_windows_in_other_languages(text: str) -> None:
+    for encoded in (text.encode(), text.encode("cp1250", "replace")):
+        assert figures(encoded) == {"rtt_ms": 19.0, "loss_pct": 20.0} | {
+            "jitter_ms": pytest.approx(8.72, rel=0.01)
+        }
+        assert not reasons(outcomes("", encoded))
+
+
 LINUX = """
 64 字节,来自 10.0.0.1: icmp_seq={} ttl=57 时间={} 毫秒
 已发送 4 个包, 已接收 3 个包, 25% packet loss

@@ -140,7 +140,7 @@ function branches({ legs }, region) {
 }
 
 const treesOf = (plan) => folded("trees", plan.trees.length > 1 ? "Trees" : "Tree",
-  element("div", { class: "grid" }, plan.trees.map((tree, at) => element("div", { class: "tree" },
+  element("div", { class: "grid" }, plan.trees.map((tree, at) => element("div", {},
     element("h3", {}, `Tree ${at + 1}: ${share(tree.share)} of the volume at ${rate(tree.throughput_gbps)} Gbit/s`),
     branches(tree, plan.request.src)))),
   sortable("Every link of every tree", [

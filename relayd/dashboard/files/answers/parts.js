@@ -64,7 +64,7 @@ export function advice(answer) {
     others.length > 0 && [element("h3", {}, "Notes"), listed(others.map(withCode))]);
 }
 
-// columns: those of a question's points beside time, cost and VMs.
+// columns: those of a question's points besides time, cost and VMs.
 export const frontierTable = (points = [], columns = []) => points.length > 1 && secondary("frontier", "Cost and time",
   sortable("Plans that nothing beats in both", [
     number("Time", "duration_s", duration), number("Total", "cost_usd.total", usd),
@@ -158,7 +158,7 @@ export function rateColumns(links) {
   ];
 }
 
-// The paths of a plan: those chosen, and direct and the best relay beside.
+// The paths of a plan: those chosen and, for comparison, direct and the best relay.
 function shownPaths(plan) {
   const { direct, best_relay: best, request: { src, dst } } = plan;
   const shown = plan.paths.map((path) => ({ kind: "chosen", ...path }));

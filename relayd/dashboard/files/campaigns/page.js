@@ -267,15 +267,15 @@ function startForm(fleet) {
   }
   async function dryRun(event) {
     event.preventDefault();
-    const wish = request();
-    const wrong = wish.phases?.length === 0 ? "Choose at least one thing to measure."
-      : Number.isNaN(wish.max_minutes) ? `End after: "${fields.after.value}" is no time. Write 90min, 2h or 1d.` : "";
+    const spec = request();
+    const wrong = spec.phases?.length === 0 ? "Choose at least one thing to measure."
+      : Number.isNaN(spec.max_minutes) ? `End after: "${fields.after.value}" is no time. Write 90min, 2h or 1d.` : "";
     if (wrong) return void fail(new Error(wrong));
     replace(result, muted("Asking what it would take …"));
     try {
-      const [found, outdated] = await Promise.all([post("v1/campaigns/forecast", wish), oldPrices()]);
+      const [found, outdated] = await Promise.all([post("v1/campaigns/forecast", spec), oldPrices()]);
       say("");
-      replace(result, outdated, forecast(found, wish));
+      replace(result, outdated, forecast(found, spec));
     } catch (error) {
       replace(result);
       fail(error);
@@ -293,7 +293,7 @@ function startForm(fleet) {
     result);
 }
 
-function forecast({ campaign, all_pairs: everything, regret }, { budget_usd: budget, ...wish }) {
+function forecast({ campaign, all_pairs: everything, regret }, { budget_usd: budget, ...spec }) {
   const regions = Object.entries(campaign.regions).sort(([, a], [, b]) => b.egress_usd - a.egress_usd);
   const over = campaign.egress_usd > budget;
   const table = (caption, first, others, rows) =>
@@ -313,7 +313,7 @@ function forecast({ campaign, all_pairs: everything, regret }, { budget_usd: bud
         regions.map(([region, part]) => [region, volume(part.sent_gb), volume(part.received_gb), usd(part.egress_usd)])),
       table("By phase", "Phase", ["Rounds", "Volume", "Egress"],
         Object.entries(campaign.phases).map(([phase, part]) => [stageName(phase), figure(part.rounds), volume(part.volume_gb), usd(part.egress_usd)]))),
-    consent({ budget_usd: budget, ...wish }),
+    consent({ budget_usd: budget, ...spec }),
   ];
 }
 
@@ -323,8 +323,8 @@ function resumeForm(campaign) {
   const place = element("div");
   const spent = `${usd(campaign.usd)} is spent already`;
   const put = () => {
-    const wish = { budget_usd: Number(budget.value), resume: true };
-    replace(place, wish.budget_usd > campaign.usd ? consent(wish, `of which ${spent}`)
+    const spec = { budget_usd: Number(budget.value), resume: true };
+    replace(place, spec.budget_usd > campaign.usd ? consent(spec, `of which ${spent}`)
       : element("p", { class: "warn" }, `${spent}: it needs a larger budget.`));
   };
   budget.addEventListener("input", put);
@@ -334,8 +334,8 @@ function resumeForm(campaign) {
 }
 
 // The budget is typed again: a click alone spends nothing.
-function consent(wish, note = "") {
-  const agrees = () => typed.value.trim() !== "" && Number(typed.value.trim().replace(/^\$/, "")) === wish.budget_usd;
+function consent(spec, note = "") {
+  const agrees = () => typed.value.trim() !== "" && Number(typed.value.trim().replace(/^\$/, "")) === spec.budget_usd;
   const typed = input("consent", { type: "text", inputmode: "decimal", autocomplete: "off", on: { input: () => {
     start.disabled = !agrees();
     start.classList.toggle("main", agrees());
@@ -346,7 +346,7 @@ function consent(wish, note = "") {
     if (!agrees() || start.disabled) return;
     start.disabled = true;
     try {
-      const { campaign } = await post("v1/campaigns", wish);
+      const { campaign } = await post("v1/campaigns", spec);
       location.assign(`campaigns?id=${campaign.id}`);
     } catch (error) {
       start.disabled = false;
@@ -355,8 +355,8 @@ function consent(wish, note = "") {
   }
   return element("form", { class: "consent", on: { submit: begin } },
     element("p", {}, "This sends traffic that your cloud bills you for, up to the budget of ",
-      element("strong", {}, usd(wish.budget_usd)), note && `, ${note}`, "."),
-    element("div", { class: "row" }, element("label", {}, `Type ${wish.budget_usd} to agree`, typed, "USD"), start));
+      element("strong", {}, usd(spec.budget_usd)), note && `, ${note}`, "."),
+    element("div", { class: "row" }, element("label", {}, `Type ${spec.budget_usd} to agree`, typed, "USD"), start));
 }
 
 if (name) onePage(name);

@@ -1,7 +1,7 @@
-// The fleet: who measures, what has changed, and what VMs do beside their type.
+// The fleet: who measures, what has changed, and what VMs do against their type.
 
 import {
-  age, ago, band, button, cardTable, choice, commands, content, element, emptyState, figure, gbps,
+  UNKNOWN, age, ago, band, button, cardTable, choice, commands, content, element, emptyState, figure, gbps,
   get, keepFresh, mbps, more, muted, pairLink, partsOf, redraw, replace, restsOn, show, since,
   small, soon, stateLine, tag, tiles, times, watchFacts, when, withCode,
 } from "../shared/kit.js";
@@ -81,7 +81,7 @@ const vmCaps = (caps) => (caps.length ? caps.map((cap) => element("div", { class
   small(since(cap.measured_at_s, cap.catalogue_mbps ? ` of ${gbps(cap.catalogue_mbps / 1000)}, ` : " ")),
   cap.recreate && remedy("span", " ", tag("recreate it", "warn"), ` ${cap.text}`))) : quiet("none measured"));
 
-// ---- the caps of one VM in each region, as bars beside what its type should do ----
+// ---- the caps of one VM in each region, as bars against what its type should do ----
 
 const CAPS = [["egress_gbps", "Egress", "Gbit/s"], ["ingress_gbps", "Ingress", "Gbit/s"], ["window_mb", "TCP window", "MB"]];
 const FIRST_SITES = 15;
@@ -95,7 +95,7 @@ function capsOf(part, sites, fleet) {
     .map(([name, text, test]) => ({ name, text, found: sites.filter(test) })).filter(({ found }) => found.length);
   const shown = choices.find(({ name }) => name === chosen) ?? choices[0];
   const options = choices.map(({ name, text, found }) => [name, `${text} (${found.length})`]);
-  const keys = [["range", "low to high"], ["expected", "expected"], ["reference", "catalogue"]];
+  const keys = [["range", "low to high"], ["expected", "expected"]];
   return [element("h2", {}, "Caps of VMs against their type"),
     element("div", { class: "row" }, choice("Regions", options, shown?.name, (name) => {
       chosen = name;
@@ -154,7 +154,7 @@ function cell(site, [name, title, unit], most) {
 
 // The ratio in words; within the bounds, it is no difference.
 function compared({ source, expected, low, high }, reference) {
-  if (!(reference > 0)) return ["no reference: –", "muted"];
+  if (!(reference > 0)) return [`no reference: ${UNKNOWN}`, "muted"];
   if (source === "baseline") return ["baseline: not measured", "muted"];
   if (low <= reference && reference <= high) return ["as its type", "good"];
   const ratio = expected / reference;

@@ -1,7 +1,7 @@
 // Which rows and columns are shown, and in which order: in groups, and within a group by name or by their
 // figures. Regions are positions in the matrix; a group is { title, members }.
 
-import { quantile } from "../shared/kit.js";
+import { providerOf, quantile } from "../shared/kit.js";
 
 const byName = new Intl.Collator("en", { numeric: true }).compare;
 const CONTINENTS = {
@@ -11,7 +11,6 @@ export const COUNTRY = "country:"; // before a country in a filter; providers st
 export const GROUPS = { provider: "provider", continent: "continent", none: "none" };
 export const SORTS = { name: "name", median: "median" };
 
-export const providerOf = (id) => id.slice(0, id.indexOf(":"));
 export const providerTitle = (name) => (name.length <= 3 ? name.toUpperCase() : name[0].toUpperCase() + name.slice(1));
 export const members = (groups) => groups.flatMap((group) => group.members);
 export const median = (values) => quantile(values.filter((value) => value !== null), 0.5);

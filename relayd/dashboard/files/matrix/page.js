@@ -1,12 +1,12 @@
 // The matrix page: one figure for every pair of regions. The address keeps what is shown.
 
 import {
-  COUNTRY, GROUPS, SORTS, members, providerOf, providerTitle, rangeOf, selected,
+  COUNTRY, GROUPS, SORTS, members, providerTitle, rangeOf, selected,
 } from "./order.js";
 import { MatrixTable } from "./table.js";
 import {
   baselineNote, button, choice, content, count, element, emptyState, figure, get, link as linked,
-  number, oldPrices, pairAddress, places, quantile, radios, replace, restsOn, show, sortable,
+  number, oldPrices, pairAddress, places, providerOf, quantile, radios, replace, restsOn, show, sortable,
   words,
 } from "../shared/kit.js";
 import {
@@ -51,9 +51,9 @@ const question = () => ({
   metric: state.metric, digits: DIGITS, measured_only: state.measured ? "true" : undefined,
   connections: state.metric === "relay-gain" ? state.connections : undefined,
 });
-async function answerTo(path, asking, isNew = false) {
+async function answerTo(path, asking) {
   const name = JSON.stringify([path, asking]);
-  if (isNew || !answers.has(name)) answers.set(name, await get(path, asking));
+  if (!answers.has(name)) answers.set(name, await get(path, asking));
   return answers.get(name);
 }
 
@@ -74,6 +74,7 @@ async function shownMatrix() {
 
 // The newest choice wins, whatever the order in which answers come.
 let turn = 0;
+let drawnPx = 0;
 async function draw(isRebuilt = true) {
   turn += 1;
   const mine = turn;
@@ -91,7 +92,8 @@ async function draw(isRebuilt = true) {
   const picked = selected(matrix, facts, state, MOST_SHOWN);
   // A figure that no pair has is a sentence, not an empty matrix.
   const isEmpty = !picked.rows.length || !picked.columns.length;
-  const isPhone = innerWidth < PHONE_PX;
+  drawnPx = innerWidth;
+  const isPhone = drawnPx < PHONE_PX;
   replace(parts.list, isPhone && !isEmpty && listOf(matrix, scale, picked));
   parts.grid.hidden = parts.pointed.hidden = isEmpty || isPhone;
   // Regions keep their places as the metric changes, unless their places follow from it.
@@ -114,7 +116,7 @@ async function draw(isRebuilt = true) {
   replace(parts.empty, matrix.regions.length ? baselineNote(matrix.snapshot) : emptyState("No region has a throughput measurement",
     element("p", {}, button("Show all regions with their estimates", () => change({ measured: "" })))));
   document.body.dataset.shown = state.metric;
-  // One flow beside many: the sentence needs both, the first view only one of them; of many regions, another
+  // One flow against many: the sentence needs both, the first view only one of them; of many regions, another
   // matrix is too much for a sentence.
   const other = { "per-flow": "aggregate", aggregate: "per-flow" }[state.metric];
   if (!other || matrix.regions.length > MOST_SHOWN) return;
@@ -228,7 +230,7 @@ function sentence(matrix) {
   return `${title} is ${middle} in the median of ${count(whole.length)} pairs; four in five lie between ${low} and ${high}.`;
 }
 
-// One connection beside many, within each provider.
+// One connection against many, within each provider.
 function ofThroughput(...both) {
   const [flows, rates] = both.map((matrix) => new Map(blocksOf(matrix)
     .filter((block) => block.src === block.dst && block.values.length >= LEAST_PAIRS)
@@ -287,6 +289,7 @@ async function renew() {
   const matrix = await get("v1/matrix", question());
   if (matrix.snapshot.id === before && state.metric !== "age") return;
   answers.clear();
+  answers.set(JSON.stringify(["v1/matrix", question()]), matrix);
   await draw(false);
 }
 
@@ -315,6 +318,6 @@ let resized = 0;
 addEventListener("resize", () => {
   clearTimeout(resized);
   // Not for what comes and goes at the top of a phone's browser.
-  resized = setTimeout(() => table && parts.grid.clientWidth !== table.width && show(() => draw()), 200);
+  resized = setTimeout(() => table && innerWidth !== drawnPx && show(() => draw()), 200);
 });
 setInterval(() => show(renew), RENEW_MS);

@@ -55,7 +55,7 @@ function pace({ rate_gbps: now, mean_gbps: mean, expected, is_slow: slow, state 
     slow && tag("slow", "warn")];
 }
 
-// When it ends or ended; beside its deadline if it has one, else beside its plan.
+// When it ends or ended; against its deadline if it has one, else against its plan.
 function ending({ state, ended_s: ended, forecast_end_s: forecast, planned_end_s: planned, deadline_at_s: deadline,
   is_late: late }) {
   const end = ended ?? forecast;
@@ -390,7 +390,7 @@ function snapshots({ before, snapshot, total_by_source: { measured = 0 }, new_re
     regions ? `; regions: ${regions}.` : ".");
 }
 
-// The plan of 1 TB today, beside that of yesterday's snapshot.
+// The plan of 1 TB today, next to that of yesterday's snapshot.
 function thenAndNow({ src, dst }) {
   const asked = { src, dst, volume_gb: 1000 };
   const then = new URLSearchParams({ ...asked, snapshot: "1d" });

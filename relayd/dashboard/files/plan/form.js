@@ -4,10 +4,10 @@ import {
   FIELDS, QUESTION, columnsOf, fieldOf, isLong, question, rowsOf, textOf, tidied, worded,
 } from "./request.js";
 import {
-  button, duration, element, link, nameList, post, replace, scrolling, small, usd, withCode,
+  button, duration, element, link, nameList, post, providerOf, replace, scrolling, small, usd, withCode,
 } from "../shared/kit.js";
 
-// Always shown, beside what the question is about: its first group, but for tables and documents that
+// Always shown, with what the question is about: its first group, but for tables and documents that
 // it can do without. The others are behind "More options".
 const BASIC = ["objective", "time_value_usd_per_h"];
 const RARE = ["objects"];
@@ -240,7 +240,6 @@ function editor(field, shared) {
 // ---- what a name fits, below its field: links to the same question with each of the regions ----
 
 const MOST_PRICED = 4;
-const providerOf = (region) => region.split(":")[0];
 
 // What an answer, or a problem, says that names may mean: [field, regions, the one taken].
 function meant(request, { resolutions = [] }, { field, content } = {}) {

@@ -20,7 +20,7 @@ export function historyPanels(path, seen, link, events) {
   const metrics = [...seen].sort((a, b) => place(a) - place(b));
   const asked = fragment();
   let metric = metrics.find((each) => each.metric === asked.get("metric")) ?? metrics[0];
-  const [drawing, told, spread] = [element("div", { class: "history-chart" }), element("div"), element("div")];
+  const [drawing, told, spread] = [element("div"), element("div"), element("div")];
   const said = element("p", { class: "muted", role: "status" });
   const legend = element("p", { class: "legend" });
   const range = element("select", { name: "range", on: { change: () => choose() } });

@@ -8,7 +8,7 @@ import {
   toAddress, worded,
 } from "./request.js";
 import {
-  band, baselineNote, cardTable, choice, content, copyChoice, copyable, count, duration, element,
+  band, baselineNote, button, cardTable, choice, content, copyChoice, copyable, count, duration, element,
   ends, fail, folded, get, isSignedIn, keepOpen, link, muted, once, panel, percent, places, post, rate,
   replace, restsOn, say, show, small, table, times, usd, volume, waiting,
 } from "../shared/kit.js";
@@ -48,7 +48,7 @@ function commands(request, plan) {
 // What is known of the pair, asked for when it is opened.
 const pairPart = ({ src, dst }, signal) => folded("pair", `What is known of ${src} → ${dst}`, () => {
   const place = element("div", { class: "pair" });
-  import("./pair.js").then(({ showPair }) => showPair(place, { src, dst }, signal));
+  import("./pair.js").then(({ showPair }) => showPair(place, { src, dst }, signal)).catch(fail);
   return place;
 });
 
@@ -112,9 +112,9 @@ async function opening(known, request) {
     const { regions, aliases } = known;
     const isRegion = regions.some((region) => region.id === request.src);
     const { regionView } = await import("./region.js");
-    const view = await regionView(isRegion ? request.src : aliases[request.src]?.[0] ?? request.src, known,
+    const parts = await regionView(isRegion ? request.src : aliases[request.src]?.[0] ?? request.src, known,
       (dst) => addressOf({ ...request, dst }));
-    replace(part, view.parts);
+    replace(part, parts);
     return;
   }
   if (known.snapshot.source === "baseline") replace(part, beginnings(await get("v1/fleet")));
@@ -372,8 +372,6 @@ function scripts(plan) {
   const fetched = () => show(async () => save(TOOLS[tool.value], (await post("v1/plans/scripts", { plan, emit: tool.value })).script, "text/plain"));
   return element("span", { class: "row" }, button("Download for", fetched), tool);
 }
-
-const button = (title, click) => element("button", { type: "button", on: { click } }, title);
 
 function downloads(plan, question) {
   const json = button("Download JSON", () => save(`${question}-${plan.plan_id}.json`, JSON.stringify(plan, null, 1), "application/json"));

@@ -23,10 +23,6 @@ export async function showPair(place, asked, signal) {
 }
 
 async function pairParts(place, asked, signal) {
-  if (asked.src === asked.dst) {
-    return emptyState("Both ends are the same region",
-      element("p", {}, "Choose two different regions: traffic within one is neither measured nor planned."));
-  }
   const there = await get(linkPath(asked.src, asked.dst), {}, { signal });
   const { src, dst } = there.link;
   const own = linkPath(src, dst);
@@ -38,7 +34,7 @@ async function pairParts(place, asked, signal) {
     all(`${own}/events`, "events", {}, { most: 1000, signal }),
     get(`${own}/evidence`, {}, { signal }), get("v1/quarantine", { src, dst, limit: 1 }, { signal }), places(),
   ]);
-  watch(place, asked, there, signal);
+  watch(place, there, signal);
   const cities = [src, dst].map((id) => regions.find((each) => each.id === id)?.city).filter(Boolean);
   const found = evidencePanel(evidence, there.link);
   return [
@@ -61,7 +57,7 @@ relayd import iperf3 out.json --src ${src} --dst ${dst}
 relayd import csv measured.csv`));
 
 // What is left open says when it is no longer the newest word; what is read is not taken away.
-function watch(place, asked, shown, signal) {
+function watch(place, shown, signal) {
   const said = (answer) => `${answer.snapshot.id} ${answer.state?.condition} ${answer.state?.since}`;
   const news = setInterval(async () => {
     if (document.hidden) return;

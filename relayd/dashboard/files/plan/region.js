@@ -55,7 +55,7 @@ export async function regionView(src, known, to) {
       element("p", {}, missing.map((region) => region.id).join(", "), ".")),
   ];
   draw();
-  return { parts, snapshot: found.snapshot };
+  return parts;
 }
 
 function lineOf(link, metric) {

@@ -158,7 +158,7 @@ function told(chosen, found) {
 }
 
 function changes({ total, changed }) {
-  if (!total) return element("p", {}, "No estimate would moved by over 0.1 %.");
+  if (!total) return element("p", {}, "No estimate would change by over 0.1 %.");
   const rows = changed.map(({ src, dst, figure: name, before, after, address }) => {
     const { name: words, shown } = metricOf(name);
     const value = (of) => (of === null ? UNKNOWN : shown(of));

@@ -104,7 +104,8 @@ export function words(title, value, shown = (text) => text) {
 }
 export const number = (title, value, shown, unit) => ({ ...words(title, value, shown), unit, kind: "number" });
 
-const MOST_ROWS = matchMedia("(max-width: 40rem)").matches ? 12 : 100; // until the rest is asked for
+export const isPhone = matchMedia("(max-width: 40rem)").matches;
+const MOST_ROWS = isPhone ? 12 : 100; // until the rest is asked for
 const isMissing = (value) => value === null || value === undefined || Number.isNaN(value);
 
 function compared(x, y, falling) {

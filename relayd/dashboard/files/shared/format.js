@@ -6,6 +6,7 @@ function digits(value) {
   return String(Number(value.toPrecision(3)));
 }
 
+export const providerOf = (region) => region.split(":")[0];
 export const UNKNOWN = "–";
 const known = (value) => value !== null && value !== undefined && !Number.isNaN(value);
 const withUnit = (unit) => (value) => (known(value) ? `${digits(value)} ${unit}` : UNKNOWN);

@@ -2,7 +2,7 @@
 // decisions, texts to copy.
 
 import { get } from "./api.js";
-import { drawn, element, facts, replace } from "./dom.js";
+import { drawn, element, facts, isPhone, replace } from "./dom.js";
 import { ago, duration, range, usd, volume, when } from "./format.js";
 import { emptyState, fail, say } from "./shell.js";
 
@@ -50,7 +50,6 @@ export function folded(id, title, ...children) {
 }
 
 // A part that a phone shows folded.
-export const isPhone = matchMedia("(max-width: 40rem)").matches;
 export const secondary = isPhone ? folded : panel;
 
 // A panel with a small title.
