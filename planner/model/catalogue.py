@@ -15,6 +15,9 @@ from functools import cache, cached_property, lru_cache
 from math import inf
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import AddressKind
 from planner.model.quotas.vcpus import VcpuQuota
@@ -27,6 +30,9 @@ MOST_BURST_GBPS = 5.0
 GBPS_A_VCPU = 4.0
 """What software that reads, encrypts and sends is taken to move with one vCPU: an assumption."""
 _NEAR_SHOWN = 4
+_Alike: TypeAlias = tuple[list[str], NDArray[np.int64]]
+_MOST_KEPT = 2000
+"""Rows of prices, from or to one region each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,6 +435,42 @@ class Catalogue:
             return None
 
         return cache(price_between)
+
+    @cached_property
+    def priced_alike(self) -> Callable[[tuple[str, ...], str, bool], _Alike]:
+        """From regions, an end and whether it sends, to some of the regions, and one for each.
+
+        Links between the end and a region cost what those to the region it is given do; they have
+        one provider.
+        """
+
+        @lru_cache(_MOST_KEPT)
+        def priced_alike(regions: tuple[str, ...], end: str, sends: bool) -> _Alike:
+            numbers, found = dict[tuple[str, object], int](), []
+            some: list[str] = []
+            for region in regions:
+                try:
+                    price = self.egress_price(*((end, region) if sends else (region, end))).tiers
+                except DataError:
+                    price = None
+                kind = region.partition(":")[0], price
+                if kind not in numbers:
+                    numbers[kind] = len(some)
+                    some.append(region)
+                found.append(numbers[kind])
+            return some, np.array(found)
+
+        return priced_alike
+
+    @cached_property
+    def vm_prices_usd_per_h(self) -> Callable[..., NDArray[np.float64]]:
+        """From regions and their VM types to :meth:`vm_usd_per_h` of each."""
+
+        @lru_cache(_MOST_KEPT)
+        def prices(regions: tuple[str, ...], vm_types: tuple[str, ...]) -> NDArray[np.float64]:
+            return np.array(list(map(self.vm_usd_per_h, regions, vm_types)))
+
+        return prices
 
     @cached_property
     def has_interconnects(self) -> bool:

@@ -17,6 +17,7 @@ from planner.model.link import LIMITED_BY, LINK_FIGURES, PRIVATE_CAPS, SITE_FIGU
 from planner.model.link_array import (
     FIGURE,
     LINK,
+    Floats,
     LinkArray,
     held_ends,
     limits_of,
@@ -37,7 +38,7 @@ WhyNewer: TypeAlias = Literal["none", "begun", "failed"]
 
 MOST_HELD_KEPT = 2000
 
-HeldRates: TypeAlias = tuple[list[float], list[float], list[float]]
+HeldRates: TypeAlias = tuple[Floats, Floats, Floats]
 """Gbit/s of one VM pair on links, in the network's order: what its connections carry, 0 where there
 is no link; and what one VM is held to that sends, and one that receives, infinite where none is."""
 Links: TypeAlias = Mapping[str, Mapping[str, Link]]
@@ -220,6 +221,22 @@ class Network:
             state.applied_to(self.usual[src][dst]) for (src, dst), state in self.states.items()
         )
 
+    @cached_property
+    def alone(self) -> Callable[[str, str], Network]:
+        """From the ends of a link to a network of them and that link at usual times, kept."""
+
+        def alone(src: str, dst: str) -> Network:
+            link = LinkArray.of([self.usual[src][dst]], (src, dst))
+            ends = {name: site for name, site in self.sites.items() if name in {src, dst}}
+            return self.with_(sites=ends, links=link)
+
+        return lru_cache(MOST_HELD_KEPT)(alone)
+
+    @cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What was derived from this network alone, by keys of those that derived it."""
+        return {}
+
     def link(self, src: str, dst: str) -> Link:
         """Return one link; a DataError if nothing is known of it."""
         try:
@@ -263,16 +280,16 @@ class Network:
         is_private = cells["address"] == ADDRESS_KINDS.index("private") + 1
         for end in (0, 1):
             of_end = at if end == own else slice(None)
-            caps.append(np.array(self.caps(address="public")[end])[of_end])
+            caps.append(self.caps(address="public")[end][of_end])
             if self.has_private_links:
-                private = np.array(self.caps(address="private")[end])[of_end]
+                private = self.caps(address="private")[end][of_end]
                 caps[-1] = np.where(is_private, private, caps[-1])
         rates = most_gbps(cells, connections)
         sends, receives = (
-            np.where(held | (cells["address"] == 0), rates, inf).tolist()
+            np.where(held | (cells["address"] == 0), rates, inf)
             for held in held_ends(cells["limited_by"], *caps)
         )
-        return (connections * rates_gbps(cells, 1)).tolist(), sends, receives
+        return connections * rates_gbps(cells, 1), sends, receives
 
     def held_pairs(self, src: str, dst: str, src_vms: int, dst_vms: int) -> int:
         """Return the number of VM pairs, among so many VMs, that a link gives its rate to."""
@@ -297,7 +314,7 @@ class Network:
 
     def caps(
         self, bound: Bound = "expected", address: AddressKind | None = None
-    ) -> tuple[list[float], list[float]]:
+    ) -> tuple[Floats, Floats]:
         """Return every site's egress and ingress cap of one VM, in the network's order.
 
         Without a kind of address, the caps of all traffic together: those of private addresses
@@ -308,15 +325,21 @@ class Network:
         if (bound, address) not in self._caps:
             kinds, sites = (address,) if address else ADDRESS_KINDS, self.sites.values()
             egress, ingress = (
-                [float(max(getattr(cap(site, kind), bound) for kind in kinds)) for site in sites]
+                np.array([max(getattr(cap(site, kind), bound) for kind in kinds) for site in sites])
                 for cap in (Site.egress, Site.ingress)
             )
             self._caps[bound, address] = egress, ingress
         return self._caps[bound, address]
 
     @cached_property
-    def _caps(self) -> dict[tuple[Bound, AddressKind | None], tuple[list[float], list[float]]]:
+    def _caps(self) -> dict[tuple[Bound, AddressKind | None], tuple[Floats, Floats]]:
         return {}
+
+    @cached_property
+    def limited(self) -> tuple[int, ...]:
+        """Positions of the sites whose VMs a fleet or a quota limits."""
+        sites = enumerate(self.sites.values())
+        return tuple(at for at, site in sites if site.vms or site.quotas)
 
     @classmethod
     def from_matrices(

@@ -11,6 +11,7 @@ import numpy as np
 from planner.model.answer import FeeLine
 from planner.model.catalogue import Catalogue, Tier
 from planner.model.errors import DataError, InputError
+from planner.model.link_array import Ints
 from planner.model.network import Network
 from planner.model.throughput import Floats
 
@@ -141,6 +142,15 @@ class CataloguePrices:
             return 0.0
         return self.catalogue.vm_usd_per_h(region, self._network.sites[region].vm_type)
 
+    def vm_prices_usd_per_h(self, regions: tuple[str, ...]) -> Floats:
+        """Return :meth:`vm_usd_per_h` of each region."""
+        sites = self._network.sites
+        vm_types = tuple([sites[region].vm_type for region in regions])
+        found = self.catalogue.vm_prices_usd_per_h(regions, vm_types)
+        if charged_nothing := self._without_vms:
+            found = np.where(np.isin(regions, list(charged_nothing)), 0.0, found)
+        return found
+
 
 class FlatPrices:
     """Prices for one's own network, without a catalogue.
@@ -246,24 +256,37 @@ def prices_on(prices: Prices, network: Network) -> Prices:
 
 
 def relayed_usd_per_gb(
-    prices: Prices, regions: Iterable[str], src: str, dst: str, volume_gb: float
-) -> list[float]:
+    prices: Prices, network: Network, src: str, dst: str, volume_gb: float
+) -> Floats:
     """Return the mean $/GB of both links through every region; infinity where a price is not known.
 
     As :func:`metered_usd_per_gb` of one path that carries the whole volume.
     """
     provider = provider_of(src) if provider_of(src) == provider_of(dst) else None
-    alike = prices.catalogue.priced_as if isinstance(prices, CataloguePrices) else str
-    found, known = [], dict[tuple[str, str], float]()
-    for region in regions:
-        kind = provider_of(region), alike(region)
-        if kind not in known:
-            # Between three regions of one provider, one meter counts both links.
-            counted_gb = 2 * volume_gb if kind[0] == provider else volume_gb
-            first = usd_per_gb_or_inf(prices, src, region, counted_gb)
-            known[kind] = first + usd_per_gb_or_inf(prices, region, dst, counted_gb)
-        found.append(known[kind])
-    return found
+    regions = network.usual.regions
+
+    def alike(end: str, *, sends: bool) -> tuple[Sequence[str], Ints]:
+        if isinstance(prices, CataloguePrices):
+            return prices.catalogue.priced_alike(regions, end, sends)
+        return regions, np.arange(len(regions))
+
+    def counted_gb(region: str) -> float:
+        # Between three regions of one provider, one meter counts both links.
+        return 2 * volume_gb if provider_of(region) == provider else volume_gb
+
+    some, number = alike(src, sends=True)
+    first = [usd_per_gb_or_inf(prices, src, region, counted_gb(region)) for region in some]
+    others, other_number = alike(dst, sends=False)
+    second = [usd_per_gb_or_inf(prices, region, dst, counted_gb(region)) for region in others]
+    return np.asarray(np.array(first)[number] + np.array(second)[other_number])
+
+
+def vm_prices_usd_per_h(prices: Prices, network: Network) -> Floats:
+    """Return the price of one VM for an hour in every region."""
+    regions = network.usual.regions
+    if isinstance(prices, CataloguePrices):
+        return prices.vm_prices_usd_per_h(regions)
+    return np.array([prices.vm_usd_per_h(region) for region in regions])
 
 
 def usd_per_gb_or_inf(prices: Prices, src: str, dst: str, volume_gb: float) -> float:

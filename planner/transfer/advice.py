@@ -223,15 +223,17 @@ class Adviser:
         ends = request.src, request.dst
         if not all(sites[end].vm_type in catalogue.vm_types for end in ends):
             return []
-        link = self.network.usual[ends[0]][ends[1]]
-        network = self.network.with_(restricted_to=ends, links=LinkArray.of([link], ends))
-        found: list[Advice] = []
+        network, found = self.network.alone(*ends), list[Advice]()
         for types in dict.fromkeys(self._types_to_try(catalogue)):
             change = {"vm_types": {end: vm for end, vm in zip(ends, types, strict=True) if vm}}
-            changed = with_vm_types(network, catalogue, change["vm_types"])
-            if self.request.hosts == "tuned":
-                changed = with_tuned_hosts(changed, catalogue)
-            changed = with_quotas(changed, catalogue)
+            kept = network.kept.get((types, request.hosts))
+            if kept is None or kept[0] is not catalogue:
+                changed = with_vm_types(network, catalogue, change["vm_types"])
+                if request.hosts == "tuned":
+                    changed = with_tuned_hosts(changed, catalogue)
+                kept = catalogue, with_quotas(changed, catalogue)
+                network.kept[types, request.hosts] = kept
+            changed = kept[1]
             option = self._asked_again(change, changed, prices_on(self.prices, changed))
             if option and self._saves_enough(option):
                 new = " and ".join(f"{vm} at {end}" for end, vm in change["vm_types"].items())

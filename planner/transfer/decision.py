@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, floor, inf
 
+import numpy as np
+
 from planner.fields.shared import MOST_VMS
 from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
@@ -29,7 +31,7 @@ from planner.model.units import (
 )
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option, OptionEvaluator
-from planner.transfer.problem import most_vms, most_without_quota, quotas_may_bind
+from planner.transfer.problem import Relays, most_vms, most_without_quota, quotas_may_bind
 from planner.transfer.request import TransferRequest
 from planner.transfer.search import TransferChoice, TransferSearch
 
@@ -190,7 +192,8 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
         return InfeasibleError(
             "no permitted path carries anything", "Permit more relays, or measure more links."
         )
-    vms = max([transfer.src.quota, transfer.dst.quota, *[r.quota for r in transfer.relays]])
+    of_relays = Relays.of(transfer.relays).rows["quota"].tolist()
+    vms = max([transfer.src.quota, transfer.dst.quota, *of_relays])
     most, floor_gbps = fastest.allocation.rate_gbps, request.min_throughput_gbps or 0.0
     who = f"{counted(vms, 'VM')} a region" if more_vms else "the VMs that quotas allow"
     reach = f"{who} and {counted(request.connections, 'connection')} reach"
@@ -265,7 +268,9 @@ def _with_fewest_vms(
         return relays_may_do and fewer.choice is not None and is_as_good(fewer.choice.chosen)
 
     search, choice, most = widest, best, _most_undecided(widest)
-    for vms in range(1 + bisect_left(range(1, most), 1, key=may_do), most):
+    # With as many VMs as the best direct plan has, that plan is the direct one.
+    enough = max(best.direct.vms) if best.direct and is_as_good(best.direct) else most
+    for vms in range(1 + bisect_left(range(1, min(most, enough)), 1, key=may_do), most):
         fewest = sum(choice.chosen.vms)
         # What is best of all numbers is best of these, too, where it needs no more.
         is_best = choice is best and choice.chosen is choice.optimum
@@ -297,7 +302,8 @@ def _most_undecided(search: TransferSearch) -> int:
     if request.vms is not None:
         return 1
     stated = {regions.index(region) for region in request.vms_in if region in regions}
-    quotas = [r.quota for r in transfer.relays if r.region not in stated]
+    rows = Relays.of(transfer.relays).rows
+    quotas = rows["quota"][~np.isin(rows["region"], list(stated))].tolist()
     ends = ((request.src, transfer.src), (request.dst, transfer.dst))
     quotas += [end.quota for region, end in ends if region not in request.vms_in]
     return max(quotas, default=1)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
-from operator import attrgetter
 from typing import TypeAlias
+
+import numpy as np
 
 from planner.model.units import S_PER_H
 from planner.solvers.simplex import BoxedSimplex
@@ -24,7 +25,7 @@ from planner.transfer.allocation import (
     whole_vms,
 )
 from planner.transfer.fees import MeteredFees
-from planner.transfer.problem import TransferPath, TransferProblem
+from planner.transfer.problem import Relays, TransferPath, TransferProblem
 from planner.transfer.vm_search import VmSearch, scarce_connections
 
 FRONTIER_POINTS = 20
@@ -164,10 +165,10 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
     if rate_limit_gbps < inf:
         least_vms = min(whole_vms(rate_limit_gbps / end.cap_gbps) for end in (src, dst))
     kept: list[TransferPath] = []
-    usable = [relay for relay in transfer.relays if relay.vm_gbps > 0 and relay.quota > 0]
-    usable.sort(key=attrgetter("vm_usd_per_h", "region"))
-    usable.sort(key=attrgetter("vm_gbps"), reverse=True)
-    usable.sort(key=attrgetter("usd_per_gb"))
+    rows = Relays.of(transfer.relays).rows
+    rows = rows[(rows["vm_gbps"] > 0) & (rows["quota"] > 0)]
+    last_first = rows["region"], rows["vm_usd_per_h"], -rows["vm_gbps"], rows["usd_per_gb"]
+    usable = list(Relays(rows[np.lexsort(last_first)]))
     if transfer.most_paths < inf or transfer.least_part:
         usable = _needed_of_few(usable, transfer.most_paths)
         return [direct, *usable] if direct else usable
@@ -296,9 +297,7 @@ def rate_duals(transfer: TransferProblem, paths: Sequence[TransferPath]) -> tupl
     return sum(flows[:count]) * unit_gbps, gains
 
 
-def relays_that_can_pay(
-    transfer: TransferProblem, value_usd: float, budget_usd: float
-) -> list[TransferPath]:
+def relays_that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd: float) -> Relays:
     """Return the relays that can be part of something better than a value, if the rate is free.
 
     Each Gbit/s through a relay brings its egress fee and its share of a relay VM. If the whole
@@ -308,13 +307,10 @@ def relays_that_can_pay(
     most_usd = value_usd if budget_usd == inf else max(value_usd, budget_usd)
     volume_gb, gbps_h = transfer.volume_gb, transfer.gbps_h
     start_h = transfer.vm_start_s / S_PER_H
-    return [
-        relay
-        for relay in transfer.relays
-        if relay.vm_gbps > 0
-        and volume_gb * relay.usd_per_gb + relay.vm_usd_per_h * (gbps_h / relay.vm_gbps + start_h)
-        < most_usd
-    ]
+    rows = Relays.of(transfer.relays).rows
+    rows = rows[rows["vm_gbps"] > 0]
+    hours = gbps_h / rows["vm_gbps"] + start_h
+    return Relays(rows[volume_gb * rows["usd_per_gb"] + rows["vm_usd_per_h"] * hours < most_usd])
 
 
 def cost_time_frontier(

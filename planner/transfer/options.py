@@ -118,7 +118,6 @@ class OptionEvaluator:
         self.fees = MeteredFees(request.volume_gb, prices, self.pairs_of)
         self.regions = list(network.sites)
         self.link = cache(self._link)
-        self.path_rtt_ms = cache(self._path_rtt_ms)
         ends = (network.sites[end] for end in (request.src, request.dst))
         self._ends_start_s = request.starts_s(*ends)
 
@@ -161,19 +160,20 @@ class OptionEvaluator:
         between = [] if relay is None else [self.regions[relay]]
         return list(pairwise([self.request.src, *between, self.request.dst]))
 
-    def _path_rtt_ms(self, relay: int | None) -> float:
-        links = [self.network.link(*pair) for pair in self.pairs_of(relay)]
-        return float(sum(link.rtt_ms.expected for link in links))
+    def path_rtt_ms(self, relay: int | None) -> float:
+        """Return the round-trip time of a path."""
+        if relay is None:
+            return self.network.link(self.request.src, self.request.dst).rtt_ms.expected
+        return float(self.relay_rtts_ms[relay])
 
     @cached_property
-    def relay_rtts_ms(self) -> list[float]:
+    def relay_rtts_ms(self) -> Draws:
         """The round-trip time through each region; infinity where a link is missing."""
         links, index = self.network.links, self.network.index
         out, into = links.row(index[self.request.src]), links.column(index[self.request.dst])
         both = out["rtt_ms"]["expected"] + into["rtt_ms"]["expected"]
         both[(out["address"] == 0) | (into["address"] == 0)] = inf
-        found: list[float] = both.tolist()
-        return found
+        return np.asarray(both)
 
     def binding(self, src: str, dst: str) -> tuple[float, str]:
         """Return the limit of one VM pair on a link: its figure and the name of its cause."""

@@ -34,14 +34,25 @@ solver, to test against.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, inf
+from operator import attrgetter
+
+import numpy as np
 
 from planner.fields.shared import GB_A_DAY, MOST_VMS, MOST_VMS_FOR_DAYS, MOST_VMS_UNASKED, VmRequest
 from planner.model.link import Site
+from planner.model.link_array import Ints, Records
 from planner.model.network import Network
-from planner.model.pricing import Prices, has_fees, hourly_usd, link_gbps, relayed_usd_per_gb
+from planner.model.pricing import (
+    Prices,
+    has_fees,
+    hourly_usd,
+    link_gbps,
+    relayed_usd_per_gb,
+    vm_prices_usd_per_h,
+)
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.transfer.request import TransferRequest
 
@@ -116,6 +127,38 @@ class TransferPath:
         return min(self.in_gbps * src_vms, self.out_gbps * dst_vms, self.vm_gbps * self.quota)
 
 
+PATH = np.dtype(
+    [
+        (name, np.int64 if name in {"region", "quota"} else np.float64)
+        for name in TransferPath.__match_args__
+    ]
+)
+_figures_of = attrgetter(*PATH.names or ())
+
+
+class Relays(Sequence[TransferPath]):
+    """Paths through one relay each: `rows` is an array of :data:`PATH`."""
+
+    def __init__(self, rows: Records) -> None:
+        self.rows = rows
+
+    @classmethod
+    def of(cls, paths: Iterable[TransferPath]) -> Relays:
+        """Return the same paths as an array."""
+        if isinstance(paths, Relays):
+            return paths
+        return cls(np.array([_figures_of(path) for path in paths], PATH))
+
+    def __getitem__(self, at: int) -> TransferPath:  # type: ignore[override]
+        return TransferPath(*self.rows[at].item())
+
+    def __iter__(self) -> Iterator[TransferPath]:
+        return (TransferPath(*figures) for figures in self.rows.tolist())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
 @dataclass(slots=True)
 class TransferProblem:
     """Everything that one transfer's plan depends on.
@@ -158,7 +201,8 @@ class TransferProblem:
     def over(self, paths: Sequence[TransferPath]) -> TransferProblem:
         """Return the same over other paths."""
         direct = next((path for path in paths if path.region is None), None)
-        return replace(self, direct=direct, relays=[p for p in paths if p.region is not None])
+        relays = Relays.of(path for path in paths if path.region is not None)
+        return replace(self, direct=direct, relays=relays)
 
 
 def most_vms(request: VmRequest, site: Site) -> int:
@@ -203,37 +247,45 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
     src, dst, volume_gb = request.src, request.dst, request.volume_gb
     for field, region in (("src", src), ("dst", dst)):
         network.check_region(region, field)
-    egress_caps, ingress_caps = network.caps()
-    index, at, direct = network.index, network.index[dst], None
+    at, to = network.index[src], network.index[dst]
     flows_out, sends, accepts = network.held_out_of(src, request.connections)
     flows_in, forwards, receives = network.held_into(dst, request.connections)
-    if (each_gbps := flows_out[at]) > 0:
+    egress_caps, ingress_caps = network.caps()
+    direct, relays = None, Relays.of(())
+    if (each_gbps := float(flows_out[to])) > 0:
         fee = prices.egress_usd_per_gb(src, dst, volume_gb)
-        first_gbps = min(sends[at], each_gbps)
-        direct = TransferPath(None, first_gbps, receives[index[src]], inf, fee, 0.0, 1, each_gbps)
-    relays: list[TransferPath] = []
-    sites, usual_vms = list(network.sites.values()), request.vms or most_without_quota(request)
+        first_gbps, last_gbps = min(float(sends[to]), each_gbps), float(receives[at])
+        direct = TransferPath(None, first_gbps, last_gbps, inf, fee, 0.0, 1, each_gbps)
     if request.relays != "none":
-        fees = relayed_usd_per_gb(prices, network.sites, src, dst, volume_gb)
-        for k in _may_relay(request, network):
-            site, each_gbps = sites[k], min(flows_out[k], flows_in[k])
-            in_gbps, out_gbps, vms = min(sends[k], each_gbps), receives[k], 0
-            # What a link would cost may not be known: then it can't be recommended.
-            if in_gbps > 0 and out_gbps > 0 and fees[k] != inf:
-                is_usual = not (site.vms or site.quotas or request.vms_in)
-                vms = usual_vms if is_usual else most_vms(request, site)
-            if vms:
-                usd_per_h = prices.vm_usd_per_h(site.region)
-                vm_gbps = min(accepts[k], forwards[k], egress_caps[k], ingress_caps[k], each_gbps)
-                of_path = in_gbps, out_gbps, vm_gbps, fees[k], usd_per_h, vms, each_gbps
-                relays.append(TransferPath(k, *of_path))
+        fees, vms = relayed_usd_per_gb(prices, network, src, dst, volume_gb), _vms(request, network)
+        flows = np.minimum(flows_out, flows_in)
+        into = np.minimum(sends, flows)
+        # What a link would cost may not be known: then it can't be recommended.
+        able = np.flatnonzero((into > 0) & (receives > 0) & (fees < inf) & (vms > 0))
+        forwarded = np.minimum.reduce([accepts, forwards, egress_caps, ingress_caps, flows])
+        rows = np.zeros(len(able), PATH)
+        rows["out_connections_gbps"] = inf
+        for name, figures in (
+            ("region", np.arange(len(vms))),
+            ("in_gbps", into),
+            ("out_gbps", receives),
+            ("vm_gbps", forwarded),
+            ("usd_per_gb", fees),
+            ("vm_usd_per_h", vm_prices_usd_per_h(prices, network)),
+            ("quota", vms),
+            ("in_connections_gbps", flows),
+        ):
+            rows[name] = figures[able]
+        relays = Relays(rows)
     ends = [network.sites[src], network.sites[dst]]
     source, destination = (
         End(cap, prices.vm_usd_per_h(end.region), most_vms(request, end))
-        for end, cap in zip(ends, (egress_caps[index[src]], ingress_caps[at]), strict=True)
+        for end, cap in zip(ends, (float(egress_caps[at]), float(ingress_caps[to])), strict=True)
     )
     vm_start_s = request.starts_s(*ends)
-    vm_start_s = vm_start_s or request.starts_s(*(sites[relay.region or 0] for relay in relays))
+    if not vm_start_s:
+        sites = list(network.sites.values())
+        vm_start_s = request.starts_s(*(sites[relay] for relay in relays.rows["region"].tolist()))
     figures = volume_gb, source, destination, direct, relays, vm_start_s
     transfer = TransferProblem(*figures, MOST_PATHS, LEAST_PART)
     if network.has_private_links:
@@ -241,41 +293,46 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
     return _with_fees(transfer, request, network, prices) if has_fees(prices) else transfer
 
 
+def _vms(request: TransferRequest, network: Network) -> Ints:
+    """Return the most VMs at each region as a relay; 0 where none may be."""
+    sites, index, only = list(network.sites.values()), network.index, request.relays
+    found = np.full(len(sites), request.vms or most_without_quota(request))
+    stated = [index[region] for region in request.vms_in if region in index]
+    for at in (*network.limited, *stated):
+        found[at] = most_vms(request, sites[at])
+    found[[index[region] for region in request.forbidden if region in index]] = 0
+    if only not in {"any", "one"}:
+        found[[at for region, at in index.items() if region != only]] = 0
+    return found
+
+
 def _with_fees(
     transfer: TransferProblem, request: TransferRequest, network: Network, prices: Prices
 ) -> TransferProblem:
     """Return a transfer with its fees by the hour, and what links carry in all."""
     src, dst = ends = request.src, request.dst
-    of_ends, regions = hourly_usd(prices, ends), list(network.sites)
-    if transfer.direct:
-        transfer.direct.vm_gbps = link_gbps(prices, src, dst)
-    for path in transfer.relays:
-        via = regions[path.region or 0]
+    of_ends, regions, paths = hourly_usd(prices, ends), list(network.sites), transfer.paths
+    for path in paths:
+        if path.region is None:
+            path.vm_gbps = link_gbps(prices, src, dst)
+            continue
+        via = regions[path.region]
         path.usd_per_h = hourly_usd(prices, (*ends, via)) - of_ends
         most_gbps = min(link_gbps(prices, src, via), link_gbps(prices, via, dst))
         path.vm_gbps = min(path.vm_gbps, most_gbps)
         if most_gbps < inf:
             path.quota = min(path.quota, int(most_gbps / path.vm_gbps))
-    return replace(transfer, usd_per_h=of_ends)
-
-
-def _may_relay(request: TransferRequest, network: Network) -> list[int]:
-    """Return the positions of the regions that may relay."""
-    only = None if request.relays in {"any", "one"} else request.relays
-    forbidden = request.forbidden
-    return [
-        k for r, k in network.index.items() if r not in forbidden and (only is None or r == only)
-    ]
+    return replace(transfer.over(paths), usd_per_h=of_ends)
 
 
 def _by_kind(
     transfer: TransferProblem, request: TransferRequest, network: Network
 ) -> TransferProblem:
     """Return a transfer with the caps of each path's own kind of address."""
-    links, regions = network.links, list(network.sites)
+    links, regions, paths = network.links, list(network.sites), transfer.paths
     source, destination = network.sites[request.src], network.sites[request.dst]
     caps = []
-    for path in transfer.paths:
+    for path in paths:
         relay = None if path.region is None else regions[path.region]
         first, last = (
             links[request.src][relay or request.dst],
@@ -292,13 +349,13 @@ def _by_kind(
     if not caps:
         return transfer
     src_gbps, dst_gbps = (max(of_end) for of_end in zip(*caps, strict=True))
-    for path, (out_gbps, in_gbps) in zip(transfer.paths, caps, strict=True):
+    for path, (out_gbps, in_gbps) in zip(paths, caps, strict=True):
         if out_gbps < src_gbps:
             path.in_connections_gbps = min(path.in_connections_gbps, out_gbps)
         if in_gbps < dst_gbps:
             path.out_connections_gbps = in_gbps
     return replace(
-        transfer,
+        transfer.over(paths),
         src=replace(transfer.src, cap_gbps=src_gbps),
         dst=replace(transfer.dst, cap_gbps=dst_gbps),
     )

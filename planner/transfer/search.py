@@ -19,7 +19,7 @@ from planner.fields.shared import MOST_VMS
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import duration_s
-from planner.solvers.joint import Gain, worth
+from planner.solvers.joint import Draws, Gain, worth
 from planner.transfer.allocation import (
     EQUAL,
     Allocation,
@@ -29,7 +29,7 @@ from planner.transfer.allocation import (
 )
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionEvaluator
-from planner.transfer.problem import MOST_PATHS, End, TransferPath, TransferProblem
+from planner.transfer.problem import MOST_PATHS, End, Relays, TransferPath, TransferProblem
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 
 # The least gain of more paths: each is one more thing to run and to fail.
@@ -141,11 +141,13 @@ class TransferSearch:
     @cached_property
     def transfer(self) -> TransferProblem:
         """The problem with the VMs that there may be."""
-        relays, regions = self.figures.whole.relays, self.figures.regions
-        if self.unasked_vms < MOST_VMS:
-            relays = [path.copy() for path in relays]
-            for path in relays:
-                path.quota = self._most(regions[path.region or 0], path.quota)
+        relays, request = Relays.of(self.figures.whole.relays), self.request
+        if self.unasked_vms < MOST_VMS and request.vms is None:
+            rows = relays.rows.copy()
+            stated = [self.network.index.get(region, -1) for region in request.vms_in]
+            free = ~np.isin(rows["region"], stated)
+            rows["quota"][free] = np.minimum(rows["quota"][free], self.unasked_vms)
+            relays = Relays(rows)
         return replace(self.ends, relays=relays)
 
     def _most(self, region: str, vms: int) -> int:
@@ -279,12 +281,11 @@ class TransferSearch:
 
         There are relays; of equals the cheapest comes first, then the nearest.
         """
-        most, rtt_ms = max(self._relay_rates_gbps), self.figures.relay_rtts_ms
+        most, rtt_ms = float(self._relay_rates_gbps.max()), self.figures.relay_rtts_ms
         relay = min(
             (
-                r
-                for rate, r in zip(self._relay_rates_gbps, self.transfer.relays, strict=True)
-                if rate >= most
+                self.transfer.relays[at]
+                for at in np.flatnonzero(self._relay_rates_gbps >= most).tolist()
             ),
             key=lambda r: (r.usd_per_gb, rtt_ms[r.region or 0], r.region),
         )
@@ -292,9 +293,14 @@ class TransferSearch:
         return relay, most / direct_gbps if direct_gbps else inf
 
     @cached_property
-    def _relay_rates_gbps(self) -> list[float]:
-        """The rate of each relay of the problem with all its VMs."""
-        return [greatest_rate_gbps(self.transfer, relay) for relay in self.transfer.relays]
+    def _relay_rates_gbps(self) -> Draws:
+        """The rate of each relay of the problem with all its VMs: :func:`greatest_rate_gbps`."""
+        src, dst, rows = self.ends.src, self.ends.dst, Relays.of(self.transfer.relays).rows
+        into, out = rows["in_gbps"] * src.quota, rows["out_gbps"] * dst.quota
+        caps_gbps = min(src.cap_gbps * src.quota, dst.cap_gbps * dst.quota)
+        forwarded = rows["vm_gbps"] * rows["quota"]
+        least = np.minimum(np.minimum(into, out), np.minimum(forwarded, caps_gbps))
+        return np.asarray(least)
 
     @cached_property
     def _best_ranked(self) -> list[TransferPath]:
@@ -307,19 +313,17 @@ class TransferSearch:
         of :data:`AS_FAST`, then fees. Among equals, the nearest comes first.
         """
         least = self.request.least_rate_gbps(self.figures.vm_start_s()) * (1 - EQUAL)
-        rates = np.array(self._relay_rates_gbps)
-        able = np.flatnonzero(rates >= least)
+        able = np.flatnonzero(self._relay_rates_gbps >= least)
         if not len(able):
             return []
-        relays = [self.transfer.relays[k] for k in able.tolist()]
-        fees = np.array([relay.usd_per_gb for relay in relays])
-        regions = np.array([relay.region or 0 for relay in relays])
-        rtts_ms, rates = np.array(self.figures.relay_rtts_ms)[regions], rates[able]
+        rows, rates = Relays.of(self.transfer.relays).rows[able], self._relay_rates_gbps[able]
+        fees, regions = rows["usd_per_gb"], rows["region"]
+        rtts_ms = self.figures.relay_rtts_ms[regions]
         first = fees, -rates
         if self.request.hour_usd:
             first = ((1 - rates / rates.max()) / AS_FAST).astype(int), fees
         order = np.lexsort([regions, rtts_ms, *first[::-1]])
-        return [relays[k] for k in order[:most].tolist()]
+        return [self.transfer.relays[k] for k in able[order[:most]].tolist()]
 
     def _options(self, relays: Iterable[TransferPath]) -> list[Option]:
         return [option for relay in relays if (option := self.on_path(relay))]
@@ -354,7 +358,7 @@ class TransferSearch:
         :data:`PATH_GAIN`, or where fewer do not meet the limits. None where no number of paths
         brings :data:`SPLIT_GAIN` over one alone.
         """
-        transfer = replace(self.transfer, relays=list(relays))
+        transfer = replace(self.transfer, relays=Relays.of(relays))
         free = self._best_split(replace(transfer, most_paths=inf, least_part=0.0))
         if free is None or is_simple(transfer, free.allocation):
             return free

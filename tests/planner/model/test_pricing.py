@@ -86,7 +86,7 @@ def test_rows_hold_what_each_pair_costs(
     src, dst = regions[:2]
     for volume_gb, billed in asked:  # one network, several months: nothing may leak
         price_list = CataloguePrices(catalogue, network, billed)
-        found = relayed_usd_per_gb(price_list, network.sites, src, dst, volume_gb)
+        found = relayed_usd_per_gb(price_list, network, src, dst, volume_gb)
         for region, fee in zip(network.sites, found, strict=True):
             links_gb = {(src, region): volume_gb, (region, dst): volume_gb}
             try:
