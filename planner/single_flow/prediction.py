@@ -161,7 +161,8 @@ def predict(
     if direct and found:  # as plans compare, by means over the duration in place of steady rates
         (path, option), (over, other) = found[0], direct
         expected = path.throughput_mbps / over.throughput_mbps
-        ratios = option.rates_gbps / other.rates_gbps * (expected / option.faster(other)[0])
+        steady = option.allocation.rate_gbps / other.allocation.rate_gbps
+        ratios = option.rates_gbps / other.rates_gbps * (expected / steady)
         gain = compared(expected, np.asarray(ratios), margin, risk)
     return FlowAnswer(
         "relay" if direct is None or (gain and gain.worth and gain.expected > 1) else "direct",

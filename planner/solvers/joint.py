@@ -167,11 +167,11 @@ def least_slow_probabilities() -> Draws:
     return (np.argsort(np.argsort(scores(READING))) + 0.5) / DRAWS
 
 
-def between(draws: Draws) -> tuple[float, float]:
-    """Return the two values between which 90 % of one figure's draws lie."""
-    ordered = np.sort(draws)
+def between(draws: Draws) -> tuple[Draws, Draws]:
+    """Return the two values between which 90 % of each figure's draws lie."""
+    ordered = np.sort(draws, axis=-1)
     edge = round(0.05 * DRAWS)
-    return float(ordered[edge]), float(ordered[-1 - edge])
+    return ordered[..., edge], ordered[..., -1 - edge]
 
 
 # ---- the rule ------------------------------------------------------------------------------------
@@ -208,19 +208,20 @@ def compared(expected: float, ratios: Draws, margin: float, risk: Risk) -> Gain:
     ratios : array, length draws
         The gain in each draw.
     """
-    likely = probability(ratios, margin)
-    return Gain(*range_of(expected, ratios), likely, bool(worth(ratios, margin, risk)), margin)
+    likely, (_, low, high) = probability(ratios, margin), range_of(np.array(expected), ratios)
+    is_worth = bool(worth(ratios, margin, risk))
+    return Gain(expected, float(low), float(high), float(likely), is_worth, margin)
 
 
-def range_of(expected: float, ratios: Draws) -> tuple[float, float, float]:
-    """Return the expected ratio, and the range of 90 % of the draws, widened to enclose it."""
+def range_of(expected: Draws, ratios: Draws) -> tuple[Draws, Draws, Draws]:
+    """Return expected ratios, and the ranges of 90 % of their draws, widened to enclose them."""
     low, high = between(ratios)
-    return expected, min(expected, low), max(expected, high)
+    return expected, np.minimum(expected, low), np.maximum(expected, high)
 
 
-def probability(ratios: Draws, margin: float) -> float:
-    """Return the share of draws in which a gain is at least the margin."""
-    return float((_beyond(ratios, margin) >= -LEAST_REGRET).mean())
+def probability(ratios: Draws, margin: float) -> Draws:
+    """Return the share of draws in which each gain is at least the margin."""
+    return np.asarray((_beyond(ratios, margin) >= -LEAST_REGRET).mean(axis=-1))
 
 
 def _beyond(ratios: Draws, margin: float | Draws) -> Draws:

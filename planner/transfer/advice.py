@@ -19,7 +19,7 @@ from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
 from planner.model.baseline.modelled_links import least_cap
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
-from planner.model.link_array import KINDS, LinkArray
+from planner.model.link_array import KINDS
 from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas

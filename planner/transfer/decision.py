@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, floor, inf
 
-import numpy as np
-
 from planner.fields.shared import MOST_VMS
 from planner.model.errors import InfeasibleError, no_path
 from planner.model.network import Network
@@ -301,9 +299,11 @@ def _most_undecided(search: TransferSearch) -> int:
     request, transfer, regions = search.request, search.transfer, search.figures.regions
     if request.vms is not None:
         return 1
-    stated = {regions.index(region) for region in request.vms_in if region in regions}
-    rows = Relays.of(transfer.relays).rows
-    quotas = rows["quota"][~np.isin(rows["region"], list(stated))].tolist()
+    quotas = [
+        quota
+        for at, quota in Relays.of(transfer.relays).rows[["region", "quota"]].tolist()
+        if not request.vms_in or regions[at] not in request.vms_in
+    ]
     ends = ((request.src, transfer.src), (request.dst, transfer.dst))
     quotas += [end.quota for region, end in ends if region not in request.vms_in]
     return max(quotas, default=1)

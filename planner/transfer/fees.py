@@ -10,7 +10,7 @@ not depend on the division, and elsewhere only up to what the division adds to t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -28,7 +28,7 @@ class MeteredFees:
     """
 
     def __init__(
-        self, volume_gb: float, prices: Prices, links: Callable[[int | None], list[Pair]]
+        self, volume_gb: float, prices: Prices, links: Callable[[int | None], Sequence[Pair]]
     ) -> None:
         self.volume_gb, self.prices, self.links = volume_gb, prices, links
 

@@ -8,7 +8,7 @@ links back, its window. Each link has errors of its own, and so has each relay's
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from itertools import pairwise
 from math import ceil, hypot, inf, sqrt
@@ -20,7 +20,7 @@ import numpy as np
 from planner.model.answer import Cost, FeeLine
 from planner.model.estimate import BOUNDS, Bound, Estimate
 from planner.model.network import Network
-from planner.model.pricing import Prices, fee_lines, hourly_usd, link_gbps
+from planner.model.pricing import Pair, Prices, fee_lines, hourly_usd, link_gbps
 from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import (
@@ -115,9 +115,10 @@ class OptionEvaluator:
 
     def __init__(self, request: TransferRequest, network: Network, prices: Prices) -> None:
         self.request, self.network, self.prices = request, network, prices
+        self.pairs_of = cache(self._pairs_of)
         self.fees = MeteredFees(request.volume_gb, prices, self.pairs_of)
         self.regions = list(network.sites)
-        self.link = cache(self._link)
+        self.link, self.estimates = cache(self._link), cache(network.link)
         ends = (network.sites[end] for end in (request.src, request.dst))
         self._ends_start_s = request.starts_s(*ends)
 
@@ -155,15 +156,15 @@ class OptionEvaluator:
 
     # ---- paths and links ---------------------------------------------------------------------
 
-    def pairs_of(self, relay: int | None) -> list[tuple[str, str]]:
+    def _pairs_of(self, relay: int | None) -> tuple[Pair, ...]:
         """Return the links of a path: direct, or through the relay at a position."""
         between = [] if relay is None else [self.regions[relay]]
-        return list(pairwise([self.request.src, *between, self.request.dst]))
+        return tuple(pairwise([self.request.src, *between, self.request.dst]))
 
     def path_rtt_ms(self, relay: int | None) -> float:
         """Return the round-trip time of a path."""
         if relay is None:
-            return self.network.link(self.request.src, self.request.dst).rtt_ms.expected
+            return self.estimates(self.request.src, self.request.dst).rtt_ms.expected
         return float(self.relay_rtts_ms[relay])
 
     @cached_property
@@ -195,7 +196,7 @@ class OptionEvaluator:
 
     def _caps(self, src: str, dst: str) -> tuple[tuple[float, str], tuple[float, str]]:
         """Return the caps of one VM at both ends of a link."""
-        address, sites = self.network.link(src, dst).address, self.network.sites
+        address, sites = self.estimates(src, dst).address, self.network.sites
         return (
             (sites[src].egress(address).expected, "egress cap"),
             (sites[dst].ingress(address).expected, "ingress cap"),
@@ -206,14 +207,14 @@ class OptionEvaluator:
 
         An aggregate that the caps made is a matter of caps: tests reach somewhat less than these.
         """
-        link = self.network.link(src, dst)
+        link = self.estimates(src, dst)
         causes = {"vm": min(self._caps(src, dst))[1], "window": self._flows(src, dst)[1]}
         gbps = link.most_gbps(self.request.connections) * (1 + MARGINAL)
         return gbps, causes.get(link.limited_by, "path")
 
     def _flows(self, src: str, dst: str) -> tuple[float, str]:
         """Return the rate of the connections of one VM pair, and the name of their limit."""
-        flow = self.network.link(src, dst).per_flow_mbps
+        flow = self.estimates(src, dst).per_flow_mbps
         figures = flow.origin.figures
         by_cap = figures is not None and figures.held_to == "flow-cap"
         gbps = self.request.connections * flow.expected / MBPS_PER_GBPS
@@ -231,7 +232,7 @@ class OptionEvaluator:
 
         `opening` is the number of VMs that open all their connections.
         """
-        link = self.network.link(src, dst)
+        link = self.estimates(src, dst)
         flows_gbps = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
         saturated_gbps = link.most_gbps(self.request.connections)
         held_gbps = saturated_gbps * self.network.held_pairs(src, dst, *vms)
@@ -239,7 +240,7 @@ class OptionEvaluator:
 
     def deciding(self, src: str, dst: str) -> Estimate:
         """Return the estimate of a link that its rate rests on."""
-        link = self.network.link(src, dst)
+        link = self.estimates(src, dst)
         connections = self.request.connections
         flows_gbps = connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
         flows_decide = flows_gbps < link.most_gbps(connections)
@@ -247,7 +248,7 @@ class OptionEvaluator:
 
     def _link(self, src: str, dst: str) -> LinkFigures:
         """Return the figures of a link with the request's connections."""
-        link, count = self.network.link(src, dst), self.request.connections
+        link, count = self.estimates(src, dst), self.request.connections
         rates = {b: (link.rate_gbps(count, b), link.rate_gbps(1, b)) for b in BOUNDS}
         gbps = rates["expected"][0]
         below, above = spread_of(gbps, rates["low"][0]), spread_of(gbps, rates["high"][0])
@@ -284,9 +285,11 @@ class OptionEvaluator:
         ratios = self._gains(option, over)
         return compared(expected, ratios, self._margin(over), self.request.risk)
 
-    def probability(self, option: Option, over: Option) -> float:
-        """Return the probability that an option is better by the margin, in the same terms."""
-        return probability(self._gains(option, over), self._margin(over))
+    def probabilities(self, options: Iterable[Option], over: Option) -> list[float]:
+        """Return the probability that each is better than another by the margin, in these terms."""
+        gains = np.array([self._gains(option, over) for option in options])
+        found: list[float] = probability(gains, self._margin(over)).tolist()
+        return found
 
     def _margin(self, over: Option) -> float:
         """Return the margin as a share of an option's value: fees are certain, and need none."""
@@ -308,7 +311,7 @@ class OptionEvaluator:
         return np.array([_ratio(*pair) for pair in zip(worse, better, strict=True)])
 
     def _rtts_ms(self, src: str, dst: str, dimension: int) -> Draws:
-        rtt_ms = self.network.link(src, dst).rtt_ms
+        rtt_ms = self.estimates(src, dst).rtt_ms
         return rtt_ms.expected * multiples(*spreads_of(rtt_ms), dimension)
 
 
@@ -389,7 +392,7 @@ class Option:
     def limits(self) -> list[Limit]:
         """The limits of its rate when all its flows grow in proportion."""
         figures, found = self.figures, self._limits_of_ends()
-        sites, network = figures.network.sites, figures.network
+        sites = figures.network.sites
         flows, rate = self.allocation.flows, self.allocation.rate_gbps
         src_vms, dst_vms = self.allocation.src_vms, self.allocation.dst_vms
 
@@ -423,8 +426,8 @@ class Option:
             add_pair(dimension, relay, opened, first, src_vms, vms)
             add_pair(dimension + 1, relay, opened, second, vms, dst_vms)
             site = sites[figures.regions[relay]]
-            into = site.ingress(network.link(*first).address)
-            out = site.egress(network.link(*second).address)
+            into = site.ingress(figures.estimates(*first).address)
+            out = site.egress(figures.estimates(*second).address)
             found.append(_of_caps(dimension + 2, vms * times, into, out))
         return found
 
@@ -443,7 +446,7 @@ class Option:
             (receives, -1, allocation.dst_vms, DST_CAP),
         ):
             capped = [
-                (cap_of(network.link(*figures.pairs_of(path)[at]).address), gbps)
+                (cap_of(figures.estimates(*figures.pairs_of(path)[at]).address), gbps)
                 for path, gbps in allocation.flows.items()
             ]
             for expected, cap in {cap.expected: cap for cap, _ in capped}.items():
@@ -517,10 +520,14 @@ class Option:
         fixed += request.hour_usd * self.lead_s / S_PER_H
         return fixed, vm_usd_per_h + request.hour_usd
 
-    def faster(self, over: Option) -> tuple[float, float, float]:
-        """Return the ratio of its throughput to another's, and its range."""
-        expected = self.allocation.rate_gbps / over.allocation.rate_gbps
-        return range_of(expected, self.rates_gbps / over.rates_gbps)
+
+def faster(options: Sequence[Option], over: Option) -> list[list[float]]:
+    """Return the ratio of the throughput of each to another's, with the range of it."""
+    expected = np.array([option.allocation.rate_gbps for option in options])
+    ratios = np.array([option.rates_gbps for option in options]) / over.rates_gbps
+    found = range_of(expected / over.allocation.rate_gbps, ratios)
+    rows: list[list[float]] = np.transpose(found).tolist()
+    return rows
 
 
 def _of_caps(dimension: int, times: float, *caps: Estimate) -> Limit:

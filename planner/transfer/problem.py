@@ -189,6 +189,11 @@ class TransferProblem:
     usd_per_h: float = 0.0
 
     @property
+    def terms(self) -> tuple[float, float, float, float]:
+        """What holds whatever the ends and the paths."""
+        return self.vm_start_s, self.most_paths, self.least_part, self.usd_per_h
+
+    @property
     def gbps_h(self) -> float:
         """Duration in hours at 1 Gbit/s."""
         return BITS_PER_BYTE * self.volume_gb / S_PER_H

@@ -26,7 +26,7 @@ from planner.transfer.decision import (
 )
 from planner.transfer.exploring import explored
 from planner.transfer.optimum import cost_time_frontier, rate_duals
-from planner.transfer.options import FLOW_LIMITS, MARGINAL, Option, OptionEvaluator
+from planner.transfer.options import FLOW_LIMITS, MARGINAL, Option, OptionEvaluator, faster
 from planner.transfer.plan import (
     DirectOption,
     Exploration,
@@ -152,7 +152,7 @@ def recommend(
         decision, exploration, why, beware = explored(decision, now_s)
     else:
         why, beware = wording.reason(decision, catalogue) + readings.in_words(decision), ()
-    figures, chosen, relays = decision.figures, decision.chosen, decision.relays
+    figures, chosen, relays = decision.figures, decision.chosen, _relays(decision)
     adviser = Adviser(decision, catalogue)
     low, high = chosen.rate_at("low"), chosen.rate_at("high")
     paths, vms = _paths(decision), figures.vms(chosen.allocation)
@@ -175,8 +175,8 @@ def recommend(
         paths=paths,
         vms=vms,
         direct=_direct(decision),
-        best_relay=_relay(decision, relays[0]) if relays else None,
-        alternatives=tuple(_relay(decision, option) for option in relays[1:]),
+        best_relay=relays[0] if relays else None,
+        alternatives=tuple(relays[1:]),
         bottlenecks=bottlenecks_of(decision),
         advice=adviser.advice(),
         warnings=(
@@ -244,25 +244,31 @@ def _direct(decision: Decision) -> DirectOption:
     )
 
 
-def _relay(decision: Decision, option: Option) -> RelayOption:
-    (relay,) = option.relays
-    direct, figures = decision.fastest_direct, decision.figures
-    gain = gain_low = gain_high = probability = ratio = None
-    if direct:
-        gain, gain_low, gain_high = option.faster(direct)
-        probability = figures.probability(option, direct)
-        if direct.allocation.cost_usd > 0:
-            ratio = option.allocation.cost_usd / direct.allocation.cost_usd
-    return RelayOption(
-        relay=figures.regions[relay],
-        gain=gain,
-        gain_low=gain_low,
-        gain_high=gain_high,
-        probability=probability,
-        cost_ratio=ratio,
-        rtt_ms=figures.path_rtt_ms(relay),
-        **_shown(option),
-    )
+def _relays(decision: Decision) -> list[RelayOption]:
+    """Return the relays to list, best first, each compared with the direct path."""
+    direct, figures, options = decision.fastest_direct, decision.figures, decision.relays
+    compared: list[dict[str, Any]] = [{} for _ in options]
+    if direct and options:
+        probabilities, usd = figures.probabilities(options, direct), direct.allocation.cost_usd
+        gains = zip(options, faster(options, direct), probabilities, strict=True)
+        compared = [
+            {
+                **dict(zip(("gain", "gain_low", "gain_high"), ratios, strict=True)),
+                "probability": probability,
+                "cost_ratio": option.allocation.cost_usd / usd if usd > 0 else None,
+            }
+            for option, ratios, probability in gains
+        ]
+    unknown = dict.fromkeys(("gain", "gain_low", "gain_high", "probability", "cost_ratio"))
+    return [
+        RelayOption(
+            relay=figures.regions[option.relays[0]],
+            rtt_ms=figures.path_rtt_ms(option.relays[0]),
+            **{**unknown, **figures_of},
+            **_shown(option),
+        )
+        for option, figures_of in zip(options, compared, strict=True)
+    ]
 
 
 def _shown(option: Option) -> dict[str, Any]:

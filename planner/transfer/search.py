@@ -130,7 +130,8 @@ class TransferSearch:
             End(end.cap_gbps, end.vm_usd_per_h, self._most(region, end.quota))
             for region, end in ((request.src, whole.src), (request.dst, whole.dst))
         )
-        return replace(whole, src=src, dst=dst, relays=())
+        # `replace` takes five times as long.
+        return TransferProblem(whole.volume_gb, src, dst, whole.direct, (), *whole.terms)
 
     @property
     def least_duration_s(self) -> float:
@@ -144,9 +145,10 @@ class TransferSearch:
         relays, request = Relays.of(self.figures.whole.relays), self.request
         if self.unasked_vms < MOST_VMS and request.vms is None:
             rows = relays.rows.copy()
-            stated = [self.network.index.get(region, -1) for region in request.vms_in]
-            free = ~np.isin(rows["region"], stated)
-            rows["quota"][free] = np.minimum(rows["quota"][free], self.unasked_vms)
+            rows["quota"] = np.minimum(rows["quota"], self.unasked_vms)
+            for region in request.vms_in:
+                same = rows["region"] == self.network.index.get(region)
+                rows["quota"][same] = relays.rows["quota"][same]
             relays = Relays(rows)
         return replace(self.ends, relays=relays)
 
