@@ -110,4 +110,4 @@ def test_a_network_is_laid_out_in_the_order_of_its_sites() -> None:
     turned = network.with_(sites=sites)
     assert turned.usual.regions == tuple(sites)
     assert {(one.src, one.dst): one for one in turned} == {(a.src, a.dst): a for a in network}
-    assert turned.held_out_of(REGIONS[0])[0] == [128.0, 64.0, 0.0]
+    assert turned.held_out_of(REGIONS[0])[0].tolist() == [128.0, 64.0, 0.0]
