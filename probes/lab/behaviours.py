@@ -1,7 +1,8 @@
 """Behaviours of hosts and links that can be set while a lab runs, and the impairments of pairs.
 
 A person sets behaviours of a host or of a link by name (``loss_pct=1``). The emulator knows
-only pairs: :func:`impairment_of` combines the behaviours of a pair's link and of both its hosts.
+only pairs: :meth:`~probes.lab.conditions.Conditions.impairment` combines the behaviours of a
+pair's link and of both its hosts.
 Rates and windows are the lab's own: they are not scaled.
 """
 
@@ -184,42 +185,3 @@ class Impairment:
     cut_after_bytes: float = math.inf
     cut_rate: float = math.inf
     flow_rate: float = math.inf
-
-
-NO_IMPAIRMENT = Impairment()
-
-
-def impairment_of(
-    link: LinkBehaviour, source: HostBehaviour, destination: HostBehaviour, flow_mbps: float
-) -> Impairment:
-    """Combine behaviours to the impairment of the packets from one host to another.
-
-    Parameters
-    ----------
-    link : LinkBehaviour
-        Of this direction.
-    source, destination : HostBehaviour
-    flow_mbps : float
-        Cap of a single connection of the source; inf where other caps are lower.
-    """
-    states = (source.state, destination.state, link.state)
-    state = RESET if RESET in states else UP
-    if BLACKHOLE in states:
-        state = BLACKHOLE
-    return Impairment(
-        state=state,
-        icmp_filtered=FILTERED in (source.icmp, destination.icmp),
-        loss=link.loss_pct / 100,
-        jitter_s=link.jitter_ms / 1e3,
-        rate=_bytes_per_s(link.rate_mbps),
-        queue_s=link.queue_ms / 1e3,
-        burst_bytes=link.burst_mb * 1e6,
-        cut_after_s=math.inf if link.cut_after_s is None else link.cut_after_s,
-        cut_after_bytes=math.inf if link.cut_after_mb is None else link.cut_after_mb * 1e6,
-        cut_rate=_bytes_per_s(link.cut_mbps),
-        flow_rate=_bytes_per_s(flow_mbps),
-    )
-
-
-def _bytes_per_s(rate_mbps: float | None) -> float:
-    return math.inf if rate_mbps is None else rate_mbps * 1e6 / 8

@@ -6,7 +6,15 @@ import math
 from collections.abc import Iterable, Mapping
 
 from planner.model.errors import InputError
-from probes.lab.behaviours import HostBehaviour, Impairment, LinkBehaviour, impairment_of
+from probes.lab.behaviours import (
+    BLACKHOLE,
+    FILTERED,
+    RESET,
+    UP,
+    HostBehaviour,
+    Impairment,
+    LinkBehaviour,
+)
 from probes.lab.topology import Topology, whole_segments
 
 ALL = "all"
@@ -106,15 +114,30 @@ class Conditions:
 
     def impairment(self, source: int, destination: int) -> Impairment:
         """Return the impairment of a direction's packets besides their delay."""
-        changed = self.hosts[source].flow_mbps
+        link, ends = self.link(source, destination), (self.hosts[source], self.hosts[destination])
+        states = {link.state, *(host.state for host in ends)}
+        changed = ends[0].flow_mbps
         flow_mbps = self.topology.sites[source].flow_mbps if changed is None else changed
-        if flow_mbps >= self.egress_mbps(source):
-            flow_mbps = math.inf
-        return impairment_of(
-            self.link(source, destination), self.hosts[source], self.hosts[destination], flow_mbps
+        after_mb = link.cut_after_mb
+        return Impairment(
+            state=next((state for state in (BLACKHOLE, RESET) if state in states), UP),
+            icmp_filtered=any(host.icmp == FILTERED for host in ends),
+            loss=link.loss_pct / 100,
+            jitter_s=link.jitter_ms / 1e3,
+            rate=_bytes_per_s(link.rate_mbps),
+            queue_s=link.queue_ms / 1e3,
+            burst_bytes=link.burst_mb * 1e6,
+            cut_after_s=math.inf if link.cut_after_s is None else link.cut_after_s,
+            cut_after_bytes=math.inf if after_mb is None else after_mb * 1e6,
+            cut_rate=_bytes_per_s(link.cut_mbps),
+            flow_rate=_bytes_per_s(flow_mbps if flow_mbps < self.egress_mbps(source) else None),
         )
 
     def _chosen(self, region: str) -> list[int]:
         if region == ALL:
             return list(range(len(self.topology.sites)))
         return [self.topology.index(region)]
+
+
+def _bytes_per_s(rate_mbps: float | None) -> float:
+    return math.inf if rate_mbps is None else rate_mbps * 1e6 / 8

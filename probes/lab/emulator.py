@@ -15,24 +15,19 @@ import pickle
 import select
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from random import Random
-from typing import TypeAlias
 
-from probes.lab.behaviours import NO_IMPAIRMENT, Impairment
+from probes.lab.behaviours import Impairment
 from probes.lab.counters import BIN_S, BINS, NAMES, Counters
 from probes.lab.impaired import ImpairedPair
 from probes.lab.linux import Timer, ask_for_short_slices
 from probes.lab.packets import DESTINATION, FLOW, PROTOCOL, TCP, VNET, wire_length
 
-_FLAGS = VNET + 33
-_WINDOW = VNET + 34
+_DATA_OFFSET, _FLAGS, _WINDOW, _OPTIONS = VNET + 32, VNET + 33, VNET + 34, VNET + 40
 _SYN = 0x02
-_OPTIONS = VNET + 40
-_DATA_OFFSET = VNET + 32
 _CONNECTIONS_KEPT = 16_384
 
 
@@ -113,172 +108,131 @@ _SLICE_S = 0.0001
 MESSAGE_BYTES = 1 << 17
 """Longest message from the keeper to a worker."""
 
-_Packet: TypeAlias = tuple[float, int, int, bytes, int]
-"""Time when it is due, order, site, packet and size. The order breaks ties, so that packets are
-never compared. A site of ~i says that the packet has been through the ingress cap of site i."""
 
-
-@dataclass(frozen=True, slots=True)
-class Wiring:
-    """The network as every worker gets it."""
-
-    devices: Sequence[int]  # descriptor of each site's TUN device
-    addresses: dict[bytes, int]  # IPv4 address (4 bytes) to site
-    counters: Counters
-
-
-def message_of(
-    delay_s: dict[int, float],
-    window_bytes: dict[int, int],
-    ingress_s_per_byte: dict[int, float],
-    impairments: dict[int, Impairment],
-) -> bytes:
-    """Write a change for a worker.
+class Worker:
+    """Carries the packets of some sites, in a process of its own.
 
     Parameters
     ----------
-    delay_s : dict
-        Pair (``source * sites + destination``) to its one-way delay.
-    window_bytes : dict
-        Pair of a site and a peer to the site's receive window.
-    ingress_s_per_byte : dict
-        By site.
-    impairments : dict
-        By pair.
-    """
-    return pickle.dumps((delay_s, window_bytes, ingress_s_per_byte, impairments))
-
-
-def run_worker(wiring: Wiring, worker: int, sources: Sequence[int], changes: socket.socket) -> None:
-    """Carry packets for as long as the keeper's end of ``changes`` is open.
-
-    Parameters
-    ----------
-    wiring : Wiring
-    worker : int
-        Number of this worker, for its counters.
+    devices : sequence of int
+        Descriptor of each site's TUN device.
+    addresses : dict
+        IPv4 address (4 bytes) to site.
+    counters : Counters
+    number : int
+        Of this worker, for its counters.
     sources : sequence of int
         Sites that this worker reads from.
     changes : socket.socket
-        Sequenced packets: each is a change (:func:`message_of`), answered when it holds.
+        Sequenced packets, each answered when it holds: the pickled seconds per byte of sites'
+        ingress by site, and a row for each direction that changes: pair (``source * sites +
+        destination``), one-way delay in s, the pair of the way back, window in bytes that the
+        destination has for the source, and impairment.
     """
-    _take_precedence()
-    gc.collect()
-    gc.freeze()  # what was made before the fork stays shared with the other processes
-    gc.disable()  # the loop makes no cycles
-    count = len(wiring.devices)
-    delay, window, per_byte = [0.0] * count**2, [0] * count**2, [0.0] * count
-    impaired: list[ImpairedPair | None] = [None] * count**2
-    heap: list[_Packet] = []
-    order = itertools.count().__next__
-    take = _taking(wiring, worker, sources, (delay, window, impaired), heap, order)
-    deliver_due = _delivering(wiring, worker, per_byte, heap, order)
-    timer = Timer()
-    poll = select.epoll()
-    for descriptor in (*(wiring.devices[i] for i in sources), timer.descriptor, changes.fileno()):
-        poll.register(descriptor, select.EPOLLIN)
-    armed_for = math.inf
-    while True:
-        for ready, _ in poll.poll():
-            if ready == timer.descriptor:
-                os.read(ready, 8)
-                armed_for = math.inf
-            elif ready != changes.fileno():
-                take(ready)
-                if heap and heap[0][0] <= time.monotonic():
-                    deliver_due()
-            elif not _apply_change(changes, delay, window, per_byte, impaired):
-                return
-        deliver_due()
-        if heap and heap[0][0] != armed_for:
-            armed_for = heap[0][0]
-            timer.arm(armed_for)
 
+    def __init__(
+        self,
+        devices: Sequence[int],
+        addresses: dict[bytes, int],
+        counters: Counters,
+        number: int,
+        sources: Sequence[int],
+        changes: socket.socket,
+    ) -> None:
+        count = len(devices)
+        self._devices, self._addresses, self._changes = devices, addresses, changes
+        self._sources = {devices[source]: source for source in sources}
+        self._clamps = {source: WindowClamp().clamped for source in sources}
+        self._delay_s, self._window_bytes = [0.0] * count**2, [0] * count**2
+        self._s_per_byte, self._free_s = [0.0] * count, counters.free_s
+        self._impaired: list[ImpairedPair | None] = [None] * count**2
+        self._totals, self._lateness = (
+            counters.of(number, "totals"),
+            counters.of(number, "lateness"),
+        )
+        self._sent, self._received = counters.of(number, "sent"), counters.of(number, "received")
+        self._chance = Random(number).random  # noqa: S311 - an emulation, not a secret
+        # Time when it is due, order, site, packet and size. The order breaks ties, so that packets
+        # are never compared. ~i in place of site i: it has been through the ingress cap there.
+        self._heap: list[tuple[float, int, int, bytes, int]] = []
+        self._order = itertools.count().__next__
 
-def _taking(
-    wiring: Wiring,
-    worker: int,
-    sources: Sequence[int],
-    of_pairs: tuple[list[float], list[int], list[ImpairedPair | None]],
-    heap: list[_Packet],
-    order: Callable[[], int],
-) -> Callable[[int], None]:
-    """Return the function that reads packets of a device and puts them into the heap."""
-    delay, window, impaired = of_pairs
-    count = len(wiring.devices)
-    clamp_of_site = {source: WindowClamp().clamped for source in sources}
-    site_of_device = {wiring.devices[source]: source for source in sources}
-    site_of_address = wiring.addresses
-    totals, sent = wiring.counters.of(worker, "totals"), wiring.counters.of(worker, "sent")
-    clock, read = time.monotonic, os.read
+    def run(self) -> None:
+        """Carry packets for as long as the keeper's end of ``changes`` is open."""
+        _take_precedence()
+        gc.collect()
+        gc.freeze()  # what was made before the fork stays shared with the other processes
+        gc.disable()  # the loop makes no cycles
+        heap, timer, poll, changes = self._heap, Timer(), select.epoll(), self._changes.fileno()
+        for descriptor in (*self._sources, timer.descriptor, changes):
+            poll.register(descriptor, select.EPOLLIN)
+        armed_for = math.inf
+        while True:
+            for ready, _ in poll.poll():
+                if ready == timer.descriptor:
+                    os.read(ready, 8)
+                    armed_for = math.inf
+                elif ready != changes:
+                    self._take(ready)
+                    if heap and heap[0][0] <= time.monotonic():
+                        self._deliver_due()
+                elif not self._apply_change():
+                    return
+            self._deliver_due()
+            if heap and heap[0][0] != armed_for:
+                armed_for = heap[0][0]
+                timer.arm(armed_for)
 
-    def take(device: int) -> None:
-        source = site_of_device[device]
-        row, clamped = source * count, clamp_of_site[source]
+    def _take(self, device: int) -> None:
+        """Read packets of a device and put them into the heap."""
+        source = self._sources[device]
+        row, clamped = source * len(self._devices), self._clamps[source]
+        heap, order, delay_s, clock = self._heap, self._order, self._delay_s, time.monotonic
         for _ in range(_READS_AT_ONCE):
             try:
-                packet = read(device, _LONGEST_PACKET)
+                packet = os.read(device, _LONGEST_PACKET)
             except BlockingIOError:
                 break
             now = clock()
-            destination = site_of_address.get(packet[DESTINATION])
+            destination = self._addresses.get(packet[DESTINATION])
             if destination is None:
                 continue
             size = wire_length(packet) if packet[1] else len(packet) - VNET
-            sent[source] += size
+            self._sent[source] += size
             pair = row + destination
             if packet[PROTOCOL] == TCP:
-                packet = clamped(packet, window[pair])
-            behaviour = impaired[pair]
+                packet = clamped(packet, self._window_bytes[pair])
+            behaviour = self._impaired[pair]
             if behaviour is None:
-                heappush(heap, (now + delay[pair], order(), destination, packet, size))
+                heappush(heap, (now + delay_s[pair], order(), destination, packet, size))
                 continue
-            for wait, piece, back in behaviour.pass_on(now, packet, size, totals):
+            for wait, piece, back in behaviour.pass_on(now, packet, size, self._totals):
                 site = source if back else destination
-                due = now + delay[pair] + wait
+                due = now + delay_s[pair] + wait
                 heappush(heap, (due, order(), site, piece, wire_length(piece)))
 
-    return take
-
-
-def _delivering(
-    wiring: Wiring,
-    worker: int,
-    per_byte: list[float],
-    heap: list[_Packet],
-    order: Callable[[], int],
-) -> Callable[[], None]:
-    """Return the function that passes on the packets of the heap that are due."""
-    totals = wiring.counters.of(worker, "totals")
-    lateness = wiring.counters.of(worker, "lateness")
-    received = wiring.counters.of(worker, "received")
-    free = wiring.counters.free_s
-    chance = Random(worker).random  # noqa: S311 - an emulation, not a secret
-    device_of_site = list(wiring.devices)
-    clock, write = time.monotonic, os.write
-
-    def deliver_due() -> None:
+    def _deliver_due(self) -> None:
+        """Pass on the packets of the heap that are due."""
+        heap, free_s, s_per_byte, clock = self._heap, self._free_s, self._s_per_byte, time.monotonic
+        totals, lateness, received = self._totals, self._lateness, self._received
         now = clock()
         while heap and heap[0][0] <= now:
             due, _, site, packet, size = heappop(heap)
             if site >= 0:
-                at = free[site]
-                if at > due:
-                    over = at - due - _DROPS_BEGIN_S
-                    if over > 0 and over > chance() * (_DROPS_ALL_S - _DROPS_BEGIN_S):
-                        totals[_DROPPED_INGRESS] += 1
-                        continue
-                    free[site] = at + size * per_byte[site]
-                    if at > now:
-                        heappush(heap, (at, order(), ~site, packet, size))
-                        continue
-                    due = at
-                else:
-                    free[site] = due + size * per_byte[site]
+                at = max(free_s[site], due)
+                over = at - due - _DROPS_BEGIN_S
+                if over > 0 and over > self._chance() * (_DROPS_ALL_S - _DROPS_BEGIN_S):
+                    totals[_DROPPED_INGRESS] += 1
+                    continue
+                free_s[site] = at + size * s_per_byte[site]
+                if at > now:
+                    heappush(heap, (at, self._order(), ~site, packet, size))
+                    continue
+                due = at
             else:
                 site = ~site
             try:
-                write(device_of_site[site], packet)
+                os.write(self._devices[site], packet)
             except OSError:
                 totals[_REFUSED] += 1
                 continue
@@ -289,7 +243,22 @@ def _delivering(
             received[site] += size
             now = clock()
 
-    return deliver_due
+    def _apply_change(self) -> bool:
+        """Take one change over and answer it; False when the keeper is gone."""
+        message = self._changes.recv(MESSAGE_BYTES)
+        if not message:
+            return False
+        # The keeper forked this process: what it says is trusted.
+        s_per_byte, directions = pickle.loads(message)  # noqa: S301
+        for site, value in s_per_byte.items():
+            self._s_per_byte[site] = value
+        for pair, delay_s, back, window_bytes, impairment in directions:
+            self._delay_s[pair] = max(delay_s - OVERHEAD_S, 0.0)
+            self._window_bytes[back] = window_bytes
+            same = impairment == Impairment()
+            self._impaired[pair] = None if same else ImpairedPair(impairment, seed=pair)
+        self._changes.send(b"done")
+        return True
 
 
 def _take_precedence() -> None:
@@ -302,29 +271,3 @@ def _take_precedence() -> None:
             os.nice(_NICENESS)
         with suppress(OSError):
             ask_for_short_slices(_SLICE_S)
-
-
-def _apply_change(
-    changes: socket.socket,
-    delay: list[float],
-    window: list[int],
-    per_byte: list[float],
-    impaired: list[ImpairedPair | None],
-) -> bool:
-    """Take one change over and answer it; False when the keeper is gone."""
-    message = changes.recv(MESSAGE_BYTES)
-    if not message:
-        return False
-    # The keeper forked this process: what it says is trusted.
-    delays_s, windows_bytes, s_per_byte, impairments = pickle.loads(message)  # noqa: S301
-    for pair, delay_s in delays_s.items():
-        delay[pair] = max(delay_s - OVERHEAD_S, 0.0)
-    for pair, window_bytes in windows_bytes.items():
-        window[pair] = window_bytes
-    for site, value in s_per_byte.items():
-        per_byte[site] = value
-    for pair, impairment in impairments.items():
-        same = impairment == NO_IMPAIRMENT
-        impaired[pair] = None if same else ImpairedPair(impairment, seed=pair)
-    changes.send(b"done")
-    return True

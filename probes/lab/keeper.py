@@ -12,6 +12,7 @@ import asyncio
 import gc
 import json
 import os
+import pickle
 import pwd
 import resource
 import signal
@@ -21,17 +22,18 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from planner.model.errors import InputError, RelaydError
 from probes.lab import links
 from probes.lab.behaviours import HANG
 from probes.lab.conditions import Conditions
 from probes.lab.counters import BIN_S, NAMES, Counters
-from probes.lab.emulator import MESSAGE_BYTES, Wiring, message_of, run_worker
+from probes.lab.emulator import MESSAGE_BYTES, Worker
 from probes.lab.forwarding import SshForward
 from probes.lab.linux import (
     CLONE_NEWNET,
@@ -113,25 +115,21 @@ class Keeper:
                 self._processes.append(start_site(script, log))
         for index, process in enumerate(self._processes):
             self._sites.append(site_process(process))
-            self._set_network_up(index)
+            network = f"/proc/{self._sites[index].pid}/ns/net"
+            self._networks.append(os.open(network, os.O_RDONLY | os.O_CLOEXEC))
+            set_namespace(self._networks[index], CLONE_NEWNET)
+            self._devices.append(open_tun(links.DEVICE))
+            self._shape(index, "add")
         self._fork_workers()
         self._write_files(names)
-
-    def _set_network_up(self, index: int) -> None:
-        network = os.open(f"/proc/{self._sites[index].pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-        self._networks.append(network)
-        set_namespace(network, CLONE_NEWNET)
-        self._devices.append(open_tun(links.DEVICE))
-        self._shape(index, "add")
 
     def _shape(self, index: int, verb: str = "change") -> None:
         """Apply the conditions of a site in its kernel's network."""
         set_namespace(self._networks[index], CLONE_NEWNET)
-        conditions, is_rootless = self.conditions, self._user_id != 0
+        conditions = self.conditions
         window, egress = conditions.largest_window_bytes(index), conditions.egress_mbps(index)
-        links.apply_kernel_settings(egress, window, is_rootless=is_rootless)
-        batch = links.address_batch if verb == "add" else links.route_batch
-        links.apply_batch("ip", batch(index, window))
+        links.apply_kernel_settings(egress, window, is_rootless=self._user_id != 0)
+        links.apply_batch("ip", links.ip_batch(index, window, verb))
         shaping = links.shaping_batch(
             egress,
             verb,
@@ -141,76 +139,60 @@ class Keeper:
         links.apply_batch("tc", shaping)
 
     def _fork_workers(self) -> None:
-        count = len(self.topology.sites)
-        wiring = Wiring(
-            devices=self._devices,
-            addresses={
-                socket.inet_aton(address(index)): index
-                for index in range(count)
-                for address in (private_address, public_address)
-            },
-            counters=self._counters,
-        )
+        count, kinds = len(self.topology.sites), (private_address, public_address)
+        addresses = {socket.inet_aton(kind(site)): site for site in range(count) for kind in kinds}
         workers = min(WORKERS, count)
         # Neighbours in order of rate go to different workers.
         by_rate = sorted(range(count), key=self.conditions.egress_mbps)
-        for worker in range(workers):
+        for number in range(workers):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             for end in (ours, theirs):
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MESSAGE_BYTES)
             pid = os.fork()
-            if pid == 0:
-                ours.close()
-                self._be_worker(wiring, worker, by_rate[worker::workers], theirs)
-            theirs.close()
-            self._workers.append((pid, ours))
-
-    def _be_worker(
-        self, wiring: Wiring, worker: int, sources: Sequence[int], changes: socket.socket
-    ) -> NoReturn:
-        try:
-            die_with_parent(signal.SIGKILL)
-            os.close(self._ready)
-            for inherited in (*self._listeners, *(end for _, end in self._workers)):
-                inherited.close()
-            run_worker(wiring, worker, sources, changes)
-        except BaseException:  # noqa: BLE001 - a forked child must not return
-            traceback.print_exc()
-        finally:
-            os._exit(0)
+            if pid:
+                theirs.close()
+                self._workers.append((pid, ours))
+                continue
+            try:
+                die_with_parent(signal.SIGKILL)
+                os.close(self._ready)
+                for inherited in (ours, *self._listeners, *(end for _, end in self._workers)):
+                    inherited.close()
+                sources = by_rate[number::workers]
+                Worker(self._devices, addresses, self._counters, number, sources, theirs).run()
+            except BaseException:  # noqa: BLE001 - a forked child must not return
+                traceback.print_exc()
+            finally:
+                os._exit(0)
 
     def _write_files(self, names: Sequence[str]) -> None:
-        hosts, known = [], []
+        known = ""
+        text = f"# Sites of the lab {self.folder.name!r}, written by `relayd measure lab up`.\n"
         for index, (site, name) in enumerate(zip(self.topology.sites, names, strict=True)):
             port = self._listeners[index].getsockname()[1]
-            addresses = (private_address(index), public_address(index))
-            public_key = (self.folder / f"{name}.pub").read_text()
-            known.append(known_hosts_line(port, addresses, public_key))
-            hosts.append(
-                {
-                    "region": site.region,
-                    "host": "127.0.0.1",
-                    "port": port,
-                    "user": self._user,
-                    "key": str(self.folder / "id_ed25519"),
-                    "known_hosts": str(self.folder / "known_hosts"),
-                    "vm_type": site.vm_type,
-                    "private_address": addresses[0],
-                    "public_address": addresses[1],
-                    "egress_mbps": round(site.egress_mbps * GOODPUT_SHARE, 3),
-                    "ingress_mbps": round(site.ingress_mbps * GOODPUT_SHARE, 3),
-                }
-            )
-            for key in (name, f"{name}.pub"):
-                (self.folder / key).unlink()
-        (self.folder / "known_hosts").write_text("".join(known))
-        blocks = [f"# Sites of the lab {self.folder.name!r}, written by `relayd measure lab up`.\n"]
-        for host in hosts:  # texts are written alike in JSON and TOML, and so are numbers
-            lines = [
-                f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in host.items()
-            ]
-            blocks.append("\n".join(["[[host]]", *lines, ""]))
-        (self.folder / "fleet.toml").write_text("\n".join(blocks))
+            private, public = private_address(index), public_address(index)
+            public_key = self.folder / f"{name}.pub"
+            known += known_hosts_line(port, (private, public), public_key.read_text())
+            public_key.unlink()
+            (self.folder / name).unlink()
+            host = {
+                "region": site.region,
+                "host": "127.0.0.1",
+                "port": port,
+                "user": self._user,
+                "key": str(self.folder / "id_ed25519"),
+                "known_hosts": str(self.folder / "known_hosts"),
+                "vm_type": site.vm_type,
+                "private_address": private,
+                "public_address": public,
+                "egress_mbps": round(site.egress_mbps * GOODPUT_SHARE, 3),
+                "ingress_mbps": round(site.ingress_mbps * GOODPUT_SHARE, 3),
+            }
+            text += "\n[[host]]\n"
+            for field, value in host.items():  # texts and numbers are alike in JSON and TOML
+                text += f"{field} = {json.dumps(value, ensure_ascii=False)}\n"
+        (self.folder / "known_hosts").write_text(known)
+        (self.folder / "fleet.toml").write_text(text)
 
     async def serve(self) -> None:
         """Carry SSH connections and answer on the control socket until told to end."""
@@ -261,50 +243,33 @@ class Keeper:
             async with self._one_change_at_a_time:
                 reply = await self._do(request)
         except InputError as error:
-            reply = {
-                "input_error": {
-                    "field": error.field,
-                    "problem": error.problem,
-                    "value": error.value,
-                    "remedy": error.remedy,
-                }
-            }
+            names = ("field", "problem", "value", "remedy")
+            reply = {"input_error": {name: getattr(error, name) for name in names}}
         except RelaydError as error:
             reply = {"error": str(error)}
         except Exception as error:  # noqa: BLE001 - the lab goes on, and says what happened
             traceback.print_exc()
             reply = {"error": f"The lab's keeper failed: {error!r}; its log has more."}
-        try:
+        with suppress(ConnectionError):
             writer.write(json.dumps(reply).encode() + b"\n")
             await writer.drain()
             writer.close()
-        except ConnectionError:
-            pass
 
     async def _do(self, request: dict[str, Any]) -> dict[str, Any]:
-        conditions = self.conditions
-        match request["do"]:
+        match request.pop("do"):
             case "status":
                 return self._status()
             case "set_host":
-                sites = conditions.set_host(request["region"], request["settings"])
-                await self._apply(sites, conditions.pairs_of(sites))
-                return {"sites": len(sites)}
+                sites = self.conditions.set_host(**request)
+                await self._apply(sites, self.conditions.pairs_of(sites))
             case "set_link":
-                pairs = conditions.set_link(
-                    request["source"],
-                    request["destination"],
-                    request["settings"],
-                    one_way=request["one_way"],
-                )
+                pairs = self.conditions.set_link(**request)
                 await self._apply({j for _, j in pairs}, pairs)
-                return {"links": len(pairs)}
             case "clear":
-                conditions.clear()
+                self.conditions.clear()
                 everywhere = range(len(self.topology.sites))
-                await self._apply(everywhere, conditions.pairs_of(everywhere))
-                return {}
-        raise RelaydError(f"The lab does not know how to {request['do']}")
+                await self._apply(everywhere, self.conditions.pairs_of(everywhere))
+        return {}
 
     async def _apply(self, sites: Iterable[int], pairs: Sequence[tuple[int, int]]) -> None:
         """Apply the conditions of these sites and directions in kernel and workers."""
@@ -317,24 +282,24 @@ class Keeper:
         await self._tell_workers(sites, pairs)
 
     async def _tell_workers(self, sites: Iterable[int], pairs: Sequence[tuple[int, int]]) -> None:
-        conditions, count = self.conditions, len(self.topology.sites)
-        ingress = {site: conditions.ingress_s_per_byte(site) for site in sites}
-        messages = [message_of({}, {}, ingress, {})]
-        for first in range(0, len(pairs), _PAIRS_IN_A_MESSAGE):
-            some = pairs[first : first + _PAIRS_IN_A_MESSAGE]
-            messages.append(
-                message_of(
-                    {i * count + j: conditions.delay_s(i, j) for i, j in some},
-                    {j * count + i: conditions.window_bytes(j, i) for i, j in some},
-                    {},
-                    {i * count + j: conditions.impairment(i, j) for i, j in some},
-                )
-            )
+        """Send the conditions of sites and directions, and wait until they hold."""
+        now, count = self.conditions, len(self.topology.sites)
         loop = asyncio.get_running_loop()
-        for message in messages:
+        ingress = {site: now.ingress_s_per_byte(site) for site in sites}
+        for first in range(0, len(pairs) or 1, _PAIRS_IN_A_MESSAGE):
+            directions = [
+                (
+                    i * count + j,
+                    now.delay_s(i, j),
+                    j * count + i,
+                    now.window_bytes(j, i),
+                    now.impairment(i, j),
+                )
+                for i, j in pairs[first : first + _PAIRS_IN_A_MESSAGE]
+            ]
             for _, end in self._workers:
                 end.setblocking(False)
-                await loop.sock_sendall(end, message)
+                await loop.sock_sendall(end, pickle.dumps((ingress, directions)))
                 if await loop.sock_recv(end, 16) != b"done":
                     raise RelaydError("A worker of the lab has ended. Start the lab again.")
 

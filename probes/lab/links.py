@@ -20,41 +20,30 @@ _HTB_QUEUE_S = 0.2
 """Egress queue of a VM; a flow holds only a few packets in it (TCP small queues)."""
 
 
-def address_batch(index: int, largest_window_bytes: int) -> str:
-    """Lines for ``ip -batch`` that bring a site's device up with its two addresses.
+def ip_batch(index: int, largest_window_bytes: int, verb: str) -> str:
+    """Lines for ``ip -batch`` that route a site to its peers, and bring its device up before.
 
     Parameters
     ----------
     index : int
     largest_window_bytes : int
         Over all peers; fixes the scale factor of windows (see :mod:`probes.lab.emulator`).
+    verb : str
+        ``add`` for the first time, ``change`` afterwards.
     """
-    return "\n".join(
-        [
-            "link set lo up",
-            f"link set {DEVICE} mtu {MTU} txqueuelen 4000 up",
-            f"addr add {private_address(index)}/32 dev {DEVICE}",
-            f"addr add {public_address(index)}/32 dev {DEVICE}",
-            route_batch(index, largest_window_bytes, "add"),
-        ]
-    )
-
-
-def route_batch(index: int, largest_window_bytes: int, verb: str = "change") -> str:
-    """Lines for ``ip -batch`` that route a site to its peers."""
+    networks = {private_address(index): PRIVATE_NETWORK, public_address(index): PUBLIC_NETWORK}
+    lines = []
+    if verb == "add":
+        lines += ["link set lo up", f"link set {DEVICE} mtu {MTU} txqueuelen 4000 up"]
+        lines += [f"addr add {address}/32 dev {DEVICE}" for address in networks]
     # Windows are set in units of 2^k bytes, k from this option: 1/8192 of the largest window.
     window = max(4 * largest_window_bytes, 0xFFFF)
     # The sysctl for congestion control is refused where the machine's default is another.
-    return (
-        "\n".join(
-            f"route {verb} {network} dev {DEVICE} src {source} window {window} congctl cubic"
-            for network, source in (
-                (PRIVATE_NETWORK, private_address(index)),
-                (PUBLIC_NETWORK, public_address(index)),
-            )
-        )
-        + "\n"
-    )
+    lines += [
+        f"route {verb} {network} dev {DEVICE} src {source} window {window} congctl cubic"
+        for source, network in networks.items()
+    ]
+    return "\n".join([*lines, ""])
 
 
 def shaping_batch(

@@ -127,17 +127,23 @@ class Timer:
         _libc.timerfd_settime(self.descriptor, _TFD_TIMER_ABSTIME, self._reference, None)
 
 
+def stat_of(pid: int) -> list[bytes]:
+    """Fields of ``/proc/PID/stat`` from the state on; empty where the process has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return []
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    return [] if fields[0] in (b"Z", b"X") else fields
+
+
 def start_time_of(pid: int) -> int | None:
     """Start of a process in clock ticks since boot; None where there is no such process.
 
     A process id with its start time names a process for good: ids are used again.
     """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    fields = stat[stat.rindex(b")") + 2 :].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    fields = stat_of(pid)
+    return int(fields[19]) if fields else None
 
 
 _PACKAGES = {

@@ -11,14 +11,13 @@ import os
 import shlex
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from planner.model.errors import RelaydError
-from probes.lab.linux import die_with_parent, start_time_of
+from probes.lab.linux import die_with_parent, start_time_of, stat_of
 
 SSHD = "/usr/sbin/sshd"
 
@@ -82,7 +81,6 @@ def known_hosts_line(port: int, addresses: Sequence[str], public_key: str) -> st
 
 
 _READY = "relayd-site-ready"
-_SITE_UP_S = 10.0
 
 
 class SiteProcess(NamedTuple):
@@ -164,13 +162,9 @@ def site_process(process: subprocess.Popen[bytes]) -> SiteProcess:
         process.kill()
         process.wait()
         raise RelaydError("A site of the lab could not be set up")
-    deadline = time.monotonic() + _SITE_UP_S
-    while time.monotonic() < deadline:
-        for pid in children_of(process.pid):
-            began = start_time_of(pid)
-            if began is not None:
-                return SiteProcess(pid, began)
-        time.sleep(0.005)
+    for pid in children_of(process.pid):
+        if (began := start_time_of(pid)) is not None:
+            return SiteProcess(pid, began)
     raise RelaydError("A site of the lab could not be found after it was set up")
 
 
@@ -185,17 +179,9 @@ def children_of(pid: int) -> list[int]:
     try:
         return [int(child) for child in listed.read_text().split()]
     except FileNotFoundError:  # it has ended, or the kernel has no CONFIG_PROC_CHILDREN
-        return [child for child in processes() if _parent_of(child) == pid]
+        return [child for child in processes() if stat_of(child)[1:2] == [b"%d" % pid]]
 
 
 def processes() -> list[int]:
     """Ids of all processes that there are."""
     return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-
-
-def _parent_of(pid: int) -> int | None:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-    except OSError:
-        return None
-    return int(stat[stat.rindex(b")") + 2 :].split()[1])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from planner.model.errors import FormatError, InputError
 from probes.lab.behaviours import BLACKHOLE, RESET, HostBehaviour, Impairment, LinkBehaviour
 from probes.lab.conditions import Conditions
-from probes.lab.emulator import message_of
 from probes.lab.topology import SEGMENT_BYTES, Site, Topology
 from tests.lab.shapes import star
 
@@ -102,12 +101,6 @@ def test_a_topology_survives_being_written_and_read(
     assert Topology.from_json(topology.to_json()) == topology
     with pytest.raises(FormatError):
         Topology.from_json(topology.to_json()[:-9])
-
-
-@given(links)
-def test_a_message_of_any_change_can_be_written(link: LinkBehaviour) -> None:
-    conditions = Conditions(Topology(star([1]).sites, star([1]).rtt_ms, {(0, 1): link}))
-    assert message_of({1: 0.1}, {}, {}, {1: conditions.impairment(0, 1)})
 
 
 def test_wrong_sites_are_refused() -> None:
