@@ -105,8 +105,7 @@ class Lab:
                     "is taken by a lab with other sites or another profile",
                     value=self.name,
                     remedy=f"Take it down with `relayd measure lab down --name {self.name}`, or "
-                    "give "
-                    "the new one another name.",
+                    "give the new one another name.",
                 )
             self._remove()
             self.folder.mkdir(mode=0o700)
@@ -130,15 +129,11 @@ class Lab:
 
     def status(self) -> dict[str, Any]:
         """Ask the lab's keeper for its sites, links, counters and lateness."""
-        return {
-            "name": self.name,
-            "fleet_file": str(self.fleet_file),
-            **self._ask({"do": "status"}),
-        }
+        return {"name": self.name, "fleet_file": str(self.fleet_file), **self._ask("status")}
 
     def set_host(self, region: str, settings: Mapping[str, str | float]) -> None:
         """Change behaviours of a host (:class:`~probes.lab.behaviours.HostBehaviour`)."""
-        self._ask({"do": "set_host", "region": region, "settings": dict(settings)})
+        self._ask("set_host", region=region, settings=dict(settings))
 
     def set_link(
         self,
@@ -149,19 +144,12 @@ class Lab:
         one_way: bool = False,
     ) -> None:
         """Change behaviours of a link (:class:`~probes.lab.behaviours.LinkBehaviour`)."""
-        self._ask(
-            {
-                "do": "set_link",
-                "source": source,
-                "destination": destination,
-                "settings": dict(settings),
-                "one_way": one_way,
-            }
-        )
+        ends = {"source": source, "destination": destination}
+        self._ask("set_link", **ends, settings=dict(settings), one_way=one_way)
 
     def clear(self) -> None:
         """Take back every behaviour that was set since the lab came up."""
-        self._ask({"do": "clear"})
+        self._ask("clear")
 
     def command(self, region: str, arguments: Sequence[str]) -> list[str]:
         """Return the command line that runs a program in a site.
@@ -191,15 +179,9 @@ class Lab:
         # Known before there is a process, so that no moment is without a trace.
         self._write_record({"id": identity})
         with (self.folder / "log").open("wb") as log:
+            command = [sys.executable, "-m", "probes.lab.keeper", str(self.folder), str(writer)]
             keeper = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "probes.lab.keeper",
-                    str(self.folder),
-                    str(writer),
-                    *(["bound"] if ends_with_caller else []),
-                ],
+                [*command, *(["bound"] if ends_with_caller else [])],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -209,9 +191,8 @@ class Lab:
                 env={**os.environ, **own},
             )
         os.close(writer)
-        self._write_record(
-            {"id": identity, "pid": keeper.pid, "start_time": start_time_of(keeper.pid)}
-        )
+        began = start_time_of(keeper.pid)
+        self._write_record({"id": identity, "pid": keeper.pid, "start_time": began})
         with os.fdopen(reader, "rb") as said:
             message = said.read() if select.select([said], [], [], _UP_S)[0] else b""
         answer = json.loads(message) if message else {}
@@ -249,7 +230,8 @@ class Lab:
             )
         return record
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """Have the keeper do something, and return its reply."""
         self._must_be_up()
         with socket.socket(socket.AF_UNIX) as control:
             try:
@@ -259,7 +241,7 @@ class Lab:
                     f"The lab {self.name!r} does not answer ({error}). Take it down with "
                     f"`relayd measure lab down --name {self.name}` and start it again."
                 ) from error
-            control.sendall(json.dumps(request).encode() + b"\n")
+            control.sendall(json.dumps({"do": do, **arguments}).encode() + b"\n")
             with control.makefile("rb") as answer:
                 reply: dict[str, Any] = json.loads(answer.readline() or b"{}")
         if wrong := reply.get("input_error"):

@@ -85,26 +85,6 @@ class PathLimit:
         return 0.0 if limit is None else limit.wait_s(now_s, size)
 
 
-class FlowLimits:
-    """The same rate for each TCP connection of a VM on its own.
-
-    Nothing is dropped: a connection's window bounds its queue.
-    """
-
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._limits: dict[bytes, RateLimit] = {}
-
-    def wait_s(self, now_s: float, flow: bytes, size: int) -> float:
-        """Admit a packet of a flow; return its wait in s."""
-        limit = self._limits.get(flow)
-        if limit is None:
-            if len(self._limits) >= _FLOWS_KEPT:
-                self._limits.clear()
-            limit = self._limits[flow] = RateLimit(self._rate, math.inf)
-        return limit.wait_s(now_s, size)
-
-
 _DROPPED_PATH, _LOST, _REFUSED = map(NAMES.index, ("dropped_path", "lost", "refused"))
 
 
@@ -123,7 +103,8 @@ class ImpairedPair:
         self._random = Random(seed)  # noqa: S311 - an emulation, not a secret
         limited = min(impairment.rate, impairment.cut_rate) < math.inf
         self._path = PathLimit(impairment) if limited else None
-        self._flows = None if math.isinf(impairment.flow_rate) else FlowLimits(impairment.flow_rate)
+        # Of each TCP connection; nothing is dropped: a connection's window bounds its queue.
+        self._flows: dict[bytes, RateLimit] = {}
         self._latest_s = -math.inf
 
     def pass_on(
@@ -157,8 +138,13 @@ class ImpairedPair:
             totals[_REFUSED] += 1
             return []
         wait = 0.0
-        if self._flows is not None:
-            wait = self._flows.wait_s(now_s, packet[FLOW], size)
+        if settings.flow_rate < math.inf:
+            flow = packet[FLOW]
+            if flow not in self._flows:
+                if len(self._flows) >= _FLOWS_KEPT:
+                    self._flows.clear()
+                self._flows[flow] = RateLimit(settings.flow_rate, math.inf)
+            wait = self._flows[flow].wait_s(now_s, size)
         pieces = [packet]
         if settings.loss:
             chance = self._random.random

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from itertools import combinations, zip_longest
+from itertools import combinations, permutations, zip_longest
 from math import exp, inf
 from pathlib import Path
 from statistics import NormalDist
@@ -197,11 +197,10 @@ def topology_of_network(
     estimates = {(link.src, link.dst): link for link in network}
     matrix = [[0.0] * len(names) for _ in names]
     links = {}
-    fastest = dict.fromkeys(names, 0.0)
-    for (src, dst), link in estimates.items():
-        for name in (src, dst):
-            if name in fastest:
-                fastest[name] = max(fastest[name], link.aggregate_gbps.expected * 1000)
+    fastest = dict.fromkeys(network.sites, 0.0)
+    for link in network:
+        for name in (link.src, link.dst):
+            fastest[name] = max(fastest[name], link.aggregate_gbps.expected * 1000)
     sites = []
     for name in names:
         site = network.sites[name]
@@ -210,23 +209,17 @@ def topology_of_network(
             for cap in (site.egress_gbps.expected, site.ingress_gbps.expected)
         ]
         window = max(round(site.window_mb.expected * 1e6 * scale), 2 * 1448)
-        sites.append(Site(name, caps[0], caps[1], window, vm_type=site.vm_type))
-    for i, src in enumerate(names):
-        for j, dst in enumerate(names):
-            if i == j:
-                continue
-            both = [estimates[pair] for pair in ((src, dst), (dst, src)) if pair in estimates]
-            if not both:
-                raise InputError("store", "has no link between", value=f"{src} {dst}")
-            rtt = sum(link.rtt_ms.expected for link in both) / len(both)
-            matrix[i][j] = round(rtt, 3)
-            link = estimates.get((src, dst), both[0])
-            rate = link.aggregate_gbps.expected * 1000 * scale / GOODPUT_SHARE
-            capped = rate < 0.999 * min(sites[i].egress_mbps, sites[j].ingress_mbps)
-            window_kb = link.per_flow_mbps.expected * scale * rtt / 8
-            links[i, j] = LinkBehaviour(
-                rate_mbps=rate if capped else None, window_kb=max(window_kb, 3.0)
-            )
+        sites.append(Site(name, *caps, window, vm_type=site.vm_type))
+    for (i, src), (j, dst) in permutations(enumerate(names), 2):
+        both = [estimates[pair] for pair in ((src, dst), (dst, src)) if pair in estimates]
+        if not both:
+            raise InputError("store", "has no link between", value=f"{src} {dst}")
+        rtt = sum(link.rtt_ms.expected for link in both) / len(both)
+        matrix[i][j] = round(rtt, 3)
+        rate = both[0].aggregate_gbps.expected * 1000 * scale / GOODPUT_SHARE
+        capped = rate < 0.999 * min(sites[i].egress_mbps, sites[j].ingress_mbps)
+        window_kb = max(both[0].per_flow_mbps.expected * scale * rtt / 8, 3.0)
+        links[i, j] = LinkBehaviour(rate_mbps=rate if capped else None, window_kb=window_kb)
     return Topology(tuple(sites), tuple(map(tuple, matrix)), links, "store", scale)
 
 
@@ -249,16 +242,11 @@ def spread_over_providers(names: Sequence[str], count: int) -> list[str]:
 
 def _regions_of(profile: Profile, catalogue: Catalogue) -> list[str]:
     own = [entry.region for entry in profile.site if not any(c in entry.region for c in "*?[")]
-    if profile.regions is not None:
-        chosen = [
-            name
-            for name in catalogue.regions
-            if any(fnmatchcase(name, pattern) for pattern in profile.regions)
-        ]
-    elif any(name not in catalogue.regions for name in own):
+    chosen = [region.id for region in catalogue.regions.values() if region.baseline]
+    if (patterns := profile.regions) is not None:
+        chosen = [name for name in catalogue.regions if any(fnmatchcase(name, p) for p in patterns)]
+    elif not catalogue.regions.keys() >= set(own):
         chosen = []
-    else:
-        chosen = [region.id for region in catalogue.regions.values() if region.baseline]
     return list(dict.fromkeys([*chosen, *own]))
 
 

@@ -81,18 +81,12 @@ class Topology:
             raise InputError("rtt_ms", f"is not a {count} x {count} matrix")
         for i, row in enumerate(self.rtt_ms):
             for j, value in enumerate(row):
+                back, field = self.rtt_ms[j][i], f"rtt_ms of {regions[i]} and {regions[j]}"
                 if i != j and not 0 <= value <= 10_000:
-                    raise InputError(
-                        f"rtt_ms of {regions[i]} and {regions[j]}",
-                        "must be 0 to 10000 ms",
-                        value=value,
-                    )
-                if i != j and value != self.rtt_ms[j][i]:
-                    raise InputError(
-                        f"rtt_ms of {regions[i]} and {regions[j]}",
-                        "is not the same in both directions",
-                        value=(value, self.rtt_ms[j][i]),
-                    )
+                    raise InputError(field, "must be 0 to 10000 ms", value=value)
+                if i != j and value != back:
+                    problem = "is not the same in both directions"
+                    raise InputError(field, problem, value=(value, back))
 
     def index(self, region: str) -> int:
         """Return the index of a site by its region id.
@@ -106,11 +100,9 @@ class Topology:
         if len(ends) == 1:
             return names.index(ends[0])
         near = ends or get_close_matches(region, names, n=3, cutoff=0.4)
-        hint = (
-            f"Did you mean {' or '.join(near)}?"
-            if near
-            else "`relayd measure lab status` lists them."
-        )
+        hint = "`relayd measure lab status` lists them."
+        if near:
+            hint = f"Did you mean {' or '.join(near)}?"
         raise InputError("region", "is not a site of this lab", value=region, remedy=hint)
 
     def expected_flow_mbps(self, source: int, destination: int) -> float:

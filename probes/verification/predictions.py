@@ -108,6 +108,10 @@ class PlanPath:
         """True if it reached its rate limit, so that its own limit is not known."""
         return self.achieved_gbps >= LIMITED_SHARE * self.most_gbps
 
+    def held(self, room: float) -> PlanPath:
+        """Return it limited to a rate of a multiple of its prediction."""
+        return replace(self, most_gbps=min(self.most_gbps, self.rate.expected_gbps * room))
+
     @property
     def links(self) -> list[tuple[str, str]]:
         """Its links in order."""
@@ -234,9 +238,11 @@ def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
     rtt_ms : callable
         Of links, for plans that do not state it.
     """
-    read = _of_shuffle if "pairs" in plan else _of_broadcast if "trees" in plan else _of_transfer
+    question: Question = (
+        "shuffle" if "pairs" in plan else "broadcast" if "trees" in plan else "transfer"
+    )
     try:
-        question, paths = read(plan, rtt_ms)
+        paths = tuple(_paths(plan, question, rtt_ms))
         request = plan["request"]
         found = PlanPrediction(
             str(plan["plan_id"]),
@@ -244,7 +250,7 @@ def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
             "" if question == "shuffle" else str(request["src"]),
             str(request["dst"]) if question == "transfer" else "",
             str(plan["verdict"]),
-            tuple(paths),
+            paths,
             {str(region): int(count) for region, count in plan["vms"].items()},
             _range(plan) if question == "transfer" else _total(paths),
             question=question,
@@ -259,55 +265,43 @@ def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
     return found
 
 
-def _of_transfer(plan: Mapping[str, Any], _: RttMs) -> tuple[Question, list[PlanPath]]:
-    whole = _range(plan)
-    return "transfer", [
-        PlanPath(
-            tuple(map(str, path["regions"])),
-            int(path["connections"]),
-            float(path["rtt_ms"]),
-            whole.scaled(_rate(path, "throughput_gbps") / whole.expected_gbps),
+def _paths(plan: Mapping[str, Any], question: Question, rtt_ms: RttMs) -> Iterable[PlanPath]:
+    if question == "shuffle":
+        # All rates are in proportion to the volumes: the bounds of the duration hold for each.
+        start_s = float(plan.get("vm_start_s", 0.0))
+        low_s, duration_s, high_s = (
+            float(plan[f"duration_s{end}"]) - start_s for end in ("_low", "", "_high")
         )
-        for path in plan["paths"]
-    ]
-
-
-def _of_shuffle(plan: Mapping[str, Any], rtt_ms: RttMs) -> tuple[Question, list[PlanPath]]:
-    # All rates are in proportion to the volumes: the bounds of the duration hold for each.
-    start_s = float(plan.get("vm_start_s", 0.0))
-    low_s, duration_s, high_s = (
-        float(plan[key]) - start_s for key in ("duration_s_low", "duration_s", "duration_s_high")
-    )
-    spread = RateRange(duration_s / high_s, 1.0, duration_s / low_s)
-    return "shuffle", [
-        PlanPath(
+        spread = RateRange(duration_s / high_s, 1.0, duration_s / low_s)
+        rows = [path for pair in plan["pairs"] for path in pair["paths"]]
+    else:
+        whole = _range(plan)
+        spread = whole.scaled(1 / whole.expected_gbps)
+        rows = plan["paths"] if question == "transfer" else _links(plan["trees"])
+    for row in rows:
+        regions = tuple(map(str, row["regions"]))
+        yield PlanPath(
             regions,
-            int(path["connections"]),
-            sum(rtt_ms(*link) for link in pairwise(regions)),
-            spread.scaled(_rate(path, "throughput_gbps")),
+            int(row["connections"]),
+            float(row["rtt_ms"])
+            if question == "transfer"
+            else sum(rtt_ms(*link) for link in pairwise(regions)),
+            spread.scaled(_rate(row, "throughput_gbps")),
         )
-        for pair in plan["pairs"]
-        for path in pair["paths"]
-        for regions in [tuple(map(str, path["regions"]))]
-    ]
 
 
-def _of_broadcast(plan: Mapping[str, Any], rtt_ms: RttMs) -> tuple[Question, list[PlanPath]]:
-    whole = _range(plan)
-    spread = whole.scaled(1 / whole.expected_gbps)
-    links: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for tree in plan["trees"]:
+def _links(trees: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the links of a broadcast's trees, each once: what all trees send over it together."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for tree in trees:
         for link in tree["legs"]:
-            links[str(link["src"]), str(link["dst"])].append(link)
-    return "broadcast", [
-        PlanPath(
-            regions,
-            sum(int(link["connections"]) for link in of_trees),
-            rtt_ms(*regions),
-            spread.scaled(sum(_rate(link, "throughput_gbps") for link in of_trees)),
-        )
-        for regions, of_trees in links.items()
-    ]
+            ends = str(link["src"]), str(link["dst"])
+            row = found.setdefault(
+                ends, {"regions": ends, "connections": 0, "throughput_gbps": 0.0}
+            )
+            row["connections"] += int(link["connections"])
+            row["throughput_gbps"] += _rate(link, "throughput_gbps")
+    return list(found.values())
 
 
 def _range(plan: Mapping[str, Any]) -> RateRange:

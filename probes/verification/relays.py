@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from probes.fleet.failures import ProbeError
-from probes.fleet.hosts import Fleet, Host
+from probes.fleet.hosts import Fleet
 from probes.fleet.session import HostSession
 from probes.fleet.sessions import Sessions
 from probes.tools.interface import Ports, Test
@@ -144,7 +144,9 @@ async def relaying(
         The program that relays, and the address and port that each ``dst`` is to connect to.
     """
     fleet, session = sessions.fleet, await sessions.session(relay)
-    program, has = await _program(session), await _addresses(session)
+    program = await _program(session)
+    rows = (await _printed(session, "ip", "-o", "addr", "show")).splitlines()
+    has = {word.partition("/")[0] for row in rows for word in row.split()[3:4]}
     listeners, reached = [], []
     async with AsyncExitStack() as stack:
         for test in tests:
@@ -168,9 +170,8 @@ async def relaying(
 
 
 async def _program(session: HostSession) -> str:
-    output = await session.ask(["sh", "-c", _FIND])
-    name = output.stdout.decode(errors="replace").strip().rpartition("/")[2]
-    if output.status != 0 or name not in ("haproxy", "socat"):
+    name = (await _printed(session, "sh", "-c", _FIND)).strip().rpartition("/")[2]
+    if name not in ("haproxy", "socat"):
         raise ProbeError(
             session.host.name,
             "missing-tool",
@@ -180,27 +181,14 @@ async def _program(session: HostSession) -> str:
     return name
 
 
-async def _addresses(session: HostSession) -> set[str]:
-    """Return the addresses that the host itself has."""
-    output = await session.ask(["ip", "-o", "addr", "show"])
-    return {
-        word.partition("/")[0]
-        for line in output.stdout.decode(errors="replace").splitlines()
-        for word in line.split()[3:4]
-    }
-
-
 async def _peers(session: HostSession, fleet: Fleet, relay: str, dst: str) -> tuple[str, ...]:
     """Return the addresses of the host that is to connect, as the relay may see them."""
-    peer: Host = fleet[dst]
+    peer = fleet[dst]
     names = (fleet.target(relay, dst), peer.private_address, peer.public_address)
     addresses: list[str] = []
-    for name in dict.fromkeys(name for name in names if name):
-        words = [name]
-        if not _is_address(name):
-            output = await session.ask(["getent", "ahosts", name])
-            words = output.stdout.decode(errors="replace").split()
-        addresses += filter(_is_address, words)
+    for name in dict.fromkeys(filter(None, names)):
+        words = name if _is_address(name) else await _printed(session, "getent", "ahosts", name)
+        addresses += filter(_is_address, words.split())
     if not addresses:
         raise ProbeError(
             relay,
@@ -209,6 +197,10 @@ async def _peers(session: HostSession, fleet: Fleet, relay: str, dst: str) -> tu
             "Give it as `public_address` or `private_address` in the fleet file.",
         )
     return tuple(dict.fromkeys(addresses))
+
+
+async def _printed(session: HostSession, *command: str) -> str:
+    return (await session.ask(command)).stdout.decode(errors="replace")
 
 
 def _is_address(text: str) -> bool:

@@ -175,14 +175,7 @@ def runs_of(
     def held(measured_s: int, room: float) -> list[Run]:
         """Limit the runs to rates of a multiple of their predictions."""
         return [
-            replace(
-                run,
-                measured_s=measured_s,
-                paths=tuple(
-                    replace(path, most_gbps=min(path.most_gbps, path.rate.expected_gbps * room))
-                    for path in run.paths
-                ),
-            )
+            replace(run, measured_s=measured_s, paths=tuple(path.held(room) for path in run.paths))
             for run in runs
         ]
 
@@ -218,25 +211,30 @@ def _run_of(kind: str, prediction: PlanPrediction, fleet: Fleet) -> Run:
         region: [host.name for host in fleet if host.region == region][:count]
         for region, count in prediction.vms.items()
     }
-    together = len(prediction.paths) > 1
-    paths: Sequence[PlanPath] = prediction.paths
-    if kind == LIMITS:
-        paths = [replace(path, connections=ceil(ROOM * path.connections)) for path in paths]
-    if not prediction.sets_rates:
-        paths = _lower_for_others(paths)
-    found = []
-    for path in paths:
-        most = inf
+    together, room = len(prediction.paths) > 1, ROOM if kind == LIMITS else 1.0
+    extra = [
+        path.rate.of_one_run().high_gbps - path.rate.expected_gbps for path in prediction.paths
+    ]
+    paths = []
+    for path, own in zip(prediction.paths, extra, strict=True):
+        most, rate, connections = inf, path.rate, path.connections
+        if kind == LIMITS:
+            connections = ceil(ROOM * connections)
         if prediction.sets_rates:
-            most = path.rate.expected_gbps * (ROOM if kind == LIMITS else 1.0)
-        elif together:
-            # Paths that share VMs keep to their planned proportion: none gets more than its share
-            # of the most that the plan may reach.
-            most = path.rate.of_one_run().high_gbps
+            most = rate.expected_gbps * room
+        else:
+            # Others may exceed their shares.
+            low = max(0.0, rate.low_gbps - (sum(extra) - own))
+            rate = replace(rate, low_gbps=low)
+            if together:
+                # Paths that share VMs keep to their planned proportion: none gets more than its
+                # share of the most that the plan may reach.
+                most = rate.of_one_run().high_gbps
+        path = replace(path, rate=rate, connections=connections, most_gbps=most)
         streams = streams_of(path, [hosts[region] for region in path.regions])
-        found.append(replace(path, streams=streams, most_gbps=most))
-    _check_ports(found, fleet)
-    return Run(kind, prediction, tuple(found), _omit_s(prediction.paths) + together, 0)
+        paths.append(replace(path, streams=streams))
+    _check_ports(paths, fleet)
+    return Run(kind, prediction, tuple(paths), _omit_s(prediction.paths) + together, 0)
 
 
 def apart(
@@ -268,16 +266,6 @@ def _check_ports(paths: Sequence[PlanPath], fleet: Fleet) -> None:
                 remedy="Widen `probe_ports` in the fleet file, or plan with fewer relays, "
                 "--connections or --vms.",
             )
-
-
-def _lower_for_others(paths: Sequence[PlanPath]) -> list[PlanPath]:
-    """Return paths with low bounds that allow for the others exceeding their shares."""
-    extra = [path.rate.of_one_run().high_gbps - path.rate.expected_gbps for path in paths]
-    found = []
-    for path, own in zip(paths, extra, strict=True):
-        low = max(0.0, path.rate.low_gbps - (sum(extra) - own))
-        found.append(replace(path, rate=replace(path.rate, low_gbps=low)))
-    return found
 
 
 def streams_of(path: PlanPath, hosts: Sequence[Sequence[str]]) -> tuple[Stream, ...]:
