@@ -174,7 +174,24 @@ def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
         entry.name: Host(entry.name, "", entry.host, entry.port, *_identity(entry, file, folder))
         for entry in file.jump
     }
-    _check_ways(name, hosts, jumps)
+    places: dict[tuple[str, int], str] = {}
+    for host in hosts.values():
+        if host.jump and host.jump not in jumps:
+            raise InputError(
+                f"{name}: {host.name}, jump",
+                "names no `[[jump]]` entry",
+                value=host.jump,
+                remedy="Add a `[[jump]]` with this name, or remove the line.",
+            )
+        place = (host.host, host.port)
+        if not host.jump and place in places:
+            raise InputError(
+                f"{name}: {host.name}, host",
+                f"is the same machine as {places[place]}",
+                value=f"{host.host}:{host.port}",
+                remedy="List each VM once.",
+            )
+        places[place] = host.name
     return Fleet(hosts, file.addresses, name, jumps)
 
 
@@ -224,47 +241,19 @@ def _path(field: str, name: str, folder: Path) -> Path:
         ) from None
 
 
-def _check_ways(name: str, hosts: dict[str, Host], jumps: dict[str, Host]) -> None:
-    """Refuse hosts that are one machine and jumps that are not there."""
-    places: dict[tuple[str, int], str] = {}
-    for host in hosts.values():
-        if host.jump and host.jump not in jumps:
-            raise InputError(
-                f"{name}: {host.name}, jump",
-                "names no `[[jump]]` entry",
-                value=host.jump,
-                remedy="Add a `[[jump]]` with this name, or remove the line.",
-            )
-        place = (host.host, host.port)
-        if not host.jump and place in places:
-            raise InputError(
-                f"{name}: {host.name}, host",
-                f"is the same machine as {places[place]}",
-                value=f"{host.host}:{host.port}",
-                remedy="List each VM once.",
-            )
-        places[place] = host.name
-
-
 def _explained(name: str, error: ValidationError) -> InputError:
     """Turn the first problem that pydantic found into one sentence about one entry."""
     first = error.errors(include_url=False)[0]
-    where = list(first["loc"])
-    field = f"{name}: "
+    where, kind = first["loc"], first["type"]
+    field = f"{name}: " + ".".join(str(part) for part in where)
     if len(where) >= 2 and isinstance(where[1], int):
-        field += f"[[{where[0]}]] number {where[1] + 1}"
-        field += f", {where[2]}" if len(where) > 2 else ""
-    else:
-        field += ".".join(str(part) for part in where)
-    kind = first["type"]
-    message = first["msg"].removeprefix("Value error, ")
+        field = ", ".join([f"{name}: [[{where[0]}]] number {where[1] + 1}", *map(str, where[2:3])])
     if kind == "missing":
         return InputError(field, "is missing", remedy="Every host has one.")
     if kind == "extra_forbidden":
-        return InputError(
-            field, "is not a field of a fleet file", remedy="docs/measuring.md lists the fields."
-        )
-    value = first.get("input")
+        remedy = "docs/measuring.md lists the fields."
+        return InputError(field, "is not a field of a fleet file", remedy=remedy)
+    message, value = first["msg"].removeprefix("Value error, "), first.get("input")
     shown = value if isinstance(value, str | int | float | bool) else None
     return InputError(field, message[:1].lower() + message[1:], value=shown)
 
@@ -288,28 +277,19 @@ def fleet_sites(fleet: Fleet, catalogue: Catalogue) -> dict[str, FleetSite]:
     """Return the VMs of each region; where hosts of one differ, as the last in the file is."""
     sites: dict[str, FleetSite] = {}
     for host in fleet:
-        before = sites.get(host.region)
+        before = sites.get(host.region, FleetSite(0))
+        vm_type = f"{host.provider}:{host.vm_type.removeprefix('Standard_')}"
+        networks = {"public": "", "private": "the fleet's"}
         sites[host.region] = FleetSite(
-            1 + (before.vms if before else 0),
-            _vm_type(host, catalogue) or (before.vm_type if before else ""),
-            _gbps(host.egress_mbps) or (before.egress_gbps if before else None),
-            _gbps(host.ingress_mbps) or (before.ingress_gbps if before else None),
-            _private_network(host, fleet),
+            before.vms + 1,
+            vm_type if vm_type in catalogue.vm_types else before.vm_type,
+            _gbps(host.egress_mbps) or before.egress_gbps,
+            _gbps(host.ingress_mbps) or before.ingress_gbps,
+            networks.get(fleet.addresses, f"the fleet's at {host.provider}")
+            if host.private_address
+            else "",
         )
     return sites
-
-
-def _private_network(host: Host, fleet: Fleet) -> str:
-    """Return the name of the private network that a host is on, as the fleet file says."""
-    if fleet.addresses == "public" or not host.private_address:
-        return ""
-    return "the fleet's" if fleet.addresses == "private" else f"the fleet's at {host.provider}"
-
-
-def _vm_type(host: Host, catalogue: Catalogue) -> str:
-    """Return the id of a host's VM type in the catalogue; ``""`` where it has none."""
-    name = f"{host.provider}:{host.vm_type.removeprefix('Standard_')}"
-    return name if name in catalogue.vm_types else ""
 
 
 def _gbps(mbps: float | None) -> float | None:

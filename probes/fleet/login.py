@@ -65,39 +65,34 @@ async def connect(
             )
     except asyncssh.HostKeyNotVerifiable:
         raise _untrusted(host, known) from None
-    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, asyncssh.Error, OSError) as error:
-        raise _failure(host, error, time.monotonic() - began_s) from None
-
-
-def _failure(host: Host, error: Exception, waited_s: float) -> ProbeError:
-    """Return the error for a login that failed after a time."""
-    if isinstance(error, asyncssh.PermissionDenied):
-        return ProbeError(
+    except asyncssh.PermissionDenied:
+        raise ProbeError(
             host.name,
             "login",
             f"{host.user}@{host.host} was refused",
             "Check `user` and `key` in the fleet file and authorized_keys on the host.",
-        )
-    if isinstance(error, asyncssh.KeyImportError | asyncssh.KeyEncryptionError | FileNotFoundError):
-        return ProbeError(
+        ) from None
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, FileNotFoundError) as error:
+        raise ProbeError(
             host.name,
             "login",
             f"its key {host.key} can't be used ({reason_of(error)})",
             "Name a key without a passphrase, or leave `key` out to use the SSH agent.",
-        )
-    if isinstance(error, TimeoutError):
-        return ProbeError(
+        ) from None
+    except TimeoutError:
+        raise ProbeError(
             host.name,
             "unreachable",
-            f"no SSH login within {waited_s:.0f} s",
+            f"no SSH login within {time.monotonic() - began_s:.0f} s",
             "The host is down, its sshd hangs, or a firewall drops the packets.",
-        )
-    return ProbeError(
-        host.name,
-        "unreachable",
-        f"no SSH connection to {host.host} port {host.port} ({reason_of(error)})",
-        "Check that it runs, and the address and port in the fleet file.",
-    )
+        ) from None
+    except (asyncssh.Error, OSError) as error:
+        raise ProbeError(
+            host.name,
+            "unreachable",
+            f"no SSH connection to {host.host} port {host.port} ({reason_of(error)})",
+            "Check that it runs, and the address and port in the fleet file.",
+        ) from None
 
 
 async def _unless_cancelled(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, Literal, TypeAlias
@@ -102,14 +104,11 @@ async def _check(session: HostSession, report: HostReport) -> None:
     before_s = time.time()
     clock = await session.ask(["date", "+%s.%N"])
     after_s = time.time()
-    facts = report.facts
-    try:
-        facts["clock_offset_s"] = round(float(clock.stdout) - (before_s + after_s) / 2, 3)
-    except ValueError:
-        facts["clock_offset_s"] = None
-    facts["ssh_round_trip_ms"] = round((after_s - before_s) * 1e3, 1)
+    offset_s: float | None = None
+    with suppress(ValueError):
+        offset_s = round(float(clock.stdout) - (before_s + after_s) / 2, 3)
     output = await session.ask(["sh", "-c", _FACTS, "relayd"])
-    values: dict[str, str] = {}
+    values: defaultdict[str, str] = defaultdict(str)
     tools: list[str] = []
     for line in output.stdout.decode(errors="replace").splitlines():
         key, _, value = line.partition(" ")
@@ -117,20 +116,25 @@ async def _check(session: HostSession, report: HostReport) -> None:
             tools.append(value)
         else:
             values[key] = "".join(c for c in value.strip() if c.isprintable() or c == "\t")[:200]
-    facts["tools"] = {name: _version(values.get(name, "")) for name in tools}
-    facts["kernel"] = values.get("kernel", "")
-    facts["processors"] = _int(values.get("processors", ""))
-    facts["congestion_control"] = values.get("tcp_congestion_control", "")
-    facts["receive_window_bytes"] = _int(values.get("tcp_rmem", ""), 2)
-    facts["send_window_bytes"] = _int(values.get("tcp_wmem", ""), 2)
-    facts["window_scaling"] = values.get("tcp_window_scaling", "1") != "0"
-    facts["free_kib"] = _int(values.get("free_kib", ""))
-    facts["package_manager"] = values.get("manager", "")
-    facts["may_install"] = values.get("user_id") == "0" or values.get("sudo") == "yes"
-    facts["is_root"] = values.get("user_id") == "0"
-    facts["idle_share"] = _idle_share(values.get("cpu", ""), values.get("cpu_later", ""))
-    facts["leftovers_ended"] = session.leftovers
-    report.findings += _judged(facts)
+    is_root = values["user_id"] == "0"
+    report.facts |= {
+        "clock_offset_s": offset_s,
+        "ssh_round_trip_ms": round((after_s - before_s) * 1e3, 1),
+        "tools": {name: _version(values[name]) for name in tools},
+        "kernel": values["kernel"],
+        "processors": _int(values["processors"]),
+        "congestion_control": values["tcp_congestion_control"],
+        "receive_window_bytes": _int(values["tcp_rmem"], 2),
+        "send_window_bytes": _int(values["tcp_wmem"], 2),
+        "window_scaling": values["tcp_window_scaling"] != "0",
+        "free_kib": _int(values["free_kib"]),
+        "package_manager": values["manager"],
+        "may_install": is_root or values["sudo"] == "yes",
+        "is_root": is_root,
+        "idle_share": _idle_share(values["cpu"], values["cpu_later"]),
+        "leftovers_ended": session.leftovers,
+    }
+    report.findings += _judged(report.facts)
 
 
 def _judged(facts: dict[str, Any]) -> list[HostFinding]:
@@ -198,25 +202,21 @@ def _judged(facts: dict[str, Any]) -> list[HostFinding]:
 async def _try_ports(fleet: Fleet, sessions: Sessions, reports: dict[str, HostReport]) -> None:
     """Run a tiny test around the ring of hosts that are fit, each once at either end."""
     able = [name for name, report in reports.items() if report.fit]
-    if len(able) < 2:
-        return
-    ports = Ports()
-    limit = asyncio.Semaphore(AT_ONCE)
+    ports, limit = Ports(), asyncio.Semaphore(AT_ONCE)
 
     async def attempt(src: str, dst: str) -> None:
+        report = reports[src]
         async with limit:
             try:
                 await _tiny_test(fleet, sessions, ports, src, dst)
             except ProbeError as error:
-                reports[src].facts["probe_port_reachable"] = False
-                reports[src].findings.append(
-                    HostFinding("error", f"from {dst}: {error.problem}", error.remedy)
-                )
-            else:
-                reports[src].facts["probe_port_reachable"] = True
+                problem = f"from {dst}: {error.problem}"
+                report.findings.append(HostFinding("error", problem, error.remedy))
+        report.facts["probe_port_reachable"] = report.fit
 
-    following = [*able[1:], able[0]]
-    await asyncio.gather(*(attempt(a, b) for a, b in zip(able, following, strict=True)))
+    if len(able) > 1:
+        ring = zip(able, [*able[1:], able[0]], strict=True)
+        await asyncio.gather(*(attempt(src, dst) for src, dst in ring))
 
 
 async def _tiny_test(fleet: Fleet, sessions: Sessions, ports: Ports, src: str, dst: str) -> None:
@@ -254,11 +254,8 @@ def _idle_share(before: str, after: str) -> float | None:
 
 def unknown_hosts(reports: Sequence[HostReport]) -> list[Host]:
     """Return the hosts that have no key on record."""
-    return [
-        report.host
-        for report in reports
-        if any("host key is not in" in finding.problem for finding in report.findings)
-    ]
+    unknown = "host key is not in"
+    return [one.host for one in reports if any(unknown in f.problem for f in one.findings)]
 
 
 # ---- installing, only on request ---------------------------------------------------------------

@@ -8,7 +8,6 @@ server of its own (``-1``) on a port of its own.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from io import BytesIO
 from math import inf
 from typing import Any
@@ -22,9 +21,6 @@ from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, Tool, fail
 
 MOST_STREAMS = 128
 CONNECT_TIMEOUT_MS = 5_000
-# Opening streams, and the exchange of results at the end, take round trips of their own; a full
-# queue on the way makes both slow.
-MARGIN_S = 15.0
 LONGEST_ROUND_TRIP_S = 0.5
 SMALLEST_PIECE_BYTES = 1_448
 PACING_US = 10_000
@@ -76,22 +72,15 @@ class Iperf3(Tool):
         return command
 
     def limit_s(self, test: Test) -> float:
-        """Return the longest duration of a test, with setup and exchange of results.
-
-        It opens its connections one after the other, a round trip each.
-        """
-        opening_s = test.connections * LONGEST_ROUND_TRIP_S
-        return test.duration_s + test.omit_s + opening_s + MARGIN_S
+        """Return the longest duration: connections are opened one after the other."""
+        return super().limit_s(test) + test.connections * LONGEST_ROUND_TRIP_S
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
         """Read the JSON document; see :class:`~probes.tools.interface.Tool`."""
         document = read_document(output, test)
         if "error" in document:
             raise failure(test.dst, self.name, explained(document["error"]))
-        # An importer refuses tests with a rate limit; the caller set it, and judges the rate.
-        options = replace(
-            test.options(measured_at_s, client_at_dst=True), force=bool(test.held_to_mbps)
-        )
+        options = test.options(measured_at_s, client_at_dst=True)
         found = only_samples(test.dst, self.name, list(samples_of_test(1, document, options)))
         if output.status != 0:
             raise failure(test.dst, self.name, output.last_error_line)

@@ -8,7 +8,6 @@ are left out here; the last one is part of the total only.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from io import BytesIO
 
 from planner.model.errors import FormatError
@@ -18,7 +17,6 @@ from probes.fleet.session import Output
 from probes.importers import nuttcp as importer
 from probes.tools.interface import Result, Test, Tool, failure, only_samples
 
-MARGIN_S = 15.0
 _TOTALS = re.compile(rb"(?m)^(?=.*\breal_seconds=).*?\bmegabytes=(\S+)")
 
 
@@ -42,19 +40,13 @@ class Nuttcp(Tool):
             command.append(f"-R{max(1, int(test.held_to_mbps * 1e3))}k")
         return [*command, test.address]
 
-    def limit_s(self, test: Test) -> float:
-        """Return the longest duration of a test, with setup and exchange of results."""
-        return test.duration_s + test.omit_s + MARGIN_S
-
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
         """Read its lines; see :class:`~probes.tools.interface.Tool`."""
         text = output.stdout
         if output.status != 0 or not text.strip():
             raise failure(test.src, self.name, output.last_error_line)
-        # An importer refuses tests with a rate limit; the caller set it, and judges the rate.
-        options = replace(test.options(measured_at_s), force=bool(test.held_to_mbps))
         try:
-            outcomes = list(importer.read(BytesIO(text), options))
+            outcomes = list(importer.read(BytesIO(text), test.options(measured_at_s)))
         except FormatError as error:
             raise ProbeError(test.src.name, "output", f"nuttcp: {error.problem}") from None
         found = only_samples(test.src, self.name, outcomes)
