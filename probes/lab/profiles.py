@@ -209,7 +209,7 @@ def topology_of_network(
             for cap in (site.egress_gbps.expected, site.ingress_gbps.expected)
         ]
         window = max(round(site.window_mb.expected * 1e6 * scale), 2 * 1448)
-        sites.append(Site(name, *caps, window, vm_type=site.vm_type))
+        sites.append(Site(name, caps[0], caps[1], window, vm_type=site.vm_type))
     for (i, src), (j, dst) in permutations(enumerate(names), 2):
         both = [estimates[pair] for pair in ((src, dst), (dst, src)) if pair in estimates]
         if not both:
