@@ -65,13 +65,13 @@ thorough:  ## Pass all that takes longer: whole grids, many seeds, the docs' com
 
 # Most of its time, a test that starts processes or a lab waits for them.
 test-parallel: WORKERS = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
-test-parallel: engines tools  ## Of them, those that can share the machine
+test-parallel: dev tools  ## Of them, those that can share the machine
 	@$(PYTEST) --collect-only -qq >/dev/null || true  # compiled once, not by each worker
-	$(PYTEST) -m 'not (alone or integrations or thorough)' $(PARALLEL) --durations 20
+	$(PYTEST) -m 'not (alone or engines or integrations or thorough)' $(PARALLEL) --durations 20
 
 test-thorough: WORKERS = $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 test-thorough: engines tools  ## Pass tests that compute or serve for long
-	$(PYTEST) -m 'thorough and not (alone or integrations)' $(PARALLEL) --durations 20 --timeout 3600
+	$(PYTEST) -m '(engines or thorough) and not (alone or integrations)' $(PARALLEL) --durations 20 --timeout 3600
 
 bare-root: dev  ## Pass quick tests of tools in a bare Debian, as root and as a user (needs root and mmdebstrap)
 	scripts/bare_root.sh tests/lab/test_life.py tests/relayd/cli tests/relayd/store \

@@ -214,6 +214,7 @@ def test_what_can_not_be_compared_is_refused(
     assert "too few links" in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 def test_on_the_open_surveys_splits_are_fixed_and_relays_that_surely_pay_are_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ from benchmarks.chaos.takeovers import take_over
 from tests.postgresql import running_server
 
 
+@pytest.mark.thorough
 def test_what_was_acknowledged_outlives_kills_of_service_importer_and_database(
     tmp_path: Path,
 ) -> None:
@@ -28,6 +29,7 @@ def test_what_was_acknowledged_outlives_kills_of_service_importer_and_database(
     assert all(one.acknowledged for one in seen)
 
 
+@pytest.mark.thorough
 def test_kills_of_builds_rebuilds_and_exports_lose_nothing(tmp_path: Path) -> None:
     seen = [kill_builds(str(tmp_path / "relayd.db"), tmp_path, 3)]
     with running_server() as server:

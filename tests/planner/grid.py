@@ -19,7 +19,7 @@ import numpy as np
 from planner.model.link import AT_LIMIT
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.transfer.problem import End, TransferPath, TransferProblem
+from planner.transfer.problem import End, Relays, TransferPath, TransferProblem
 from tests.planner.independent import SkyplaneProblem
 from tests.shared_data import shared
 from tests.slow_start import bundle_share_of_steady
@@ -93,7 +93,7 @@ class Grid:
             End(self.egress_gbps(src), vm_usd_per_h(src), vms),
             End(self.ingress_gbps(dst), vm_usd_per_h(dst), vms),
             TransferPath(None, *self.held(src, dst), inf, self.usd_per_gb[src, dst], 0.0, 1),
-            relays,
+            Relays.of(relays),
             vm_start_s,
         )
 

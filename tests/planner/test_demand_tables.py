@@ -37,6 +37,7 @@ def test_tables_of_pandas_and_numpy() -> None:
         assert ShuffleRequest(table).demands_gb == RIGHT
 
 
+@pytest.mark.engines
 def test_tables_of_dask_arrow_and_xarray() -> None:
     dask = pytest.importorskip("dask.dataframe")
     assert demands_gb(dask.from_pandas(LONG, npartitions=2)) == RIGHT

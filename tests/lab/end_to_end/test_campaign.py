@@ -154,6 +154,7 @@ def _acknowledged(db: Path) -> set[tuple[int, str]]:
         return set(connection.execute(query))
 
 
+@pytest.mark.thorough
 def test_a_campaign_survives_everything(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     """Two kills of the controller, two hosts that die and one that hangs, within a budget.
 

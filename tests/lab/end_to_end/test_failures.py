@@ -37,6 +37,7 @@ def _topology(count: int) -> Topology:
     return Topology(sites, rtts)
 
 
+@pytest.mark.thorough
 def test_each_failure_costs_only_its_own_probes(lab_of: Callable[..., Lab], tmp_path: Path) -> None:
     lab = lab_of(_topology(6), "failures")
     full, lost, changed, busy, *good = _REGIONS

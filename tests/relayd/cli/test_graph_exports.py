@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import relayd as library
@@ -17,10 +18,9 @@ from tests.relayd.conftest import Relayd
 def test_an_adjacency_matrix_is_read_by_pandas_and_makes_the_same_network(
     relayd: Relayd, tmp_path: Path
 ) -> None:
-    pandas = pytest.importorskip("pandas", reason="needs pandas (the examples group)")
     file = tmp_path / "adjacency.csv"
     assert relayd("data", "export", "graph", "--format", "adjacency", "--output", file).code == 0
-    frame = pandas.read_csv(file, index_col=0)
+    frame = pd.read_csv(file, index_col=0)
     assert list(frame.index) == list(frame.columns)
     again = Network.from_matrices(list(frame.index), frame.to_numpy())
     network = library.open().network
@@ -55,7 +55,6 @@ def test_a_node_link_topology_is_read_by_networkx_and_a_flow_keeps_to_its_capaci
 
 
 def test_links_are_a_list_and_a_tidy_data_frame() -> None:
-    pytest.importorskip("pandas", reason="needs pandas (the examples group)")
     wan = library.open()
     links = wan.links("aws:us-east-1")
     assert [links[0], *links[1:]] == list(wan.network.links["aws:us-east-1"].values())
@@ -72,7 +71,6 @@ def test_links_are_a_list_and_a_tidy_data_frame() -> None:
 
 
 def test_a_matrix_is_a_data_frame_tidy_or_wide_and_goes_into_a_shuffle() -> None:
-    pandas = pytest.importorskip("pandas", reason="needs pandas (the examples group)")
     wan = library.open()
     rates = wan.matrix("aggregate")
     frame, wide = rates.to_frame(), rates.to_frame(wide=True)
@@ -84,7 +82,7 @@ def test_a_matrix_is_a_data_frame_tidy_or_wide_and_goes_into_a_shuffle() -> None
     assert wide.loc[src, dst] == rates[src, dst]
     assert wide.shape == rates.values.shape
     some = list(rates.regions[:4])
-    demands = pandas.DataFrame(np.full((4, 4), 10.0), some, some)
+    demands = pd.DataFrame(np.full((4, 4), 10.0), some, some)
     plan = wan.shuffle(demands)
     assert len(plan.pairs) == 12
     assert wan.shuffle(demands.to_numpy(), regions=some).plan_id == plan.plan_id

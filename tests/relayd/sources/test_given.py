@@ -6,6 +6,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 import planner
@@ -47,11 +48,10 @@ def asked(wan: Wan) -> dict[str, Answer]:
 
 
 def frame(rows: bool) -> Any:
-    pandas = pytest.importorskip("pandas")
     if not rows:
-        return pandas.DataFrame(GBPS, REGIONS, REGIONS)
+        return pd.DataFrame(GBPS, REGIONS, REGIONS)
     ends = [(a, b) for a in range(3) for b in range(3) if a != b]
-    return pandas.DataFrame(
+    return pd.DataFrame(
         [
             {"src": REGIONS[a], "dst": REGIONS[b], "aggregate_gbps": GBPS[a][b], "rtt_ms": 120.0}
             for a, b in ends
