@@ -88,11 +88,19 @@ def expected_regret(
             figures = (rates.low, rates.expected, rates.high)
             low, expected, high = (np.where(seen, truth, figure) for figure in figures)
             chosen = _planned(replace(rates, low=low, expected=expected, high=high))
-        best = _choices(truth)
-        loss = _loss(truth, chosen, best)
+        loss, best = _loss(truth, chosen)
         total += float(loss[pairs].mean())
-        if seen is None:
-            _add_blame(blame, rates, loss, best)
+        if seen is not None:
+            continue
+        src, dst = np.nonzero(loss > LEAST_LOSS)
+        relay = best[src, dst].astype(np.intp)
+        links = [(src, dst), (src, relay), (relay, dst)]
+        wanted = [
+            rates.unknown[link] & ((relay != DIRECT) | (at == 0)) for at, link in enumerate(links)
+        ]
+        share = loss[src, dst] / np.maximum(1, np.sum(wanted, axis=0))
+        for link, of_link in zip(links, wanted, strict=True):
+            np.add.at(blame, link, share * of_link)
     return total / SCENARIOS, blame / SCENARIOS / pairs.sum()
 
 
@@ -119,7 +127,7 @@ def regret_once_measured(
 
 def regret_on(rates: RateMatrices, truth: NDArray[np.float64]) -> float:
     """Return the regret of acting on some rates where others, in Gbit/s, are the truth."""
-    loss = _loss(truth, _planned(rates), _choices(truth))
+    loss, _ = _loss(truth, _planned(rates))
     return float(loss[truth > 0].mean())
 
 
@@ -140,29 +148,16 @@ def _truths(rates: RateMatrices) -> Iterator[NDArray[np.float64]]:
 
 
 def _loss(
-    truth: NDArray[np.float64], chosen: NDArray[np.int32], best: NDArray[np.int32]
-) -> NDArray[np.float64]:
-    """Return the share of the best throughput that each pair loses by its choice."""
+    truth: NDArray[np.float64], chosen: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Return the share of the best rate that each pair loses by its choice, and the best choice.
+
+    A choice is the position of a relay, or :data:`DIRECT`.
+    """
+    relay, _ = best_relays_by_value(_terms(len(truth)), truth, np.zeros(truth.shape))
+    best = np.where(path_rates(truth, relay) > truth, relay, DIRECT).astype(np.int32)
     achieved, possible = path_rates(truth, chosen), path_rates(truth, best)
-    return np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0)
-
-
-def _add_blame(
-    blame: NDArray[np.float64],
-    rates: RateMatrices,
-    loss: NDArray[np.float64],
-    best: NDArray[np.int32],
-) -> None:
-    """Share the loss of pairs among the unknown links of direct and of the best path."""
-    src, dst = np.nonzero(loss > LEAST_LOSS)
-    relay = best[src, dst].astype(np.intp)
-    links = [(src, dst), (src, relay), (relay, dst)]
-    wanted = [
-        rates.unknown[link] & ((relay != DIRECT) | (at == 0)) for at, link in enumerate(links)
-    ]
-    share = loss[src, dst] / np.maximum(1, np.sum(wanted, axis=0))
-    for link, of_link in zip(links, wanted, strict=True):
-        np.add.at(blame, link, share * of_link)
+    return np.where(possible > 0, 1 - achieved / np.maximum(possible, 1e-12), 0.0), best
 
 
 def _terms(count: int) -> Terms:
@@ -175,9 +170,3 @@ def _planned(rates: RateMatrices) -> NDArray[np.int32]:
     links, count = RateBounds(rates.low, rates.expected, rates.high), len(rates.low)
     caps, no_time = RateBounds(*np.full((3, count), inf)), np.zeros((count, count))
     return choose(_terms(count), links, caps, caps, no_time, np.isinf(rates.drift)).chosen
-
-
-def _choices(rates: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Return, for each pair, the relay of greatest rate if it beats direct, or direct."""
-    relay, _ = best_relays_by_value(_terms(len(rates)), rates, np.zeros(rates.shape))
-    return np.where(path_rates(rates, relay) > rates, relay, DIRECT).astype(np.int32)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import combinations, product
 from math import ceil, inf, isfinite
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,7 @@ FEWEST_PEERS, MOST_PEERS = 2, 4
 CAPS_S = 6.0
 USE_MS = 24.0
 LEAST_PART = 1e-6  # links without a fee still take time
+Pair: TypeAlias = tuple[str, str]
 
 
 class Choice(NamedTuple):
@@ -130,61 +131,42 @@ def cap_tasks(
             site = network.sites[region_of[host]]
             cap = site.egress_gbps if outwards else site.ingress_gbps
             bound: Bound = "low" if every else "expected"
-            peers = _peers(host, region_of, network, connections, outwards, bound)
-            peers = _chosen_peers(peers, ENOUGH * cap.expected if every else inf, uses)
-            pairs = [peer.pair for peer in peers]
+            links = {}
+            for peer in region_of:
+                pair = (host, peer) if outwards else (peer, host)
+                src, dst = region_of[pair[0]], region_of[pair[1]]
+                if src != dst and (link := network.links.get(src, {}).get(dst)):
+                    links[pair] = link
+            gbps = {pair: link.rate_gbps(connections, bound) for pair, link in links.items()}
+            rtt_ms = {
+                pair: link.rtt_ms.expected + USE_MS * uses[pair[1 if outwards else 0]]
+                for pair, link in links.items()
+            }
+            pairs = _chosen_pairs(gbps, rtt_ms, ENOUGH * cap.expected if every else inf)
             if len(pairs) < FEWEST_PEERS:
                 continue  # one link alone does not distinguish a cap from a path
-            uses.update(peer.host for peer in peers)
-            links = [network.link(region_of[a], region_of[b]) for a, b in pairs]
-            flows_gbps = sum(link.rate_gbps(1, "low") for link in links)
+            uses.update(pair[1 if outwards else 0] for pair in pairs)
+            flows_gbps = sum(links[pair].rate_gbps(1, "low") for pair in pairs)
             needed = ceil(OVERLOAD * cap.expected / flows_gbps) if flows_gbps else connections
             each = min(connections, max(LEAST_CONNECTIONS, needed))
-            expected = min(sum(link.rate_gbps(each) for link in links), cap.expected)
+            expected = min(sum(links[pair].rate_gbps(each) for pair in pairs), cap.expected)
             tasks.append(ProbeTask("caps", tuple(pairs), each, CAPS_S, expected))
     return tasks
 
 
-class _Peer(NamedTuple):
-    """A host at the other end of a cap probe, and the link to or from it."""
-
-    gbps: float
-    rtt_ms: float
-    pair: tuple[str, str]
-    host: str
-
-
-def _peers(
-    host: str,
-    region_of: Mapping[str, str],
-    network: Network,
-    connections: int,
-    outwards: bool,
-    bound: Bound,
-) -> list[_Peer]:
-    """Return the hosts at the other ends of links from or to a host."""
-    peers: list[_Peer] = []
-    for peer, region in region_of.items():
-        pair = (host, peer) if outwards else (peer, host)
-        link = network.links.get(region_of[pair[0]], {}).get(region_of[pair[1]])
-        if region != region_of[host] and link:
-            rate = link.rate_gbps(connections, bound)
-            peers.append(_Peer(rate, link.rtt_ms.expected, pair, peer))
-    return peers
-
-
-def _chosen_peers(peers: Sequence[_Peer], gbps: float, uses: Mapping[str, int]) -> list[_Peer]:
-    """Return as few of the best peers as promise a rate together, near ones used least first."""
-    chosen: list[_Peer] = []
-    left = set(peers)
+def _chosen_pairs(
+    gbps: Mapping[Pair, float], rtt_ms: Mapping[Pair, float], enough_gbps: float
+) -> list[Pair]:
+    """Return as few of the best pairs as promise a rate together, near ones first."""
+    chosen: list[Pair] = []
+    left = set(gbps)
     while left and len(chosen) < MOST_PEERS:
-        if len(chosen) >= FEWEST_PEERS and sum(peer.gbps for peer in chosen) >= gbps:
+        if len(chosen) >= FEWEST_PEERS and sum(gbps[pair] for pair in chosen) >= enough_gbps:
             break
-        least = min(gbps / FEWEST_PEERS, ALMOST * max(peer.gbps for peer in left))
-        good = (peer for peer in left if peer.gbps >= least)
-        nearest = min(good, key=lambda p: (p.rtt_ms + USE_MS * uses.get(p.host, 0), p.pair))
-        chosen.append(nearest)
-        left.remove(nearest)
+        least = min(enough_gbps / FEWEST_PEERS, ALMOST * max(gbps[pair] for pair in left))
+        good = (pair for pair in left if gbps[pair] >= least)
+        chosen.append(min(good, key=lambda pair: (rtt_ms[pair], pair)))
+        left.remove(chosen[-1])
     return chosen
 
 
@@ -225,12 +207,22 @@ def choose_links(
     regret, saving = expected_regret(rates)
     if regret < threshold:
         return Choice([], f"the expected regret of {regret:.1%} is low enough")
-    volumes_gb = rates.expected * duration_s / BITS_PER_BYTE
-    offers = _offers(regions, volumes_gb, saving, price, allowance)
+    offers = []
+    for i, j in np.argwhere(saving).tolist():
+        volume_gb = float(rates.expected[i, j] * duration_s / BITS_PER_BYTE)
+        with suppress(DataError):  # its price may not be known
+            usd = price(regions[i], regions[j], volume_gb)
+            part = usd
+            if isfinite(allowance.gb):
+                part = max(
+                    usd / max(allowance.usd, LEAST_PART), volume_gb / max(allowance.gb, LEAST_PART)
+                )
+            worth = float(saving[i, j]) / max(part, LEAST_PART)
+            offers.append((-worth, regions[i], regions[j], usd, volume_gb))
     tasks: list[ProbeTask] = []
     left = allowance
     seats: Counter[str] = Counter()
-    for _, src, dst, usd, volume_gb in offers:
+    for _, src, dst, usd, volume_gb in sorted(offers):
         if len(tasks) == batch:
             break
         has_seat = max(seats[src], seats[dst]) < batch_of_host
@@ -246,28 +238,3 @@ def choose_links(
             why = f"{allowance.name} allows no further link; the expected regret is {regret:.1%}"
         return Choice([], why)
     return Choice(tasks, f"an expected regret of {regret:.1%} is above {threshold:.1%}")
-
-
-def _offers(
-    regions: Sequence[str],
-    volumes_gb: np.ndarray,
-    saving: np.ndarray,
-    price: Price,
-    allowance: Allowance,
-) -> list[tuple[float, str, str, float, float]]:
-    """Return links by what they save for their cost, best first, with USD and GB of each."""
-    offers = []
-    for i, j in np.argwhere(saving).tolist():
-        src, dst, volume_gb = regions[i], regions[j], float(volumes_gb[i, j])
-        with suppress(DataError):  # its price may not be known
-            usd = price(src, dst, volume_gb)
-            # Its part of the allowance where bytes are limited; else its dollars.
-            parts = [usd]
-            if isfinite(allowance.gb):
-                parts = [
-                    usd / max(allowance.usd, LEAST_PART),
-                    volume_gb / max(allowance.gb, LEAST_PART),
-                ]
-            worth = float(saving[i, j]) / max(*parts, LEAST_PART)
-            offers.append((-worth, src, dst, usd, volume_gb))
-    return sorted(offers)

@@ -23,6 +23,11 @@ _RUN_BY_WATCHER = "campaign_run_by_watcher"
 STARTED_BY_WATCHER = "watch"
 """Value of the option `started_by` of a campaign that the watcher began."""
 TASK = TypeAdapter(ProbeTask)
+_RECORD = (
+    "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, usd = usd + ?, "
+    "reserved_gb = 0, reserved_usd = 0, ended_at_s = ?, problem = ?, batch_id = ? WHERE id = ?"
+)
+_SPENT = "coalesce(sum(sent_gb + reserved_gb), 0), coalesce(sum(usd + reserved_usd), 0)"
 
 
 class StoredCampaign:
@@ -90,10 +95,25 @@ class StoredCampaign:
         After an error it may be called again with the same and more: what turns out to be stored
         already is not stored, or paid for, twice.
         """
-        now_s = time.time()
+        database, now_s = self._database, time.time()
+        ended = "SELECT ended_at_s FROM probes WHERE id = ?"
         try:
-            with self._database.transaction():
-                self._record([one for one in outcomes if not self._is_stored(one.probe)], now_s)
+            with database.transaction():
+                new = [
+                    one
+                    for one in outcomes
+                    if not (doubts := self._in_doubt.get(one.probe.id))
+                    or database.row(ended, (one.probe.id,))[0] not in doubts
+                ]
+                samples = [sample for outcome in new for sample in outcome.samples]
+                batch_id, _ = write_live(database, f"campaign {self.id}", samples)
+                for one in new:
+                    status = "failed" if one.problem else "done"
+                    spent = (one.attempts, one.sent_gb, one.usd)
+                    batch = batch_id if one.samples else None
+                    database.change(
+                        _RECORD, (status, *spent, now_s, one.problem, batch, one.probe.id)
+                    )
         except StoreError:
             for outcome in outcomes:
                 self._in_doubt.setdefault(outcome.probe.id, set()).add(now_s)
@@ -101,40 +121,9 @@ class StoredCampaign:
         for outcome in outcomes:
             self._in_doubt.pop(outcome.probe.id, None)
 
-    def _is_stored(self, probe: Probe) -> bool:
-        if probe.id not in self._in_doubt:
-            return False
-        row = self._database.row("SELECT ended_at_s FROM probes WHERE id = ?", (probe.id,))
-        return row[0] in self._in_doubt[probe.id]
-
-    def _record(self, outcomes: Sequence[ProbeOutcome], now_s: float) -> None:
-        database = self._database
-        samples = [sample for outcome in outcomes for sample in outcome.samples]
-        batch_id, _ = write_live(database, f"campaign {self.id}", samples)
-        for outcome in outcomes:
-            database.change(
-                "UPDATE probes SET status = ?, attempts = attempts + ?, sent_gb = sent_gb + ?, "
-                "usd = usd + ?, reserved_gb = 0, reserved_usd = 0, ended_at_s = ?, problem = ?, "
-                "batch_id = ? WHERE id = ?",
-                (
-                    "failed" if outcome.problem else "done",
-                    outcome.attempts,
-                    outcome.sent_gb,
-                    outcome.usd,
-                    now_s,
-                    outcome.problem,
-                    batch_id if outcome.samples else None,
-                    outcome.probe.id,
-                ),
-            )
-
     def spent(self) -> tuple[float, float]:
         """Return GB and USD so far, with what is reserved."""
-        row = self._database.row(
-            "SELECT coalesce(sum(sent_gb + reserved_gb), 0), coalesce(sum(usd + reserved_usd), 0) "
-            "FROM probes WHERE campaign_id = ?",
-            (self.id,),
-        )
+        row = self._database.row(f"SELECT {_SPENT} FROM probes WHERE campaign_id = ?", (self.id,))  # noqa: S608
         return float(row[0]), float(row[1])
 
     def finish(self) -> None:
@@ -174,8 +163,7 @@ class Campaigns:
     def spent(self, started_by: str) -> tuple[float, float]:
         """Return GB and USD so far, with what is reserved, of all campaigns of one starter."""
         rows = self._database.rows(
-            "SELECT options, coalesce(sum(sent_gb + reserved_gb), 0), "
-            "coalesce(sum(usd + reserved_usd), 0) FROM campaigns "
+            f"SELECT options, {_SPENT} FROM campaigns "  # noqa: S608
             "JOIN probes ON campaign_id = campaigns.id GROUP BY campaigns.id, options"
         )
         found = [row for row in rows if json.loads(row[0]).get("started_by") == started_by]
@@ -282,33 +270,18 @@ class Spending(Part):
 
 # ---- campaigns as they are shown: progress, totals, and reasons for failures ---------------------
 
-_COUNTS = ", ".join(
-    f"count(CASE WHEN probes.status = '{status}' THEN 1 END)"
-    for status in ("planned", "done", "failed")
-)
-_SUMS = "coalesce(sum(probes.sent_gb), 0.0), coalesce(sum(probes.usd), 0.0)"
-_CAMPAIGN = "campaigns.id, campaigns.options, campaigns.started_at_s, campaigns.finished_at_s"
-_PAGE = (
-    f"SELECT {_CAMPAIGN}, {_COUNTS}, {_SUMS} "  # noqa: S608
-    "FROM campaigns LEFT JOIN probes ON probes.campaign_id = campaigns.id "
+_COLUMNS = {
+    "id": "campaigns.id",
+    **{
+        status: f"count(CASE WHEN probes.status = '{status}' THEN 1 END)"
+        for status in ("planned", "done", "failed")
+    },
+    **{sent: f"coalesce(sum(probes.{sent}), 0.0)" for sent in ("sent_gb", "usd")},
+}
+_OF_CAMPAIGNS = (
+    "campaigns LEFT JOIN probes ON probes.campaign_id = campaigns.id "
     "WHERE campaigns.id >= ? AND campaigns.id < ? "
-    f"GROUP BY {_CAMPAIGN} ORDER BY campaigns.id DESC LIMIT ?"
-)
-_STAGES = (
-    f"SELECT stage, {_COUNTS}, {_SUMS} "  # noqa: S608
-    "FROM probes WHERE campaign_id = ? GROUP BY stage ORDER BY min(id)"
-)
-_FAILED = (
-    "SELECT stage, task, attempts, ended_at_s, problem FROM probes "
-    "WHERE campaign_id = ? AND status = 'failed' ORDER BY id"
-)
-_LAST_EVENT = (
-    "SELECT at_s, detail FROM events WHERE kind = 'campaign' AND subject = ? "
-    "AND id > (SELECT coalesce(max(id), 0) FROM events) - ? ORDER BY id DESC LIMIT 1"
-)
-_TOTALS = (
-    f"SELECT {_COUNTS}, {_SUMS} FROM probes "  # noqa: S608
-    "WHERE coalesce(ended_at_s, 0) >= ?"
+    "GROUP BY campaigns.id, options, started_at_s, finished_at_s ORDER BY campaigns.id DESC LIMIT ?"
 )
 MOST_PAIRS = 20
 """Pairs that are named of each kind of failure; how many there are is counted."""
@@ -341,7 +314,8 @@ class CampaignState(NamedTuple):
 
 def campaign_page(database: Database, *, before_id: int = 0, limit: int) -> list[CampaignState]:
     """Return campaigns that began before one of them, the newest first; 0 for the first page."""
-    return _read(database, 0, before_id or _BEYOND, limit)
+    values = (0, before_id or _BEYOND, limit)
+    return database.records(CampaignState, _OF_CAMPAIGNS, values, _COLUMNS)
 
 
 class RunningCampaign(NamedTuple):
@@ -361,15 +335,8 @@ def running(store: Store) -> RunningCampaign | None:
 
 def campaign(database: Database, number: int) -> CampaignState | None:
     """Return one campaign; None if there is none of this number."""
-    found = _read(database, number, number + 1, 1)
-    return found[0] if found else None
-
-
-def _read(database: Database, least: int, below: int, limit: int) -> list[CampaignState]:
-    return [
-        CampaignState(row[0], json.loads(row[1]), *row[2:])
-        for row in database.rows(_PAGE, (least, below, limit))
-    ]
+    values = (number, number + 1, 1)
+    return next(iter(database.records(CampaignState, _OF_CAMPAIGNS, values, _COLUMNS)), None)
 
 
 class CampaignTotals(NamedTuple):
@@ -383,8 +350,8 @@ class CampaignTotals(NamedTuple):
 
 def campaign_totals(database: Database, since_s: float = 0.0) -> CampaignTotals:
     """Add up all campaigns so far, or their probes that ended since a time."""
-    _, done, failed, sent_gb, usd = database.row(_TOTALS, (since_s,))
-    return CampaignTotals(usd, sent_gb, done, failed)
+    ended = "probes WHERE coalesce(ended_at_s, 0) >= ?"
+    return database.records(CampaignTotals, ended, (since_s,), _COLUMNS)[0]
 
 
 class StageState(NamedTuple):
@@ -436,22 +403,46 @@ class Failures(NamedTuple):
 
 def stages(database: Database, number: int) -> list[StageState]:
     """Return the stages of a campaign so far, in the order in which they were planned."""
-    return [StageState(*row) for row in database.rows(_STAGES, (number,))]
+    of_stages = "probes WHERE campaign_id = ? GROUP BY stage ORDER BY min(id)"
+    return database.records(StageState, of_stages, (number,), _COLUMNS)
 
 
 def failures(database: Database, number: int) -> list[Failures]:
     """Return the reasons for failed probes of a campaign, the most frequent first."""
     groups: dict[str, list[tuple[Any, ...]]] = {}
-    for row in database.rows(_FAILED, (number,)):
-        groups.setdefault(row[4], []).append(row)
-    return sorted(
-        (_failures(text, rows) for text, rows in groups.items()), key=lambda found: -found.probes
-    )
+    for text, *row in database.rows(
+        "SELECT problem, stage, task, attempts, ended_at_s FROM probes "
+        "WHERE campaign_id = ? AND status = 'failed' ORDER BY id",
+        (number,),
+    ):
+        groups.setdefault(text, []).append(tuple(row))
+    found = []
+    for text, rows in groups.items():
+        stages_of, tasks, attempts, ended_at_s = zip(*rows, strict=True)
+        of_tasks = [json.loads(task)["pairs"] for task in tasks]
+        pairs = dict.fromkeys((src, dst) for task in of_tasks for src, dst in task)
+        hosts = [{host for pair in task for host in pair} for task in of_tasks]
+        found.append(
+            Failures(
+                *in_two(text),
+                list(dict.fromkeys(stages_of)),
+                len(rows),
+                [list(pair) for pair in pairs][:MOST_PAIRS],
+                sorted(set.intersection(*hosts)),
+                sum(attempts),
+                max((at_s for at_s in ended_at_s if at_s is not None), default=None),
+            )
+        )
+    return sorted(found, key=lambda one: -one.probes)
 
 
 def last_event(database: Database, number: int) -> dict[str, Any] | None:
     """Return the last progress event of a campaign, with its time as ``at_s``."""
-    row = database.row(_LAST_EVENT, (str(number), EVENTS_BACK))
+    row = database.row(
+        "SELECT at_s, detail FROM events WHERE kind = 'campaign' AND subject = ? "
+        "AND id > (SELECT coalesce(max(id), 0) FROM events) - ? ORDER BY id DESC LIMIT 1",
+        (str(number), EVENTS_BACK),
+    )
     return None if row is None else {"at_s": row[0], **json.loads(row[1])}
 
 
@@ -468,20 +459,3 @@ def in_two(text: str) -> tuple[str, str]:
         elif character == "." and depth == 0 and text[position + 1 : position + 2] == " ":
             return text[:position], text[position + 2 :]
     return text.removesuffix("."), ""
-
-
-def _failures(text: str, rows: list[tuple[Any, ...]]) -> Failures:
-    tasks = [json.loads(row[1])["pairs"] for row in rows]
-    hosts = [{host for pair in task for host in pair} for task in tasks]
-    pairs = dict.fromkeys((src, dst) for task in tasks for src, dst in task)
-    problem, remedy = in_two(text)
-    return Failures(
-        problem,
-        remedy,
-        list(dict.fromkeys(row[0] for row in rows)),
-        len(rows),
-        [list(pair) for pair in pairs][:MOST_PAIRS],
-        sorted(set.intersection(*hosts)),
-        sum(row[2] for row in rows),
-        max((row[3] for row in rows if row[3] is not None), default=None),
-    )

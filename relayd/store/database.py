@@ -16,11 +16,13 @@ So is the schema: ``schema.sql``. Hints about the order of joins are SQLite's al
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar, get_origin, get_type_hints
 
 from relayd.store.failures import failure
 from relayd.store.location import Location
@@ -31,6 +33,8 @@ Fence: TypeAlias = tuple[str, int]
 _R = TypeVar("_R")
 NAMED_ENDS = "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
 """Of queries that name both ends of what they find: ``src.name`` and ``dst.name``."""
+COLUMNS_OF_ENDS = {"src": "src.name", "dst": "dst.name"}
+"""The same, for :meth:`Database.records`."""
 
 SCHEMA_VERSION = 1
 """The schema that this program knows, and lays out by ``schema.sql`` where there is none."""
@@ -72,10 +76,20 @@ class Database(ABC):
     def stream(self, sql: str, values: Values = ()) -> Iterator[Any]:
         """Run a query and yield its rows as they are read, in bounded memory."""
 
-    def records(self, kind: type[_R], rest: str, values: Values = ()) -> list[_R]:
-        """Read the columns that are fields of a named tuple; `rest` follows after ``FROM``."""
-        sql = f"SELECT {', '.join(kind.__annotations__)} FROM {rest}"  # noqa: S608
-        return [kind(*row) for row in self.rows(sql, values)]
+    def records(
+        self, kind: type[_R], rest: str, values: Values = (), columns: Mapping[str, str] = {}
+    ) -> list[_R]:
+        """Read rows as records of a type, whose fields are columns; `rest` follows after ``FROM``.
+
+        `columns` has the SQL of fields that are not called like their column. Fields that are
+        truths, objects or sets by their annotation are kept as 0 and 1, and as JSON.
+        """
+        readers = _readers(kind)
+        sql = f"SELECT {', '.join(columns.get(name, name) for name in readers)} FROM {rest}"  # noqa: S608
+        return [
+            kind(*(read(one) for read, one in zip(readers.values(), row, strict=True)))
+            for row in self.rows(sql, values)
+        ]
 
     def last_id(self, table: str) -> int:
         """Return the id of the newest row of a table; 0 if there is none."""
@@ -227,6 +241,15 @@ class Database(ABC):
 
     @abstractmethod
     def _define(self, sql: str) -> None: ...
+
+
+@cache
+def _readers(kind: Callable[..., object]) -> dict[str, Callable[[Any], Any]]:
+    """Return a function for each field of a record that makes its value of a column's."""
+    known: dict[Any, Callable[[Any], Any]]
+    known = {bool: bool, dict: json.loads, frozenset: lambda text: frozenset(json.loads(text))}
+    fields = get_type_hints(kind).items()
+    return {name: known.get(get_origin(of) or of, lambda value: value) for name, of in fields}
 
 
 def matching(conditions: Mapping[str, object]) -> tuple[str, list[object]]:

@@ -59,11 +59,7 @@ class Events(Part):
         return self._database.last_id("events")
 
     def _read(self, where: str, values: Sequence[object]) -> list[Event]:
-        sql = f"SELECT id, at_s, kind, subject, detail FROM events WHERE {where}"  # noqa: S608
-        return [
-            Event(number, at_s, kind, subject, json.loads(detail))
-            for number, at_s, kind, subject, detail in self._database.rows(sql, values)
-        ]
+        return self._database.records(Event, f"events WHERE {where}", values)
 
 
 _MOST_SUBJECT = 500

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from math import inf
-from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,7 +16,7 @@ from probes.analysis.binning import Points, points
 from probes.estimation.current_samples import WITH_A_LEVEL, LinkShift, current_samples
 from probes.liveness.link_health import LinkHealth
 from probes.samples import Metric
-from relayd.store.database import NAMED_ENDS, Database, Part
+from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, Part
 from relayd.store.samples.reading import StoredSamples
 from relayd.times import utc_text
 
@@ -29,11 +28,6 @@ _BEYOND = 1e300
 """Of times: SQL knows no infinity."""
 
 # ---- links that are down or degraded now: every reader plans around them at once ----------------
-
-_STATES_NOW = (
-    "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, rate_share, "  # noqa: S608
-    f"valid_until_s, health FROM link_states {NAMED_ENDS}"
-)
 
 
 class Kept(NamedTuple):
@@ -50,16 +44,20 @@ class LinkStates(Part):
 
     def now(self, now_s: float) -> dict[Pair, LinkState]:
         """Return the links that are down or degraded, without states that have expired."""
-        rows = self._database.rows(f"{_STATES_NOW} WHERE valid_until_s >= ?", (now_s,))
+        rows = self._database.rows(
+            "SELECT src.name, dst.name, condition, since_s, reason, rtt_ms, loss_share, "  # noqa: S608
+            f"rate_share, valid_until_s FROM link_states {NAMED_ENDS} WHERE valid_until_s >= ?",
+            (now_s,),
+        )
         return {
             (src, dst): LinkState(src, dst, condition, utc_text(since_s), *figures)
-            for src, dst, condition, since_s, *figures, _ in rows
+            for src, dst, condition, since_s, *figures in rows
         }
 
     def kept(self) -> list[Kept]:
         """Return the health of links that a watcher resumes from."""
-        rows = self._database.rows(_STATES_NOW)
-        return [Kept(row[0], row[1], json.loads(row[9]), row[8]) for row in rows]
+        rest = f"link_states {NAMED_ENDS}"
+        return self._database.records(Kept, rest, columns=COLUMNS_OF_ENDS)
 
     def keep(
         self, healths: Mapping[Pair, LinkHealth], usual: Iterable[Pair], until_s: float
@@ -94,10 +92,11 @@ class LinkStates(Part):
 
 # ---- lasting changes of level, each recorded once -----------------------------------------------
 
-_SHIFTS = (
-    "SELECT src.name, dst.name, metrics.name, at_s, found_at_s, before, after "  # noqa: S608
-    f"FROM level_shifts {NAMED_ENDS} JOIN metrics ON metrics.id = metric_id "
-)
+
+def _shifts(database: Database, where: str, *values: object) -> list[LinkShift]:
+    rest = f"level_shifts {NAMED_ENDS} JOIN metrics ON metrics.id = metric_id {where}"
+    columns = COLUMNS_OF_ENDS | {"metric": "metrics.name"}
+    return database.records(LinkShift, rest, values, columns)
 
 
 class LevelShifts(Part):
@@ -127,17 +126,13 @@ class LevelShifts(Part):
 
     def open(self) -> list[Pair]:
         """Return the links of changes after which throughput was not measured, oldest first."""
-        rows = self._database.rows(
-            f"{_SHIFTS} WHERE measured_again_at_s IS NULL ORDER BY found_at_s"
-        )
-        return [(row[0], row[1]) for row in rows]
+        found = _shifts(self._database, "WHERE measured_again_at_s IS NULL ORDER BY found_at_s")
+        return [(shift.src, shift.dst) for shift in found]
 
     def found_since(self, at_s: float) -> list[LinkShift]:
         """Return the changes that were settled since a time, the newest first."""
-        rows = self._database.rows(
-            f"{_SHIFTS} WHERE found_at_s >= ? ORDER BY found_at_s DESC, src.name, dst.name", (at_s,)
-        )
-        return [LinkShift(*row) for row in rows]
+        where = "WHERE found_at_s >= ? ORDER BY found_at_s DESC, src.name, dst.name"
+        return _shifts(self._database, where, at_s)
 
     def close(self, src: str, dst: str) -> None:
         """Record that a probe measured throughput of a link again, or tried to."""
@@ -152,16 +147,10 @@ class LevelShifts(Part):
 
 EventKind: TypeAlias = Literal["shift", "leg"]
 
-# The number of a change is that of its metric: two can't begin at the same time.
 _CONDITIONS = (
     "SELECT id, at_s, detail FROM events WHERE kind = 'leg' AND subject = ? "
     "AND (at_s < ? OR (at_s = ? AND id < ?)) ORDER BY at_s DESC, id DESC LIMIT ?"
 )
-
-
-_FIGURES = attrgetter("found_at_s", "metric", "before", "after")
-
-
 Position: TypeAlias = tuple[float, int]
 """Where a page ended: times fall, and at one time states come before changes of level."""
 NEWEST: Position = (inf, 2**62)
@@ -204,7 +193,20 @@ def link_events(
     in its newest samples now, which are the ones that the next estimates will respect.
     """
     until_s = min(after[0], _BEYOND)
-    found = [event for event in _shifts(database, src, dst) if event.position < after]
+    kept = _shifts(database, _PAIR, src, dst)
+    found: list[LinkEvent] = []
+    # The number of a change is that of its metric: two can't begin at the same time.
+    for number, metric in enumerate(WITH_A_LEVEL, 1):
+        known = [shift for shift in kept if shift.metric == metric]
+        known_s = max((shift.found_at_s for shift in known), default=-inf)
+        # As samples arrive, an old change is found again at about its old place.
+        samples = StoredSamples(database).read(src=src, dst=dst, metric=metric)
+        new = [shift for shift in current_samples(samples).shifts if shift.at_s > known_s]
+        found += [
+            LinkEvent(one.at_s, "shift", -number, one.found_at_s, metric, one.before, one.after)
+            for one in (*known, *new)
+        ]
+    found = [event for event in found if event.position < after]
     for number, at_s, text in database.rows(
         _CONDITIONS, (f"{src}>{dst}", until_s, until_s, after[1], limit)
     ):
@@ -213,22 +215,6 @@ def link_events(
         reason = str(detail.get("reason", ""))
         found.append(LinkEvent(at_s, "leg", number, **condition, reason=reason))
     return sorted(found, key=lambda event: event.position, reverse=True)[:limit]
-
-
-def _shifts(database: Database, src: str, dst: str) -> list[LinkEvent]:
-    kept = [LinkShift(*row) for row in database.rows(f"{_SHIFTS} {_PAIR}", (src, dst))]
-    found: list[LinkShift] = []
-    for metric in WITH_A_LEVEL:
-        known_s = max((s.found_at_s for s in kept if s.metric == metric), default=-inf)
-        # As samples arrive, an old change is found again at about its old place.
-        samples = StoredSamples(database).read(src=src, dst=dst, metric=metric)
-        new = current_samples(samples).shifts
-        found += [shift for shift in new if shift.at_s > known_s]
-    order = {metric: -number for number, metric in enumerate(WITH_A_LEVEL, 1)}
-    return [
-        LinkEvent(shift.at_s, "shift", order.get(shift.metric, -9), *_FIGURES(shift))
-        for shift in (*kept, *found)
-    ]
 
 
 # ---- everything measured on a link as a series: samples, and summaries of old ones --------------

@@ -128,8 +128,7 @@ class Tokens(Part):
 
     def list(self) -> list[Token]:
         """Return all tokens, revoked and expired ones too, the oldest first."""
-        rows = self._database.records(Token, "tokens ORDER BY id")
-        return [row._replace(scopes=frozenset(json.loads(str(row.scopes)))) for row in rows]
+        return self._database.records(Token, "tokens ORDER BY id")
 
     def note_used(self, at_s: Mapping[int, float]) -> None:
         """Store when tokens were used last, by their numbers; seconds since 1970 (UTC)."""

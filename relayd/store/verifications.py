@@ -13,25 +13,10 @@ from typing import NamedTuple, TypeAlias
 from planner.model.link_states import Pair
 from planner.model.verification import Verified, VerifiedPath
 from probes.samples import Sample
-from relayd.store.database import NAMED_ENDS, Part
+from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Part
 from relayd.store.events import Events
 from relayd.store.samples.ingest import write_live
 
-_SELECT = (
-    "SELECT plan_id, snapshot_id, src.name, dst.name, run, verdict, path, connections, vm_pairs, "  # noqa: S608
-    "alone, low_gbps, expected_gbps, high_gbps, achieved_gbps, at_s "
-    f"FROM verifications {NAMED_ENDS}"
-)
-_SHOWN = [
-    "verdict",
-    "snapshot_id",
-    "low_gbps",
-    "expected_gbps",
-    "high_gbps",
-    "achieved_gbps",
-    "at_s",
-]
-"""Columns of a row that a pair's last verification has."""
 MOST_READ = 5_000
 """Newest rows that calibrate plans."""
 
@@ -120,11 +105,15 @@ class Verifications(Part):
                 )
         return {
             pair: Verified(
-                *pair, **{k: getattr(row, k) for k in _SHOWN}, paths=tuple(paths[pair].values())
+                *pair,
+                row.verdict,
+                row.snapshot_id,
+                *row[-5:],  # from the bounds of the prediction to the time
+                paths=tuple(paths[pair].values()),
             )
             for pair, row in last.items()
         }
 
     def _read(self, order: str, *values: object) -> Rows:
-        rows = map(VerificationRow._make, self._database.rows(f"{_SELECT} {order}", values))
-        return [row._replace(alone=bool(row.alone)) for row in rows]
+        rest = f"verifications {NAMED_ENDS} {order}"
+        return self._database.records(VerificationRow, rest, values, COLUMNS_OF_ENDS)

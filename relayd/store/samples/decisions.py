@@ -143,8 +143,7 @@ def all_heeded(database: Database) -> bool:
 
 def decisions(database: Database) -> list[DecisionRow]:
     """Return all decisions, the newest first."""
-    rows = database.records(DecisionRow, "sample_decisions ORDER BY id DESC")
-    return [row._replace(selection=json.loads(str(row.selection))) for row in rows]
+    return database.records(DecisionRow, "sample_decisions ORDER BY id DESC")
 
 
 # ---- samples in quarantine -----------------------------------------------------------------------
