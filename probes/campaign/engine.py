@@ -196,7 +196,7 @@ class Engine:
         for job in waiting:
             if job.waits_for_host:  # still, or again
                 skipped = self._skipped_hosts.items()
-                self._fail(job, next(error for host, error in skipped if host in job.hosts))
+                self._end(job, next(error for host, error in skipped if host in job.hosts))
 
     async def _is_back(self, host: str) -> bool:
         if self._skipped_hosts[host].lasting:
@@ -243,7 +243,7 @@ class Engine:
                 # Running probes may send less than was reserved for them.
                 self._retry(job, RETRY_BUSY_S)
             elif job.error:
-                self._fail(job, job.error)
+                self._end(job, job.error)
             else:
                 self.progress.left_out += 1
                 return not late and job.one_flow_alone() and self._begin(job)
@@ -283,8 +283,7 @@ class Engine:
         if error is None:
             for host in job.hosts:
                 self._failures_in_a_row[host] = 0
-            self.progress.done += 1
-            self._add(job)
+            self._end(job)
             return
         if not isinstance(error, ProbeError):
             raise error
@@ -305,7 +304,7 @@ class Engine:
                 self._set_aside(job)
                 return
         if error.lasting or job.attempts >= self._limits.attempts:
-            self._fail(job, error)
+            self._end(job, error)
             return
         delay_s = self._limits.backoff_s * 4 ** (job.attempts - 1)
         delay_s *= self._random.uniform(0.75, 1.25)
@@ -314,18 +313,18 @@ class Engine:
     def _set_aside(self, job: Job) -> None:
         job.waits_for_host, job.attempts = True, 0
 
-    def _fail(self, job: Job, error: ProbeError) -> None:
-        self.progress.failed += 1
-        self._add(job, error)
-
-    def _add(self, job: Job, error: ProbeError | None = None) -> None:
+    def _end(self, job: Job, error: ProbeError | None = None) -> None:
+        """Count a job as done or as failed; of one that failed, the parts before that count."""
         findings = job.findings
         job.samples = tuple(findings.samples[: findings.kept] if error else findings.samples)
         job.busy_s, job.notes = findings.busy_s, (*job.notes, *findings.notes)
         job.attempts = max(1, job.attempts)
         if error:
+            self.progress.failed += 1
             job.problem = f"{error.problem}. {error.remedy}".strip()
             job.cause, job.host = error.cause, error.host
+        else:
+            self.progress.done += 1
         self._unwritten.append(job)
 
     # ---- keeping and reporting -----------------------------------------------------------------

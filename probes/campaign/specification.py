@@ -80,19 +80,12 @@ class Method:
                 raise InputError(option, f"must be {words}", value=value)
         algorithm = self.congestion_control
         if algorithm and not _ALGORITHM.fullmatch(algorithm):
-            raise InputError(
-                "--congestion-control",
-                "is not the name of an algorithm",
-                value=algorithm,
-                remedy="For example: cubic, reno or bbr.",
-            )
+            problem, remedy = "is not the name of an algorithm", "For example: cubic, reno or bbr."
+            raise InputError("--congestion-control", problem, value=algorithm, remedy=remedy)
         if self.tool != "iperf3" and (self.udp or (algorithm and not self.change_sysctls)):
             what = "--udp" if self.udp else "--congestion-control"
-            raise InputError(
-                what,
-                f"is more than {self.tool} can do",
-                remedy="Use iperf3" + ("." if self.udp else ", or add --change-sysctls."),
-            )
+            remedy = "Use iperf3" + ("." if self.udp else ", or add --change-sysctls.")
+            raise InputError(what, f"is more than {self.tool} can do", remedy=remedy)
 
     @property
     def sysctls(self) -> dict[str, str]:
@@ -121,31 +114,24 @@ def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ..
 
     Raises InputError if one is not a pair of hosts or regions of the fleet.
     """
-
-    def named(name: str) -> list[str]:
-        names = [host.name for host in fleet if name in ("*", host.name, host.region)]
-        if not names:
-            raise InputError(
-                "--pairs",
-                "names neither a host nor a region of the fleet",
-                value=name,
-                remedy="`*` means all of them.",
-            )
-        return names
-
     pairs: dict[tuple[str, str], None] = {}
     for word in words:
         source, arrow, destination = word.partition(">")
         if not arrow:
-            raise InputError(
-                "--pairs",
-                "is not a pair",
-                value=word,
-                remedy="Write SRC>DST in quotes, such as 'aws:us-east-1>gcp:us-east1'.",
-            )
-        for pair in product(named(source.strip()), named(destination.strip())):
-            if fleet[pair[0]].region != fleet[pair[1]].region:
-                pairs[pair] = None
+            remedy = "Write SRC>DST in quotes, such as 'aws:us-east-1>gcp:us-east1'."
+            raise InputError("--pairs", "is not a pair", value=word, remedy=remedy)
+        ends: list[list[str]] = []
+        for name in (source.strip(), destination.strip()):
+            ends.append([host.name for host in fleet if name in ("*", host.name, host.region)])
+            if not ends[-1]:
+                problem = "names neither a host nor a region of the fleet"
+                remedy = "`*` means all of them."
+                raise InputError("--pairs", problem, value=name, remedy=remedy)
+        pairs |= {
+            (src, dst): None
+            for src, dst in product(*ends)
+            if fleet[src].region != fleet[dst].region
+        }
     if words and not pairs:
         raise InputError("--pairs", "names no two different regions", value=" ".join(words))
     return tuple(pairs)

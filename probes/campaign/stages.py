@@ -199,16 +199,16 @@ async def run_stages(
                     break
                 continue
             probes = list(log.plan(stage, tasks))
-        gone = []
+        gone, members = [], []
         for probe in (p for p in probes if p.status != "done"):
             if missing := sorted(probe.task.hosts - inputs.fleet.hosts.keys()):
                 problem = f"{missing[0]} is no longer in the fleet file"
                 gone.append(ProbeOutcome(probe, attempts=0, problem=problem, host=missing[0]))
+            else:
+                members.append(probe)
         if gone:
             log.record(gone)
             report.outcomes += gone
-        left_out = {outcome.probe.id for outcome in gone}
-        members = [p for p in probes if p.status != "done" and p.id not in left_out]
         if not members:
             continue
         report.outcomes += await engine.run(members)

@@ -168,17 +168,38 @@ class ThroughputTester:
         for (src, dst), (result, ended_s) in zip(opening_s, ended, strict=True):
             mean = Interval(measured_s, result.samples[0].value)
             peers[dst if outward else src] = PeerTest(ended_s, result.intervals or (mean,))
-        like = (
-            ended[0][0]
-            .samples[0]
-            ._replace(
-                metric="egress_cap_mbps" if outward else "ingress_cap_mbps",
-                measured_at_s=began_s,
-                connections=task.connections * len(task.pairs),
-                duration_s=measured_s,
-            )
+        try:
+            together = together_mbps(peers)
+        except InputError as error:
+            raise ProbeError(hub, "busy", error.problem, error.remedy or "") from None
+        mbps = sum(together.values())
+        if not mbps:
+            raise ProbeError(hub, "output", "nothing got through while all peers were loaded")
+        fleet, host = self.sessions.fleet, self.sessions.fleet[hub]
+        detail = {
+            "host": hub,
+            "together_mbps": {fleet[peer].region: round(v, 3) for peer, v in together.items()},
+            "low_mbps": round(mbps / (1 + CAP_NOISE), 3),
+            "high_mbps": round(mbps * (1 + CAP_NOISE), 3),
+        }
+        of_one_peer = ended[0][0].samples[0]
+        sample = of_one_peer._replace(
+            src=host.region,
+            dst=host.region,
+            metric="egress_cap_mbps" if outward else "ingress_cap_mbps",
+            value=mbps,
+            measured_at_s=began_s,
+            connections=task.connections * len(task.pairs),
+            duration_s=measured_s,
+            warmed_up=True,
+            src_zone=host.zone,
+            dst_zone=host.zone,
+            src_vm=host.vm_type,
+            dst_vm=host.vm_type,
+            detail=json.dumps(detail),
+            intervals=None,
         )
-        findings.samples.append(self._cap_sample(hub, peers, like))
+        findings.samples.append(sample)
 
     async def _run_together(
         self, task: ProbeTask, findings: Findings, waits_s: Mapping[Test, float]
@@ -207,8 +228,20 @@ class ThroughputTester:
                     each = zip(tests, waits_s.values(), strict=True)
                     running = [group.create_task(loaded(*one)) for one in each]
             except* ProbeError as failed:
-                error = first_of(failed)
-                self._charge_lost(task, findings, time.monotonic() - began_s, tests, error)
+                error, elapsed_s = first_of(failed), time.monotonic() - began_s
+                # No tool counted what they sent; if a host can't be reached, nor when they ended.
+                for test in tests:
+                    if test.most_gb == inf:
+                        mbps = task.expected_gbps * MBPS_PER_GBPS / len(tests)
+                        gb = moved_gb(mbps, min(elapsed_s, task.duration_s))
+                    elif error.cause == "unreachable":
+                        gb = test.most_gb
+                    else:
+                        in_pieces_gb = test.connections * LARGEST_PIECE_BYTES / 1e9
+                        gb = min(
+                            test.most_gb, moved_gb(test.held_to_mbps, elapsed_s) + in_pieces_gb
+                        )
+                    findings.sent.append((test.src.name, test.dst.name, gb))
                 raise error from None
             findings.busy_s += time.monotonic() - began_s
         ended = [one.result() for one in running]
@@ -220,58 +253,6 @@ class ThroughputTester:
         if not tests[0].udp_mbps and most_gb < inf and sent_gb >= HELD_SHARE * held_gb:
             raise _too_little(tests[0], held_gb)
         return ended
-
-    def _cap_sample(self, hub: str, peers: Mapping[str, PeerTest], like: Sample) -> Sample:
-        """Return the sample of a VM's cap, like one of a test with a peer."""
-        try:
-            together = together_mbps(peers)
-        except InputError as error:
-            raise ProbeError(hub, "busy", error.problem, error.remedy or "") from None
-        mbps = sum(together.values())
-        if not mbps:
-            raise ProbeError(hub, "output", "nothing got through while all peers were loaded")
-        fleet, host = self.sessions.fleet, self.sessions.fleet[hub]
-        detail = {
-            "host": hub,
-            "together_mbps": {fleet[peer].region: round(v, 3) for peer, v in together.items()},
-            "low_mbps": round(mbps / (1 + CAP_NOISE), 3),
-            "high_mbps": round(mbps * (1 + CAP_NOISE), 3),
-        }
-        return like._replace(
-            src=host.region,
-            dst=host.region,
-            value=mbps,
-            warmed_up=True,
-            src_zone=host.zone,
-            dst_zone=host.zone,
-            src_vm=host.vm_type,
-            dst_vm=host.vm_type,
-            detail=json.dumps(detail),
-            intervals=None,
-        )
-
-    @staticmethod
-    def _charge_lost(
-        task: ProbeTask,
-        findings: Findings,
-        elapsed_s: float,
-        tests: Sequence[Test],
-        error: ProbeError,
-    ) -> None:
-        """Charge failed tests for the volume that they may have sent, which no tool counted.
-
-        Where a host can't be reached, it is not known when its tools ended.
-        """
-        expected_mbps = task.expected_gbps * MBPS_PER_GBPS / len(tests)
-        for test in tests:
-            if test.most_gb == inf:
-                gb = moved_gb(expected_mbps, min(elapsed_s, task.duration_s))
-            elif error.cause == "unreachable":
-                gb = test.most_gb
-            else:
-                in_pieces_gb = test.connections * LARGEST_PIECE_BYTES / 1e9
-                gb = min(test.most_gb, moved_gb(test.held_to_mbps, elapsed_s) + in_pieces_gb)
-            findings.sent.append((test.src.name, test.dst.name, gb))
 
 
 def _too_little(test: Test, most_gb: float) -> ProbeError:
