@@ -25,8 +25,7 @@ from probes.tools.round_trips import INTERVAL_S, PACKET_GB
 
 Price: TypeAlias = Callable[[str, str, float], float]
 """Source region, destination region and GB to USD; raises DataError where no price is known."""
-Sent: TypeAlias = tuple[str, str, float]
-"""Source, destination and GB."""
+Sent: TypeAlias = tuple[str, str, float]  # source, destination and GB
 
 FORWARD, BACKWARD = 1.07, 0.03
 """Bytes on the wire over a test's payload: with headers (1,514 bytes for 1,448 of payload) and
@@ -146,8 +145,7 @@ SHARE_OF_ALL_PAIRS = 1 / 30
 LEAST_LINKS = 24
 HEADROOMS = (3.0, 1.5)
 """Factors of the expected volume that a probe may send; the last where a budget nears its end."""
-LEAST_GB = 1e-3
-"""Allowance of the smallest throughput probe."""
+LEAST_GB = 1e-3  # allowance of the smallest throughput probe
 LEAST_RTT_GB = 3e-5
 """Allowance of any round-trip probe, over all tools that it may take and both ways."""
 

@@ -24,14 +24,11 @@ from probes.campaign.throughput_tests import Findings
 from probes.fleet.failures import ProbeError
 from probes.fleet.sessions import Sessions
 
-PING_S = 2.5
-"""Usual length of a round-trip probe, with login."""
-RETRY_BUSY_S = 0.2
-"""Wait of a probe that the budget may allow once running ones have ended."""
+PING_S = 2.5  # usual length of a round-trip probe, with login
+RETRY_BUSY_S = 0.2  # wait of a probe that the budget may allow once running ones have ended
 STORE_RETRIES_S = (1.0, 4.0, 10.0)
 """Waits before results are written again where the store can't take them."""
-TIMES = 4.0
-"""Factor of a probe's next allowance where the last one was too small."""
+TIMES = 4.0  # factor of a probe's next allowance where the last one was too small
 
 
 @dataclass

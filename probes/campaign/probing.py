@@ -40,8 +40,7 @@ FIRST_WITHIN = 0.1
 EXCHANGE_ROUND_TRIPS = 8
 STEADY_SHARE = 0.95
 """The last step of a ramp counts unless fewer connections brought clearly more."""
-MOST_MBPS_OF_STREAM = 1_000.0
-"""One UDP stream is one sender's loop, a system call a datagram."""
+MOST_MBPS_OF_STREAM = 1_000.0  # one UDP stream is one sender's loop, a system call a datagram
 
 
 def task_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> float:

@@ -24,15 +24,13 @@ from probes.fleet.hosts import Fleet
 RAMP_STEP_S = 3
 HEADROOM = 2.0
 """Connections beyond the knee: flows are not equal, and some lose packets."""
-REACHED = 0.9
-"""A link that gets this share of what saturates its sender needs no more connections."""
+REACHED = 0.9  # a link that gets this share of what saturates its sender needs no more connections
 OWN_LIMIT = 0.8
 """A link that gets more than this share of its flows' own rates may be limited by these."""
 UDP_S = 10
 UDP_STEP_S = 5
 """Of each of several rates: the window over which a path's capacity is taken."""
-UDP_OVER_TCP = 1.25
-"""Rate offered over UDP, over the rate that TCP reached."""
+UDP_OVER_TCP = 1.25  # rate offered over UDP, over the rate that TCP reached
 
 
 def sender_kind(fleet: Fleet, src: str) -> str:

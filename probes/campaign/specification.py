@@ -105,8 +105,7 @@ class Method:
         return replace(fleet, addresses=self.addresses) if self.addresses else fleet
 
 
-AS_ASKED = Method(ramp="never")
-"""With as many connections as each task names, without ramps."""
+AS_ASKED = Method(ramp="never")  # with as many connections as each task names, without ramps
 
 
 def parse_pairs(words: Sequence[str], fleet: Fleet) -> tuple[tuple[str, str], ...]:

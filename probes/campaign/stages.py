@@ -24,8 +24,7 @@ from probes.campaign.specification import CampaignSpec, Method
 from probes.campaign.tasks import CampaignLimits, CampaignLog, Phase, Probe, ProbeOutcome, ProbeTask
 from probes.fleet.hosts import Fleet
 
-MOST_STAGES = 200
-"""Rounds of choosing links; far more than any budget allows."""
+MOST_STAGES = 200  # rounds of choosing links; far more than any budget allows
 BATCH = 20
 BATCH_OF_HOST = 2
 RTT_S = 2.0

@@ -101,8 +101,7 @@ def steady_mbps(result: Result) -> float:
 LEAST_OMIT_S, LEAST_MEASURED_S = 2, 3
 TOGETHER_INTERVAL_S = 0.25
 """Short, to leave out the time before other peers began and after they ended."""
-HELD_SHARE = 0.9
-"""A test that sent this share of its allowance was held to it."""
+HELD_SHARE = 0.9  # a test that sent this share of its allowance was held to it
 
 
 @dataclass

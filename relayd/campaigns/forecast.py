@@ -16,8 +16,7 @@ from probes.campaign.stages import ALL_AT_ONCE, CampaignInputs
 from probes.campaign.tasks import CampaignLimits, ProbeTask
 from relayd.campaigns.inputs import MeasuredFleet
 
-ROUND_GAP_S = 0.5
-"""Time to start a round: servers and a jittered start."""
+ROUND_GAP_S = 0.5  # time to start a round: servers and a jittered start
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from typing import Any
 
 from relayd.catalogue.files import built_in_folder
 
-REQUESTS = "Requests"
-"""The first word of the names of fees for a transfer's objects."""
+REQUESTS = "Requests"  # the first word of the names of fees for a transfer's objects
 
 
 @cache

@@ -16,53 +16,30 @@ from relayd.snapshots.building import estimated
 from relayd.store import Store
 from relayd.store.samples.reading import Decision
 
-MOVED = 0.001
-"""Relative; less is not worth a line."""
+MOVED = 0.001  # relative; less is not worth a line
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateChange:
-    """An estimate that is now outside the bounds that it had.
+    """An estimate that is now outside the bounds that it had."""
 
-    Attributes
-    ----------
-    src : str
-        Source of a link, or the region whose VMs' cap it is.
-    dst : str | None
-        Destination of a link; None for a cap.
-    metric : str
-        Name of the figure, which ends in its unit.
-    before, after : Estimate
-        The bounds of the former are widened for its age now.
-    ratio : float | None
-        Expected now over expected then; None where that was zero.
-    """
-
-    src: str
-    dst: str | None
-    metric: str
-    before: Estimate
+    src: str  # source of a link, or the region whose VMs' cap it is
+    dst: str | None  # destination of a link; None for a cap
+    metric: str  # name of the figure, which ends in its unit
+    before: Estimate  # with bounds widened for its age now
     after: Estimate
-    ratio: float | None
+    ratio: float | None  # expected now over expected then; None where that was zero
 
 
 class Effect(NamedTuple):
-    """A figure that becomes another, in the unit its name ends in; None where there is none.
-
-    Attributes
-    ----------
-    dst : str
-        ``""`` for figures of a VM.
-    address : AddressKind | None
-        Of links: over which kind.
-    """
+    """A figure that becomes another, in the unit its name ends in; None where there is none."""
 
     src: str
-    dst: str
+    dst: str  # ``""`` for figures of a VM
     figure: str
     before: float | None
     after: float | None
-    address: AddressKind | None = None
+    address: AddressKind | None = None  # of links: over which kind
 
 
 def changes(then: Network, now: Network, now_s: float) -> list[EstimateChange]:

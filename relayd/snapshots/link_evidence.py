@@ -16,8 +16,7 @@ from probes.samples import NameTable, Samples
 from relayd.store.opening import Store
 from relayd.times import utc_text
 
-MOST_LINKS_READ = 24
-"""Other links whose samples are looked up for one figure; more are named alone."""
+MOST_LINKS_READ = 24  # other links whose samples are looked up for one figure; more are named alone
 
 MOST_LINKS_NAMED = 200
 

@@ -285,30 +285,21 @@ _OF_CAMPAIGNS = (
 )
 MOST_PAIRS = 20
 """Pairs that are named of each kind of failure; how many there are is counted."""
-EVENTS_BACK = 20_000
-"""In how many of the newest events a campaign's last one is looked for."""
+EVENTS_BACK = 20_000  # in how many of the newest events a campaign's last one is looked for
 _BEYOND = 2**62
 
 
 class CampaignState(NamedTuple):
-    """A campaign, what was asked of it, and how far it is.
-
-    Attributes
-    ----------
-    planned, done, failed : int
-        Numbers of probes.
-    sent_gb, usd : float
-        What they moved, and what that costs.
-    """
+    """A campaign, what was asked of it, and how far it is."""
 
     id: int
     options: dict[str, Any]
     started_at_s: float
     finished_at_s: float | None
-    planned: int
+    planned: int  # this and the next two are numbers of probes
     done: int
     failed: int
-    sent_gb: float
+    sent_gb: float  # what they moved, and what that costs
     usd: float
 
 
@@ -355,16 +346,10 @@ def campaign_totals(database: Database, since_s: float = 0.0) -> CampaignTotals:
 
 
 class StageState(NamedTuple):
-    """A stage: tasks that were chosen together.
-
-    Attributes
-    ----------
-    planned, done, failed : int
-        Numbers of probes.
-    """
+    """A stage: tasks that were chosen together."""
 
     stage: str
-    planned: int
+    planned: int  # this and the next two are numbers of probes
     done: int
     failed: int
     sent_gb: float
@@ -372,33 +357,16 @@ class StageState(NamedTuple):
 
 
 class Failures(NamedTuple):
-    """Probes that failed for the same reason.
+    """Probes that failed for the same reason."""
 
-    Attributes
-    ----------
-    problem, remedy : str
-        What happened, and what to do about it; the remedy is ``""`` where none is known.
-    stages : list of str
-    probes : int
-        How many.
-    pairs : list of [source host, destination host]
-        The first of them.
-    hosts : list of str
-        Those that take part in all of these probes: where to look first.
-    attempts : int
-        In all.
-    last_at_s : float | None
-        When one of them failed last.
-    """
-
-    problem: str
-    remedy: str
+    problem: str  # what happened, and what to do about it
+    remedy: str  # ``""`` where none is known
     stages: list[str]
-    probes: int
-    pairs: list[list[str]]
-    hosts: list[str]
-    attempts: int
-    last_at_s: float | None
+    probes: int  # how many
+    pairs: list[list[str]]  # source and destination host of the first of them
+    hosts: list[str]  # those that take part in all of these probes: where to look first
+    attempts: int  # in all
+    last_at_s: float | None  # when one of them failed last
 
 
 def stages(database: Database, number: int) -> list[StageState]:

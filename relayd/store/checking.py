@@ -14,8 +14,7 @@ from planner.model.errors import StoreError
 from relayd.store.database import SCHEMA_VERSION, Database
 from relayd.store.sqlite import SqliteDatabase
 
-MOST = 100
-"""Findings that are kept: a disk that fails may damage every row."""
+MOST = 100  # findings that are kept: a disk that fails may damage every row
 _SCHEMA = "SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL"
 _AMCHECK = "SELECT count(*) FROM pg_extension WHERE extname = 'amcheck'"
 _RELATIONS = (
@@ -38,23 +37,17 @@ _REFERENCES = {
 class Damage(NamedTuple):
     """Something that is not as it was stored, or as it should be."""
 
-    table: str
-    """Empty where it is not in one table."""
-    row: str
-    """Where in it, such as ``rowid 17``; empty where it is not in one row."""
-    problem: str
-    """Such as ``refers to a row of regions that is missing``."""
+    table: str  # empty where it is not in one table
+    row: str  # where in it, such as ``rowid 17``; empty where it is not in one row
+    problem: str  # such as ``refers to a row of regions that is missing``
 
 
 class CheckResult(NamedTuple):
     """The result of a check."""
 
-    schema: int
-    """Version of the schema."""
-    damage: list[Damage]
-    """At most :data:`MOST`."""
-    notes: list[str]
-    """Parts that could not be checked, and why."""
+    schema: int  # version of the schema
+    damage: list[Damage]  # at most :data:`MOST`
+    notes: list[str]  # parts that could not be checked, and why
 
 
 def check(database: Database) -> CheckResult:

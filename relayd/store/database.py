@@ -33,8 +33,7 @@ Fence: TypeAlias = tuple[str, int]
 _R = TypeVar("_R")
 NAMED_ENDS = "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
 """Of queries that name both ends of what they find: ``src.name`` and ``dst.name``."""
-COLUMNS_OF_ENDS = {"src": "src.name", "dst": "dst.name"}
-"""The same, for :meth:`Database.records`."""
+COLUMNS_OF_ENDS = {"src": "src.name", "dst": "dst.name"}  # the same, for :meth:`Database.records`
 
 SCHEMA_VERSION = 1
 """The schema that this program knows, and lays out by ``schema.sql`` where there is none."""
@@ -43,15 +42,12 @@ SCHEMA_VERSION = 1
 class Database(ABC):
     """One connection to one database, which belongs to one thread at a time."""
 
-    location: Location
-    """Where it is as the user spelled it, for errors."""
+    location: Location  # where it is as the user spelled it, for errors
     refusals: tuple[type[Exception], ...]
     """Errors of values that no column takes, and of changes that the database forbids. They pass
     untranslated: they are not the database's fault."""
-    clock_sql: ClassVar[str]
-    """The database's clock, as seconds since 1970."""
-    fence: Fence | None = None
-    """If set, changes are refused once the role has a later holder."""
+    clock_sql: ClassVar[str]  # the database's clock, as seconds since 1970
+    fence: Fence | None = None  # if set, changes are refused once the role has a later holder
     commits: int = 0
     """Number of committed transactions: work that lost the connection may begin again unless this
     has risen."""

@@ -18,16 +18,11 @@ from relayd.store.database import Database, Part
 class Event:
     """Something that happened."""
 
-    id: int
-    """Ascending; a reader goes on after the last that it has seen."""
-    at_s: float
-    """Unix time."""
-    kind: str
-    """Such as ``snapshot``, ``campaign``, ``link``."""
-    subject: str
-    """Object of the event, such as a snapshot's id or ``src>dst``."""
-    detail: dict[str, Any]
-    """Plain values, as JSON has them."""
+    id: int  # ascending; a reader goes on after the last that it has seen
+    at_s: float  # Unix time
+    kind: str  # such as ``snapshot``, ``campaign``, ``link``
+    subject: str  # object of the event, such as a snapshot's id or ``src>dst``
+    detail: dict[str, Any]  # plain values, as JSON has them
 
 
 class Events(Part):
@@ -71,10 +66,8 @@ class RecordedChange(NamedTuple):
     id: int
     at_s: float
     """Unix time."""
-    who: str
-    """A token's name, or ``user@machine`` of a command."""
-    address: str
-    """That a request came from; ``""`` for a command."""
+    who: str  # a token's name, or ``user@machine`` of a command
+    address: str  # that a request came from; ``""`` for a command
     action: str
     subject: str
     """Such as ``token create`` and the token's number and name."""

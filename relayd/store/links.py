@@ -160,14 +160,10 @@ NEWEST: Position = (inf, 2**62)
 class LinkEvent:
     """Something that happened to a link."""
 
-    at_s: float
-    """Of a change: when the first sample of the new level was measured."""
-    kind: EventKind
-    """A change of level, or of the link's condition."""
-    number: int
-    """Tells those of one time apart; negative for changes of level."""
-    found_at_s: float | None = None
-    """Of a change: when the sample was measured that settled it."""
+    at_s: float  # of a change: when the first sample of the new level was measured
+    kind: EventKind  # a change of level, or of the link's condition
+    number: int  # tells those of one time apart; negative for changes of level
+    found_at_s: float | None = None  # of a change: when the sample was measured that settled it
     metric: str | None = None
     before: float | None = None
     after: float | None = None
@@ -175,8 +171,7 @@ class LinkEvent:
     condition: str | None = None
     condition_before: str | None = None
     """``up``, ``degraded`` or ``down``."""
-    reason: str = ""
-    """Why the condition changed, as a clause."""
+    reason: str = ""  # why the condition changed, as a clause
 
     @property
     def position(self) -> Position:
@@ -247,12 +242,9 @@ class MetricSeen(NamedTuple):
 class LinkSeries(NamedTuple):
     """The measurements of one metric of a link, over some time."""
 
-    samples: Points
-    """The oldest first."""
-    connections: np.ndarray
-    """Of each sample; 0 where the notion does not apply."""
-    compacted: Points
-    """Summaries of samples that are no longer kept one by one."""
+    samples: Points  # the oldest first
+    connections: np.ndarray  # of each sample; 0 where the notion does not apply
+    compacted: Points  # summaries of samples that are no longer kept one by one
 
 
 def metrics_seen(database: Database, src: str, dst: str) -> list[MetricSeen]:

@@ -29,29 +29,16 @@ _KEPT = "snapshots WHERE pruned_at_s IS NULL"
 class SnapshotRow(NamedTuple):
     """A snapshot without its network: its id, its times, and what it was made from.
 
-    Attributes
-    ----------
-    id : str
-        As plans name it; unique for ever, also after it was pruned.
-    as_of_s, created_at_s : float
-        Up to when measurements count, and when it was made; seconds since 1970 (UTC).
-    source : str
-        ``measured``, ``baseline`` or ``mixed``.
-    catalogue_digest : str
-        Of the catalogue whose caps and coordinates it uses.
-    samples_through : int
-        Id of the newest sample that it takes into account; 0 for none.
-    links, sites : int
-        How many; filled in by the store.
+    Times are seconds since 1970 (UTC).
     """
 
-    id: str
-    as_of_s: float
+    id: str  # as plans name it; unique for ever, also after it was pruned
+    as_of_s: float  # up to when measurements count
     created_at_s: float
-    source: str
-    catalogue_digest: str
-    samples_through: int
-    links: int = 0
+    source: str  # ``measured``, ``baseline`` or ``mixed``
+    catalogue_digest: str  # of the catalogue whose caps and coordinates it uses
+    samples_through: int  # id of the newest sample that it takes into account; 0 for none
+    links: int = 0  # how many; filled in by the store
     sites: int = 0
 
 
@@ -70,14 +57,9 @@ class Snapshots(Part):
         Raises InputError if the id is taken, or a figure is not a number or has bounds out of
         order.
 
-        Parameters
-        ----------
-        network : Network
-            With the links over both kinds of address.
-        event : mapping, optional
-            Detail of the event that tells of the snapshot, stored with it.
-        current : CurrentSamples, optional
-            That the network was estimated from.
+        The network has the links over both kinds of address, and may have been estimated from
+        `current` samples. `event` is the detail of the event that tells of the snapshot, stored
+        with it.
         """
         for links in (network.usual, network.others):
             links.check()

@@ -16,10 +16,8 @@ from planner.model.errors import StoreError
 from relayd.store.database import Database, Values
 from relayd.store.failures import failure, known, missing, of_file, of_sqlite
 
-APPLICATION_ID = 0x726C7964
-"""Marks a database as ours in the header of the file: ``rlyd`` in ASCII."""
-ID_OF_OLDER_BUILDS = 0x72656C79
-"""The mark of stores from before version 1 of the schema: ``rely``."""
+APPLICATION_ID = 0x726C7964  # marks a database as ours in the header of the file: ``rlyd`` in ASCII
+ID_OF_OLDER_BUILDS = 0x72656C79  # the mark of stores from before version 1 of the schema: ``rely``
 # Mistakes of our own and broken constraints are not the file's fault: they pass untranslated.
 _NOT_THE_FILE = (sqlite3.IntegrityError, sqlite3.ProgrammingError, sqlite3.NotSupportedError)
 CACHE_KIB = 65_536

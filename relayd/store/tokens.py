@@ -29,33 +29,22 @@ _MOST_NAME = 200
 
 
 class Token(NamedTuple):
-    """A stored token: its digest, scopes and times.
+    """A stored token: its digest, scopes and times in seconds since 1970 (UTC).
 
-    Attributes
-    ----------
-    digest : str
-        SHA-256 of the token, hexadecimal. A token is 256 random bits, so a slow hash would add
-        nothing: there is no list of likely ones to try.
-    expires_at_s, revoked_at_s : float | None
-        Seconds since 1970 (UTC).
-    requests_per_s : float | None
-        That it may send; 0 for no limit, None for what the service's settings say.
-    max_series : int | None
-        Metrics of links that it may report; 0 and None as above.
-    last_used_at_s : float | None
-        To the minute; None for never.
+    A token is 256 random bits, so a slow hash would add nothing: there is no list of likely ones
+    to try. Limits are 0 for none, and None for what the service's settings say.
     """
 
     id: int
     name: str
-    digest: str
+    digest: str  # SHA-256 of the token, hexadecimal
     scopes: frozenset[Scope]
     created_at_s: float
     expires_at_s: float | None
     revoked_at_s: float | None
-    requests_per_s: float | None = None
-    max_series: int | None = None
-    last_used_at_s: float | None = None
+    requests_per_s: float | None = None  # that it may send
+    max_series: int | None = None  # metrics of links that it may report
+    last_used_at_s: float | None = None  # to the minute; None for never
 
     def is_valid(self, now_s: float) -> bool:
         """Return whether the token may be used at a time."""

@@ -17,8 +17,7 @@ from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Part
 from relayd.store.events import Events
 from relayd.store.samples.ingest import write_live
 
-MOST_READ = 5_000
-"""Newest rows that calibrate plans."""
+MOST_READ = 5_000  # newest rows that calibrate plans
 
 
 class VerificationRow(NamedTuple):
@@ -32,12 +31,9 @@ class VerificationRow(NamedTuple):
     verdict: str
     path: str
     """Regions joined by ``>``; ``""`` for all paths of a transfer's run together."""
-    connections: int
-    """On each link, over all VMs."""
-    vm_pairs: int
-    """Over which they were divided."""
-    alone: bool
-    """False where paths ran at the same time."""
+    connections: int  # on each link, over all VMs
+    vm_pairs: int  # over which they were divided
+    alone: bool  # false where paths ran at the same time
     low_gbps: float
     expected_gbps: float
     high_gbps: float

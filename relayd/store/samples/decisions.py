@@ -176,10 +176,8 @@ class ReasonCount(NamedTuple):
 class QuarantineFilter(NamedTuple):
     """A choice of samples in quarantine."""
 
-    state: State = "open"
-    """Those without a decision, or those that were accepted or rejected."""
-    kind: str = ""
-    """Only those for a kind of fault, of :data:`~probes.importers.limits.FAULTS`."""
+    state: State = "open"  # those without a decision, or those that were accepted or rejected
+    kind: str = ""  # only those for a kind of fault, of :data:`~probes.importers.limits.FAULTS`
     src: str = ""
     dst: str = ""
     """Only those of links from and to a region."""

@@ -35,8 +35,7 @@ _Ids: TypeAlias = NDArray[np.int64]
 class Limits(NamedTuple):
     """The most names that a store may hold: each takes memory and time for ever."""
 
-    regions: int = 1_000
-    """A snapshot has a link for each pair of them."""
+    regions: int = 1_000  # a snapshot has a link for each pair of them
     setups: int = 50_000
     """Tools, zones and VM types that samples were taken with, in all combinations. Tokens may fill
     half of them, so that the own prober can always store what it measures."""
@@ -56,8 +55,7 @@ class Batch(NamedTuple):
     """Name of the importer, or ``live``."""
     digest: str | None = None
     """Of the file's content, by :func:`content_digest`; None where there is no file."""
-    options: Mapping[str, object] = {}
-    """Options of the importer; values of JSON types."""
+    options: Mapping[str, object] = {}  # options of the importer; values of JSON types
     reporter: str = ""
     address: str = ""
     """Name of the token that sent it, and from where; ``""`` for commands on the store itself."""
@@ -90,13 +88,11 @@ class ImportReport(NamedTuple):
     accepted: int
     duplicates: int
     """Samples that are new, and that were there already (or twice in the file)."""
-    skipped: Mapping[str, SkippedRows]
-    """By reason, what the importer left out."""
+    skipped: Mapping[str, SkippedRows]  # by reason, what the importer left out
     batch_id: int | None
     """Under which the new samples are kept; None if there was nothing new, and nothing at all was
     stored."""
-    quarantined: int = 0
-    """Samples that can't be measurements and are new: kept apart."""
+    quarantined: int = 0  # samples that can't be measurements and are new: kept apart
 
 
 class SampleWriter:

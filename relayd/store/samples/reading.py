@@ -43,8 +43,7 @@ _TRUSTED_IMPORT = '%"trust": true%'
 """The options of a batch that was imported with ``--trust``."""
 PATIENCE_S = 60.0
 """For so long nothing is amiss: samples come in batches, and a snapshot of several takes time."""
-BETWEEN_S = 1800.0
-"""The same where there is a snapshot: watchers make the next 15 minutes later."""
+BETWEEN_S = 1800.0  # the same where there is a snapshot: watchers make the next 15 minutes later
 BEGUN, FAILED = "snapshot_begun_s", "snapshot_failed_s"
 """Names of the times at which a snapshot was last begun, and at which one last failed."""
 # The key of the table begins with link, metric and time: one descent into it for each.
@@ -70,12 +69,9 @@ class StoredBatch(NamedTuple):
     id: int
     name: str
     """The file's name."""
-    format: str
-    """Name of the importer, or ``live``."""
-    digest: str | None
-    """BLAKE2b-256 of the file's content, hexadecimal."""
-    options: str
-    """JSON object: how it was imported."""
+    format: str  # name of the importer, or ``live``
+    digest: str | None  # BLAKE2b-256 of the file's content, hexadecimal
+    options: str  # JSON object: how it was imported
     relayd_version: str
     imported_at_s: float
     """Seconds since 1970 (UTC)."""
@@ -83,8 +79,7 @@ class StoredBatch(NamedTuple):
     duplicates: int
     skipped: str
     """JSON object: reason to ``{"total": ..., "first_rows": [...]}``."""
-    quarantined: int
-    """Samples that were kept apart: nothing rests on them."""
+    quarantined: int  # samples that were kept apart: nothing rests on them
     reporter: str
     address: str
     """Name of the token that sent it, and from where; ``""`` for commands on the store itself."""

@@ -66,12 +66,9 @@ _PARTS = (
 class CompactionResult:
     """Counts of summarised and kept old samples."""
 
-    samples: int
-    """Number of samples that were summarised."""
-    summaries: int
-    """Number of rows that they became."""
-    kept: int
-    """Old ones that stay, because estimates rest on them or they are of imported files."""
+    samples: int  # number of samples that were summarised
+    summaries: int  # number of rows that they became
+    kept: int  # old ones that stay, because estimates rest on them or they are of imported files
 
 
 def compact(
