@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from hashlib import blake2b
 from math import inf, isclose
 from typing import Any, NamedTuple
 
-from planner.model.catalogue import Catalogue, EgressPrice, Tier
+from planner.model.catalogue import Catalogue, Tier
 from planner.model.errors import DataError, FormatError
 from planner.model.quotas.vcpus import families_of, family_key
 from relayd.catalogue.documents.formats import prices_of_types
@@ -65,13 +65,8 @@ class CatalogueComparison:
 def compared(prices: PriceList, below: Catalogue, source: str) -> CatalogueComparison:
     """Compare a price list with the catalogue that it would be laid on.
 
-    Parameters
-    ----------
-    prices : PriceList
-    below : Catalogue
-        Built-in tables and overlays, without a user's files: those stay on top.
-    source : str
-        What the overlay's figures say they are from.
+    That is of built-in tables and overlays, without a user's files: those stay on top. The
+    overlay's figures say that they are from `source`.
     """
     found = CatalogueComparison()
     of_types = prices.vm_usd_per_h | prices_of_types(prices.parts, below.vm_types)
@@ -87,22 +82,9 @@ def compared(prices: PriceList, below: Catalogue, source: str) -> CatalogueCompa
         name for name in below.regions.keys() - listed if name.startswith(of)
     )
     stated = {"source": source} | ({"as_of": prices.as_of} if prices.as_of else {})
-    _compare_vms(found, of_types, below, stated)
-    _compare_traffic(found, prices, below, stated)
-    _compare_quotas(found, prices, below, stated)
-    return found
-
-
-def _compare_vms(
-    found: CatalogueComparison,
-    usd_per_h: Mapping[str, Mapping[str, float]],
-    below: Catalogue,
-    stated: Mapping[str, str],
-) -> None:
     types, exact = [], []
-    for type_id, by_region in sorted(usd_per_h.items()):
-        vm_type = below.vm_types.get(type_id)
-        if vm_type is None:
+    for type_id, by_region in sorted(of_types.items()):
+        if (vm_type := below.vm_types.get(type_id)) is None:
             continue
         list_usd = vm_type.price_usd_per_h
         at_home = by_region.get(HOME_REGION.get(vm_type.provider, ""))
@@ -112,38 +94,51 @@ def _compare_vms(
         differing = {}
         known = below.vm_prices.get(type_id, {})
         for region, usd in sorted(by_region.items()):
-            if region not in below.regions:
-                continue
-            found.vms.append(
-                PriceMove(f"{type_id} in {region}", below.vm_usd_per_h(region, type_id), usd)
-            )
-            by_ratio = list_usd * below.vm_price_ratios.get(region, 1.0)
-            if _differ(usd, known.get(region, by_ratio)):
-                differing[region.partition(":")[2]] = _rounded(usd)
+            if region in below.regions:
+                before = below.vm_usd_per_h(region, type_id)
+                found.vms.append(PriceMove(f"{type_id} in {region}", before, usd))
+                by_ratio = list_usd * below.vm_price_ratios.get(region, 1.0)
+                if _differ(usd, known.get(region, by_ratio)):
+                    differing[region.partition(":")[2]] = _rounded(usd)
         if differing:
             exact.append({"type": type_id, "usd_per_h": differing, **stated})
-    if types:
-        found.document["vm_type"] = types
-    if exact:
-        found.document["vm_price"] = exact
+    entries = {
+        "vm_type": types,
+        "vm_price": exact,
+        "egress": _egress(found, prices, below, stated),
+        "vcpu_quota": _quotas(found, prices, below, stated),
+    }
+    found.document = {kind: of_kind for kind, of_kind in entries.items() if of_kind}
+    return found
 
 
-def _compare_traffic(
+def _egress(
     found: CatalogueComparison, prices: PriceList, below: Catalogue, stated: Mapping[str, str]
-) -> None:
+) -> list[dict[str, Any]]:
+    """Compare prices of traffic; return the entries that state the list's."""
     # Destinations of one source with the same tiers in place of the same rule share an entry.
     alike: dict[tuple[str, tuple[Tier, ...], str], list[str]] = {}
     for (source, destination), tiers in sorted(prices.egress.items()):
         if source not in below.regions:
             continue
-        rule = _rule_below(below, source, destination)
-        if rule is None:
+        to_region, provider = destination, source.partition(":")[0]
+        if destination == INTERNET:
+            to_region = next(r for r in below.regions if r.partition(":")[0] != provider)
+        elif destination not in below.regions:
+            continue
+        try:
+            rule = below.egress_price(source, to_region)
+        except DataError:
             continue
         to = "the internet" if destination == INTERNET else destination
         found.traffic.append(
             PriceMove(f"{source} to {to}", rule.tiers[0].usd_per_gb, tiers[0].usd_per_gb)
         )
-        if not _same_tiers(rule.tiers, tiers) or _renews(prices.as_of, rule.as_of):
+        is_same = len(rule.tiers) == len(tiers) and not any(
+            _differ(one.usd_per_gb, other.usd_per_gb) or _differ(one.up_to_gb, other.up_to_gb)
+            for one, other in zip(rule.tiers, tiers, strict=True)
+        )
+        if not is_same or _renews(prices.as_of, rule.as_of):
             replaced = rule.name.partition(" for ")[2] or rule.name
             alike.setdefault((source, tiers, replaced), []).append(destination)
     entries = []
@@ -163,15 +158,13 @@ def _compare_traffic(
         unique = blake2b(f"{below.digest} {entry}".encode(), digest_size=3).hexdigest()
         name = f"{source.replace(':', '-')} {unique} for {replaced}"
         entries.append({"name": name, **entry})
-    if entries:
-        found.document["egress"] = entries
+    return entries
 
 
-def _compare_quotas(
+def _quotas(
     found: CatalogueComparison, prices: PriceList, below: Catalogue, stated: Mapping[str, str]
-) -> None:
-    if not prices.quotas:
-        return
+) -> list[dict[str, Any]]:
+    """Compare quotas; return the entries that state the list's."""
     counted = set[str]().union(*map(families_of, below.vm_types))
     known = {
         (quota.region, quota.family): (quota.vcpus, quota.used_vcpus) for quota in below.vcpu_quotas
@@ -191,21 +184,7 @@ def _compare_quotas(
         if known.get((region, family)) != (vcpus, used):
             figures = {"vcpus": vcpus, "used_vcpus": used}
             entries.append({"region": region, "family": family, **figures, **stated})
-    if entries:
-        found.document["vcpu_quota"] = entries
-
-
-def _rule_below(below: Catalogue, source: str, destination: str) -> EgressPrice | None:
-    """Return the rule that holds now; None where the destination or a price is not known."""
-    if destination == INTERNET:
-        provider = source.partition(":")[0]
-        destination = next(r for r in below.regions if r.partition(":")[0] != provider)
-    elif destination not in below.regions:
-        return None
-    try:
-        return below.egress_price(source, destination)
-    except DataError:
-        return None
+    return entries
 
 
 def _renews(as_of: str, before: str) -> bool:
@@ -214,13 +193,6 @@ def _renews(as_of: str, before: str) -> bool:
         return as_of > before
     old, new = (date.fromisoformat(f"{text}-01"[:10]) for text in (before, as_of))
     return new - old > _RENEWED_AFTER
-
-
-def _same_tiers(some: Sequence[Tier], others: Sequence[Tier]) -> bool:
-    return len(some) == len(others) and not any(
-        _differ(one.usd_per_gb, other.usd_per_gb) or _differ(one.up_to_gb, other.up_to_gb)
-        for one, other in zip(some, others, strict=True)
-    )
 
 
 def _differ(one: float, other: float) -> bool:

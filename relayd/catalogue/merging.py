@@ -244,18 +244,12 @@ def _missing(entry: Entry, models: Mapping[str, Mapping[str, Any]]) -> Iterator[
         named += [
             ("usd_per_h", "region", r) for r in sorted(prices_by_region(key, model.usd_per_h))
         ]
-    elif kind == "egress":
-        for pattern in model.sources:
-            yield from _pattern_faults(entry, "from", pattern, regions)
-        for pattern in model.destinations:
-            yield from _pattern_faults(entry, "to", pattern, regions)
-    elif kind == "fee":
-        of = ("at", model.at), ("from", model.sources), ("to", model.destinations)
-        for field, patterns in of:
-            for pattern in patterns or ():
-                yield from _pattern_faults(entry, field, pattern, regions)
     elif kind == "vcpu_quota":
         yield from _pattern_faults(entry, "region", model.region, regions)
+    elif kind in {"egress", "fee"}:
+        for field, name in (("at", "at"), ("from", "sources"), ("to", "destinations")):
+            for pattern in getattr(model, name, None) or ():
+                yield from _pattern_faults(entry, field, pattern, regions)
     elif kind == "discounts":
         known = {name.partition(":")[0] for name in regions}
         if key not in known and key not in regions and key not in models["vm_type"]:

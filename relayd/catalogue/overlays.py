@@ -46,15 +46,9 @@ def overlays_in_force() -> list[Path]:
 
 
 def add_overlay(text: str, source: str, on: date) -> Path:
-    """Write an overlay as a whole or not at all, and return its path.
+    """Write an overlay, TOML, as a whole or not at all; return its path.
 
-    Parameters
-    ----------
-    text : str
-        TOML.
-    source : str
-        A word for the file's name, such as ``azure-retail``.
-    on : date
+    `source` is a word for the file's name, such as ``azure-retail``.
     """
     folder = overlay_folder()
     try:

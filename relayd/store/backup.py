@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError, StoreError
-from relayd.store.database import SCHEMA_VERSION, Database
+from relayd.store.database import SCHEMA_VERSION
 from relayd.store.failures import failure, known, of_file, of_sqlite
 from relayd.store.location import Address, Location
 from relayd.store.opening import Store, open_store
@@ -34,10 +34,20 @@ def backup(store: Store, target: Path) -> None:
     exists or can't be written, StoreError if the store or ``pg_dump`` can't be used.
     """
     with _new_file(target) as part:
-        if isinstance(store.database, SqliteDatabase):
-            _copy_to(store.database, part)
-        else:
-            _dump(store.database, part)
+        if isinstance(database := store.database, SqliteDatabase):
+            with _connected(part) as copy:
+                with database.translating():  # in one reading transaction
+                    database.connection.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a log
+                _refuse_damaged(copy, part)
+            return
+        address = store.location
+        assert isinstance(address, Address)
+        name, server = database.row(_SCHEMA)
+        _refuse_older(address, "pg_dump", int(server) // 10_000)
+        pattern = '"' + name.replace('"', '""') + '"'  # that fits this name alone
+        options = ["--format=custom", "--no-owner", "--no-privileges", f"--schema={pattern}"]
+        _run(address, "pg_dump", [*options, f"--file={part}"])
 
 
 def restore(source: Path, where: Location) -> None:
@@ -66,8 +76,17 @@ def _restore_file(source: Path, where: Path) -> None:
     try:
         with open_store(where, mode="create") as store:
             _refuse_used(store)
-            assert isinstance(store.database, SqliteDatabase)
-            _copy_into(source, store.database)
+            database = store.database
+            assert isinstance(database, SqliteDatabase)
+            with _connected(source) as copy:
+                application = _pragma(copy, "application_id")
+                if application == ID_OF_OLDER_BUILDS:
+                    raise known(source, "older")
+                if (application, _pragma(copy, "user_version")) != (APPLICATION_ID, SCHEMA_VERSION):
+                    raise _no_backup(source, "is no backup of a store, or of a newer relayd")
+                _refuse_damaged(copy, source)
+                with database.translating():  # in one writing transaction
+                    copy.backup(database.connection)
     except BaseException:
         if is_new:  # else the next attempt would find an empty store, which is no harm, or a part
             for name in (where, Path(f"{where}-wal"), Path(f"{where}-shm")):
@@ -84,28 +103,6 @@ def _refuse_used(store: Store) -> None:
 
 
 # ---- files of SQLite, by its online backup (https://www.sqlite.org/backup.html) ------------------
-
-
-def _copy_to(database: SqliteDatabase, target: Path) -> None:
-    """Copy a database into an empty file, in one reading transaction, and check the copy."""
-    with _connected(target) as copy:
-        with database.translating():
-            database.connection.backup(copy)
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a log
-        _refuse_damaged(copy, target)
-
-
-def _copy_into(source: Path, database: SqliteDatabase) -> None:
-    """Replace what a database holds by a copy of a file, in one writing transaction."""
-    with _connected(source) as copy:
-        application, version = (_pragma(copy, name) for name in ("application_id", "user_version"))
-        if application == ID_OF_OLDER_BUILDS:
-            raise known(source, "older")
-        if (application, version) != (APPLICATION_ID, SCHEMA_VERSION):
-            raise _no_backup(source, "is no backup of a store, or of a newer relayd")
-        _refuse_damaged(copy, source)
-        with database.translating():
-            copy.backup(database.connection)
 
 
 def _no_backup(source: Path, problem: str) -> InputError:
@@ -181,17 +178,6 @@ def _sync(path: Path) -> None:
 
 
 # ---- servers, by pg_dump and pg_restore, which come with PostgreSQL ------------------------------
-
-
-def _dump(database: Database, target: Path) -> None:
-    """Write the schema of a store into a file."""
-    address = database.location
-    assert isinstance(address, Address)
-    name, server = database.row(_SCHEMA)
-    _refuse_older(address, "pg_dump", int(server) // 10_000)
-    pattern = '"' + name.replace('"', '""') + '"'  # that fits this name alone
-    options = ["--format=custom", "--no-owner", "--no-privileges", f"--schema={pattern}"]
-    _run(address, "pg_dump", [*options, f"--file={target}"])
 
 
 def _restore_dump(source: Path, address: Address) -> None:

@@ -129,7 +129,6 @@ def connect(
     except (psycopg.Error, OSError, UnicodeError, ValueError) as error:
         raise _unreachable(address, error) from None
     try:
-        _check(address, connection)
         _set_up(address, connection, read_only, statement_timeout_s)
     except psycopg.Error as error:
         connection.close()
@@ -143,6 +142,15 @@ def connect(
 def _set_up(
     address: Address, connection: ServerConnection, read_only: bool, statement_timeout_s: float
 ) -> None:
+    version = connection.info.server_version // 10_000
+    if version < OLDEST_SERVER:
+        problem = f"runs PostgreSQL {version}, and relayd needs {OLDEST_SERVER} or newer"
+        raise failure(address, problem, "Name a newer server.")
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        problem = f"keeps text as {encoding}, which has no room for every name"
+        remedy = "Create a database with ENCODING 'UTF8' and name that."
+        raise failure(address, problem, remedy)
     adapters = connection.adapters
     adapters.register_dumper(bool, _Truth)
     adapters.register_dumper(float, _Number)
@@ -191,19 +199,6 @@ def parameters_of(address: Address) -> dict[str, Any]:
         "(%40 for @), or leave it to ~/.pgpass or PGPASSWORD."
     )
     raise failure(address, "is not an address of PostgreSQL", remedy)
-
-
-def _check(address: Address, connection: psycopg.Connection[Any]) -> None:
-    version = connection.info.server_version // 10_000
-    if version < OLDEST_SERVER:
-        problem = f"runs PostgreSQL {version}, and relayd needs {OLDEST_SERVER} or newer"
-        raise failure(address, problem, "Name a newer server.")
-    encoding = connection.info.parameter_status("server_encoding")
-    if encoding != "UTF8":
-        remedy = "Create a database with ENCODING 'UTF8' and name that."
-        raise failure(
-            address, f"keeps text as {encoding}, which has no room for every name", remedy
-        )
 
 
 # ---- values go in and come out as with SQLite ---------------------------------------------------

@@ -12,7 +12,7 @@ come again.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from math import floor
@@ -23,7 +23,6 @@ import numpy as np
 from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.samples import OWN
-from relayd.store.database import Database
 from relayd.store.opening import Store
 
 Period: TypeAlias = Literal["hour", "day"]
@@ -91,60 +90,43 @@ def compact(
     now_s = time.time() if now_s is None else now_s
     # Whole periods only: the rest of one that has begun to age comes with the next run.
     before_s = floor((now_s - older_than_s) / PERIOD_S[period]) * PERIOD_S[period]
-    series = store.database.rows(
+    database = store.database
+    series = database.rows(
         "SELECT DISTINCT src_id, dst_id, metric_id FROM samples WHERE measured_at_s < ?",
         (before_s,),
     )
     samples = summaries = 0
     for first in range(0, len(series), LINKS_AT_ONCE):
-        group = series[first : first + LINKS_AT_ONCE]
-        done = _compact(store.database, group, before_s, PERIOD_S[period], files_too, now_s)
-        samples, summaries = samples + done[0], summaries + done[1]
-    (left,) = store.database.row(
-        "SELECT count(*) FROM samples WHERE measured_at_s < ?", (before_s,)
-    )
+        # Of each reporter and kind of address, the compaction's id and counts.
+        done: dict[tuple[str, int], list[int]] = {}
+        with database.transaction():
+            for key in series[first : first + LINKS_AT_ONCE]:
+                for source, private, needed_s, oldest in database.rows(_PARTS, (MOST_JUDGED, *key)):
+                    # The first sample of one who is not trusted says for how long it was reported.
+                    kept = -1 if source == OWN else oldest
+                    chosen = (*key, min(before_s, needed_s), files_too, source, private, kept)
+                    rows = database.rows(_READ, chosen)
+                    if not rows:
+                        continue
+                    if (source, private) not in done:
+                        row = {"at_s": now_s, "older_than_s": before_s, "source": source}
+                        done[source, private] = [database.add("compactions", row, "id"), 0, 0]
+                    counts = done[source, private]
+                    made = [(counts[0], *key, *one) for one in _summaries(rows, PERIOD_S[period])]
+                    database.insert("sample_summaries", made)
+                    removed = database.change_many(_REMOVE, [chosen])
+                    assert removed == len(rows)
+                    counts[1] += len(rows)
+                    counts[2] += len(made)
+            for number, *counts in done.values():
+                sql = "UPDATE compactions SET samples = ?, summaries = ? WHERE id = ?"
+                database.change(sql, (*counts, number))
+            if not done:
+                database.roll_back()
+        samples += sum(one[1] for one in done.values())
+        summaries += sum(one[2] for one in done.values())
+    (left,) = database.row("SELECT count(*) FROM samples WHERE measured_at_s < ?", (before_s,))
     return CompactionResult(samples, summaries, int(left))
-
-
-def _compact(
-    database: Database,
-    series: Iterable[tuple[int, int, int]],
-    before_s: float,
-    period_s: float,
-    files_too: bool,
-    now_s: float,
-) -> tuple[int, int]:
-    """Summarise some series in one transaction; return how many samples into how many rows.
-
-    Estimates read the newest samples of each reporter and kind of address. The first sample of one
-    who is not trusted stays, too: it says for how long this link was reported.
-    """
-    done: dict[tuple[str, int], list[int]] = {}
-    with database.transaction():
-        for key in series:
-            for source, private, needed_s, first in database.rows(_PARTS, (MOST_JUDGED, *key)):
-                kept = -1 if source == OWN else first
-                until_s = min(before_s, needed_s)
-                chosen = (*key, until_s, files_too, source, private, kept)
-                rows = database.rows(_READ, chosen)
-                if not rows:
-                    continue
-                if (source, private) not in done:
-                    row = {"at_s": now_s, "older_than_s": before_s, "source": source}
-                    done[source, private] = [database.add("compactions", row, "id"), 0, 0]
-                counts = done[source, private]
-                made = [(counts[0], *key, *one) for one in _summaries(rows, period_s)]
-                database.insert("sample_summaries", made)
-                removed = database.change_many(_REMOVE, [chosen])
-                assert removed == len(rows)
-                counts[1] += len(rows)
-                counts[2] += len(made)
-        for number, *counts in done.values():
-            sql = "UPDATE compactions SET samples = ?, summaries = ? WHERE id = ?"
-            database.change(sql, (*counts, number))
-        if not done:
-            database.roll_back()
-    return sum(one[1] for one in done.values()), sum(one[2] for one in done.values())
 
 
 def _summaries(rows: list[Any], period_s: float) -> Iterator[tuple[object, ...]]:
