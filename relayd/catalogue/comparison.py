@@ -82,7 +82,8 @@ def compared(prices: PriceList, below: Catalogue, source: str) -> CatalogueCompa
         name for name in below.regions.keys() - listed if name.startswith(of)
     )
     stated = {"source": source} | ({"as_of": prices.as_of} if prices.as_of else {})
-    types, exact = [], []
+    types: list[dict[str, Any]] = []
+    exact: list[dict[str, Any]] = []
     for type_id, by_region in sorted(of_types.items()):
         if (vm_type := below.vm_types.get(type_id)) is None:
             continue

@@ -13,7 +13,6 @@ import numpy as np
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
-from planner.model.link_array import LinkArray
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.current_samples import CurrentSamples, LinkShift, SeriesError
@@ -61,64 +60,53 @@ def make_snapshot(
     database.set_metadata(BEGUN, time.time())
     try:
         found = estimated(store, catalogue, through=samples_through, whole=always)
-        for shift in found.estimator.current.shifts:
+        estimator = found.estimator
+        for shift in estimator.current.shifts:
             on_shift(shift)
-        return _saved(store, catalogue, found, samples_through, decisions_through)
+        created_at_s = time.time()
+        content = f"{samples_through} {decisions_through} {catalogue.digest} {created_at_s}"
+        number = blake2b(content.encode(), digest_size=3).hexdigest()
+        kinds = {origin.kind for origin in estimator.links.origins_of("aggregate_gbps")}
+        row = SnapshotRow(
+            f"{time.strftime('%Y%m%d', time.gmtime(created_at_s))}-{number}",
+            estimator.newest_s or created_at_s,
+            created_at_s,
+            "measured" if kinds <= {"measured"} else "mixed",
+            catalogue.digest,
+            samples_through,
+        )
+        saved = snapshot_of(row)
+        faults = {
+            "impossible": found.impossible,
+            "vm_types": estimator.other_vm_types()[:MOST_NAMED],
+            "left_out": found.left_out[:MOST_NAMED],
+        }
+        event: dict[str, object] = {"as_of": saved.as_of, "source": saved.source}
+        event |= {name: fault for name, fault in faults.items() if fault}
+        # Before the snapshot: after a crash in between, the next attempt finds the same again.
+        if unconfirmed := [one for one in estimator.disputes() if one.counts]:
+            with database.transaction():
+                _note_unconfirmed(Events(database), unconfirmed)
+        # What has faults is looked at again, whole, the next time.
+        current = None if found.impossible or found.left_out else estimator.current
+        store.snapshots.save(row, estimator.network(saved), event, current)
+        if decisions_through:  # after it: what is not noted yet is heeded once more
+            database.set_metadata(HEEDED, decisions_through)
+        return saved
     except Exception:
         with suppress(RelaydError):  # the first error counts
             database.set_metadata(FAILED, time.time())
         raise
 
 
-def _saved(
-    store: Store,
-    catalogue: Catalogue,
-    found: Estimation,
-    samples_through: int,
-    decisions_through: int,
-) -> Snapshot:
-    estimator = found.estimator
-    created_at_s = time.time()
-    as_of_s = estimator.newest_s or created_at_s
-    content = f"{samples_through} {decisions_through} {catalogue.digest} {created_at_s}"
-    number = blake2b(content.encode(), digest_size=3).hexdigest()
-    row = SnapshotRow(
-        f"{time.strftime('%Y%m%d', time.gmtime(created_at_s))}-{number}",
-        as_of_s,
-        created_at_s,
-        _source(estimator.links),
-        catalogue.digest,
-        samples_through,
-    )
-    saved = snapshot_of(row)
-    event: dict[str, object] = {"as_of": saved.as_of, "source": saved.source}
-    if found.impossible:
-        event["impossible"] = found.impossible
-    if other := estimator.other_vm_types():
-        event["vm_types"] = other[:MOST_NAMED]
-    if found.left_out:
-        event["left_out"] = found.left_out[:MOST_NAMED]
-    # Before the snapshot: after a crash in between, the next attempt finds the same again.
-    if unconfirmed := [one for one in estimator.disputes() if one.counts]:
-        with store.database.transaction():
-            for dispute in unconfirmed:
-                _note_unconfirmed(Events(store.database), dispute)
-    # What has faults is looked at again, whole, the next time.
-    current = None if found.impossible or found.left_out else estimator.current
-    store.snapshots.save(row, estimator.network(saved), event, current)
-    if decisions_through:  # after it: what is not noted yet is heeded once more
-        with store.database.transaction():
-            store.database.set_metadata(HEEDED, decisions_through)
-    return saved
-
-
-def _note_unconfirmed(events: Events, shift: Dispute) -> None:
-    """Record a new level that several sources report and the own prober has not found, once."""
-    subject = f"{shift.src}>{shift.dst}"
-    known = events.last("unconfirmed", subject)
-    told = {"metric": shift.metric, "address": shift.address, "sources": list(shift.sources)}
-    if known is None or any(known.detail.get(name) != value for name, value in told.items()):
-        events.add("unconfirmed", subject, {**told, "level": shift.value})
+def _note_unconfirmed(events: Events, disputes: Sequence[Dispute]) -> None:
+    """Record new levels that several sources report and the own prober has not found, once."""
+    for shift in disputes:
+        subject = f"{shift.src}>{shift.dst}"
+        known = events.last("unconfirmed", subject)
+        told = {"metric": shift.metric, "address": shift.address, "sources": list(shift.sources)}
+        if known is None or any(known.detail.get(name) != value for name, value in told.items()):
+            events.add("unconfirmed", subject, {**told, "level": shift.value})
 
 
 def vm_type_notes(store: Store, snapshot_id: str) -> list[str]:
@@ -212,9 +200,3 @@ def _kept(
     ):
         return None, None
     return kept, latest.samples_through
-
-
-def _source(links: LinkArray) -> str:
-    """Return ``measured`` if every aggregate was, else ``mixed``."""
-    kinds = {origin.kind for origin in links.origins_of("aggregate_gbps")}
-    return "measured" if kinds <= {"measured"} else "mixed"

@@ -34,6 +34,11 @@ _R = TypeVar("_R")
 NAMED_ENDS = "JOIN regions AS src ON src.id = src_id JOIN regions AS dst ON dst.id = dst_id"
 """Of queries that name both ends of what they find: ``src.name`` and ``dst.name``."""
 COLUMNS_OF_ENDS = {"src": "src.name", "dst": "dst.name"}  # the same, for :meth:`Database.records`
+_KEPT_AS: dict[Any, Callable[[Any], Any]] = {
+    bool: bool,
+    dict: json.loads,
+    frozenset: lambda text: frozenset(json.loads(text)),
+}
 
 SCHEMA_VERSION = 1
 """The schema that this program knows, and lays out by ``schema.sql`` where there is none."""
@@ -73,17 +78,22 @@ class Database(ABC):
         """Run a query and yield its rows as they are read, in bounded memory."""
 
     def records(
-        self, kind: type[_R], rest: str, values: Values = (), columns: Mapping[str, str] = {}
+        self,
+        kind: Callable[..., _R],
+        rest: str,
+        values: Values = (),
+        columns: Mapping[str, str] = {},
     ) -> list[_R]:
         """Read rows as records of a type, whose fields are columns; `rest` follows after ``FROM``.
 
         `columns` has the SQL of fields that are not called like their column. Fields that are
         truths, objects or sets by their annotation are kept as 0 and 1, and as JSON.
         """
-        readers = _readers(kind)
-        sql = f"SELECT {', '.join(columns.get(name, name) for name in readers)} FROM {rest}"  # noqa: S608
+        fields = _types_of_fields(kind)
+        sql = f"SELECT {', '.join(columns.get(name, name) for name in fields)} FROM {rest}"  # noqa: S608
+        reads = [_KEPT_AS.get(get_origin(of) or of) for of in fields.values()]
         return [
-            kind(*(read(one) for read, one in zip(readers.values(), row, strict=True)))
+            kind(*(read(one) if read else one for read, one in zip(reads, row, strict=True)))
             for row in self.rows(sql, values)
         ]
 
@@ -239,13 +249,7 @@ class Database(ABC):
     def _define(self, sql: str) -> None: ...
 
 
-@cache
-def _readers(kind: Callable[..., object]) -> dict[str, Callable[[Any], Any]]:
-    """Return a function for each field of a record that makes its value of a column's."""
-    known: dict[Any, Callable[[Any], Any]]
-    known = {bool: bool, dict: json.loads, frozenset: lambda text: frozenset(json.loads(text))}
-    fields = get_type_hints(kind).items()
-    return {name: known.get(get_origin(of) or of, lambda value: value) for name, of in fields}
+_types_of_fields = cache(get_type_hints)
 
 
 def matching(conditions: Mapping[str, object]) -> tuple[str, list[object]]:

@@ -187,8 +187,20 @@ def _is_of_aws(document: PriceDocument) -> bool:
 
 def _read_aws_offers(document: PriceDocument, found: PriceList) -> None:
     """Read a price list; a FormatError if it is of another service or a price is invalid."""
-    head, rows = _of_json(document) if document.is_json else _of_csv(document)
-    about = DocumentRow(str(document.path), head)
+    path = str(document.path)
+    if document.is_json:
+        about = DocumentRow(
+            path, {key[:1].upper() + key[1:]: v for key, v in document.json.items()}
+        )
+        rows = _rows_of_json(path, document.json)
+    else:
+        head = {row[0].replace(" ", ""): row[1] for row in document.head[:_HEAD_LINES] if row[1:]}
+        about = DocumentRow(path, head)
+        table = document.table(("PricePerUnit", "Currency", "Unit"), after=_HEAD_LINES)
+        rows = (
+            DocumentRow(row.place, {_plain(key): v for key, v in row.content.items()})
+            for row in table
+        )
     with suppress(ValueError):
         document.modified_on = date.fromisoformat(about.text("PublicationDate")[:10]).isoformat()
     remedy = "Give the price lists of AmazonEC2 and AWSDataTransfer."
@@ -207,11 +219,8 @@ def _add_vm(found: PriceList, row: DocumentRow) -> None:
 
 
 def _add_gb(found: PriceList, row: DocumentRow) -> None:
-    source, usage, kind = (
-        row.text("fromregioncode"),
-        row.text("usagetype"),
-        row.text("transfertype"),
-    )
+    fields = ("fromregioncode", "usagetype", "transfertype")
+    source, usage, kind = (row.text(field) for field in fields)
     destination = ""
     if kind == "AWS Outbound" and usage.endswith("DataTransfer-Out-Bytes"):
         destination = INTERNET
@@ -235,21 +244,7 @@ def _usd(row: DocumentRow, unit: str) -> float:
     return row.figure("priceperunit")
 
 
-def _of_csv(document: PriceDocument) -> tuple[dict[str, str], Iterator[DocumentRow]]:
-    about = {row[0].replace(" ", ""): row[1] for row in document.head[:_HEAD_LINES] if row[1:]}
-    rows = document.table(("PricePerUnit", "Currency", "Unit"), after=_HEAD_LINES)
-    return about, (
-        DocumentRow(row.place, {_plain(k): v for k, v in row.content.items()}) for row in rows
-    )
-
-
-def _of_json(document: PriceDocument) -> tuple[dict[str, str], Iterator[DocumentRow]]:
-    found = document.json
-    about = {key[:1].upper() + key[1:]: value for key, value in found.items()}
-    return about, _rows_of(str(document.path), found)
-
-
-def _rows_of(path: str, found: dict[str, Any]) -> Iterator[DocumentRow]:
+def _rows_of_json(path: str, found: dict[str, Any]) -> Iterator[DocumentRow]:
     """Join the products of a JSON list with their prices on demand."""
     try:
         for sku, offers in found["terms"].get("OnDemand", {}).items():

@@ -65,8 +65,16 @@ def _write(samples: Samples, folder: Path) -> None:
     texts = (("source", pyarrow.string()), ("month", pyarrow.string()))
     schema = pyarrow.schema([*types.items(), *texts])
     parquet = dataset.ParquetFileFormat()
+
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        for first in range(0, len(samples), BATCH_ROWS):
+            part = samples[first : first + BATCH_ROWS]
+            months = part.rows["measured_at_s"].astype("M8[s]").astype("M8[M]").astype(str)
+            columns = [part.column(name) for name in schema.names[:-1]]
+            yield pyarrow.record_batch([*columns, months], schema)
+
     dataset.write_dataset(
-        _batches(samples, schema),
+        batches(),
         folder,
         schema=schema,
         format=parquet,
@@ -91,14 +99,3 @@ def files_of(folder: Path) -> list[Path]:
         if not str(file).isprintable():
             raise InputError(ascii(str(file)), "is no name to be shown", remedy="Rename the file.")
     return [folder / file for file in of]
-
-
-def _batches(samples: Samples, schema: pyarrow.Schema) -> Iterator[pyarrow.RecordBatch]:
-    """Yield samples with the month of each."""
-    import pyarrow
-
-    for first in range(0, len(samples), BATCH_ROWS):
-        part = samples[first : first + BATCH_ROWS]
-        months = part.rows["measured_at_s"].astype("M8[s]").astype("M8[M]").astype(str)
-        columns = [part.column(name) for name in schema.names[:-1]]
-        yield pyarrow.record_batch([*columns, months], schema)

@@ -234,33 +234,26 @@ def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) 
     found = {row[0]: (Sample(**json.loads(row[1])), row[2]) for row in rows}
     for number in wanted:
         sample, decision = found.get(number, (None, None))
-        if problem := _undecidable(database, sample, decision, accepting=accepting):
-            raise InputError("quarantined", problem[0], value=number, remedy=problem[1])
+        problem, remedy = "", ""
+        if sample is None:
+            problem, remedy = "is not in quarantine", "List them again."
+        elif decision == "accept":
+            problem = "was accepted before"
+            remedy = "`relayd data samples retract` takes samples back."
+        elif not accepting:
+            problem, remedy = ("was rejected before", "Leave it out.") if decision else ("", "")
+        elif sample.measured_at_s > time.time():
+            problem = "is still in the future"
+            remedy = "Let who sent it set its clock and send its samples again."
+        elif (batch := _batch_with(database, sample)) is not None:
+            problem = f"is in the store already, in batch {batch}"
+            remedy = (
+                f"Let that one count: `relayd data samples restore --batch {batch}` if it was "
+                f"retracted, else `relayd data samples confirm --batch {batch}`; reject this one."
+            )
+        if problem:
+            raise InputError("quarantined", problem, value=number, remedy=remedy)
     return [found[number][0] for number in wanted]
-
-
-def _undecidable(
-    database: Database, sample: Sample | None, decision: str | None, *, accepting: bool
-) -> tuple[str, str] | None:
-    """Find a reason against a decision about a sample, and a remedy; None if there is none."""
-    if sample is None:
-        return "is not in quarantine", "List them again."
-    if decision == "accept":
-        return "was accepted before", "`relayd data samples retract` takes samples back."
-    if not accepting:
-        return ("was rejected before", "Leave it out.") if decision else None
-    if sample.measured_at_s > time.time():
-        return (
-            "is still in the future",
-            "Let who sent it set its clock and send its samples again.",
-        )
-    if (batch := _batch_with(database, sample)) is not None:
-        return (
-            f"is in the store already, in batch {batch}",
-            f"Let that one count: `relayd data samples restore --batch {batch}` if it was "
-            f"retracted, else `relayd data samples confirm --batch {batch}`; reject this one.",
-        )
-    return None
 
 
 def _batch_with(database: Database, sample: Sample) -> int | None:
