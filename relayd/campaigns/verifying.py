@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 from planner.model.errors import DataError, InfeasibleError, InputError
@@ -282,27 +282,25 @@ def _keep(one: Verification, kept: Verifications) -> None:
 
 def _rows(run: Run) -> list[VerificationRow]:
     plan = run.prediction
-    alone = len(run.paths) == 1 and not plan.sets_rates
-
-    def row(paths: Sequence[PlanPath], rate: RateRange, name: str) -> VerificationRow:
-        bounds, regions = rate.of_one_run(), paths[0].regions
-        return VerificationRow(
+    parts: list[tuple[Sequence[PlanPath], RateRange, str]]
+    parts = [([path], path.rate, ">".join(path.regions)) for path in run.paths]
+    if not plan.sets_rates:
+        parts.insert(0, (run.paths, plan.rate, ""))
+    return [
+        VerificationRow(
             plan.plan_id,
             plan.snapshot_id,
-            regions[0],
-            regions[-1],
+            paths[0].regions[0],
+            paths[0].regions[-1],
             run.kind,
             plan.verdict,
             name,
             sum(path.connections for path in paths),
             sum(len(path.streams) for path in paths),
-            alone,
-            bounds.low_gbps,
-            bounds.expected_gbps,
-            bounds.high_gbps,
+            len(run.paths) == 1 and not plan.sets_rates,
+            *astuple(rate.of_one_run()),
             sum(path.achieved_gbps for path in paths),
             run.measured_at_s,
         )
-
-    whole = [] if plan.sets_rates else [row(run.paths, plan.rate, "")]
-    return whole + [row([path], path.rate, ">".join(path.regions)) for path in run.paths]
+        for paths, rate, name in parts
+    ]

@@ -40,29 +40,22 @@ async def fetch_azure(downloads: Downloads, regions: Sequence[str]) -> list[Path
     for words in _AZURE_FILTERS:
         for region in regions or ("",):
             of_region = f" and armRegionName eq '{region}'" if region else ""
-            files += await _pages(downloads, _AZURE + quote(words + of_region), _link)
+            address = _AZURE + quote(words + of_region)
+            files += await _pages(downloads, address, lambda page: page.get("NextPageLink"))
     return files
 
 
 async def _pages(
-    downloads: Downloads, address: str, following: Callable[[dict[str, Any]], str | None]
+    downloads: Downloads, address: str, following: Callable[[dict[str, Any]], object]
 ) -> list[Path]:
-    files: list[Path] = []
-    seen = set()
-    after: str | None = address
-    while after:
-        if after in seen:
+    files: dict[str, Path] = {}
+    after: object = address
+    while after and isinstance(after, str):
+        if after in files:
             raise FormatError(after[:200], "leads back to a page that was read")
-        seen.add(after)
-        file = await downloads.fetch(after, ".json")
-        files.append(file)
-        after = following(_json(file))
-    return files
-
-
-def _link(page: dict[str, Any]) -> str | None:
-    found = page.get("NextPageLink")
-    return found if isinstance(found, str) else None
+        files[after] = await downloads.fetch(after, ".json")
+        after = following(_json(files[after]))
+    return list(files.values())
 
 
 async def fetch_aws(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
@@ -71,18 +64,17 @@ async def fetch_aws(downloads: Downloads, regions: Sequence[str]) -> list[Path]:
     If EC2 has no list for a region, that is a DataError.
     """
     index = _json(await downloads.fetch(_AWS_INDEX, ".json"))
-    traffic = _path(index, "offers", "AWSDataTransfer", "currentVersionUrl")
-    files = [await downloads.fetch(_as_csv(traffic), ".csv")]
+    addresses = [_path(index, "offers", "AWSDataTransfer", "currentVersionUrl")]
     if regions:
         address = _path(index, "offers", "AmazonEC2", "currentRegionIndexUrl")
         of_region = _json(await downloads.fetch(address, ".json"))
         known = of_region.get("regions", {})
         if missing := [region for region in regions if region not in known]:
             raise DataError(f"AWS lists no prices of EC2 in {', '.join(missing)}.")
-        for region in regions:
-            address = _path(of_region, "regions", region, "currentVersionUrl")
-            files.append(await downloads.fetch(_as_csv(address), ".csv"))
-    return files
+        addresses += [_path(of_region, "regions", name, "currentVersionUrl") for name in regions]
+    # The same lists as tables, which can be read row by row.
+    tables = [f"{address.removesuffix('.json')}.csv" for address in addresses]
+    return [await downloads.fetch(table, ".csv") for table in tables]
 
 
 async def fetch_google(downloads: Downloads, regions: Sequence[str]) -> list[Path]:  # noqa: ARG001
@@ -96,11 +88,6 @@ async def fetch_google(downloads: Downloads, regions: Sequence[str]) -> list[Pat
         return f"{_GOOGLE}&pageToken={quote(token)}" if token and isinstance(token, str) else None
 
     return await _pages(downloads, _GOOGLE, following)
-
-
-def _as_csv(address: str) -> str:
-    """Return the address of the same list as a table, which can be read row by row."""
-    return f"{address.removesuffix('.json')}.csv"
 
 
 def _path(document: Any, *keys: str) -> str:

@@ -82,11 +82,7 @@ def _of_sqlite(database: SqliteDatabase) -> Iterator[Damage]:
     for table, row, parent, _ in database.rows("PRAGMA foreign_key_check"):
         where = "" if row is None else f"rowid {row}"
         yield Damage(table, where, f"refers to a row of {parent} that is missing")
-    yield from _schema_damage(database)
-
-
-def _schema_damage(database: SqliteDatabase) -> Iterator[Damage]:
-    """Yield the differences from the schema that relayd makes."""
+    # Differences from the schema that relayd makes.
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         fresh = SqliteDatabase(connection, Path(":memory:"))
         fresh.lay_out()

@@ -113,10 +113,7 @@ def open_file(
         )
     try:
         target = Path(os.path.realpath(named))
-        size = _size_bytes(target, named)
-        if size is None and mode == "create":
-            _create_file(target)
-            size = 0
+        size = _size_bytes(target, named, create=mode == "create")
     except StoreError:
         raise
     except (OSError, ValueError) as error:
@@ -139,12 +136,21 @@ def open_file(
         raise of_sqlite(named, error) from error
 
 
-def _size_bytes(target: Path, named: Path) -> int | None:
-    """Return the size of a regular file that may be read; None where there is none."""
+def _size_bytes(target: Path, named: Path, *, create: bool) -> int | None:
+    """Return the size of a regular file that may be read; None where there is none.
+
+    One that is to be created is empty, and only this user may read it and new folders of it.
+    """
     try:
         status = target.stat()
     except FileNotFoundError:
-        return None
+        if not create:
+            return None
+        for folder in reversed(target.parents):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        with suppress(FileExistsError):  # another process is creating the same store
+            os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        return 0
     if stat.S_ISDIR(status.st_mode):
         inside = str(named / "relayd.db")
         raise failure(named, "is a folder", f"Name a file, such as {inside!r}.")
@@ -153,14 +159,6 @@ def _size_bytes(target: Path, named: Path) -> int | None:
     if not os.access(target, os.R_OK):
         raise known(named, "unreadable")
     return status.st_size
-
-
-def _create_file(target: Path) -> None:
-    """Create an empty file that only this user may read, in folders of the same kind."""
-    for folder in reversed(target.parents):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    with suppress(FileExistsError):  # another process is creating the same store
-        os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
 def _connect(target: Path, parameters: str, timeout_s: float = 0) -> sqlite3.Connection:
@@ -255,7 +253,14 @@ def _open_for_writing(target: Path, named: Path, timeout_s: float) -> SqliteData
         # A new file, or one whose creation was killed while it wrote our mark: that is rolled
         # back as we look.
         if database.row("PRAGMA page_count")[0] == 0:
-            _mark_as_ours(database, target)
+            with database.transaction():
+                used = database.row("SELECT count(*) FROM sqlite_schema")[0]
+                if not used and not database.row("PRAGMA application_id")[0]:
+                    try:
+                        target.chmod(0o600)
+                    except OSError as error:
+                        raise of_file(named, error) from error
+                    database.rows(f"PRAGMA application_id = {APPLICATION_ID}")
         _check_mark(database.connection, named)
         database.schema_version()  # refuses a newer one before anything is changed
         _refuse_cut_off(database, target)
@@ -273,18 +278,6 @@ def _open_for_writing(target: Path, named: Path, timeout_s: float) -> SqliteData
         database.close()
         raise
     return database
-
-
-def _mark_as_ours(database: SqliteDatabase, target: Path) -> None:
-    """Write our mark into the header of an empty file, before anything else is in it."""
-    with database.transaction():
-        used = database.row("SELECT count(*) FROM sqlite_schema")[0]
-        if not used and not database.row("PRAGMA application_id")[0]:
-            try:
-                target.chmod(0o600)
-            except OSError as error:
-                raise of_file(database.location, error) from error
-            database.rows(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
 def _use_wal(connection: sqlite3.Connection, timeout_s: float) -> None:
