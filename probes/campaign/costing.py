@@ -68,13 +68,8 @@ def worst_usd(
 class Meter:
     """Prices bytes as they are sent, at the tier that each provider's month has reached.
 
-    It serves for costing before a campaign, and for the spending during one.
-
-    Parameters
-    ----------
-    catalogue : Catalogue
-    usd_per_gb : mapping
-        Source region to a flat price that overrides the catalogue's.
+    It serves for costing before a campaign, and for the spending during one. `usd_per_gb` has flat
+    prices by source region, which override the catalogue's.
     """
 
     def __init__(self, catalogue: Catalogue, usd_per_gb: Mapping[str, float] = {}) -> None:
@@ -171,14 +166,8 @@ def frugal_allowance(
 ) -> Allowance:
     """Return the limit of a campaign without a budget.
 
-    Parameters
-    ----------
-    all_pairs : iterable of ProbeTask
-        The tasks that would measure everything.
-    region_of : dict
-        Host to region.
-    price : Price
-        A pair without a price counts by its bytes alone.
+    `all_pairs` are the tasks that would measure everything, `region_of` is host to region. A pair
+    without a price counts by its bytes alone.
     """
     links, usd, gb = 0, 0.0, 0.0
     for task in all_pairs:
@@ -195,15 +184,8 @@ def frugal_allowance(
 class Ledger:
     """The spending of a campaign, and the most that its running probes may spend.
 
-    Parameters
-    ----------
-    meter : Meter
-        Prices volumes on top of earlier ones.
-    region_of : mapping
-        Host to region.
-    budget_usd : float
-    spent : (float, float)
-        GB and USD of earlier runs of the campaign.
+    The meter prices volumes on top of earlier ones; `region_of` is host to region, and `spent` GB
+    and USD of earlier runs of the campaign.
     """
 
     def __init__(
@@ -220,18 +202,10 @@ class Ledger:
         self.sent_gb, self.usd = spent
 
     def reserve(self, task: ProbeTask, times: float = 1.0) -> float | None:
-        """Reserve the price of the most that a probe may send.
+        """Reserve the price of the most that a probe may send: so many times what is expected.
 
-        Parameters
-        ----------
-        times : float
-            Factor of the volume that was expected of the task.
-
-        Returns
-        -------
-        float or None
-            Its allowance in GB of payload; infinite without a budget, None where the budget does
-            not allow the probe.
+        Returns its allowance in GB of payload; infinite without a budget, None where the budget
+        does not allow the probe.
         """
         least_gb = LEAST_RTT_GB if task.phase == "rtt" else LEAST_GB
         expected_gb = max(least_gb, task_volume_gb(task)) * times

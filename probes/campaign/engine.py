@@ -85,16 +85,8 @@ class Job(ProbeOutcome):
 class Engine:
     """Runs the stages of one campaign, one after the other.
 
-    Parameters
-    ----------
-    sessions, prober, log
-    meter : Meter
-        Prices volumes on top of earlier ones.
-    limits : CampaignLimits
-    on_progress : callable
-        Called after every change with the :class:`StageProgress`.
-    on_note : callable
-        Called with a line that the operator should read.
+    The meter prices volumes on top of earlier ones. `on_progress` is called after every change
+    with the :class:`StageProgress`, `on_note` with a line that the operator should read.
     """
 
     def __init__(
@@ -368,13 +360,8 @@ def critical_path_s(outcomes: Sequence[ProbeOutcome], limits: CampaignLimits) ->
     of a campaign's time is the cost of orchestration: logins, servers that start, jitter, the
     store, choosing.
 
-    Parameters
-    ----------
-    outcomes : sequence of ProbeOutcome
-        In the order of their ends. They are replayed in the order of their beginnings, as far as
-        their samples show them.
-    limits : CampaignLimits
-        Under which they ran.
+    Outcomes are in the order of their ends. They are replayed in the order of their beginnings, as
+    far as their samples show them, under the limits under which they ran.
     """
 
     def began_s(outcome: ProbeOutcome) -> float:

@@ -73,12 +73,7 @@ def warm_up_s(task: ProbeTask, rtt_ms: Callable[[str, str], float]) -> int:
 class Prober:
     """Runs probes between hosts of a fleet.
 
-    Parameters
-    ----------
-    sessions : Sessions
-    rtt_ms : callable
-        Source and destination host to the round-trip time to expect; sizes the warm-up.
-    method : Method
+    `rtt_ms` is source and destination host to the round-trip time to expect; it sizes the warm-up.
     """
 
     def __init__(

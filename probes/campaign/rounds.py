@@ -36,12 +36,8 @@ def schedule(tasks: Sequence[ProbeTask], *, gap_s: float = 0.0) -> list[Round]:
     Tasks of equal length take the fewest rounds that are possible for all ordered pairs:
     ``2 (n - 1)`` for an even number of hosts, ``2 n`` for an odd one.
 
-    Parameters
-    ----------
-    tasks : sequence of ProbeTask
-        None connects a host with itself.
-    gap_s : float
-        Time to start a round; weighs fewer rounds against shorter ones.
+    No task connects a host with itself. `gap_s` is the time to start a round; it weighs fewer
+    rounds against shorter ones.
     """
     rounds: list[Round] = []
     for phase in PHASES:

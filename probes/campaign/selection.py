@@ -74,14 +74,8 @@ def per_flow_tasks(
     """Return a few single-connection probes for each type of receiver, at RTT 60 to 250 ms.
 
     Where no sender is at such a distance, the farthest there is. Receivers and senders of one
-    type are taken in turn, so that one odd host does not decide alone.
-
-    Parameters
-    ----------
-    region_of : mapping
-        Host to region.
-    network : Network
-        With the round-trip times found so far.
+    type are taken in turn, so that one odd host does not decide alone. `region_of` is host to
+    region; the network has the round-trip times found so far.
     """
     tasks = []
     uses: Counter[str] = Counter()
@@ -113,16 +107,8 @@ def cap_tasks(
 
     Peers are the nearest of those whose links promise most, so that together they can exceed the
     cap with few connections: :data:`OVERLOAD` times what fills it, were it for windows alone.
-    Where all hosts are probed, they are the fewest that do, in turn.
-
-    Parameters
-    ----------
-    region_of, network
-        As in :func:`per_flow_tasks`.
-    every : bool
-        Whether every host is probed, by the measured rates of all links.
-    connections : int
-        To each peer, at most.
+    With `every` host probed, by the measured rates of all links, they are the fewest that do, in
+    turn. `connections` are the most to each peer.
     """
     tasks = []
     uses: Counter[str] = Counter()
@@ -185,21 +171,10 @@ def choose_links(
     """Return the links whose measurement is expected to save most regret for its cost.
 
     The cost is its part of the allowance, in dollars or in bytes, whichever is the larger; where
-    bytes are not limited, dollars.
-
-    Parameters
-    ----------
-    region_of, network, price
-    allowance : Allowance
-        Most that the tasks may cost and move together.
-    threshold : float
-        Stop once the expected regret is below this.
-    batch : int
-        Most tasks at a time: each batch changes what the next should be.
-    batch_of_host : int
-        Most of them with one host, which runs them in turn, and with much the same results.
-    connections, duration_s
-        Of each probe.
+    bytes are not limited, dollars. All tasks together keep to the allowance. There are none once
+    the expected regret is below the threshold; at most `batch`, because each batch changes what
+    the next should be, and `batch_of_host` with one host, which runs them in turn, and with much
+    the same results.
     """
     hosts_of = first_hosts(region_of)
     regions = [region for region in network.sites if region in hosts_of]

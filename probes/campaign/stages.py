@@ -74,13 +74,7 @@ class CampaignInputs:
     ) -> tuple[list[ProbeTask], str]:
         """Return the tasks of a stage by the present estimates, and why there are no more.
 
-        Parameters
-        ----------
-        left : Allowance
-        before : iterable of Probe
-            Of earlier stages: failed pairs are not chosen again.
-        batch : int
-            Most links to choose.
+        At most `batch` links are chosen, none of a pair that failed in probes of earlier stages.
         """
         before = list(before)
         spec, region_of, network = self.spec, self.fleet.region_of, self.network

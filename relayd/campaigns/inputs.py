@@ -22,10 +22,8 @@ from relayd.store import Store
 class MeasuredFleet:
     """A fleet with its estimates and prices by a catalogue, and a store if there is one.
 
-    Attributes
-    ----------
-    stated_usd_per_gb : dict of str to float
-        Egress prices of the fleet file, which go before those of the catalogue.
+    ``stated_usd_per_gb`` are the fleet file's egress prices, by region; they go before the
+    catalogue's.
     """
 
     def __init__(self, fleet: Fleet, catalogue: Catalogue, store: Store | None) -> None:

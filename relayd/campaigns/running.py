@@ -46,12 +46,7 @@ class CampaignRunner:
     ) -> StoredCampaign:
         """Store a new campaign, to be run now and resumed later by the same specification.
 
-        Parameters
-        ----------
-        budget_usd : float | None
-            None without a budget.
-        **metadata
-            Stored with it, as JSON types.
+        The budget is None for none; metadata, of JSON types, are stored with it.
         """
         options = {"wish": asdict(spec), "method": asdict(method), "budget_usd": budget_usd}
         options["egress_usd_per_gb"] = self.measured.stated_usd_per_gb
@@ -90,15 +85,9 @@ class CampaignRunner:
         """Run a campaign, or the rest of it, to its end; take a snapshot then.
 
         Writes events of its start, its progress and its end to the store. After a request to stop
-        in the store, it ends as if cancelled.
-
-        Parameters
-        ----------
-        why : str
-            Reason for the start event.
-        by_watcher : bool
-            Whether the watcher runs it, which would go on with it after a stop, and writes the
-            event of its end by itself.
+        in the store, it ends as if cancelled. `why` is the reason in the start event; `by_watcher`
+        says that the watcher runs it, which would go on with it after a stop, and writes the event
+        of its end by itself.
         """
         campaigns, events, subject = (
             Campaigns(self._store),
@@ -194,13 +183,8 @@ async def while_held(
 ) -> T:
     """Do some work for as long as a lease is held.
 
-    Raises StoreError if the lease ran out before the work was done, which was cancelled then.
-    Raises asyncio.CancelledError if it was to stop.
-
-    Parameters
-    ----------
-    is_to_stop : callable, optional
-        Asked each second; once it is true, the work is cancelled.
+    Raises StoreError if the lease ran out before the work was done, which was cancelled then;
+    asyncio.CancelledError if it was to stop, which is asked each second.
     """
     task, asked_s = asyncio.create_task(work), time.monotonic()
     lapses = False

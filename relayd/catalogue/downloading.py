@@ -32,18 +32,9 @@ class Downloads:
     A file that was fetched before is asked for under the condition that it has changed; one that
     broke off goes on where it stopped, if the server has kept that version.
 
-    Parameters
-    ----------
-    folder : Path
-    base : str
-        Address that all documents must be of: no link leads elsewhere.
-    session : aiohttp.ClientSession
-    most_bytes : int
-        Of all files together.
-    until_s : float
-        On the monotonic clock.
-    progress : callable
-        Called with a line of text now and then.
+    All documents must be of the address `base`: no link leads elsewhere. `most_bytes` is of all
+    files together, `until_s` on the monotonic clock; `progress` is called with a line of text now
+    and then.
     """
 
     def __init__(

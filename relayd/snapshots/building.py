@@ -143,20 +143,11 @@ def estimated(
     accepted: Sequence[Sample] = (),
     whole: bool = False,
 ) -> Estimation:
-    """Estimate all links from all of the store's samples.
+    """Estimate all links from all of the store's samples, those with higher ids left out.
 
-    Parameters
-    ----------
-    through : int
-        Only samples with this id or a lower one.
-    chosen, stated_gbps : mapping
-        VM types and their caps; see :class:`.Estimator`.
-    change : (decision, ids of samples), optional
-        As if that had been decided about these samples.
-    accepted : sequence of Sample, optional
-        As if these, which are in quarantine, had been accepted.
-    whole : bool
-        Read all series, also those without new samples since the latest snapshot.
+    With `chosen` VM types and their stated caps (see :class:`.Estimator`); as if the `change` had
+    been decided about samples of these ids, and as if those `accepted`, which are in quarantine,
+    had been. `whole` reads all series, also those without new samples since the latest snapshot.
     """
     kept, after = None, None
     if not (whole or change or accepted):

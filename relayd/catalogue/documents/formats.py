@@ -318,11 +318,7 @@ def prices_of_types(
 ) -> dict[str, dict[str, float]]:
     """Return USD for an hour of VM types by region, from what cores and memory cost.
 
-    Parameters
-    ----------
-    parts : mapping
-        Family and region to USD of a ``Core`` and of a GiB of ``Ram`` for an hour.
-    type_ids : iterable of str
+    `parts` is family and region to USD of a ``Core`` and of a GiB of ``Ram`` for an hour.
     """
     by_family: dict[str, dict[str, Mapping[str, float]]] = {}
     for (family, region), both in parts.items():

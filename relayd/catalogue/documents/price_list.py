@@ -141,16 +141,9 @@ class PriceDocument:
         return list(islice(self._rows(), _HEAD_LINES))
 
     def table(self, needed: Sequence[str], after: int = 0) -> Iterator[DocumentRow]:
-        """Yield each row with its place, for messages.
+        """Yield each row with its place, for messages; `after` lines come before the head.
 
-        Raises FormatError if a column is missing, a row is short, or the text is not UTF-8.
-
-        Parameters
-        ----------
-        needed : sequence of str
-            Columns that must be there.
-        after : int
-            How many lines come before the head.
+        Raises FormatError if a needed column is missing, a row is short, or the text is not UTF-8.
         """
         rows = islice(self._rows(), after, None)
         names = next(rows, [])
