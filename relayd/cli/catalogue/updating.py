@@ -13,8 +13,7 @@ from typing import NoReturn
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
 from relayd.catalogue.documents.formats import read_prices
-from relayd.catalogue.downloading import Downloads, session
-from relayd.catalogue.feeds import FEEDS
+from relayd.catalogue.downloading import FEEDS, Downloads, session
 from relayd.catalogue.overlays import overlay_folder
 from relayd.cli.catalogue.changing import lay
 from relayd.cli.text import Progress
