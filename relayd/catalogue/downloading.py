@@ -52,7 +52,11 @@ class Downloads:
         progress: Callable[[str], None],
     ) -> None:
         self._folder = folder
-        self.base = _checked(base)
+        parts = urlsplit(base)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            remedy = "Write it such as https://prices.azure.com."
+            raise InputError("--url", "is not an address of HTTP", value=base, remedy=remedy)
+        self.base = base.rstrip("/")
         self._session = session
         self._left_bytes = most_bytes
         self._until_s = until_s
@@ -153,14 +157,6 @@ def session(headers: Mapping[str, str]) -> aiohttp.ClientSession:
     """Return a session with limits on silence, whose requests all have these headers."""
     silence = aiohttp.ClientTimeout(total=None, sock_connect=_SILENCE_S, sock_read=_SILENCE_S)
     return aiohttp.ClientSession(timeout=silence, headers=headers)
-
-
-def _checked(base: str) -> str:
-    parts = urlsplit(base)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        remedy = "Write it such as https://prices.azure.com."
-        raise InputError("--url", "is not an address of HTTP", value=base, remedy=remedy)
-    return base.rstrip("/")
 
 
 def _origin(url: str) -> tuple[str, str | None, int]:

@@ -44,14 +44,28 @@ def load_catalogue(
     """
     files = files_in_force(user_files, overlays)
     digest = _digest(files)
-    cache = _cache_folder()
-    if cache is not None and (cached := _from_cache(cache, digest)) is not None:
-        return cached
+    folder = _cache_folder()
+    # What another version of the rules found valid may not be so by these.
+    cache = folder and folder / f"catalogue-{digest}-{__version__}.json"
+    if cache is not None:
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
+            checksum, _, payload = cache.read_bytes().partition(b"\n")
+            if checksum == _checksum(payload):
+                return catalogue_of(orjson.loads(payload), digest)
     from relayd.catalogue.merging import merged  # pydantic: only where the cache does not serve
 
     catalogue = merged(files, digest)
     if cache is not None:
-        _to_cache(cache, digest, content_of(catalogue))
+        payload = orjson.dumps(content_of(catalogue))
+        with suppress(OSError):
+            cache.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            older = sorted(cache.parent.glob("catalogue-*"), key=lambda path: path.stat().st_mtime)
+            for stale in older[: 1 - _CACHES_KEPT]:
+                stale.unlink(missing_ok=True)
+            # Renamed into place: another process that loads now sees all of it or nothing.
+            with NamedTemporaryFile(dir=cache.parent, delete=False) as file:
+                file.write(_checksum(payload) + b"\n" + payload)
+            Path(file.name).replace(cache)
     return catalogue
 
 
@@ -133,33 +147,5 @@ def _cache_folder() -> Path | None:
         return None
 
 
-def _cache_file(folder: Path, digest: str) -> Path:
-    # What another version of the rules found valid may not be so by these.
-    return folder / f"catalogue-{digest}-{__version__}.json"
-
-
 def _checksum(payload: bytes) -> bytes:
     return blake2b(payload, digest_size=16).hexdigest().encode()
-
-
-def _from_cache(folder: Path, digest: str) -> Catalogue | None:
-    try:
-        checksum, _, payload = _cache_file(folder, digest).read_bytes().partition(b"\n")
-        if checksum != _checksum(payload):
-            return None
-        return catalogue_of(orjson.loads(payload), digest)
-    except (OSError, ValueError, TypeError, LookupError, AttributeError):
-        return None
-
-
-def _to_cache(folder: Path, digest: str, content: Mapping[str, Any]) -> None:
-    payload = orjson.dumps(content)
-    with suppress(OSError):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        older = sorted(folder.glob("catalogue-*"), key=lambda path: path.stat().st_mtime)
-        for stale in older[: 1 - _CACHES_KEPT]:
-            stale.unlink(missing_ok=True)
-        # Renamed into place: another process that loads now sees all of it or nothing.
-        with NamedTemporaryFile(dir=folder, delete=False) as file:
-            file.write(_checksum(payload) + b"\n" + payload)
-        Path(file.name).replace(_cache_file(folder, digest))

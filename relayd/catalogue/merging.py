@@ -8,7 +8,6 @@ Imported only when files have changed since they were last checked.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import PurePath
@@ -114,9 +113,13 @@ def _layer(files: Sequence[CatalogueFile], faults: list[Fault]) -> dict[Key, Ent
             if before.file == file.name:
                 faults.append(entry.fault("", "is defined twice", None, "Keep one of them."))
                 continue
+            differ = f"{before.value!r} and {entry.value!r}"
+            if isinstance(before.value, dict) and isinstance(entry.value, dict):
+                fields = sorted({*before.value, *entry.value})
+                differ = ", ".join(f for f in fields if before.value.get(f) != entry.value.get(f))
             raise CatalogueError(
                 f"{before.file} and {file.name}, {entry.label}",
-                f"is defined differently in these two files{_difference(before, entry)}",
+                f"is defined differently in these two files ({differ})",
                 remedy="Keep one definition, or make both the same.",
             )
     return entries
@@ -152,13 +155,6 @@ def _entries(file: CatalogueFile, faults: list[Fault]) -> Iterator[Entry]:
                 problem = "is missing" if found is None else "must be text"
                 remedy = f"Begin every `[[{name}]]` with `{odd[0]} = ...`."
                 wrong(f"{name} number {number}, {odd[0]}", problem, remedy, found)
-
-
-def _difference(one: Entry, other: Entry) -> str:
-    if not isinstance(one.value, dict) or not isinstance(other.value, dict):
-        return f" ({one.value!r} and {other.value!r})"
-    fields = sorted({*one.value, *other.value})
-    return f" ({', '.join(f for f in fields if one.value.get(f) != other.value.get(f))})"
 
 
 def _lay(layer: Mapping[Key, Entry], entries: dict[Key, Entry]) -> None:
@@ -384,9 +380,18 @@ def _catalogue(
         subject: of.model_dump(exclude_none=True) for subject, of in models["discounts"].items()
     }
     if discounts:
-        discounts = defaultdict(dict, discounts)
-        for subject, of in _agreed(theirs):
-            discounts[subject].setdefault(of, 0.0)
+        # Prices that a user's files state are agreed ones, which discounts don't lower.
+        agreed: list[tuple[str, str]] = []
+        for (kind, key), entry in theirs.items():
+            if kind == "egress" and any(price in entry.value for price in PRICES):
+                agreed.append((f"rule {key}", "egress"))
+            elif kind == "vm_type" and "price_usd_per_h" in entry.value:
+                agreed.append((key, "vm"))
+            elif kind == "vm_price":
+                regions = prices_by_region(key, _by_region(entry))
+                agreed += [(f"{key} in {region}", "vm") for region in regions]
+        for subject, of in agreed:
+            discounts.setdefault(subject, {}).setdefault(of, 0.0)
     return Catalogue(
         regions={key: one.region() for key, one in models["region"].items()},
         aliases={
@@ -401,18 +406,6 @@ def _catalogue(
         vm_prices={
             key: prices_by_region(key, one.usd_per_h) for key, one in models["vm_price"].items()
         },
-        discounts=dict(discounts),
+        discounts=discounts,
         vcpu_quotas=tuple(one.quota() for one in models["vcpu_quota"].values()),
     )
-
-
-def _agreed(theirs: Mapping[Key, Entry]) -> Iterator[tuple[str, str]]:
-    """Yield the prices that a user's files state: agreed ones, which discounts don't lower."""
-    for (kind, key), entry in theirs.items():
-        if kind == "egress" and any(price in entry.value for price in PRICES):
-            yield f"rule {key}", "egress"
-        elif kind == "vm_type" and "price_usd_per_h" in entry.value:
-            yield key, "vm"
-        elif kind == "vm_price":
-            for region in prices_by_region(key, _by_region(entry)):
-                yield f"{key} in {region}", "vm"

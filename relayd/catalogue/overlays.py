@@ -58,7 +58,10 @@ def add_overlay(text: str, source: str, on: date) -> Path:
             file.flush()
             os.fchmod(file.fileno(), 0o644)
             os.fsync(file.fileno())
-            for number in range(_last_number(folder) + 1, _MOST + 1):
+            # The highest number in use, also among what was undone: none is used twice.
+            others = [*folder.glob("*.toml"), *(folder / _UNDONE).glob("*.toml")]
+            numbers = [int(one.name[:4]) for one in others if re.fullmatch(_NAME, one.name)]
+            for number in range(max(numbers, default=0) + 1, _MOST + 1):
                 path = folder / f"{number:04}-{on.isoformat()}-{source}.toml"
                 try:
                     # Unlike a renaming, a link replaces nothing that another process wrote.
@@ -102,12 +105,6 @@ def undo_overlay(name: str | None = None) -> list[Path]:
             str(aside), f"can't be written ({error.strerror})", remedy=remedy
         ) from None
     return undone
-
-
-def _last_number(folder: Path) -> int:
-    """Return the highest number in use, also among what was undone: none is used twice."""
-    files = [*folder.glob("*.toml"), *(folder / _UNDONE).glob("*.toml")]
-    return max((int(f.name[:4]) for f in files if re.fullmatch(_NAME, f.name)), default=0)
 
 
 def _sync(folder: Path) -> None:

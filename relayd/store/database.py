@@ -245,8 +245,8 @@ class Database(ABC):
     @abstractmethod
     def _mark(self, version: int) -> None: ...
 
-    @abstractmethod
-    def _define(self, sql: str) -> None: ...
+    def _define(self, sql: str) -> None:
+        self.rows(sql)
 
 
 _types_of_fields = cache(get_type_hints)

@@ -33,7 +33,16 @@ class Address:
         return self._url
 
     def __str__(self) -> str:
-        return _masked(self._url)
+        scheme, _, rest = re.sub(_CONCEALED, r"\1***", self._url).partition("://")
+        # Up to the last @, because the password may hold one, or a slash, if it was not encoded.
+        login, at, host = rest.rpartition("@")
+        user, colon, _ = login.partition(":")
+        authority = re.split("[/?#]", host, maxsplit=1)[0]
+        ports = [entry.rpartition("]")[2].partition(":")[2] for entry in authority.split(",")]
+        if not all(port == "" or port.isdecimal() for port in ports):
+            # Not a port, so a password whose host was left out.
+            host = f"{host.partition(':')[0]}:***"
+        return f"{scheme}://{user}{colon}{'***' if colon else ''}{at}{host}"
 
     def __repr__(self) -> str:
         return f"Address({str(self)!r})"
@@ -81,17 +90,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _masked(url: str) -> str:
-    """Return an address without passwords, also where one was not encoded as it should be."""
-    scheme, _, rest = re.sub(_CONCEALED, r"\1***", url).partition("://")
-    # Up to the last @, because the password may hold one, or a slash.
-    login, at, host = rest.rpartition("@")
-    user, colon, _ = login.partition(":")
-    authority = re.split("[/?#]", host, maxsplit=1)[0]
-    ports = [entry.rpartition("]")[2].partition(":")[2] for entry in authority.split(",")]
-    if not all(port == "" or port.isdecimal() for port in ports):
-        # Not a port, so a password whose host was left out.
-        host = f"{host.partition(':')[0]}:***"
-    return f"{scheme}://{user}{colon}{'***' if colon else ''}{at}{host}"

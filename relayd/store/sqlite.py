@@ -97,9 +97,6 @@ class SqliteDatabase(Database):
     def _mark(self, version: int) -> None:
         self.rows(f"PRAGMA user_version = {version}")
 
-    def _define(self, sql: str) -> None:
-        self.rows(sql)
-
 
 def open_file(
     named: Path, mode: Literal["read", "write", "create"], busy_timeout_s: float
