@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from planner.model.errors import DataError, InfeasibleError, InputError
@@ -283,9 +283,9 @@ def _keep(one: Verification, kept: Verifications) -> None:
 def _rows(run: Run) -> list[VerificationRow]:
     plan = run.prediction
     parts: list[tuple[Sequence[PlanPath], RateRange, str]]
-    parts = [([path], path.rate, ">".join(path.regions)) for path in run.paths]
+    parts = [([path], path.rate.of_one_run(), ">".join(path.regions)) for path in run.paths]
     if not plan.sets_rates:
-        parts.insert(0, (run.paths, plan.rate, ""))
+        parts.insert(0, (run.paths, plan.rate.of_one_run(), ""))
     return [
         VerificationRow(
             plan.plan_id,
@@ -298,7 +298,9 @@ def _rows(run: Run) -> list[VerificationRow]:
             sum(path.connections for path in paths),
             sum(len(path.streams) for path in paths),
             len(run.paths) == 1 and not plan.sets_rates,
-            *astuple(rate.of_one_run()),
+            rate.low_gbps,
+            rate.expected_gbps,
+            rate.high_gbps,
             sum(path.achieved_gbps for path in paths),
             run.measured_at_s,
         )
