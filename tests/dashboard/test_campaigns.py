@@ -43,13 +43,12 @@ def test_all_campaigns_and_one_with_what_failed(service: Served, browser: Browse
             page = seen.open(f"{service.url}/campaigns")
             page.wait_for_selector(LIVE)
             assert [
-                row.get_attribute("data-campaign")
-                for row in page.locator("tr[data-campaign]").all()
+                row.get_attribute("data-key") for row in page.locator("tr[data-key]").all()
             ] == ["2", "1"]
-            second = text_of(page, "tr[data-campaign='2']")
+            second = text_of(page, "tr[data-key='2']")
             for part in ("3 of 7", "$4.21 of $5.00 (84 %)", "13.5 GB", "unfinished"):
                 assert part in second
-            assert "by the watcher" in text_of(page, "tr[data-campaign='1']")
+            assert "by the watcher" in text_of(page, "tr[data-key='1']")
             assert page.get_by_text("Start a campaign").count() == 0  # there is no fleet
             assert seen.violations() == []
             page.get_by_role("link", name="Campaign 2").click()
@@ -84,8 +83,8 @@ def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browse
             campaign = Campaigns(store).begin({"wish": {"phases": ["rtt"]}, "budget_usd": 3.0})
             events = Events(store.database)
             events.add("campaign", "3", {"status": "started"})
-            page.wait_for_selector("tr[data-campaign='3']")
-            page.locator("tr[data-campaign='3'] a").click()
+            page.wait_for_selector("tr[data-key='3']")
+            page.locator("tr[data-key='3'] a").click()
             page.wait_for_selector(LIVE)
             asked: list[str] = []
             page.on("request", lambda request: asked.append(request.url))
@@ -245,7 +244,7 @@ def tokens_decide(browser: Browser, service: Served, db: Path) -> None:
             page.goto(f"{service.url}/campaigns")
             page.get_by_label("Token", exact=True).fill(token)
             page.get_by_role("button", name="Sign in").click()
-            page.wait_for_selector("tr[data-campaign='3']")
+            page.wait_for_selector("tr[data-key='3']")
             assert page.get_by_text("Start a campaign", exact=True).count() == (scope == "probe")
             assert page.get_by_text("token with the scope").count() == (scope == "plan")
 
@@ -257,11 +256,11 @@ def test_long_lists_come_in_parts(tmp_path: Path, browser: Browser) -> None:
             Campaigns(store).begin({"wish": {"phases": ["rtt"]}}).finish()
     with served(db, environment=QUICK) as service, watched(browser) as seen:
         page = seen.open(f"{service.url}/campaigns")
-        assert page.locator("tr[data-campaign]").count() == 25
-        assert "no budget set" in text_of(page, "tr[data-campaign='32']")
+        assert page.locator("tr[data-key]").count() == 25
+        assert "no budget set" in text_of(page, "tr[data-key='32']")
         page.get_by_role("button", name="Show older ones").click()
-        page.wait_for_selector("tr[data-campaign='1']")
-        assert page.locator("tr[data-campaign]").count() == 32
+        page.wait_for_selector("tr[data-key='1']")
+        assert page.locator("tr[data-key]").count() == 32
         assert page.get_by_role("button", name="Show older ones").count() == 0
 
 

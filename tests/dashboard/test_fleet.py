@@ -41,8 +41,8 @@ def test_what_is_wrong_and_what_has_changed(kept: Path, browser: Browser) -> Non
                 for part in (f"{US} → {SA}", "Aggregate", "4 Gbit/s", "1 Gbit/s", "0.25×", "worse"):
                     assert part in first
                 assert "acme:new-1" in text_of(page, ".part.changed")
-                assert "aggregate throughput 4 Gbit/s to 1 Gbit/s" in text_of(page, ".shifts")
-                cap = text_of(page, f"tr[data-region='{US}']")
+                assert "aggregate throughput 4 Gbit/s → 1 Gbit/s" in text_of(page, ".shifts")
+                cap = text_of(page, f"table.caps tr[data-key='{US}']")
                 assert "4.2 (4 to 4.41)" in cap
                 assert "16 % below its type" in cap
                 assert "as its type" in cap
@@ -90,17 +90,19 @@ def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
             )
             with watched(browser, width=1024) as seen:
                 page = seen.open(f"{service.url}/fleet")
-                trouble = text_of(page, "tr[data-host='gcp-us-east1']")
+                trouble = text_of(page, "table.hosts tr[data-key='gcp-us-east1']")
                 assert "unreachable no SSH connection" in trouble
                 assert "What to do: Check that it runs" in trouble
-                assert "no trouble seen" in text_of(page, "tr[data-host='aws-sa-east-1']")
-                vm = text_of(page, "tr[data-host='aws-us-east-1']")
+                assert "no trouble seen" in text_of(
+                    page, "table.hosts tr[data-key='aws-sa-east-1']"
+                )
+                vm = text_of(page, "table.hosts tr[data-key='aws-us-east-1']")
                 assert "egress 4.2 Gbit/s of 5 Gbit/s" in vm
                 assert "prober" in text_of(page, ".part.watch")
                 assert "of $1.00" in text_of(page, ".part.watch")
                 assert "Regions that can't be reached 1" in text_of(page, ".health")
                 assert "Hosts with advice 1" in text_of(page, ".health")
-                assert page.locator("tr[data-host]").first.get_attribute("data-host") == (
+                assert page.locator("table.hosts tbody tr").first.get_attribute("data-key") == (
                     "gcp-us-east1"
                 )
                 assert seen.violations() == []

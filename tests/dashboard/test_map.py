@@ -74,23 +74,26 @@ def test_lines_are_the_links_of_the_source(page: Watched, grid: Served) -> None:
     }
     fastest = sorted(links.values(), key=lambda link: -link["aggregate_gbps"]["expected"])[:10]
     assert rates == {link["dst"]: f"{link['aggregate_gbps']['expected']:.2f}" for link in fastest}
-    together = widths(shown)
+    # What colours tell, thickness does not tell again.
+    legend = shown.locator(".world-legend")
+    assert "Colour: Aggregate" in legend.inner_text()
+    assert "Thickness" not in legend.inner_text()
+    assert len(set(widths(shown))) == 1
 
-    # Another figure, by keyboard: colour, thickness and order change, and the address keeps it.
+    # Another figure, by keyboard: colour and order change, thickness is the rate, and the address
+    # keeps it.
     shown.get_by_role("combobox", name="Colour").focus()
     shown.keyboard.press("ArrowUp")
     shown.wait_for_url("**metric=per-flow*")
-    shown.locator(".world-legend", has_text="Thickness, Mbit/s").wait_for()
+    legend.filter(has_text="Colour: Per-flow").filter(has_text="Thickness: Gbit/s").wait_for()
     assert shown.evaluate("document.activeElement.name") == "metric"  # it keeps the focus
-    per_flow = sorted((link["per_flow_mbps"]["expected"] for link in links.values()), reverse=True)
-    alone = widths(shown)
     assert rows.first.get_attribute("data-key") == max(
         links, key=lambda dst: links[dst]["per_flow_mbps"]["expected"]
     )
-    assert together[30] / together[0] > 2 * alone[30] / alone[0]
-    thinnest = 1.1
-    assert (alone[1] - thinnest) / (alone[0] - thinnest) == pytest.approx(
-        per_flow[1] / per_flow[0], rel=0.02
+    together = sorted((link["aggregate_gbps"]["expected"] for link in links.values()), reverse=True)
+    thick, thinnest = widths(shown), 1.1
+    assert (thick[30] - thinnest) / (thick[0] - thinnest) == pytest.approx(
+        together[30] / together[0], rel=0.02
     )
     shown.get_by_role("button", name="Round trip").click()
     shown.get_by_role("button", name="Round trip").click()
@@ -187,7 +190,7 @@ def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: S
         assert {asked["src"], *destinations} <= set(said)
         unfold(shown, "compared")
         row = shown.locator(".compared tr", has_text="Forwarded by")
-        assert set(row.locator("td.chosen").inner_text().split(", ")) == forwarders
+        assert set(row.locator("td.of-chosen").inner_text().split(", ")) == forwarders
         assert seen.violations() == []
     transfer = {"src": "azure:canadacentral", "dst": "aws:sa-east-1"}
     transfer |= {"volume_gb": "500", "time_value_usd_per_h": "500"}
@@ -247,6 +250,19 @@ def test_a_plan_is_drawn_beside_direct(browser: Browser, grid: Served) -> None:
             assert {kind for kind, _, width in lines if width == max(w for _, _, w in lines)} == {
                 "best relay"
             }
+            # Colours tell kinds of paths, or another figure than thickness does.
+            legend = shown.locator(".world-legend")
+            assert "Colour and dashes: path" in legend.inner_text()
+            assert "Thickness: Gbit/s" in legend.inner_text()
+            colours = {
+                kind: shown.locator(f"{LINES}[data-kind='{kind}'] .stroke").first.evaluate(
+                    "it => getComputedStyle(it).stroke"
+                )
+                for kind in ("chosen", "best relay")
+            }
+            assert colours["chosen"] != colours["best relay"]
+            names = shown.get_by_role("combobox", name="Colour").locator("option")
+            assert names.all_inner_texts() == ["Path", "RTT", "Egress $"]
             rows = shown.locator("section:has(#paths) tbody tr").all_inner_texts()
             assert len(rows) == len(plan["paths"]) + 1
             for name, rate in (

@@ -119,6 +119,10 @@ def test_weeks_of_a_pair_are_shown_with_what_happened(browser: Browser, weeks: S
         with watched(browser, dark=dark, width=width) as seen:
             shown = seen.open(address(weeks, SRC, DST))
             if width < 640:
+                shown.locator(".pair-name").wait_for()
+                assert shown.evaluate("document.documentElement.scrollHeight") <= 3000
+                for part in ("figures", "relay", "light"):
+                    unfold(shown, part)
                 unfold(shown, "history")
                 unfold(shown, "evidence")
             shown.locator("section:has(#history)").last.locator("canvas").wait_for()
@@ -160,6 +164,7 @@ def walk_through_history(shown: Page, weeks: Served) -> None:
     spread = shown.locator("section[aria-labelledby=distribution]")
     spread.get_by_text("Half of the samples").wait_for()
     expect(shown.get_by_role("img", name="Distribution")).to_have_count(1)
+    spread.get_by_text("Figures").click()
     shares = spread.locator("tbody tr")
     assert shares.all_text_contents()[0].startswith("0 %")
     assert shares.all_text_contents()[-1].startswith("100 %")

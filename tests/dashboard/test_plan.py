@@ -372,6 +372,12 @@ def test_an_answer_takes_two_screens_and_the_address_says_what_is_open(
             shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, 'volume_gb': 500})}")
             shown.locator(ANSWER).wait_for()
             assert shown.evaluate("document.documentElement.scrollHeight") <= height
+            if width < 640:  # and on a phone, all but the bottleneck is folded below two screens
+                folded = shown.locator(".answer-grid .folded").first.bounding_box()
+                limits = shown.locator("section:has(> #limits)").bounding_box()
+                assert folded
+                assert limits
+                assert max(folded["y"], limits["y"] + limits["height"]) <= 2 * 844
             unfold(shown, "candidates")
             shown.wait_for_url("**#open=candidates")
             shown.reload()

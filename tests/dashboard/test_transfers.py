@@ -40,18 +40,18 @@ def test_late_and_slow_transfers_lead_to_what_to_do(
         shown = seen.open(f"{reported.url}/now")
         flying = shown.locator("table.in-flight tbody tr")
         expect(flying).to_have_count(3, timeout=WAIT_MS)
-        late = shown.locator("tr[data-transfer=slow-1]")
+        late = shown.locator("table.transfers tr[data-key=slow-1]")
         for text in (HOSTILE.replace("\u202e", "\\u202e"), "slow", "late", "over 3 paths"):
             expect(late).to_contain_text(text)
         assert late.locator(".tag").all_inner_texts() == ["running", "slow", "late"]
         assert "2.59 TB of 20 TB (12 %)" in late.inner_text()
         assert re.search(r"3 h \d+ min after its deadline", late.inner_text())
-        steady = shown.locator("tr[data-transfer=nightly-7]")
+        steady = shown.locator("table.transfers tr[data-key=nightly-7]")
         expect(steady).to_contain_text("before its deadline")
         assert steady.locator(".tag").all_inner_texts() == ["running"]
         for each in reported.get("/v1/transfers?state=in-flight").json["transfers"]:
             if each["state"] == "silent" and each["deadline_at_s"]:  # which has no forecast
-                row = shown.locator(f"tr[data-transfer={each['id']}]")
+                row = shown.locator(f"table.transfers tr[data-key={each['id']}]")
                 expect(row.locator("td").last).to_contain_text("deadline")
         assert seen.violations() == []
         assert shown.evaluate(
@@ -88,7 +88,7 @@ def test_progress_shows_while_the_page_is_open(grid_store: Path, browser: Browse
         expect(tile.locator("strong")).to_have_text(
             re.compile(rf"^{already + 1}\b"), timeout=WAIT_MS
         )
-        row = shown.locator("tr[data-transfer=copy-9]")
+        row = shown.locator("table.transfers tr[data-key=copy-9]")
         expect(row).to_contain_text("0 MB of 500 GB (0 %)", timeout=WAIT_MS)
         with RemoteWan(service.url) as wan:
             wan.report_transfer("copy-9", 120)

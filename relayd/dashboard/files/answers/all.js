@@ -2,14 +2,15 @@
 // rest on; the rest is in ANSWERS, by the name of the question.
 
 import {
-  STEPS, advice, basis, bottleneck, chosenOption, costOf, frontier, frontierTable, hasDirect,
-  limitsFor, linksOf, pathLinks, pathTable, placeOf, planOnMap, rateColumns, relaysOf, sideBySide,
-  throughputOf, timeOf, timesOf, verdictPanel, verdictText, vmsAt, vmsOf,
+  FEES, RATE, ROUND_TRIP, STEPS, TIME, TOTAL, VM_COST, advice, basis, bottleneck, chosenOption, costOf,
+  drawnMap, frontier, frontierTable, hasDirect, limitsFor, linksOf, pairColumn, pathLinks, pathTable,
+  planOnMap, rateColumns, relaysOf, sideBySide, throughputOf, timeOf, timesOf, verdictPanel, verdictText,
+  vmsAt, vmsOf,
 } from "./parts.js";
 import { chart } from "../shared/chart.js";
 import {
   age, barred, bounded, breakable, count, drawn, duration, element, ends, facts, figure, folded,
-  get, key, link as linked, linkPath, ms, muted, number, pairAddress, pairLink, panel, perGb,
+  get, key, link as linked, linkPath, muted, number, pairAddress, pairLink, panel, perGb,
   percent, places, range, rate, scrolling, small, sortable, tag, times, usd, volume, widePanel,
   words,
 } from "../shared/kit.js";
@@ -73,11 +74,8 @@ function candidates(plan, { request, addressOf }) {
         row.relay === null ? name : linked(addressOf({ ...request, relays: row.relay }), name),
         isChosen(row) && [" ", tag("chosen", "")],
       ]),
-      number("Throughput", "throughput_gbps", rate, "Gbit/s"), number("Gain", "gain", times),
-      number("Sure gain", "gain_low", times), number("Time", "duration_s", duration),
-      number("Egress fees", "cost_usd.egress", usd), number("VM cost", "cost_usd.vm", usd),
-      number("Total", "cost_usd.total", usd), number("Cost ratio", "cost_ratio", times),
-      number("Round trip", "rtt_ms", ms),
+      RATE, number("Gain", "gain", times), number("Sure gain", "gain_low", times), TIME, FEES, VM_COST, TOTAL,
+      number("Cost ratio", "cost_ratio", times), ROUND_TRIP,
     ], rows, { order: 1, descending: true, key: (row) => row.name }),
     isPart && element("p", {},
       linked(`${addressOf({ ...request, candidates: "1000" })}#open=candidates`, "Compare all single relays")));
@@ -91,21 +89,16 @@ function restsOn({ request }, { links }) {
     ["Objective", `${objective}${worth}; margin ${share(margin)}`],
     ["Within", `${most}, ${connections} connections each, relays: ${relays}`],
   ], sortable("Links of the direct and of the chosen paths", [
-    words("Link", ({ src, dst }) => `${src} ${dst}`, (_, { src, dst }) => pairLink(src, dst)),
-    ...rateColumns(links), words("Source", "aggregate_gbps.source", (source) => tag(source, "")),
+    pairColumn("Link"), ...rateColumns(links), words("Source", "aggregate_gbps.source", (source) => tag(source, "")),
     number("Measured", "aggregate_gbps.measured_at_s", (_, link) => age(link.aggregate_gbps)),
     words("From", "aggregate_gbps.basis"),
   ], links)];
 }
 
 // A link may have vanished with a newer snapshot: then there is one row less.
-async function linkOf(ends, signal) {
-  const { link } = await get(linkPath(...ends), {}, { signal }).catch((error) => {
-    if (error.status !== 404) throw error;
-    return {};
-  });
-  return link;
-}
+const linkOf = (ends, signal) => get(linkPath(...ends), {}, { signal }).then(({ link }) => link, (error) => {
+  if (error.status !== 404) throw error;
+});
 
 const withRegions = async () => ({ regions: (await places()).regions.filter((region) => region.in_graph) });
 
@@ -132,7 +125,6 @@ const transfer = {
 
 const links = (plan) => plan.trees.flatMap((tree, at) => tree.legs.map((link) => ({ ...link, tree: at + 1 })));
 
-// A tree as nested lists, from the source outwards.
 function branches({ legs }, region) {
   const found = legs.filter((link) => link.src === region);
   return found.length > 0 && element("ul", {}, found.map(({ src, dst }) =>
@@ -144,8 +136,7 @@ const treesOf = (plan) => folded("trees", plan.trees.length > 1 ? "Trees" : "Tre
     element("h3", {}, `Tree ${at + 1}: ${share(tree.share)} of the volume at ${rate(tree.throughput_gbps)} Gbit/s`),
     branches(tree, plan.request.src)))),
   sortable("Every link of every tree", [
-    number("Tree", "tree"), words("Link", ({ src, dst }) => `${src} ${dst}`, (_, { src, dst }) => pairLink(src, dst)),
-    number("Throughput", "throughput_gbps", rate, "Gbit/s"), number("Connections", "connections", figure),
+    number("Tree", "tree"), pairColumn("Link"), RATE, number("Connections", "connections", figure),
     number("Egress", "egress_usd_per_gb", perGb),
   ], links(plan)));
 
@@ -153,19 +144,13 @@ const treesOf = (plan) => folded("trees", plan.trees.length > 1 ? "Trees" : "Tre
 function onMap(plan, regions) {
   const lines = new Map();
   for (const { src, dst, throughput_gbps, egress_usd_per_gb: fee } of links(plan)) {
-    const gbps = (lines.get(`${src} ${dst}`)?.thickness ?? 0) + throughput_gbps;
-    lines.set(`${src} ${dst}`, {
-      src, dst, thickness: gbps, values: { aggregate: gbps, fee }, kind: "chosen",
-      said: `${src} to ${dst}: ${rate(gbps)} Gbit/s, ${perGb(fee)}`,
-    });
+    const gbps = (lines.get(`${src} ${dst}`)?.gbps ?? 0) + throughput_gbps;
+    lines.set(`${src} ${dst}`,
+      { src, dst, gbps, values: { fee }, kind: "chosen", said: `${src} to ${dst}: ${rate(gbps)} Gbit/s, ${perGb(fee)}` });
   }
-  const all = [...lines.values()];
-  const marked = [plan.request.src, ...plan.destinations.map(({ region }) => region), ...all.flatMap(({ src, dst }) => [src, dst])];
   const trees = plan.trees.length === 1 ? "the tree" : `${plan.trees.length} trees`;
-  return {
-    regions, lines: all, kindTitle: "Link", said: placeOf, marked: [...new Set(marked)],
-    label: `Map of ${trees} from ${plan.request.src}: ${lines.size} links`,
-  };
+  return drawnMap(regions, [...lines.values()], [plan.request.src, ...plan.destinations.map(({ region }) => region)],
+    `${trees} from ${plan.request.src}`);
 }
 
 const broadcast = {
@@ -236,8 +221,7 @@ const shuffle = {
     ["Best direct rates", plan.direct, "direct"], [`Chosen: ${plan.verdict}`, plan, "chosen"]]), rateMatrix(plan)],
   more: (plan) => [frontierTable(plan.frontier, [number("Relayed", "relayed_share", share)]),
     folded("pairs", "Pairs", sortable("Every pair, and over what it goes", [
-      words("Pair", ({ src, dst }) => `${src} ${dst}`, (_, { src, dst }) => pairLink(src, dst)),
-      number("Volume", "volume_gb", volume), number("Throughput", "throughput_gbps", rate, "Gbit/s"),
+      pairColumn("Pair"), number("Volume", "volume_gb", volume), RATE,
       number("Ends after", "duration_s", duration),
       number("Egress", (pair) => sum(pair.paths.map((path) => path.share * path.egress_usd_per_gb)), perGb),
       words("Paths", relayedShare, (_, pair) => pair.paths.map((path) =>
@@ -257,9 +241,8 @@ const periodPaths = ({ periods }) => periods.flatMap((period) => period.paths.ma
 function sending(transfers, regions) {
   const parts = transfers.flatMap(periodPaths);
   const moments = [...new Set(parts.flatMap((part) => [part.start_s, part.end_s]))].sort((a, b) => a - b);
-  const at = (region, time) => sum(parts.filter((part) => sends(part, region) && part.start_s <= time && time < part.end_s)
-    .map((part) => part.throughput_gbps));
-  return [moments, ...regions.map((region) => moments.map((time) => at(region, time)))];
+  return [moments, ...regions.map((region) => moments.map((time) => sum(parts
+    .filter((part) => sends(part, region) && part.start_s <= time && time < part.end_s).map((part) => part.throughput_gbps))))];
 }
 
 // One row a transfer: when it sends, where its volumes wait, and its deadline, on the time of the chart below.
@@ -284,28 +267,26 @@ function rows({ transfers }, from, end) {
 }
 
 function gantt(plan) {
-  const holder = element("div");
   const [from, end] = [plan.now_s, Math.max(plan.end_s, ...plan.transfers.map((each) => each.deadline_s ?? 0))];
   const [, unit_s, unit] = STEPS.find(([least]) => end >= least);
   const senders = plan.busiest.map(({ region }) => region)
     .filter((region) => plan.transfers.flatMap(periodPaths).some((path) => sends(path, region))).slice(0, MOST_LINES);
-  const busy = sortable("How full the regions' VMs are", [
+  const busy = () => sortable("How full the regions' VMs are", [
     words("Region", "region"), words("Fullest limit", "constraint"),
     number("At its peak", "peak_share", share), number("Mean", "mean_share", share),
   ], plan.busiest, { order: 2, descending: true });
-  // Drawn when it is in the page: its width is the page's.
-  queueMicrotask(() => chart(holder, (width) => ({
+  const drawing = chart((width) => ({
     height: 170, isStill: true,
     values: sending(plan.transfers, senders).map((each, at) => (at ? each : each.map((time) => time / unit_s))),
     x: { title: `Time, ${unit}`, range: () => [from / unit_s, end / unit_s] },
     y: { title: "sends, Gbit/s", size: width < 500 ? 48 : 148, range: (_, low, high) => [0, (high || 1) * 1.1] },
     series: senders.map((_, at) => ({ kind: "steps", color: COLOURS[at], dash: at ? [6, 3 * at] : undefined })),
   }), { title: `When ${plan.transfers.length} transfers send, with their deadlines, and what `
-    + `${senders.join(", ") || "no region"} sends over time.`, table: busy }));
+    + `${senders.join(", ") || "no region"} sends over time.`, figures: busy });
   return widePanel("gantt", "When each sends", element("div", { class: "gantt" },
     element("p", { class: "legend" }, key("flow", "direct"), key("back", "relayed in part"), key("kept", "deadline kept"),
       key("missed", "deadline refused")), rows(plan, from, end),
-    element("p", { class: "legend" }, senders.map((region, at) => key(`of-${COLOURS[at]}`, `${region} sends`))), holder));
+    element("p", { class: "legend" }, senders.map((region, at) => key(`of-${COLOURS[at]}`, `${region} sends`))), drawing));
 }
 
 function remedies({ remedies: found }) {
@@ -367,8 +348,7 @@ const reduce = {
     ], found, { order: 2, descending: true })),
     panel("options", "Side by side", sortable("This placement, the other assumption, and what is done without a plan", [
       words("Placement", "name", (name) => [name, name === plan.links && [" ", tag("chosen", "")]]),
-      number("Time", "duration_s", duration), number("It promises", "promised_s", duration),
-      number("Between regions", "moved_gb", volume), number("Total", "cost_usd.total", usd),
+      TIME, number("It promises", "promised_s", duration), number("Between regions", "moved_gb", volume), TOTAL,
     ], plan.options, { order: 1 }))];
   },
 };
@@ -434,11 +414,9 @@ const compared = {
     return widePanel("candidates", "Candidates", sortable(`The best ${plan.candidates.length} of ${count(plan.compared)}`, [
       number("Rank", "rank", (rank, { rank_low: low, rank_high: high }) => (low === high ? rank : `${rank} (${low} to ${high})`)),
       words("Region", "region"), words("VM type", (each) => each.vm_type ?? "–"),
-      number("Throughput", "throughput_gbps", rate, "Gbit/s"),
-      number("Time", "duration_s", (time_s, each) => [element("div", {}, duration(time_s)),
+      RATE, number("Time", "duration_s", (time_s, each) => [element("div", {}, duration(time_s)),
         small(bounded(timesOf(each), "Time", duration, { most, width: 90 }))]),
-      number("Total", "cost_usd.total", usd), number("Round trip", "rtt_ms", ms),
-      number("For a dollar", "gb_per_usd", figure, "GB"), number("Best in", "probability", share),
+      TOTAL, ROUND_TRIP, number("For a dollar", "gb_per_usd", figure, "GB"), number("Best in", "probability", share),
       words("Rests on", "source", (source) => tag(source, "")),
     ], plan.candidates));
   },

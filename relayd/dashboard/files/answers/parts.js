@@ -2,9 +2,9 @@
 
 import { chart } from "../shared/chart.js";
 import {
-  band, bounded, breakable, count, duration, element, facts, figure, folded, ms, number,
-  pairAddress, panel, perGb, percent, range, rate, secondary, small, sortable, table, times, usd,
-  withCode, words,
+  UNKNOWN, band, bounded, breakable, count, duration, element, facts, figure, folded, link, ms, muted,
+  number, pairAddress, pairLink, panel, perGb, percent, range, rate, secondary, small, sortable, table, tag,
+  times, usd, withCode, words,
 } from "../shared/kit.js";
 
 export const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
@@ -21,7 +21,6 @@ export const timeOf = (answer) => ["Time", duration(answer.duration_s), bounded(
 export const costOf = ({ cost_usd: cost }) => ["Cost", usd(cost.total), `${usd(cost.egress)} egress, ${usd(cost.vm)} VMs`];
 export const vmsOf = ({ vms }) => ["VMs", count(vmCount(vms)), vmsAt(vms)];
 
-// The head of every answer: what to do and why, with its figures in a line.
 export function verdictPanel(answer, { kind, ends, mark, title, headline }) {
   return element("section", { class: `panel verdict verdict-${kind}`, "aria-labelledby": "verdict" },
     answer.outdated.map((text) => element("p", { class: "outdated", role: "alert" }, withCode(text))),
@@ -29,8 +28,8 @@ export function verdictPanel(answer, { kind, ends, mark, title, headline }) {
     element("h2", { id: "verdict", class: "badge" }, element("span", { class: "mark", "aria-hidden": "true" }, mark), title),
     element("p", { class: "reason" }, answer.reason),
     element("ul", { class: "headline" }, headline.filter(Boolean).map(([name, value, more]) => element("li", {},
-      element("span", { class: "muted" }, name), element("strong", {}, value), element("small", { class: "muted" }, more)))),
-    answer.confidence && element("p", { class: "muted" }, answer.confidence));
+      element("span", { class: "muted" }, name), element("strong", {}, value), small(more)))),
+    answer.confidence && muted(answer.confidence));
 }
 
 // "Gbit/s per VM" is of one more VM; "s per VM, at the margin" is time saved.
@@ -42,8 +41,7 @@ function gain({ unit, gain_per_unit: gained }) {
 
 // What binds may be a link: its two ends with an arrow between them.
 const isLink = (place) => place.includes(" -> ");
-const listed = (items, none) => (items.length ? element("ul", {}, items.map((each) => element("li", {}, each)))
-  : element("p", { class: "muted" }, none));
+const listed = (items, none) => (items.length ? element("ul", {}, items.map((each) => element("li", {}, each))) : muted(none));
 
 export const bottleneck = ({ bottlenecks }) => bottlenecks && panel("limits", "Where the bottleneck is", listed(
   bottlenecks.map((limit) => [element("strong", {}, limit.constraint, isLink(limit.region) ? " " : " at ", limit.region), gain(limit)]),
@@ -55,21 +53,25 @@ export function advice(answer) {
   const { advice: offered = [], one_more_vm: vms = [] } = answer;
   const others = answer.warnings.filter((text) => !answer.outdated.includes(text));
   if (!answer.advice && !vms.length && !others.length) return null;
-  return panel("advice", "What would help",
+  return secondary("advice", "What would help",
     listed([
-      ...offered.map((each) => [element("strong", {}, each.action), `: ${each.effect} `, element("span", { class: "tag" }, effect(each))]),
+      ...offered.map((each) => [element("strong", {}, each.action), `: ${each.effect} `, tag(effect(each), "")]),
       ...vms.map((each) => [element("strong", {}, `One more VM at ${isLink(each.region) ? "both ends of " : ""}${each.region}`),
         `: ends at least ${duration(each.saved_s)} sooner, after ${duration(each.duration_s)}.`]),
     ], "Nothing cheaper than the plan itself."),
     others.length > 0 && [element("h3", {}, "Notes"), listed(others.map(withCode))]);
 }
 
+// Columns that several tables have.
+export const RATE = number("Throughput", "throughput_gbps", rate, "Gbit/s");
+export const [TIME, TOTAL] = [number("Time", "duration_s", duration), number("Total", "cost_usd.total", usd)];
+export const [FEES, VM_COST] = [number("Egress fees", "cost_usd.egress", usd), number("VM cost", "cost_usd.vm", usd)];
+export const ROUND_TRIP = number("Round trip", "rtt_ms", ms);
+export const pairColumn = (title) => words(title, ({ src, dst }) => `${src} ${dst}`, (_, { src, dst }) => pairLink(src, dst));
+
 // columns: those of a question's points besides time, cost and VMs.
 export const frontierTable = (points = [], columns = []) => points.length > 1 && secondary("frontier", "Cost and time",
-  sortable("Plans that nothing beats in both", [
-    number("Time", "duration_s", duration), number("Total", "cost_usd.total", usd),
-    number("VMs", ({ vms }) => vmCount(vms)), ...columns,
-  ], points));
+  sortable("Plans that nothing beats in both", [TIME, TOTAL, number("VMs", ({ vms }) => vmCount(vms)), ...columns], points));
 
 // more: further facts; links: a table of what it rests on.
 export const basis = ({ plan_id: id, snapshot }, more = [], links = null) => folded("basis", "What it rests on", links, facts([
@@ -79,12 +81,17 @@ export const basis = ({ plan_id: id, snapshot }, more = [], links = null) => fol
 
 // Several options for the same, as columns: [title, option or null, class]. What the others are compared
 // with comes first; a row that no option knows is left out.
-export function sideBySide(options, notes = []) {
-  const known = options.filter(([, option]) => (option?.duration_s ?? null) !== null);
+export const sideBySide = (options, notes = []) =>
+  secondary("compared", "Side by side", optionTable(options), notes.map((note) => muted(note)));
+
+// Options may have rows of their own: facts, [name, text].
+export function optionTable(options) {
+  const known = options.filter(([, option]) => option?.facts || (option?.duration_s ?? null) !== null);
   const [[, first]] = known;
   const most = Math.max(...known.map(([, option]) => option.throughput_gbps_high ?? option.throughput_gbps));
   const ratio = (one, other) => (one && other ? times(one / other) : undefined);
   const rows = [
+    ...(first.facts ?? []).map(([name], at) => [name, (option) => option.facts[at][1]]),
     ["Throughput", (option) => option.throughput_gbps && [`${rate(option.throughput_gbps)} Gbit/s`,
       option.throughput_gbps_low && band(ratesOf(option), most, "Throughput with its bounds")]],
     ["Bounds", (option) => option.throughput_gbps_low && range(option.throughput_gbps_low, option.throughput_gbps_high, rate)],
@@ -98,11 +105,9 @@ export function sideBySide(options, notes = []) {
     ["Forwarded by", (option) => option.relays?.join(", ")],
     ["Connections", ({ connections: opened }) => (Array.isArray(opened) || Number(opened)) && [opened].flat().map(figure).join(" + ")],
     ["VMs", ({ vms }) => vms && Object.entries(vms).map(([region, each]) => element("div", {}, `${each} at `, breakable(region)))],
-  ].map(([name, shown]) => [name, ...known.map(([, option]) => shown(option))]);
-  return secondary("compared", "Side by side",
-    table("compared", "Against the first", [[""], ...known.map(([title, , kind]) => [title, `number ${kind}`])],
-      rows.filter(([, ...cells]) => cells.some(Boolean)).map(([name, ...cells]) => [name, ...cells.map((cell) => cell || "–")])),
-    notes.map((note) => element("p", { class: "muted" }, note)));
+  ].filter(([, shown]) => known.some(([, option]) => shown(option)));
+  return table("compared", "Against the first", [words("", ([name]) => name),
+    ...known.map(([title, option, kind]) => words(title, ([, shown]) => shown(option) || UNKNOWN, undefined, `number of-${kind}`))], rows);
 }
 
 // What a plan says, in figures and tables that several parts of pages show.
@@ -118,7 +123,6 @@ export function verdictText(plan) {
   return `Split it over ${over.join(over.length === 2 ? " and " : ", ")}`;
 }
 
-// The chosen plan with the figures that single candidates have.
 export function chosenOption(plan) {
   const { direct, paths: used } = plan;
   return {
@@ -132,10 +136,8 @@ export function chosenOption(plan) {
   };
 }
 
-// Links of a path, from end to end.
 const linksAlong = (regions) => regions.slice(1).map((region, at) => [regions[at], region]);
 
-// A path with links to what is known of each of its links.
 export function pathLinks(regions) {
   const name = (region) => element("span", { class: "name" }, region);
   const arrow = ([src, dst]) => element("a", { href: pairAddress(src, dst), "aria-label": `to, by the pair ${src} to ${dst}` }, "→");
@@ -178,33 +180,30 @@ function privateNote({ addresses = [] }) {
 }
 
 export const pathTable = (plan) => sortable("An arrow leads to what is known of that pair.", [
-  words("Role", "kind", (kind) => element("span", { class: "tag" }, kind)),
+  words("Role", "kind", (kind) => tag(kind, "")),
   words("Path", (path) => path.regions.join(" "), (_, path) => element("span", {}, pathLinks(path.regions), privateNote(path))),
-  number("Throughput", "throughput_gbps", rate, "Gbit/s"),
-  number("Share", "share", (share) => (share === undefined ? "" : percent(100 * share))),
-  number("Connections", "connections", (opened) => [opened].flat().map(figure).join(" + ")),
-  number("Round trip", "rtt_ms", ms),
-  number("Egress", "usd_per_gb", perGb),
-  words("Limited by", "bottleneck"),
+  RATE, number("Share", "share", (share) => (share === undefined ? "" : percent(100 * share))),
+  number("Connections", "connections", (opened) => [opened].flat().map(figure).join(" + ")), ROUND_TRIP,
+  number("Egress", "usd_per_gb", perGb), words("Limited by", "bottleneck"),
 ], shownPaths(plan), { order: 2, descending: true });
 
-// A place's name on a map.
 export const placeOf = (region) => [region.id, region.city].filter(Boolean).join(", ");
 
 // What the shared map shows of a plan; regions: of /v1/regions.
 export function planOnMap(plan, regions) {
   const { src: first, dst: last } = plan.request;
   const lines = shownPaths(plan).flatMap((path) => linksAlong(path.regions).map(([src, dst]) => ({
-    src, dst, kind: path.kind, thickness: path.throughput_gbps,
-    values: { aggregate: path.throughput_gbps, rtt: path.rtt_ms, fee: path.usd_per_gb },
+    src, dst, kind: path.kind, gbps: path.throughput_gbps, values: { rtt: path.rtt_ms, fee: path.usd_per_gb },
     said: `${path.kind}: ${path.regions.join(" to ")}, ${rate(path.throughput_gbps)} Gbit/s, round trip ${ms(path.rtt_ms)}`,
   })));
-  return {
-    regions, lines, kindTitle: "Path", said: placeOf,
-    marked: [...new Set([first, last, ...lines.flatMap((line) => [line.src, line.dst])])],
-    label: `Map of ${verdictText(plan).toLowerCase()}, ${first} to ${last}: ${lines.length} links`,
-  };
+  return drawnMap(regions, lines, [first, last], `${verdictText(plan).toLowerCase()}, ${first} to ${last}`);
 }
+
+// What the shared map shows: lines, with names beside their ends and those of others.
+export const drawnMap = (regions, lines, ends, label) => ({
+  regions, lines, kindTitle: "Path", said: placeOf, label: `Map of ${label}: ${lines.length} links`,
+  marked: [...new Set([...ends, ...lines.flatMap((line) => [line.src, line.dst])])],
+});
 
 // What less time costs: the cost-time frontier, with the chosen plan on it.
 
@@ -222,26 +221,26 @@ export function limitsFor(point, plan) {
 
 function drawn(points, plan, [, size, name], mark) {
   const rows = [...points].sort((a, b) => a.duration_s - b.duration_s);
-  const [times, costs] = [rows.map((point) => point.duration_s / size), rows.map((point) => point.cost_usd.total)];
-  const chosen = plan.duration_s / size;
+  const at = (point) => ({ x: point.duration_s / size, y: point.cost_usd.total });
+  const [times, costs] = ["x", "y"].map((axis) => rows.map((point) => at(point)[axis]));
+  const chosen = at(plan);
   const around = (values, share) => {
     const [low, high] = [Math.min(...values), Math.max(...values)];
     const room = share * (high - low || high || 1);
     return [Math.max(0, low - room), high + room];
   };
-  const across = around([...times, chosen], 0.05);
+  const across = around([...times, chosen.x], 0.05);
   // The curve falls ever slower: there is room below it, but above at its left end.
-  const side = (chosen - across[0]) / (across[1] - across[0]) < 0.2 ? "right" : "left";
+  const side = (chosen.x - across[0]) / (across[1] - across[0]) < 0.2 ? "right" : "left";
   const wide = Math.max(...costs) - Math.min(...costs) > 12;
   return {
     isStill: true, height: 250,
     x: { title: `Time, ${name}`, range: () => across },
-    y: { title: "Cost", range: () => around([...costs, plan.cost_usd.total], 0.12), ticks: (value) => `$${wide ? value.toLocaleString("en-US") : value.toFixed(2)}` },
+    y: { title: "Cost", range: () => around([...costs, chosen.y], 0.12),
+      ticks: (value) => `$${wide ? value.toLocaleString("en-US") : value.toFixed(2)}` },
     values: [times, costs], series: [{ kind: "line", color: "line", width: 1.5 }],
-    marks: [
-      { x: chosen, y: plan.cost_usd.total, made: element("span", { class: `point chosen ${side}` }, element("b", {}, `chosen: ${plan.verdict}`)) },
-      ...points.map((point) => ({ x: point.duration_s / size, y: point.cost_usd.total, made: mark(point) })),
-    ],
+    marks: [{ ...chosen, made: element("span", { class: `point chosen ${side}` }, element("b", {}, `chosen: ${plan.verdict}`)) },
+      ...points.map((point) => ({ ...at(point), made: mark(point) }))],
   };
 }
 
@@ -250,8 +249,8 @@ export function frontier(plan, onPoint, pointAddress) {
   const points = plan.frontier;
   const section = (...content) => secondary("frontier", "Cost and time", content);
   if (points.length < 2) {
-    return section(element("p", { class: "muted" }, points.length
-      ? "One plan is best in both time and cost within these limits." : "The cost-time frontier was not asked for."));
+    return section(muted(points.length ? "One plan is best in both time and cost within these limits."
+      : "The cost-time frontier was not asked for."));
   }
   const start = "Each point is a plan that nothing beats in both. Choose one to plan within its time or cost.";
   const readout = element("p", { class: "readout muted" }, start);
@@ -261,18 +260,13 @@ export function frontier(plan, onPoint, pointAddress) {
     return element("i", { class: `point ${point.verdict}`, on: { mouseover: say(said), mouseout: say(start), click: () => onPoint(point) } });
   }
   const unit = STEPS.find(([from]) => Math.max(...points.map((point) => point.duration_s)) >= from);
-  const table = sortable("The cost-time frontier", [
-    words("Verdict", named, (name, point) => element("a", { href: pointAddress(point) }, name)),
-    number("Throughput", "throughput_gbps", rate, "Gbit/s"),
-    number("Time", "duration_s", duration),
-    number("Total", "cost_usd.total", usd),
-    number("VMs", ({ vms }) => vmCount(vms)),
+  const table = () => sortable("The cost-time frontier", [
+    words("Verdict", named, (name, point) => link(pointAddress(point), name)),
+    RATE, TIME, TOTAL, number("VMs", ({ vms }) => vmCount(vms)),
   ], points, { order: 2 });
-  const holder = element("div", { class: "frontier-chart" });
-  // Drawn when it is in the page: its width is the page's.
-  queueMicrotask(() => chart(holder, () => drawn(points, plan, unit, mark), {
-    title: `Cost against time of ${points.length} plans; the chosen one takes ${duration(plan.duration_s)} and costs ${usd(plan.cost_usd.total)}.`, table,
-  }));
+  const title = `Cost against time of ${points.length} plans; the chosen one takes ${duration(plan.duration_s)} and `
+    + `costs ${usd(plan.cost_usd.total)}.`;
   return section(element("p", { class: "legend" },
-    VERDICTS.map((verdict) => element("span", {}, element("i", { class: `point ${verdict}` }), verdict))), holder, readout);
+    VERDICTS.map((verdict) => element("span", {}, element("i", { class: `point ${verdict}` }), verdict))),
+  element("div", { class: "frontier-chart" }, chart(() => drawn(points, plan, unit, mark), { title, figures: table })), readout);
 }

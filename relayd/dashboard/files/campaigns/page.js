@@ -2,9 +2,9 @@
 
 import {
   UNKNOWN, all, asksTwice, barred, box, cardTable, commands, content, duration, element,
-  emptyState, facts, fail, figure, get, keepFresh, link, may, more, muted, needsScope, oldPrices,
-  partsOf, percent, post, redraw, replace, restsOn, say, show, since, small, soon, spending,
-  stateLine, tag, usd, volume, watchFacts, when, withCode,
+  emptyState, facts, fail, figure, get, link, livePage, may, more, muted, needsScope, number,
+  oldPrices, partsOf, percent, post, redraw, replace, restsOn, show, since, small, soon,
+  spending, tag, usd, volume, watchFacts, when, withCode, words,
 } from "../shared/kit.js";
 
 const name = new URLSearchParams(location.search).get("id");
@@ -49,14 +49,10 @@ const heardOf = (data, again) => (data.detail.status === "running" ? again() : s
 
 // ---- all of them ----
 
-const HEADS = [["Campaign"], ["State"], ["Measures"], ["Probes done"], ["Failed", "number"], ["Moved", "number"],
-  ["Spent"], ["Started"], ["Took", "number"]];
 const PAGE = 25;
 
 function listPage() {
-  const line = stateLine();
   const parts = partsOf("watch", "start", "list");
-  replace(content, line, Object.values(parts));
   let pages = 1;
   async function refresh() {
     const [{ campaigns, next_cursor: next, snapshot }, fleet, { watch }] = await Promise.all([
@@ -68,32 +64,29 @@ function listPage() {
     redraw(parts.start, [fleet.why_not], () => (fleet.may_start_campaigns ? startForm(fleet)
       : fleet.configured && muted(`No campaign can be started from here. ${fleet.why_not}`)));
     redraw(parts.list, [campaigns, next, fleet.configured], () => (!campaigns.length ? nothingYet(fleet)
-      : [element("h2", {}, "All campaigns"), cardTable("campaigns", "Campaigns, the newest first", HEADS, campaigns.map(row)),
+      : [element("h2", {}, "All campaigns"), cardTable("campaigns", "Campaigns, the newest first", COLUMNS, campaigns, { key: ({ id }) => id }),
         next && more("Show older ones", () => {
           pages += 1;
           renew();
         })]));
   }
-  const renew = keepFresh(line, () => show(refresh), ({ kind, data }, again) => {
+  const renew = livePage(content, Object.values(parts), refresh, ({ kind, data }, again) => {
     if (kind === "campaign" || kind === "snapshot") heardOf(data, again);
   });
 }
 
-function row(campaign) {
-  const { id, probes, usd: spent, sent_gb: sent, started_at_s: started, finished_at_s: finished } = campaign;
-  return {
-    data: { campaign: id, key: id },
-    kinds: { 4: probes.failed ? "warn" : "", 7: "time" },
-    cells: [
-      link(`campaigns?id=${id}`, `Campaign ${id}`), stateOf(campaign),
-      [phasesOf(campaign), small(` by ${startedBy(campaign)}`)],
-      barred(probes.done / countOf(probes), `Probes of campaign ${id} that are done`, `${figure(probes.done)} of ${figure(countOf(probes))}`),
-      figure(probes.failed), volume(sent),
-      spending(spent, budgetOf(campaign), `Part of the budget of campaign ${id} that is spent`),
-      [since(started), small(when(started))], finished === null ? UNKNOWN : duration(finished - started),
-    ],
-  };
-}
+const COLUMNS = [
+  words("Campaign", "id", (id) => link(`campaigns?id=${id}`, `Campaign ${id}`)), words("State", (each) => stateOf(each)),
+  words("Measures", phasesOf, (text, each) => [text, small(` by ${startedBy(each)}`)]),
+  words("Probes done", "probes", (probes, { id }) => barred(probes.done / countOf(probes),
+    `Probes of campaign ${id} that are done`, `${figure(probes.done)} of ${figure(countOf(probes))}`)),
+  number("Failed", "probes.failed", (failed) => element("span", { class: failed ? "warn" : null }, figure(failed))),
+  number("Moved", "sent_gb", volume),
+  words("Spent", "usd", (spent, each) =>
+    spending(spent, budgetOf(each), `Part of the budget of campaign ${each.id} that is spent`)),
+  words("Started", "started_at_s", (at_s) => [since(at_s), small(when(at_s))], "time"),
+  number("Took", ({ started_at_s: from, finished_at_s: to }) => (to === null ? null : to - from), duration),
+];
 
 const nothingYet = ({ configured, may_start_campaigns: mayStart }) => (configured
   ? emptyState("No campaign has run yet", element("p", {},
@@ -109,7 +102,6 @@ const nothingYet = ({ configured, may_start_campaigns: mayStart }) => (configure
 
 // ---- one: how far it is, what it spends, what failed and what to do about it ----
 
-const STAGE_HEADS = [["Phase"], ...["Done", "Failed", "Left", "Moved", "Egress"].map((title) => [title, "number"])];
 const ENDED = ["done", "partly done", "interrupted", "failed"];
 const ENDINGS = {
   interrupted: "It was interrupted. What was measured is kept; starting it again goes on from there.",
@@ -118,17 +110,14 @@ const ENDINGS = {
 };
 
 function onePage(id) {
-  const line = stateLine();
   const parts = partsOf("head", "now", "stop", "resume", "failures", "stages");
-  const { head, ...others } = parts;
-  replace(content, element("p", {}, link("campaigns", "All campaigns")), head, line, Object.values(others));
   document.title = `Campaign ${id} - relayd`;
   let newest = null;
   async function refresh() {
     newest = await get(`v1/campaigns/${encodeURIComponent(id)}`);
     const { snapshot, campaign, progress, failures, stages } = newest;
     restsOn(snapshot);
-    replace(head, element("h2", {}, `Campaign ${campaign.id} `, stateOf(campaign, progress)));
+    replace(parts.head, element("h2", {}, `Campaign ${campaign.id} `, stateOf(campaign, progress)));
     replace(parts.now, now(newest));
     redraw(parts.failures, failures, () => failures.length > 0 && [element("h2", {}, "What failed, and what to do"),
       element("ul", { class: "failures" }, failures.map(failure))]);
@@ -140,7 +129,8 @@ function onePage(id) {
     const isLeft = await mayGoOn(campaign);
     redraw(parts.resume, [isLeft, isLeft && campaign.usd], () => isLeft && resumeForm(campaign));
   }
-  keepFresh(line, () => show(refresh), ({ kind, data }, again) => {
+  const back = element("p", {}, link("campaigns", "All campaigns"));
+  livePage(content, [back, ...Object.values(parts)], refresh, ({ kind, data }, again) => {
     if (kind !== "campaign" || data.subject !== String(id)) return;
     // What the event says is shown at once; stages and failures are asked for.
     if (newest) {
@@ -176,7 +166,7 @@ function now({ campaign, progress }) {
       ["In all", barred(of ? probes.done / of : 0, "Probes of the campaign that are done", `${figure(probes.done)} of ${figure(of)} done`)],
       ["Failed", element("span", { class: probes.failed ? "warn" : null }, figure(probes.failed))],
       ["Started", element("span", {}, since(started, `${when(started)} (`, ")"))],
-      ...(finished === null ? [] : [["Ended", `${when(finished)}, after ${duration(finished - started)}`]]),
+      finished !== null && ["Ended", `${when(finished)}, after ${duration(finished - started)}`],
     ])),
     box("Spending", facts([
       ["Egress", spending(dollars, budget, "Part of the budget that is spent")],
@@ -228,9 +218,10 @@ function failure({ problem, probes, stages, hosts, attempts, remedy, last_at_s: 
     element("details", {}, element("summary", {}, pairs.length < 20 ? "Pairs" : "The first 20 pairs"), pairsList(pairs, 20)));
 }
 
-const stageTable = (stages) => cardTable("stages", "Probes of each phase, in the order in which they were planned", STAGE_HEADS,
-  stages.map(({ stage, done, failed, planned, sent_gb: sent, usd: spent }) =>
-    [stageName(stage), figure(done), figure(failed), figure(planned), volume(sent), usd(spent)]));
+const stageTable = (stages) => cardTable("stages", "Probes of each phase, in the order in which they were planned", [
+  words("Phase", "stage", stageName), number("Done", "done", figure), number("Failed", "failed", figure),
+  number("Left", "planned", figure), number("Moved", "sent_gb", volume), number("Egress", "usd", usd),
+], stages);
 
 // ---- starting one: a dry run says what it costs, then the budget is typed once more as consent ----
 
@@ -241,63 +232,53 @@ function minutesOf(text) {
   return Number(amount) * MINUTES[unit];
 }
 
-// A field of numbers, or of what the attributes say.
 const input = (name, attributes) => element("input", { type: "number", class: "short", name, ...attributes });
 const budgetField = (value) => input("budget", { min: "0.01", max: "1000000", step: "any", required: true, value });
 
 function startForm(fleet) {
   const result = element("div", { class: "forecast", "aria-live": "polite" });
-  const fields = {
-    budget: budgetField("5"), after: input("after", { type: "text", autocomplete: "off", placeholder: "none" }),
-    connections: input("connections", { min: "1", max: "128", value: "64" }),
-    thorough: element("input", { type: "checkbox", name: "thorough" }),
-    pairs: element("textarea", { rows: "2", cols: "36", name: "pairs", spellcheck: "false", placeholder: "aws:us-east-1>gcp:us-east1" }),
-  };
-  const phases = PHASES.map(([value, text, title]) => element("label", { title },
-    element("input", { type: "checkbox", name: "phase", value, checked: true }), text));
-
-  function request() {
-    const chosen = phases.map((label) => label.control).filter((each) => each.checked).map((each) => each.value);
-    const lines = fields.pairs.value.split("\n").map((text) => text.trim()).filter(Boolean);
+  function request(data) {
+    const said = (name) => data.get(name).trim();
+    const [phases, pairs] = [data.getAll("phase"), said("pairs").split("\n").map((text) => text.trim()).filter(Boolean)];
     return {
-      budget_usd: Number(fields.budget.value), thorough: fields.thorough.checked, connections: Number(fields.connections.value),
-      ...(chosen.length < PHASES.length && { phases: chosen }), ...(lines.length && { pairs: lines }),
-      ...(fields.after.value.trim() && { max_minutes: minutesOf(fields.after.value) }),
+      budget_usd: Number(said("budget")), thorough: data.has("thorough"), connections: Number(said("connections")),
+      ...(phases.length < PHASES.length && { phases }), ...(pairs.length && { pairs }),
+      ...(said("after") && { max_minutes: minutesOf(said("after")) }),
     };
   }
   async function dryRun(event) {
     event.preventDefault();
-    const spec = request();
+    const data = new FormData(event.target);
+    const spec = request(data);
     const wrong = spec.phases?.length === 0 ? "Choose at least one thing to measure."
-      : Number.isNaN(spec.max_minutes) ? `End after: "${fields.after.value}" is no time. Write 90min, 2h or 1d.` : "";
+      : Number.isNaN(spec.max_minutes) ? `End after: "${data.get("after")}" is no time. Write 90min, 2h or 1d.` : "";
     if (wrong) return void fail(new Error(wrong));
     replace(result, muted("Asking what it would take …"));
-    try {
-      const [found, outdated] = await Promise.all([post("v1/campaigns/forecast", spec), oldPrices()]);
-      say("");
-      replace(result, outdated, forecast(found, spec));
-    } catch (error) {
-      replace(result);
-      fail(error);
-    }
+    const found = await show(() => Promise.all([post("v1/campaigns/forecast", spec), oldPrices()]));
+    replace(result, found && [found[1], forecast(found[0], spec)]);
   }
   const labelled = (...said) => element("label", {}, said);
+  const checked = (attributes) => element("input", { type: "checkbox", ...attributes });
   return element("details", { class: "panel start" }, element("summary", {}, "Start a campaign"),
     muted(`Measures among the ${fleet.hosts.length} hosts of the fleet. Egress costs real money: a dry run says how much at most.`),
     element("form", { on: { submit: dryRun, input: () => replace(result) } },
-      element("div", { class: "row" }, labelled("Budget", fields.budget, "USD"), labelled("End after", fields.after, "minutes, or 2h"),
-        labelled("At most", fields.connections, "connections a probe"), labelled(fields.thorough, "All pairs, not only those that matter")),
-      element("fieldset", {}, element("legend", {}, "What to measure"), element("div", { class: "row" }, phases)),
-      element("details", {}, element("summary", {}, "Only some pairs"), labelled("One a line, SOURCE>DESTINATION", fields.pairs)),
+      element("div", { class: "row" }, labelled("Budget", budgetField("5"), "USD"),
+        labelled("End after", input("after", { type: "text", autocomplete: "off", placeholder: "none" }), "minutes, or 2h"),
+        labelled("At most", input("connections", { min: "1", max: "128", value: "64" }), "connections a probe"),
+        labelled(checked({ name: "thorough" }), "All pairs, not only those that matter")),
+      element("fieldset", {}, element("legend", {}, "What to measure"), element("div", { class: "row" },
+        PHASES.map(([value, text, title]) => element("label", { title }, checked({ name: "phase", value, checked: true }), text)))),
+      element("details", {}, element("summary", {}, "Only some pairs"), labelled("One a line, SOURCE>DESTINATION", element("textarea",
+        { rows: "2", cols: "36", name: "pairs", spellcheck: "false", placeholder: "aws:us-east-1>gcp:us-east1" }))),
       element("div", { class: "row" }, element("button", { type: "submit", class: "main" }, "Dry run: what would it cost?"))),
     result);
 }
 
 function forecast({ campaign, all_pairs: everything, regret }, { budget_usd: budget, ...spec }) {
-  const regions = Object.entries(campaign.regions).sort(([, a], [, b]) => b.egress_usd - a.egress_usd);
+  const rowsOf = (found) => Object.entries(found).map(([name, part]) => ({ name, ...part }));
+  const regions = rowsOf(campaign.regions).sort((a, b) => b.egress_usd - a.egress_usd);
   const over = campaign.egress_usd > budget;
-  const table = (caption, first, others, rows) =>
-    cardTable("cost", caption, [[first], ...others.map((title) => [title, "number"])], rows);
+  const egress = number("Egress", "egress_usd", usd);
   return [
     element("h3", {}, "Dry run: what it would take at most"),
     facts([
@@ -305,19 +286,18 @@ function forecast({ campaign, all_pairs: everything, regret }, { budget_usd: bud
         over ? " – more than the budget: it ends when that is used up" : ` of a budget of ${usd(budget)}`]],
       ["Volume", volume(campaign.volume_gb)], ["Time", `${duration(campaign.duration_s)} in ${figure(campaign.rounds)} rounds`],
       ["Expected regret", `${percent(100 * regret.before)} of throughput lost for lack of measurements, ${percent(100 * regret.after)} after all of it`],
-      ...(regret.unknown_regions.length ? [["Regret is not of", `${regret.unknown_regions.join(", ")}: nothing is known of them yet`]] : []),
+      regret.unknown_regions.length > 0 && ["Regret is not of", `${regret.unknown_regions.join(", ")}: nothing is known of them yet`],
       ["All pairs would take", `${usd(everything.egress_usd)}, ${volume(everything.volume_gb)}, ${duration(everything.duration_s)}`],
     ]),
     element("div", { class: "grid" },
-      table("By region", "Region", ["Sends", "Receives", "Egress"],
-        regions.map(([region, part]) => [region, volume(part.sent_gb), volume(part.received_gb), usd(part.egress_usd)])),
-      table("By phase", "Phase", ["Rounds", "Volume", "Egress"],
-        Object.entries(campaign.phases).map(([phase, part]) => [stageName(phase), figure(part.rounds), volume(part.volume_gb), usd(part.egress_usd)]))),
+      cardTable("cost", "By region", [words("Region", "name"), number("Sends", "sent_gb", volume),
+        number("Receives", "received_gb", volume), egress], regions),
+      cardTable("cost", "By phase", [words("Phase", "name", stageName), number("Rounds", "rounds", figure),
+        number("Volume", "volume_gb", volume), egress], rowsOf(campaign.phases))),
     consent({ budget_usd: budget, ...spec }),
   ];
 }
 
-// Going on with a campaign that was interrupted, or whose budget was used up.
 function resumeForm(campaign) {
   const budget = budgetField(budgetOf(campaign) ?? "");
   const place = element("div");
@@ -345,13 +325,9 @@ function consent(spec, note = "") {
     event.preventDefault();
     if (!agrees() || start.disabled) return;
     start.disabled = true;
-    try {
-      const { campaign } = await post("v1/campaigns", spec);
-      location.assign(`campaigns?id=${campaign.id}`);
-    } catch (error) {
-      start.disabled = false;
-      fail(error);
-    }
+    const begun = await show(() => post("v1/campaigns", spec));
+    if (begun) location.assign(`campaigns?id=${begun.campaign.id}`);
+    else start.disabled = false;
   }
   return element("form", { class: "consent", on: { submit: begin } },
     element("p", {}, "This sends traffic that your cloud bills you for, up to the budget of ",

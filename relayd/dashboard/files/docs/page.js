@@ -1,12 +1,12 @@
 // The description of the API, for people: every operation with a form to try it, to this host only.
 
-import { content, element, get, offerSignIn, replace, show, withCode } from "../shared/kit.js";
+import { address, content, element, get, link, offerSignIn, replace, show, texts, withCode } from "../shared/kit.js";
 
 const MOST_SHOWN = 20000;
 const TO_TRY = { src: "us-east", dst: "sa" }; // of what has no default
 
 const nameOf = (reference) => reference.slice(reference.lastIndexOf("/") + 1);
-const modelLink = (reference) => element("a", { href: `#model-${nameOf(reference)}` }, element("code", {}, nameOf(reference)));
+const modelLink = (reference) => link(`#model-${nameOf(reference)}`, element("code", {}, nameOf(reference)));
 const table = (heads, rows) => element("table", {}, element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))),
   element("tbody", {}, rows.map((cells) => element("tr", {}, cells.map((cell) => element("td", {}, cell))))));
 const between = (parts, text) => parts.flatMap((part, at) => (at ? [text, part] : [part]));
@@ -20,16 +20,13 @@ function type(schema) {
 }
 
 async function ask(form, method, path, answer) {
-  const query = new URLSearchParams();
-  const headers = {};
-  for (const { name, value: given, dataset } of form.querySelectorAll("[data-in]")) {
-    const value = given.trim();
-    if (value === "") continue;
-    if (dataset.in === "path") path = path.replace(`{${name}}`, encodeURIComponent(value));
-    else if (dataset.in === "header") headers[name] = value;
-    else query.append(name, value);
+  const [query, headers] = [{}, {}];
+  for (const { name, value, dataset } of form.querySelectorAll("[data-in]")) {
+    const given = value.trim();
+    if (dataset.in === "path" && given) path = path.replace(`{${name}}`, encodeURIComponent(given));
+    else if (given) (dataset.in === "header" ? headers : query)[name] = given;
   }
-  const url = `.${path}${query.size ? `?${query}` : ""}`;
+  const url = `.${address(path, query)}`;
   const body = form.querySelector("textarea")?.value;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   answer.hidden = false;
@@ -41,8 +38,7 @@ async function ask(form, method, path, answer) {
     const first = `${method} ${url}\n${response.status}, ${Math.round(performance.now() - began)} ms\n\n`;
     answer.textContent = first;
     if (kind.startsWith("text/event-stream")) {
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let part = await reader.read(); !part.done; part = await reader.read()) answer.textContent = (answer.textContent + part.value).slice(-MOST_SHOWN);
+      for await (const part of texts(response)) answer.textContent = (answer.textContent + part).slice(-MOST_SHOWN);
       return;
     }
     const text = kind.includes("json") ? JSON.stringify(await response.json(), null, 2) : await response.text();
@@ -98,8 +94,8 @@ show(async () => {
   const models = Object.entries(schemas).sort(([a], [b]) => a.localeCompare(b));
   replace(content, element("div", { class: "docs" },
     element("nav", { "aria-label": "Operations" }, element("ul", {}, operations.map(([method, path, { operationId }]) =>
-      element("li", {}, element("a", { href: `#${operationId}` }, element("b", {}, method), " ", path))))),
-    element("div", {}, element("p", {}, element("a", { href: "openapi.json" }, "openapi.json"), `, version ${info.version}`),
+      element("li", {}, link(`#${operationId}`, element("b", {}, method), " ", path))))),
+    element("div", {}, element("p", {}, link("openapi.json", "openapi.json"), `, version ${info.version}`),
       info.description.split("\n\n").map((text) => element("p", {}, withCode(text))),
       operations.map((each) => operation(each, schemas)), element("h2", {}, "Models"), models.map(model))));
   if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();

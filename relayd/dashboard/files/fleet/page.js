@@ -1,13 +1,16 @@
 // The fleet: who measures, what has changed, and what VMs do against their type.
 
+import { described, shifts } from "./changes.js";
 import {
-  UNKNOWN, age, ago, band, button, cardTable, choice, commands, content, element, emptyState, figure, gbps,
-  get, keepFresh, mbps, more, muted, pairLink, partsOf, redraw, replace, restsOn, show, since,
-  small, soon, stateLine, tag, tiles, times, watchFacts, when, withCode,
+  UNKNOWN, age, band, cardTable, choice, commands, content, element, emptyState, figure, gbps, get, key,
+  livePage, mbps, more, muted, partsOf, redraw, replace, restsOn, show, since, small, soon, tag, tiles,
+  watchFacts, withCode, words,
 } from "../shared/kit.js";
-import { metricOf } from "../shared/metrics.js";
 
 const quiet = (text) => element("span", { class: "muted" }, text);
+
+// An address may name a part (#changed), which is not there before the first answer.
+let isThere = false;
 
 async function refresh() {
   const [fleet, { watch }, { sites }] = await Promise.all([get("v1/fleet"), get("v1/watch"), get("v1/sites")]);
@@ -18,11 +21,6 @@ async function refresh() {
   redraw(parts.hosts, [fleet.hosts, fleet.vm_caps, fleet.problem, isTried], () => hostsOf(fleet, isTried));
   redraw(parts.caps, [sites, fleet.hosts], () => capsOf(parts.caps, sites, fleet));
   await changes();
-}
-
-// An address may name a part (#changed), which is not there before the first answer.
-let isThere = false;
-function goToPart() {
   if (!isThere) document.getElementById(location.hash.slice(1))?.scrollIntoView();
   isThere = true;
 }
@@ -64,14 +62,12 @@ function hostsOf(fleet, isWatched) {
       found && remedy("div", element("strong", {}, "What to do: "), withCode(found)))
     : isWatched ? "no trouble seen" : quiet("not tried"));
   const sorted = [...fleet.hosts].sort((a, b) => trouble(fleet, b) - trouble(fleet, a) || a.region.localeCompare(b.region));
-  return [title, cardTable("hosts", "As the fleet file has them, and what each VM was measured to do",
-    [["Region"], ["Host"], ["VM type"], ["Reached"], ["Measured caps of this VM"]], sorted.map((host) => ({
-      data: { host: host.name, key: host.name },
-      cells: [
-        host.region, [host.name === host.region ? quiet("same as region") : host.name, host.zone && small(` zone ${host.zone}`)],
-        host.vm_type || quiet("not said"), reached(host), vmCaps(capsOfHost(fleet, host)),
-      ],
-    })), FIRST_HOSTS),
+  return [title, cardTable("hosts", "As the fleet file has them, and what each VM was measured to do", [
+    words("Region", "region"), words("Host", ({ name, region, zone }) =>
+      [name === region ? quiet("same as region") : name, zone && small(` zone ${zone}`)]),
+    words("VM type", ({ vm_type: type }) => type || quiet("not said")), words("Reached", reached),
+    words("Measured caps of this VM", (host) => vmCaps(capsOfHost(fleet, host))),
+  ], sorted, { first: FIRST_HOSTS, key: ({ name }) => name }),
   muted(withCode("`relayd measure fleet check` logs in to each host and says what stands in its way: tools, clocks, "
     + "firewalls, VMs worth recreating."))];
 }
@@ -95,14 +91,12 @@ function capsOf(part, sites, fleet) {
     .map(([name, text, test]) => ({ name, text, found: sites.filter(test) })).filter(({ found }) => found.length);
   const shown = choices.find(({ name }) => name === chosen) ?? choices[0];
   const options = choices.map(({ name, text, found }) => [name, `${text} (${found.length})`]);
-  const keys = [["range", "low to high"], ["expected", "expected"]];
   return [element("h2", {}, "Caps of VMs against their type"),
     element("div", { class: "row" }, choice("Regions", options, shown?.name, (name) => {
       chosen = name;
       replace(part, capsOf(part, sites, fleet));
       part.querySelector("select").focus();
-    }), element("span", { class: "legend muted", "aria-hidden": "true" },
-      keys.map(([kind, text]) => [element("span", { class: `key ${kind}` }), text]))),
+    }), element("span", { class: "legend", "aria-hidden": "true" }, key("range", "low to high"), key("expected", "expected"))),
     !sites.some(measured) && muted("No cap was measured yet: these are what the catalogue says of each VM type. ",
       element("code", {}, "relayd probe --phases rtt,caps"), " measures them."),
     capTable(shown.found)];
@@ -116,12 +110,10 @@ function capTable(sites) {
     (site[name].source === "baseline" || !site.reference?.[name] ? 1 : site[name].expected / site.reference[name])));
   return cardTable("caps", "One VM of each region over all peers together: expected (low to high), and how that compares with the "
     + "catalogue; what falls shortest of its type first",
-  [["Region and VM type"], ...CAPS.map(([, title, unit]) => [title, "", unit])],
-  rowsOf(sites).sort(([a], [b]) => falls(a) - falls(b)).map(([site, regions]) => ({
-    data: { region: site.region, key: site.region },
-    cells: [[named(site, regions), site.reference?.burstable && tag("burstable", "warn")],
-      ...CAPS.map((cap) => cell(site, cap, most[cap[0]]))],
-  })), FIRST_SITES);
+  [words("Region and VM type", ([site, regions]) =>
+    [named(site, regions), site.reference?.burstable && tag("burstable", "warn")]),
+  ...CAPS.map((cap) => ({ ...words(cap[1], ([site]) => cell(site, cap, most[cap[0]])), unit: cap[2] }))],
+  rowsOf(sites).sort(([a], [b]) => falls(a) - falls(b)), { first: FIRST_SITES, key: ([site]) => site.region });
 }
 
 // Regions of one VM type of which nothing was measured say the same: they share a row, [site, regions].
@@ -191,61 +183,8 @@ function changesPart(part) {
   return renew;
 }
 
-function described({ before, oldest, snapshot, since_s, changes: found, total_by_source: totals, ...others }, compareSince) {
-  if (!oldest) {
-    return element("p", { class: "empty" }, "There is no snapshot yet, so nothing to compare. ",
-      withCode("`relayd import` or `relayd probe` makes one."));
-  }
-  if (!before) {
-    const old_s = Math.max(1, Math.floor(Date.now() / 1000 - oldest.created_at_s) - 1);
-    return [element("div", { class: "empty" }, element("p", {}, element("strong", {}, `No snapshot is kept from ${ago(since_s)}. `),
-      since(oldest.created_at_s, `The oldest, ${oldest.id}, was made `, ".")),
-    oldest.id === snapshot.id ? muted("It is the only one: changes show once there is a second.")
-      : button("Compare with the oldest", () => compareSince(old_s)))];
-  }
-  if (before.id === snapshot.id) {
-    return element("p", {}, since(before.created_at_s, `Nothing: snapshot ${before.id}, made `, ", still is the newest."));
-  }
-  const { measured = 0, inferred = 0, baseline = 0 } = totals;
-  return [element("p", {}, `Between snapshot ${before.id} of ${when(before.created_at_s)} and now, ${figure(measured)} measured `
-    + `estimate${measured === 1 ? "" : "s"}, ${figure(inferred)} inferred and ${figure(baseline)} of the baseline left the bounds that they had.`),
-  regions(others), found.length ? changeTable(found) : muted("None of those chosen above.")];
-}
-
-const regions = ({ new_regions: come, lost_regions: gone }) => (come.length || gone.length) > 0 && element("p", {},
-  come.length > 0 && [tag("new regions", "good"), ` ${come.join(", ")} `],
-  gone.length > 0 && [tag("lost regions", "bad"), ` ${gone.join(", ")}`]);
-
-const changeTable = (found) => cardTable("changes", "Estimates that left their bounds, the largest change first",
-  [["Where"], ["What"], ["Then", "number"], ["Now", "number"], ["Now / then", "number"], ["In words"]],
-  found.map(({ src, dst, metric, before, after, ratio }) => {
-    const { name, shown, isLess } = metricOf(metric);
-    const estimate = ({ expected, low, high, source, basis }) => element("span", { title: basis }, shown(expected),
-      small(`${figure(low)} to ${figure(high)}, ${source}`));
-    return [dst ? pairLink(src, dst) : src, name, estimate(before), estimate(after), times(ratio), inWords(ratio, isLess)];
-  }));
-
-function inWords(ratio, isLess) {
-  if (ratio === null) return "was nothing";
-  const percent = (part) => `${Math.round(100 * part) || (100 * part).toPrecision(1)} %`;
-  const isBetter = ratio > 1 !== Boolean(isLess);
-  const size = ratio >= 2 ? `${ratio.toFixed(1)} times as much` : ratio <= 0.5 ? `down to ${percent(ratio)}`
-    : ratio > 1 ? `${percent(ratio - 1)} more` : `${percent(1 - ratio)} less`;
-  return [size, " ", tag(isBetter ? "better" : "worse", isBetter ? "good" : "bad")];
-}
-
-const shifts = (found) => found.length > 0 && element("div", { class: "shifts" },
-  element("h3", {}, "Lasting changes of level that were found since"),
-  element("ul", {}, found.map(({ src, dst, metric, before, after, at_s: at, found_at_s: settled }) => {
-    const { name, shown, scale } = metricOf(metric);
-    return element("li", {}, pairLink(src, dst), `: ${name.toLowerCase()} ${shown(before * scale)} to ${shown(after * scale)} `
-      + `from ${when(at)}`, since(settled, ", settled "));
-  })));
-
-const line = stateLine();
 const parts = partsOf("summary", "watch", "changed", "hosts", "caps");
-replace(content, line, Object.values(parts));
 const changes = changesPart(parts.changed);
-keepFresh(line, () => show(refresh).then(goToPart), ({ kind }, again) => {
+livePage(content, Object.values(parts), refresh, ({ kind }, again) => {
   if (kind !== "campaign" && kind !== "transfer") soon(again);
 });

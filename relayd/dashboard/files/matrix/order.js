@@ -31,11 +31,10 @@ function ordered({ regions, values }, facts, { group, sort }) {
 
 function accepts(facts, filter, text) {
   const wanted = text.trim().toLowerCase();
-  const isIn = (id, country) => !filter
-    || (filter.startsWith(COUNTRY) ? country === filter.slice(COUNTRY.length) : providerOf(id) === filter);
   return (id) => {
     const { country, city } = facts.get(id) ?? {};
-    return isIn(id, country) && (!wanted || [id, city, country].some((each) => each?.toLowerCase().includes(wanted)));
+    return (!filter || [providerOf(id), `${COUNTRY}${country}`].includes(filter))
+      && (!wanted || [id, city, country].some((each) => each?.toLowerCase().includes(wanted)));
   };
 }
 

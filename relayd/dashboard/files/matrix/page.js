@@ -5,13 +5,11 @@ import {
 } from "./order.js";
 import { MatrixTable } from "./table.js";
 import {
-  baselineNote, button, choice, content, count, element, emptyState, figure, get, link as linked,
-  number, oldPrices, pairAddress, places, providerOf, quantile, radios, replace, restsOn, show, sortable,
-  words,
+  address, baselineNote, button, choice, content, count, element, emptyState, figure, get, link as linked,
+  number, oldPrices, pairAddress, places, providerOf, quantile, radios, replace, restsOn, show, small,
+  sortable, words,
 } from "../shared/kit.js";
-import {
-  ASKED_METRICS, LEVELS, METRICS, classText, level, scaleOf, shade,
-} from "../shared/metrics.js";
+import { ASKED_METRICS, METRICS, scaleOf } from "../shared/metrics.js";
 
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
 const RENEW_MS = 60000;
@@ -52,12 +50,11 @@ const question = () => ({
   connections: state.metric === "relay-gain" ? state.connections : undefined,
 });
 async function answerTo(path, asking) {
-  const name = JSON.stringify([path, asking]);
+  const name = address(path, asking);
   if (!answers.has(name)) answers.set(name, await get(path, asking));
   return answers.get(name);
 }
 
-// What is shown: a figure of all pairs, or of those that are chosen.
 async function shownMatrix() {
   const [matrix, chosen] = await Promise.all([answerTo("v1/matrix", question()),
     state.only && answerTo("v1/pairs", { kind: state.only })]);
@@ -79,13 +76,9 @@ async function draw(isRebuilt = true) {
   turn += 1;
   const mine = turn;
   parts.grid.setAttribute("aria-busy", "true");
-  let matrix, outdated;
-  try {
-    // A matrix of prices is shown also where nobody can say how old they are.
-    [matrix, outdated] = await Promise.all([shownMatrix(), state.metric === "fee" ? oldPrices().catch(() => null) : null]);
-  } finally {
-    if (mine === turn) parts.grid.removeAttribute("aria-busy");
-  }
+  // A matrix of prices is shown also where nobody can say how old they are.
+  const asking = Promise.all([shownMatrix(), state.metric === "fee" ? oldPrices().catch(() => null) : null]);
+  const [matrix, outdated] = await asking.finally(() => mine === turn && parts.grid.removeAttribute("aria-busy"));
   if (mine !== turn) return;
   restsOn(matrix.snapshot);
   const scale = scaleOf(matrix.metric, matrix.values);
@@ -124,7 +117,6 @@ async function draw(isRebuilt = true) {
   if (mine === turn) say(ofThroughput(both["per-flow"], both.aggregate) || sentence(matrix));
 }
 
-// What is not shown, and how to see it.
 function showZoom({ rows, columns, all, empty, isTruncated }, { isWanted }) {
   const isZoomed = state.rows || state.columns;
   const [high, wide] = [rows, columns].map(members);
@@ -156,7 +148,7 @@ function showPair({ src, dst }) {
 }
 
 // On a phone: from one region to the others.
-function listOf({ regions, values, sources, metric }, { limits }, { rows, columns }) {
+function listOf({ regions, values, sources, metric }, { classOf }, { rows, columns }) {
   const { title, shown, isLess } = METRICS[metric];
   const choices = members(rows).map((at) => regions[at]);
   const from = choices.includes(state.one) ? state.one : choices[0];
@@ -165,7 +157,7 @@ function listOf({ regions, values, sources, metric }, { limits }, { rows, column
     .map((dst) => ({ to: regions[dst], value: values[src][dst], source: sources?.[src][dst] ?? "" }));
   return [choice("From", choices.map((id) => [id, id]), from, (one) => change({ one })), sortable(`${title} from ${from}`, [
     words("To", "to", (to) => linked(pairAddress(from, to), to)),
-    number(title, "value", (value) => [swatch(`l${shade(metric, level(limits, value))}`), ` ${shown(value)}`]),
+    number(title, "value", (value) => [swatch(classOf(value)), ` ${shown(value)}`]),
     words("Source", "source"),
   ], found, { order: 1, descending: !isLess })];
 }
@@ -181,14 +173,13 @@ function legend(scale, { metric, values, sources, isWanted = () => true }) {
     if (src !== dst && isWanted(src, dst)) counts[value === null ? "unknown" : (sources?.[src][dst] ?? "measured")] += 1;
   }));
   const kind = (name, text) => element("li", {}, swatch(name === "unknown" ? name : `l5 ${name}`), text,
-    element("span", { class: "muted" }, ` ${count(counts[name])}`));
+    small(` ${count(counts[name])}`));
   const widths = scale.isEven ? "Classes are equally wide from zero, the last is open: like colours are like figures."
     : "Classes widen with the figure.";
   return element("section", { class: "legend", "aria-label": "Legend" },
     element("p", {}, element("strong", {}, meaning), unit ? `, ${unit}` : "", ". ",
       element("span", { class: "muted" }, `${widths} The stronger the colour, the ${best}.`)),
-    element("ol", { class: "scale" }, Array.from({ length: LEVELS }, (_, at) =>
-      element("li", {}, swatch(`l${shade(metric, at)}`), classText(metric, scale.limits, at)))),
+    element("ol", { class: "scale" }, scale.classes.map(([name, text]) => element("li", {}, swatch(name), text))),
     element("ul", { class: "kinds" }, sources && Object.entries(SOURCES).map((each) => kind(...each)),
       kind("unknown", "unknown"), element("li", {}, swatch("self"), "the region itself")));
 }
@@ -204,15 +195,11 @@ const spread = (values) => quantile(values, 0.9) / quantile(values, 0.1);
 
 // [{ src, dst, values }] for each ordered pair of providers; values rise.
 function blocksOf({ regions, values }) {
-  const blocks = {};
   const providers = regions.map(providerOf);
-  values.forEach((row, at) => row.forEach((value, to) => {
-    if (value === null) return;
-    const [src, dst] = [providers[at], providers[to]];
-    const block = blocks[`${src} ${dst}`] ??= { src, dst, values: [] };
-    block.values.push(value);
-  }));
-  return Object.values(blocks).map((block) => ({ ...block, values: Float64Array.from(block.values).sort() }));
+  const known = values.flatMap((row, at) => row.map((value, to) => ({ src: providers[at], dst: providers[to], value })))
+    .filter(({ value }) => value !== null);
+  return [...Map.groupBy(known, ({ src, dst }) => `${src} ${dst}`).values()].map((found) =>
+    ({ ...found[0], values: Float64Array.from(found.map(({ value }) => value)).sort() }));
 }
 
 function sentence(matrix) {
@@ -221,16 +208,15 @@ function sentence(matrix) {
   const { shown, title } = METRICS[matrix.metric];
   if (!whole.length) return `Nothing is known yet: no pair has a sample of ${matrix.metric === "loss" ? "packet loss" : "its own"}.`;
   if (matrix.metric === "relay-gain") {
-    const most = blocks.map((block) => ({ ...block, part: gains(block.values) / block.values.length }))
-      .sort((a, b) => b.part - a.part).slice(0, 2)
-      .map((block) => `${share(block.part, 1)} of those from ${providerTitle(block.src)} to ${providerTitle(block.dst)}`);
+    const most = blocks.map(({ src, dst, values }) => [gains(values) / values.length, src, dst])
+      .sort(([a], [b]) => b - a).slice(0, 2)
+      .map(([part, ...ends]) => `${share(part, 1)} of those from ${ends.map(providerTitle).join(" to ")}`);
     return `A relay brings ${LEAST_GAIN}× or more for ${share(gains(whole), whole.length)} of all pairs: ${most.join(" and ")}.`;
   }
   const [low, middle, high] = [0.1, 0.5, 0.9].map((part) => shown(quantile(whole, part)));
   return `${title} is ${middle} in the median of ${count(whole.length)} pairs; four in five lie between ${low} and ${high}.`;
 }
 
-// One connection against many, within each provider.
 function ofThroughput(...both) {
   const [flows, rates] = both.map((matrix) => new Map(blocksOf(matrix)
     .filter((block) => block.src === block.dst && block.values.length >= LEAST_PAIRS)
@@ -251,8 +237,8 @@ const ORDER = ["only", "group", "sort", "from", "to", "src", "dst"];
 
 function change(changes, isRebuilt = true) {
   Object.assign(state, changes);
-  const query = new URLSearchParams(Object.entries(state).filter(([name, value]) => value !== usual(name)));
-  history.replaceState(null, "", `${location.pathname}${query.size ? `?${query}` : ""}`);
+  const said = Object.entries(state).filter(([name, value]) => value !== usual(name));
+  history.replaceState(null, "", address(location.pathname, Object.fromEntries(said)));
   const fields = parts.controls.elements;
   fields.only.value = state.only;
   fields.measured.checked = Boolean(state.measured);
@@ -265,8 +251,7 @@ function controls(known) {
   const ends = [["", "all"], ...all("provider").map((name) => [name, providerTitle(name)]),
     ...all("country").map((name) => [`${COUNTRY}${name}`, `in ${name}`])];
   for (const end of ["from", "to"]) if (!ends.some(([value]) => value === state[end])) state[end] = "";
-  const select = (name, title, choices) => element("label", {}, title, element("select", { name }, choices.map(([value, text]) =>
-    element("option", { value, selected: state[name] === value }, text))));
+  const select = (name, title, choices) => choice(title, choices, state[name], () => {}, name);
   const text = (name, title) => element("input", { type: "search", name, value: state[name], "aria-label": title, placeholder: "region, city" });
   replace(parts.controls,
     radios("Figure", "metric", ASKED_METRICS.map((value) => [value, METRICS[value].title]), state.metric),
@@ -289,7 +274,7 @@ async function renew() {
   const matrix = await get("v1/matrix", question());
   if (matrix.snapshot.id === before && state.metric !== "age") return;
   answers.clear();
-  answers.set(JSON.stringify(["v1/matrix", question()]), matrix);
+  answers.set(address("v1/matrix", question()), matrix);
   await draw(false);
 }
 

@@ -3,7 +3,7 @@
 
 import { median, members } from "./order.js";
 import { UNKNOWN, element, replace } from "../shared/kit.js";
-import { METRICS, decimals, level, shade } from "../shared/metrics.js";
+import { METRICS, decimals } from "../shared/metrics.js";
 
 const [LEAST_WIDTH, LEAST_HEIGHT, MOST_CELL, CELL_TO_TOUCH] = [9, 11, 30, 24]; // px
 const CHARACTER = 5.9; // px, of the headings' letters on average
@@ -114,7 +114,7 @@ export class MatrixTable {
     const { shown, title, unit } = METRICS[metric];
     this.caption.textContent = `${title}${unit ? ` in ${unit}` : ""}, from the region of the row to the region of the column. `
       + "Arrow keys move, Enter opens the pair.";
-    const colour = (value) => `l${shade(metric, level(scale.limits, value))}`;
+    const colour = scale.classOf;
     const none = (src, dst) => (src === dst ? ["self", "the region itself"]
       : isWanted && !isWanted(src, dst) ? ["other", "left out"] : ["unknown", "unknown"]);
     this.rows.forEach((src, row) => this.columns.forEach((dst, column) => {
@@ -149,7 +149,6 @@ export class MatrixTable {
     this.heard.point({ src: this.rows[row], dst: this.columns[column] });
   }
 
-  // Marks the cells between two; null for none.
   brush(one, two) {
     for (const cell of this.marked ?? []) cell.removeAttribute("data-brushed");
     const part = (list, name) => list.slice(Math.min(one[name], two[name]), Math.max(one[name], two[name]) + 1);
@@ -193,17 +192,16 @@ export class MatrixTable {
       PageUp: [row - PAGE_STEP, column], PageDown: [row + PAGE_STEP, column],
       Home: [whole ? 0 : row, 0], End: [whole ? bottom : row, right],
     }[event.key];
+    const isEnter = event.key === "Enter";
     if (to) {
       this.anchor = event.shiftKey ? this.anchor ?? { row, column } : null;
       this.settle(clamped(to[0], 0, bottom), clamped(to[1], 0, right)).focus();
       this.brush(this.anchor, this.anchor && this.current);
     } else if (event.key === "Escape") {
       this.anchor = null;
-      if (this.brushed) this.brush(null);
-      else this.heard.out();
-      return;
-    } else if (event.key === "Enter" && this.brushed) this.heard.zoom(this.brushed);
-    else if (event.key === "Enter" || event.key === " ") this.open(whole);
+      return void (this.brushed ? this.brush(null) : this.heard.out());
+    } else if (isEnter && this.brushed) this.heard.zoom(this.brushed);
+    else if (isEnter || event.key === " ") this.open(whole);
     else return;
     event.preventDefault();
   }

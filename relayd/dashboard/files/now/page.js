@@ -1,13 +1,13 @@
 // Now: what is wrong and what it costs, whether what is known can be trusted, and the transfers under way; or
 // one of them. What colours say, texts say too.
 
+import { described, shifts } from "../fleet/changes.js";
 import {
-  UNKNOWN, all, askAddress, barred, box, cardTable, choice, commands, content, count, drawn,
-  duration, element, facts, gbps, get, keepFresh, link, more, muted, oldPriceNotes, pairLink,
-  partsOf, percent, rate, redraw, replace, restsOn, show, since, small, soon, stateLine, tag,
-  tiles, times, usd, volume, when, withCode,
+  UNKNOWN, all, askAddress, barred, box, cardTable, choice, commands, content, count, drawn, duration,
+  element, facts, gbps, get, link, livePage, more, muted, number, oldPriceNotes, pairLink, partsOf,
+  percent, rate, redraw, replace, restsOn, since, small, soon, tag, tiles, usd, volume, when, withCode,
+  words,
 } from "../shared/kit.js";
-import { metricOf } from "../shared/metrics.js";
 
 const DAY_S = 86400;
 const TRANSFER = "transfer"; // of events
@@ -18,15 +18,13 @@ const whole = (seconds) => duration(Math.round(Math.abs(seconds)));
 const at = (seconds) => (seconds === null ? UNKNOWN : when(Math.round(seconds)));
 
 // Asks again soon after an event of a transfer; events that come meanwhile are answered with it.
-function heard(isWanted = () => true) {
-  let waiting = null;
-  return ({ kind, data }, again) => {
-    if (kind !== TRANSFER || waiting !== null || !isWanted(data)) return;
-    waiting = setTimeout(() => {
-      waiting = null;
-      again();
-    }, GATHER_MS);
-  };
+let gathering = null;
+function heard({ kind }, again) {
+  if (kind !== TRANSFER || gathering !== null) return;
+  gathering = setTimeout(() => {
+    gathering = null;
+    again();
+  }, GATHER_MS);
 }
 
 // ---- a transfer in words: state, path, pace and end against its plan and its deadline ----
@@ -83,18 +81,12 @@ const PAGE = 25;
 const MOST_CHANGES = 3;
 
 function nowPage() {
-  const line = stateLine();
-  const { prices, wrong, tiles: figures, changed, "in-flight": flying, ended } =
-    partsOf("prices", "wrong", "tiles", "changed", "in-flight", "ended");
-  replace(content, line, prices, wrong, figures, flying, changed, ended);
+  const parts = partsOf("prices", "wrong", "tiles", "in-flight", "changed", "ended");
+  const { prices, wrong, tiles: figures, changed, "in-flight": flying, ended } = parts;
   const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0] };
   const newest = (state, pages) => all("v1/transfers", "transfers", { state, limit: PAGE }, { most: PAGE * pages });
-  const older = (part) => {
-    shown.pages[part] += 1;
-    return renew();
-  };
-  const choose = (state) => {
-    Object.assign(shown, { state, pages: { ...shown.pages, ended: 1 } });
+  const again = (state, pages) => {
+    Object.assign(shown, { state, pages: { ...shown.pages, ...pages } });
     return renew();
   };
   async function refresh() {
@@ -106,9 +98,11 @@ function nowPage() {
     health(found, trouble, changes);
     const isNew = !now.transfers.length && !past.transfers.length && shown.state === ENDS[0]
       && !(await get("v1/transfers", { limit: 1 })).transfers.length;
-    redraw(flying, [isNew, now.transfers, now.next_cursor], () => (isNew ? nothingYet() : inFlight(now, () => older("flying"))));
-    redraw(ended, [isNew, past.transfers, past.next_cursor, shown.state],
-      () => !isNew && itsEnd(past, shown.state, choose, () => older("ended")));
+    const { state, pages } = shown;
+    redraw(flying, [isNew, now.transfers, now.next_cursor],
+      () => (isNew ? nothingYet() : inFlight(now, () => again(state, { flying: pages.flying + 1 }))));
+    redraw(ended, [isNew, past.transfers, past.next_cursor, state], () => !isNew
+      && itsEnd(past, state, (other) => again(other, { ended: 1 }), () => again(state, { ended: pages.ended + 1 })));
   }
   function health(found, trouble, changes) {
     const { knowledge, events, checked_at_s: now, measuring, since_s: _, ...others } = found;
@@ -123,40 +117,34 @@ function nowPage() {
     // The time that is compared with moves on; what was found is what counts.
     redraw(changed, [isEmpty, events, { ...changes, since_s: 0 }], () => !isEmpty && changesOf(found, changes));
   }
-  const ofTransfers = heard();
-  const renew = keepFresh(line, () => show(refresh), (event, again) => {
-    ofTransfers(event, again);
+  const renew = livePage(content, Object.values(parts), refresh, (event, again) => {
+    heard(event, again);
     if (event.kind !== "campaign" && event.kind !== TRANSFER) soon(again);
   });
   setInterval(renew, RENEW_MS);
 }
 
-const HEADS = [["Transfer"], ["State"], ["Path"], ["Arrived"], ["Rate", "number"]];
-
-function transfers(kind, end, caption, { transfers: found, next_cursor: next }, older) {
-  return [cardTable(`transfers ${kind}`, caption, [...HEADS, [end, "number"]], found.map((each) => ({
-    data: { transfer: each.id, key: each.id },
-    cells: [
-      [transferLink(each), each.label && small(each.id)],
-      [stateTag(each), each.reported_s !== null && each.ended_s === null && small(since(each.reported_s, "reported "))],
-      route(each), progress(each), pace(each), ending(each),
-    ],
-  }))), next && more("Show older ones", older)];
+function transfers(kind, end, caption, { transfers: found, next_cursor: next }, none, older) {
+  if (!found.length) return muted(none);
+  const reported = (each) => each.reported_s !== null && each.ended_s === null && small(since(each.reported_s, "reported "));
+  return [cardTable(`transfers ${kind}`, caption, [
+    words("Transfer", (each) => [transferLink(each), each.label && small(each.id)]),
+    words("State", (each) => [stateTag(each), reported(each)]), words("Path", route), words("Arrived", progress),
+    number("Rate", pace), number(end, ending),
+  ], found, { key: ({ id }) => id }), next && more("Show older ones", older)];
 }
 
 function inFlight(found, older) {
   const late = found.transfers.filter((each) => each.is_late).length;
-  const text = `Transfers under way, the newest first${late ? `; ${late} late` : ""}`;
-  return [element("h2", {}, "In flight"), found.transfers.length ? transfers("in-flight", "Ends", text, found, older)
-    : muted("None: nothing is under way, or its program does not report it.")];
+  return [element("h2", {}, "In flight"), transfers("in-flight", "Ends", `Transfers under way, the newest first${late ? `; ${late} late` : ""}`,
+    found, "None: nothing is under way, or its program does not report it.", older)];
 }
 
 function itsEnd(found, state, choose, older) {
   const were = state === "cancelled" ? "were " : "";
   return [element("h2", {}, "Ended"),
     element("div", { class: "row" }, choice(`Show those that ${were}`, ENDS.map((each) => [each, each]), state, choose)),
-    found.transfers.length ? transfers("ended", "Ended", `Transfers that ${were}${state}, the newest first`, found, older)
-      : muted("None.")];
+    transfers("ended", "Ended", `Transfers that ${were}${state}, the newest first`, found, "None.", older)];
 }
 
 const nothingYet = () => element("section", {}, element("h2", {}, "No transfer has been reported"),
@@ -170,9 +158,7 @@ const nothingYet = () => element("section", {}, element("h2", {}, "No transfer h
 const LAST = 20;
 
 function onePage(id) {
-  const line = stateLine();
   const parts = partsOf("head", "rest", "now", "paths", "reports");
-  replace(content, element("p", {}, link("now", "Now")), parts.head, line, parts.rest, parts.now, parts.paths, parts.reports);
   document.title = `Transfer ${id} - relayd`;
   async function refresh() {
     const { snapshot, details: { transfer, rest, paths, reports } } = await get(`v1/transfers/${encodeURIComponent(id)}`);
@@ -184,7 +170,8 @@ function onePage(id) {
     redraw(parts.paths, paths, () => paths.length > 0 && [element("h2", {}, "Paths"), pathsOf(paths)]);
     redraw(parts.reports, reports, () => reports.length > 0 && reportsOf(reports));
   }
-  setInterval(keepFresh(line, () => show(refresh), heard(({ subject }) => subject === id)), RENEW_MS);
+  setInterval(livePage(content, [element("p", {}, link("now", "Now")), ...Object.values(parts)], refresh,
+    (event, again) => event.data.subject === id && heard(event, again)), RENEW_MS);
 }
 
 // Documents stand behind the #, which browsers send nowhere.
@@ -211,16 +198,16 @@ function nowOf(transfer) {
       ["Id", transfer.id]])));
 }
 
-const pathsOf = (found) => cardTable("paths", "Paths that were planned or reported",
-  [["Path"], ["Planned", "number"], ["Arrived over it", "number"]],
-  found.map(({ regions, planned_gbps: planned, moved_gb: moved }) =>
-    [regions.join(" → "), gbps(planned), moved === null ? "not reported" : volume(moved)]));
+const pathsOf = (found) => cardTable("paths", "Paths that were planned or reported", [
+  words("Path", ({ regions }) => regions.join(" → ")), number("Planned", "planned_gbps", gbps),
+  number("Arrived over it", "moved_gb", (moved) => (moved === null ? "not reported" : volume(moved))),
+], found);
 
 function reportsOf(found) {
   const caption = found.length > LAST ? `The last ${LAST} of ${found.length} reports` : "Reports, the newest first";
-  return element("details", {}, element("summary", {}, "Reports"), cardTable("reports", caption,
-    [["At"], ["Arrived", "number"], ["Rate since the one before", "number"]],
-    found.slice(-LAST).reverse().map(({ at_s, moved_gb: moved, rate_gbps: had }) => [when(at_s), volume(moved), gbps(had)])));
+  return element("details", {}, element("summary", {}, "Reports"), cardTable("reports", caption, [
+    words("At", "at_s", when), number("Arrived", "moved_gb", volume), number("Rate since the one before", "rate_gbps", gbps),
+  ], found.slice(-LAST).reverse()));
 }
 
 // ---- what is wrong, since when, and what it costs: links in trouble, and transfers that lose by it ----
@@ -233,12 +220,11 @@ function incidentsOf({ incidents, transfers: found, since_s: first }, now, isWat
   const named = new Map(found.map((each) => [each.id, each]));
   return [element("h2", {}, "What is wrong"), element("p", {}, summary(lasting, found, isWatched)),
     found.length > 0 && cardTable("harmed", "Transfers in flight that links in trouble touch, or that are late or slow",
-      [["Transfer"], ["State"], ["Ends by its plan"], ["Ends as it goes on"], ["More time", "number"],
-        ["More cost", "number"], ["If it is changed"]], found.map(harmed)),
+      HARMED, found, { key: ({ id }) => id }),
     // What lasts is always shown, of what is over only some.
     incidents.length > 0 && cardTable("incidents", "Links that are down or degraded, or were in the last week",
-      [["Link"], ["State"], ["Since"], ["Until"], ["In this week"], ["Transfers it touches"]],
-      incidents.map((each) => incident(each, first, now, named)), Math.max(FIRST, lasting))];
+      incidentColumns(first, now, named), incidents,
+      { first: Math.max(FIRST, lasting), key: ({ src, dst, since_s: from }) => `${src}>${dst} ${from}` })];
 }
 
 function summary(lasting, found, isWatched) {
@@ -257,35 +243,36 @@ function summary(lasting, found, isWatched) {
 const signed = (value, shown) => ((value ?? null) === null ? small("not known")
   : `${value < 0 ? "−" : "+"}${shown(Math.abs(value))}`);
 
-function harmed(transfer) {
-  const { id, src, dst, kept, changed, planned_end_s: planned } = transfer;
-  const never = kept && kept.end_s === null;
-  const better = changed ? ["ends ", at(changed.end_s), small(signed(changed.extra_s, whole), ", ", signed(changed.extra_usd, usd))]
-    : small(never || kept?.extra_s > 0 ? "no other plan is clearly better" : "");
-  return {
-    data: { key: id },
-    kinds: { 4: kept?.extra_s > 0 || never ? "bad" : "", 5: kept?.extra_usd > 0 ? "bad" : "" },
-    cells: [
-      [transferLink(transfer), small(src, " → ", dst)], [stateTag(transfer), " ", lateTags(transfer)],
-      planned === null ? small("has no plan") : at(planned),
-      never ? tag("never: a link that it takes is down", "bad") : kept ? at(kept.end_s) : small("not known"),
-      never ? small("without end") : signed(kept?.extra_s, whole), signed(kept?.extra_usd, usd), better,
-    ],
-  };
-}
+const isNever = ({ kept }) => kept && kept.end_s === null;
+const worse = (is, ...said) => element("span", { class: is ? "bad" : null }, said);
+const HARMED = [
+  words("Transfer", (each) => [transferLink(each), small(each.src, " → ", each.dst)]),
+  words("State", (each) => [stateTag(each), " ", lateTags(each)]),
+  words("Ends by its plan", "planned_end_s", (planned) => (planned === null ? small("has no plan") : at(planned))),
+  words("Ends as it goes on", "kept", (kept, each) => (isNever(each) ? tag("never: a link that it takes is down", "bad")
+    : kept ? at(kept.end_s) : small("not known"))),
+  number("More time", "kept.extra_s", (more, each) =>
+    (isNever(each) ? worse(true, small("without end")) : worse(more > 0, signed(more, whole)))),
+  number("More cost", "kept.extra_usd", (more) => worse(more > 0, signed(more, usd))),
+  words("If it is changed", ({ kept, changed, ...each }) => (changed
+    ? ["ends ", at(changed.end_s), small(signed(changed.extra_s, whole), ", ", signed(changed.extra_usd, usd))]
+    : small(isNever({ kept, ...each }) || kept?.extra_s > 0 ? "no other plan is clearly better" : ""))),
+];
 
-function incident({ src, dst, condition, since_s: from, until_s: until, is_over: over, reason, transfers: ids }, first, now, named) {
-  const ended = !over ? "it lasts" : until === null ? small("not seen: its watcher stopped") : since(until);
-  return {
-    data: { key: `${src}>${dst} ${from}` },
-    cells: [
-      [pairLink(src, dst), reason && small(reason)], tag(over ? `was ${condition}` : condition, over ? "muted" : CONDITIONS[condition]),
-      from === null ? small("over a week ago") : [since(from), small(at(from))],
-      [ended, from !== null && until !== null && small("after ", whole(until - from))],
-      span(Math.max(first, from ?? first), until ?? (over ? from ?? first : now), first, now, CONDITIONS[condition]),
-      ids.length ? ids.map((id, place) => [place > 0 && ", ", transferLink(named.get(id) ?? { id })]) : small("none"),
-    ],
-  };
+function incidentColumns(first, now, named) {
+  const ended = ({ is_over: over, until_s: until }) => (!over ? "it lasts"
+    : until === null ? small("not seen: its watcher stopped") : since(until));
+  return [
+    words("Link", ({ src, dst, reason }) => [pairLink(src, dst), reason && small(reason)]),
+    words("State", ({ is_over: over, condition }) => tag(over ? `was ${condition}` : condition, over ? "muted" : CONDITIONS[condition])),
+    words("Since", "since_s", (from) => (from === null ? small("over a week ago") : [since(from), small(at(from))])),
+    words("Until", ({ since_s: from, until_s: until, ...each }) => [ended({ until_s: until, ...each }),
+      from !== null && until !== null && small("after ", whole(until - from))]),
+    words("In this week", ({ since_s: from, until_s: until, is_over: over, condition }) =>
+      span(Math.max(first, from ?? first), until ?? (over ? from ?? first : now), first, now, CONDITIONS[condition])),
+    words("Transfers it touches", "transfers", (ids) => (ids.length
+      ? ids.map((id, place) => [place > 0 && ", ", transferLink(named.get(id) ?? { id })]) : small("none"))),
+  ];
 }
 
 // The span of an incident on a line from a week ago until now.
@@ -370,46 +357,20 @@ const tilesOf = (found) => [element("h2", { class: "hidden-text" }, "Health"),
 const MOST = 8;
 
 // Regions may be called anything: `src>dst` is the subject.
-function verified({ subject, detail }) {
+function verified({ subject, detail, at_s }) {
   const ends = subject.split(">");
-  return [tag("plan verified", detail.held ? "good" : "warn"), " ", ends.length === 2 ? pairLink(...ends) : subject,
-    detail.expected_gbps > 0 && `: carried ${gbps(detail.achieved_gbps)} of ${gbps(detail.expected_gbps)} expected`];
-}
-
-function shifted({ src, dst, metric, before, after }) {
-  const { name: title, shown, scale } = metricOf(metric);
-  return [tag("level changed"), " ", pairLink(src, dst), `: ${title.toLowerCase()} ${shown(before * scale)} → ${shown(after * scale)}`];
-}
-
-function snapshots({ before, snapshot, total_by_source: { measured = 0 }, new_regions: come, lost_regions: gone }) {
-  if (!before) return muted("No snapshot from yesterday is kept, so estimates can't be compared.");
-  if (before.id === snapshot.id) return element("p", {}, `Snapshot ${before.id} is still the newest: no estimate changed.`);
-  const regions = [come.length && `${count(come.length)} new`, gone.length && `${count(gone.length)} lost`].filter(Boolean).join(", ");
-  return element("p", {}, `From snapshot ${before.id} to ${snapshot.id}, `,
-    measured ? `${plural(measured, "measured estimate")} left the bounds that they had` : "every measured estimate stayed within its bounds",
-    regions ? `; regions: ${regions}.` : ".");
-}
-
-// The plan of 1 TB today, next to that of yesterday's snapshot.
-function thenAndNow({ src, dst }) {
-  const asked = { src, dst, volume_gb: 1000 };
-  const then = new URLSearchParams({ ...asked, snapshot: "1d" });
-  return link(`${askAddress(asked)}#${new URLSearchParams({ beside: then })}`, "Plans then and now");
+  return element("li", {}, tag("plan verified", detail.held ? "good" : "warn"), " ", ends.length === 2 ? pairLink(...ends) : subject,
+    detail.expected_gbps > 0 && `: carried ${gbps(detail.achieved_gbps)} of ${gbps(detail.expected_gbps)} expected`,
+    small(since(at_s, " ")));
 }
 
 function changesOf({ events }, changes) {
-  const happened = [
-    ...events.filter(({ kind }) => kind === "verification").map((event) => [event.at_s, verified(event)]),
-    ...changes.shifts.map((shift) => [shift.found_at_s, shifted(shift)]),
-  ].sort(([a], [b]) => b - a);
-  const largest = changes.changes.filter((each) => each.dst && each.ratio !== null);
+  const found = events.filter(({ kind }) => kind === "verification").sort((a, b) => b.at_s - a.at_s);
   return [element("h2", {}, "What changed since yesterday"),
-    happened.length ? element("ul", { class: "events" }, happened.slice(0, MOST).map(([at_s, text]) =>
-      element("li", {}, text, small(since(at_s, " "))))) : element("p", {}, "No link changed its level, and no plan was verified."),
-    happened.length > MOST && muted(`${count(happened.length - MOST)} more events of links.`),
-    snapshots(changes),
-    changes.before && element("ul", { class: "events" }, largest.map((each) => element("li", {}, tag("estimate"), " ",
-      pairLink(each.src, each.dst), `: ${metricOf(each.metric).name.toLowerCase()} now ${times(each.ratio)} of then. `, thenAndNow(each)))),
+    found.length > 0 && element("ul", { class: "events" }, found.slice(0, MOST).map(verified)),
+    found.length > MOST && muted(`${count(found.length - MOST)} more plans that were verified.`),
+    !found.length && !changes.shifts.length && element("p", {}, "No link changed its level, and no plan was verified."),
+    shifts(changes.shifts), described(changes),
     element("p", {}, link("fleet#changed", "All changes, also since a week or a month ago"))];
 }
 

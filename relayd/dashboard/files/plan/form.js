@@ -4,7 +4,7 @@ import {
   FIELDS, QUESTION, columnsOf, fieldOf, isLong, question, rowsOf, textOf, tidied, worded,
 } from "./request.js";
 import {
-  button, duration, element, link, nameList, post, providerOf, replace, scrolling, small, usd, withCode,
+  button, duration, element, nameList, post, providerOf, replace, scrolling, small, usd, withCode,
 } from "../shared/kit.js";
 
 // Always shown, with what the question is about: its first group, but for tables and documents that
@@ -20,10 +20,7 @@ export const titled = (name) => name.charAt(0).toUpperCase() + name.slice(1).rep
 function control(field) {
   const { name, control: kind } = field;
   const shared = { id: id(field), name, "aria-describedby": `${id(field)}-help ${id(field)}-problem` };
-  if (kind === "choice") {
-    const options = field.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`));
-    return element("select", shared, options);
-  }
+  if (kind === "choice") return element("select", shared, field.choices.map(([value, text]) => element("option", { value }, `${value}: ${text}`)));
   if (kind === "flag") return element("input", { ...shared, type: "checkbox" });
   if (isLong(field)) return editor(field, shared);
   const list = kind === "region" ? (field.choices.length ? "relay-names" : "names") : null;
@@ -146,13 +143,25 @@ const MOST_ROWS = 200;
 // Names are regions, but those of a question that has tasks.
 const namesList = () => ([...FIELDS.values()].some((field) => field.kind === "tasks") ? null : "names");
 
-// text: the text area; onChange(text): it was filled in, cell by cell.
-function listView(field, rows, onChange) {
-  const columns = columnsOf(field);
-  const kept = rows.length ? rows.map((row) => ({ ...row })) : [{}];
-  const table = element("table", { class: "editor" });
-  const isFilled = (row) => Object.values(row).some((value) => String(value) !== "");
-  const tell = () => onChange(textOf(columns, kept.filter(isFilled)));
+// A text, pasted or uploaded, that is filled in cell by cell as a list, too. The text is what counts: it hears
+// "filled" when it was put in and "wrong" when there is a problem with it. shared: its attributes.
+function editor(field, shared) {
+  const isTable = field.control !== "document";
+  const columns = isTable ? columnsOf(field) : [];
+  const text = element("textarea", { ...shared, rows: isTable ? "6" : "3", spellcheck: "false", class: "long",
+    placeholder: isTable ? columns.map(({ name }) => name).join(",") : "The JSON of an answer",
+    on: { filled: () => view(wantsList), wrong: () => view(false) } });
+  const holder = scrolling(field.label);
+  const note = small();
+  const [asList, asText] = [["List", true], ["Text", false]].map(([title, isList]) => button(title, () => view(wantsList = isList)));
+  const more = button("Add a row", () => put([...kept, {}]));
+  let [wantsList, kept] = [isTable, []];
+
+  function write(value) {
+    text.value = value;
+    text.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  const tell = () => write(textOf(columns, kept.filter((row) => Object.values(row).some((value) => String(value) !== ""))));
   const isNamed = (kind) => kind === "region" || (field.kind === "pairs" && kind === "text");
   const cell = (row, at, { name, label, kind }) => element("td", {}, element("input", {
     type: "text", value: row[name] ?? "", "aria-label": `${label}, row ${at + 1}`, autocomplete: "off", spellcheck: "false",
@@ -163,57 +172,25 @@ function listView(field, rows, onChange) {
     } },
   }));
   const remove = (at) => button("×", () => {
-    kept.splice(at, 1);
-    if (!kept.length) kept.push({});
+    put(kept.toSpliced(at, 1));
     tell();
-    put();
   }, { "aria-label": `Remove row ${at + 1}` });
-  function put() {
+  function put(rows) {
+    kept = rows.length ? rows : [{}];
     const heads = columns.map(({ label, unit, help, required }) => element("th", { scope: "col", title: help }, label,
       unit && small(` ${unit}`), required && element("span", { class: "muted", "aria-hidden": "true" }, " *")));
-    replace(table, element("thead", {}, element("tr", {}, heads, element("td"))), element("tbody", {}, kept.map((row, at) =>
-      element("tr", {}, columns.map((column) => cell(row, at, column)), element("td", {}, remove(at))))));
-  }
-  put();
-  return { table, add: () => { kept.push({}); put(); } };
-}
-
-// A text, pasted or uploaded, that is filled in cell by cell as a list, too. The text is what counts: it hears
-// "filled" when it was put in and "wrong" when there is a problem with it. shared: its attributes.
-function editor(field, shared) {
-  const isTable = field.control !== "document";
-  const text = element("textarea", { ...shared, rows: isTable ? "6" : "3", spellcheck: "false", class: "long",
-    placeholder: isTable ? columnsOf(field).map(({ name }) => name).join(",") : "The JSON of an answer" });
-  const holder = scrolling(field.label);
-  const note = element("small", { class: "muted" });
-  const file = element("input", { type: "file", accept: ".csv,.tsv,.json,.txt", class: "hidden-text",
-    "aria-label": `${field.label}: a file`, tabindex: "-1" });
-  const chosen = (isList) => () => view((wantsList = isList));
-  const [asList, asText] = [button("List", chosen(true)), button("Text", chosen(false))];
-  const more = button("Add a row", () => add());
-  let wantsList = isTable;
-  let add = () => {};
-
-  function write(value) {
-    text.value = value;
-    text.dispatchEvent(new Event("input", { bubbles: true }));
+    replace(holder, element("table", { class: "editor" }, element("thead", {}, element("tr", {}, heads, element("td"))),
+      element("tbody", {}, kept.map((row, at) =>
+        element("tr", {}, columns.map((column) => cell(row, at, column)), element("td", {}, remove(at)))))));
   }
   // What is too much to fill in cell by cell, and what can't be read, is shown as text.
-  function rows() {
-    if (!text.value.trim()) return [];
-    const found = rowsOf(field, text.value);
-    if (!Array.isArray(found)) throw new Error("These rows can only be shown as text.");
-    if (found.length > MOST_ROWS) throw new Error(`${found.length} rows: shown as text.`);
-    return found;
-  }
   function view(isList) {
     note.textContent = "";
     try {
-      if (isList) {
-        const made = listView(field, rows(), write);
-        add = made.add;
-        replace(holder, made.table);
-      }
+      const rows = isList && text.value.trim() ? rowsOf(field, text.value) : [];
+      if (!Array.isArray(rows)) throw new Error("These rows can only be shown as text.");
+      if (rows.length > MOST_ROWS) throw new Error(`${rows.length} rows: shown as text.`);
+      put(rows.map((row) => ({ ...row })));
     } catch (error) {
       note.textContent = error.message;
       isList = false;
@@ -223,14 +200,13 @@ function editor(field, shared) {
     asList.setAttribute("aria-pressed", String(isList));
     asText.setAttribute("aria-pressed", String(!isList));
   }
-  file.addEventListener("change", async () => {
-    if (!file.files[0]) return;
-    write(await file.files[0].text());
-    file.value = "";
-    view(wantsList);
-  });
-  text.addEventListener("filled", () => view(wantsList));
-  text.addEventListener("wrong", () => view(false));
+  const file = element("input", { type: "file", accept: ".csv,.tsv,.json,.txt", class: "hidden-text",
+    "aria-label": `${field.label}: a file`, tabindex: "-1", on: { change: async () => {
+      if (!file.files[0]) return;
+      write(await file.files[0].text());
+      file.value = "";
+      view(wantsList);
+    } } });
   view(wantsList);
   return element("div", { class: "editor-field" }, holder, text, element("div", { class: "row" },
     isTable && element("span", { role: "group", "aria-label": `${field.label} as` }, asList, asText),
@@ -261,18 +237,14 @@ export async function showChips(request, answer, problem, { addressOf, signal })
     if (FIELDS.get(name)?.control !== "region") continue;
     const chip = (region) => {
       const asked = { ...request, [name]: region };
-      const made = link(addressOf(asked), region);
-      made.className = "chip";
-      if (region !== taken) open.push([asked, made]);
-      else {
-        made.setAttribute("aria-current", "true");
-        priced(made, answer);
-      }
+      const made = element("a", { class: "chip", href: addressOf(asked), "aria-current": region === taken && "true" }, region);
+      if (region === taken) priced(made, answer);
+      else open.push([asked, made]);
       return made;
     };
-    const isFirst = (region, at) => regions.findIndex((other) => providerOf(other) === providerOf(region)) === at;
-    const rest = regions.filter((region, at) => !isFirst(region, at));
-    replace(placeOf(FIELDS.get(name), "-chips"), regions.filter(isFirst).map(chip), rest.length > 0 && element("details", {},
+    const [first, rest] = [true, false].map((is) => regions.filter((region, at) =>
+      (regions.findIndex((other) => providerOf(other) === providerOf(region)) === at) === is));
+    replace(placeOf(FIELDS.get(name), "-chips"), first.map(chip), rest.length > 0 && element("details", {},
       element("summary", {}, `all ${regions.length}`), rest.map(chip)));
   }
   const few = open.slice(0, MOST_PRICED);

@@ -36,8 +36,7 @@ export function historyPanels(path, seen, link, events) {
     const length = metric.last_at_s - metric.first_at_s;
     const chosen = range.value || (fragment().get("range") ?? "");
     const fitting = RANGES.filter(([, , seconds]) => seconds === Infinity || seconds < length);
-    replace(range, fitting.map(([value, text]) => element("option", { value }, text)));
-    range.value = fitting.some(([value]) => value === chosen) ? chosen : "";
+    replace(range, fitting.map(([value, text]) => element("option", { value, selected: value === chosen }, text)));
   }
 
   function choose() {
@@ -45,15 +44,12 @@ export function historyPanels(path, seen, link, events) {
     show(draw);
   }
 
-  function stretch() {
-    const [, , seconds] = RANGES.find(([value]) => value === range.value);
-    return seconds === Infinity ? {} : { since_s: Math.max(0, metric.last_at_s - seconds) };
-  }
-
   let latest = 0;
   async function draw() {
     const turn = ++latest;
-    const found = await get(`${path}/summary`, { metric: metric.metric, bins: 200, list_up_to: MOST_POINTS, ...stretch() });
+    const [, , seconds] = RANGES.find(([value]) => value === range.value);
+    const found = await get(`${path}/summary`, { metric: metric.metric, bins: 200, list_up_to: MOST_POINTS,
+      since_s: seconds === Infinity ? null : Math.max(0, metric.last_at_s - seconds) });
     if (turn !== latest) return;
     const about = metricOf(metric.metric);
     const belief = beliefOf(about, link);
@@ -61,21 +57,16 @@ export function historyPanels(path, seen, link, events) {
     replace(legend, belief && key("today", "today's bounds, expected dashed"),
       events.length > 0 && key("event", "what happened, told below"));
     const happened = marks(events, metric.metric, found, panel.clientWidth - 90);
-    if (found.samples) await drawn(found, about, belief, happened);
-    else replace(drawing, element("p", { class: "empty" }, "No sample is in this time."));
+    replace(drawing, found.samples ? drawn(found, about, belief, happened)
+      : element("p", { class: "empty" }, "No sample is in this time."));
     replace(told, eventsTable(events));
     replace(spread, distribution(found, about, belief));
   }
 
-  // Up to two thousand rows: made when they are wanted.
   function drawn(found, about, belief, happened) {
-    const rows = element("div");
     const [begin, end] = [found.bins[0].begin_s, found.bins.at(-1).end_s].map(when);
     const title = `${about.name} over time: ${summed(found, about)} From ${begin} to ${end}.`;
-    const done = chart(drawing, () => specification(found, about, belief, happened), { title, table: rows });
-    const details = drawing.querySelector("details");
-    details.addEventListener("toggle", () => rows.firstChild || replace(rows, figures(found, about)));
-    return done;
+    return chart(() => specification(found, about, belief, happened), { title, figures: () => figures(found, about) });
   }
 
   ranges();
@@ -161,8 +152,8 @@ function distribution(found, about, belief) {
   const half = at(0.25) === at(0.75) ? `At least half of the samples are ${shown(at(0.5))}`
     : `Half of the samples lie ${between(0.25, 0.75)}`;
   const said = `${half}, nine of ten ${between(0.05, 0.95)}; median ${shown(at(0.5))}.`;
-  const figures = table("", `Quantiles, ${unit}`, [["Share"], [unit, "number"]],
-    SHARES.map((share) => [`${share * 100} %`, figure(at(share))]));
+  const shares = () => table("", `Quantiles, ${unit}`,
+    [words("Share", (part) => `${part * 100} %`), number(unit, (part) => figure(at(part)))], SHARES);
   // Bars follow each other: the last height holds to the last end.
   const bars = found.histogram.map(({ low, high, samples }) =>
     [low * scale, high > low ? high * scale : high * scale * 1.001 + 1e-3, samples]);
@@ -171,14 +162,12 @@ function distribution(found, about, belief) {
   const [low, high] = [values[0][0] - room, values[0].at(-1) + room];
   const today = belief?.high > belief?.low
     && { low: Math.max(low, belief.low), high: Math.min(high, belief.high), kind: "today", along: "x" };
-  const drawing = element("div");
-  // Drawn when it is in the page: its width is the page's.
-  queueMicrotask(() => chart(drawing, () => ({
+  const drawing = chart(() => ({
     height: 240, isStill: true, values, series: [{ kind: "steps", color: "chosen", fill: true }],
     x: { title: `${name}, ${unit}`, range: () => [low, high] },
     y: { title: "samples", range: (_, least, most) => [0, most * 1.05] },
     rules: [{ x: at(0.5), kind: "middle" }], bands: today && today.high > today.low ? [today] : [],
-  }), { title: `Distribution of ${name}. ${said}`, table: figures }));
+  }), { title: `Distribution of ${name}. ${said}`, figures: shares });
   return [title, element("p", { class: "legend" }, key("middle", "median"), today && key("today", "today's bounds")), drawing,
     element("p", {}, said, found.compacted > 0 && ` ${figure(found.compacted)} older samples, kept as summaries, are not in it.`)];
 }

@@ -1,16 +1,16 @@
 // Ask, a page for every question: the request in the address, the answer below. What an answer looks like
 // is in answers/all.js by the name of its question; all else is the same for all.
 
-import { vmCount } from "../answers/parts.js";
+import { optionTable } from "../answers/parts.js";
 import { planForm, showChips, titled } from "./form.js";
 import {
   FIELDS, QUESTION, QUESTIONS, asked, besideOf, fromAddress, loadFields, question, tidied,
   toAddress, worded,
 } from "./request.js";
 import {
-  band, baselineNote, button, cardTable, choice, content, copyChoice, copyable, count, duration, element,
-  ends, fail, folded, get, isSignedIn, keepOpen, link, muted, once, panel, percent, places, post, rate,
-  replace, restsOn, say, show, small, table, times, usd, volume, waiting,
+  address, band, baselineNote, button, cardTable, choice, content, copyChoice, copyable, count, duration,
+  element, ends, fail, folded, get, isSignedIn, keepOpen, link, muted, number, once, percent,
+  places, post, range, replace, restsOn, say, secondary, show, small, times, usd, volume, waiting, words,
 } from "../shared/kit.js";
 
 const answer = element("div", { id: "answer", "aria-live": "off" });
@@ -39,7 +39,7 @@ function commands(request, plan) {
   const [name, field, text] = (plan && GOES_ON[QUESTION.name]) ?? [];
   const written = name && JSON.stringify(plan);
   const texts = [["CLI command", commandLine(request)], ["curl", curl(request)], ["Python", python(request)]];
-  return panel("commands", "The same elsewhere", copyChoice("Copy as", texts), plan && downloads(plan, QUESTION.name),
+  return secondary("commands", "The same elsewhere", copyChoice("Copy as", texts), plan && downloads(plan, QUESTION.name),
     name && element("p", {}, written.length < LONGEST_LINKED
       ? link(`./?question=${name}#${new URLSearchParams({ [field]: written })}`, text)
       : `${text}: this answer is too long for a link. Download its JSON and paste it there.`));
@@ -109,40 +109,33 @@ async function ask(request, beside, form, go) {
 async function opening(known, request) {
   const part = answer.appendChild(element("section", { class: "gains" }));
   if (request.src) {
-    const { regions, aliases } = known;
-    const isRegion = regions.some((region) => region.id === request.src);
+    const isRegion = known.regions.some((region) => region.id === request.src);
     const { regionView } = await import("./region.js");
-    const parts = await regionView(isRegion ? request.src : aliases[request.src]?.[0] ?? request.src, known,
-      (dst) => addressOf({ ...request, dst }));
-    replace(part, parts);
-    return;
+    return void replace(part, await regionView(isRegion ? request.src : known.aliases[request.src]?.[0] ?? request.src, known,
+      (dst) => addressOf({ ...request, dst })));
   }
   if (known.snapshot.source === "baseline") replace(part, beginnings(await get("v1/fleet")));
-  await showGains(part.appendChild(element("div")));
+  return showGains(part.appendChild(element("div")));
 }
 
 const isTransfer = () => QUESTION.name === "transfer";
 const isComplete = (request) => Object.keys(request).length > 0 && QUESTION.fields.every((field) => !field.required || request[field.name]);
 
 function hint({ regions }) {
-  if (QUESTION.name !== "transfer") {
-    return element("p", {}, `${QUESTION.summary}. `, element("a", { href: addressOf(exampleRequest()) }, "An example"), ".");
-  }
+  if (!isTransfer()) return element("p", {}, `${QUESTION.summary}. `, link(addressOf(exampleRequest()), "An example"), ".");
   const [src, dst] = [regions[0], regions.find((region) => region.continent !== regions[0]?.continent)].map((region) => region?.id);
   return element("p", {}, "Say where from and where to: region ids, aliases such as us-east, or cities. ",
-    src && dst && ["For example, ", element("a", { href: addressOf({ src, dst, volume_gb: "500" }) }, `500 GB from ${src} to ${dst}`), "."]);
+    src && dst && ["For example, ", link(addressOf({ src, dst, volume_gb: "500" }), `500 GB from ${src} to ${dst}`), "."]);
 }
 
 // The worked example of a question's specification, as the form writes it.
 function exampleRequest() {
-  const text = (value) => {
-    if (typeof value !== "object") return String(value);
-    if (Array.isArray(value) && value.every((each) => typeof each !== "object")) return value.join(", ");
-    return JSON.stringify(value, null, 1);
-  };
-  const places = (value) => Object.entries(value).map(([place, each]) => `${place}=${each}`).join(", ");
+  const isPlain = (value) => typeof value !== "object";
   const kinds = new Map(QUESTION.fields.map((field) => [field.name, field.kind]));
-  return Object.fromEntries(Object.entries(QUESTION.example).map(([key, value]) => [key, kinds.get(key) === "by_place" ? places(value) : text(value)]));
+  return Object.fromEntries(Object.entries(QUESTION.example).map(([key, value]) => [key,
+    kinds.get(key) === "by_place" ? Object.entries(value).map((pair) => pair.join("=")).join(", ")
+      : isPlain(value) ? String(value)
+        : Array.isArray(value) && value.every(isPlain) ? value.join(", ") : JSON.stringify(value, null, 1)]));
 }
 
 function start(known) {
@@ -189,32 +182,28 @@ show(async () => {
 
 // An empty store: three ways to fill it, each one click or a command to copy.
 
-const COMMANDS = {
-  measure: "relayd probe --fleet fleet.toml --budget 20usd",
-  take: "relayd import csv measurements.csv",
-  lab: "relayd measure lab up",
-};
-
-const command = (text) => element("div", { class: "command" }, copyable(text, { title: "Copy", label: "Command",
-  said: (isCopied, button) => { button.textContent = isCopied ? "Copied" : "Press Ctrl+C"; } }));
-
-const beginning = (title, text, ...action) => element("li", { class: "panel" }, element("h3", {}, title), element("p", {}, text), action);
+const BEGINNINGS = [
+  ["Measure your own VMs", "relayd logs in by SSH to the VMs of a fleet file, and asks for a budget before it sends anything.",
+    "relayd probe --fleet fleet.toml --budget 20usd"],
+  ["Import what you have", "Results of iperf3, nuttcp, ping, Smokeping and others, or a CSV file.", "relayd import csv measurements.csv"],
+  ["Try it on one machine", "Forty emulated regions with real TCP; it prints the fleet file to measure them with. Needs Linux.",
+    "relayd measure lab up"],
+];
 
 function beginnings(fleet) {
   return [
     element("h2", {}, "Nothing is measured yet: three ways to begin"),
-    element("p", { class: "muted" }, "Answers above already work. Until you measure, they rest on the baseline: models fitted to open measurements, with wide bounds."),
-    element("ol", { class: "beginnings grid" },
-      beginning("Measure your own VMs", "relayd logs in by SSH to the VMs of a fleet file, and asks for a budget before it sends anything.",
-        fleet.may_start_campaigns ? element("a", { class: "button", href: "campaigns" }, "Price a campaign") : command(COMMANDS.measure)),
-      beginning("Import what you have", "Results of iperf3, nuttcp, ping, Smokeping and others, or a CSV file.", command(COMMANDS.take)),
-      beginning("Try it on one machine", "Forty emulated regions with real TCP; it prints the fleet file to measure them with. Needs Linux.", command(COMMANDS.lab))),
+    muted("Answers above already work. Until you measure, they rest on the baseline: models fitted to open measurements, with wide bounds."),
+    element("ol", { class: "beginnings grid" }, BEGINNINGS.map(([title, text, command], at) => element("li", { class: "panel" },
+      element("h3", {}, title), element("p", {}, text), !at && fleet.may_start_campaigns
+        ? element("a", { class: "button", href: "campaigns" }, "Price a campaign")
+        : element("div", { class: "command" }, copyable(command, "Copy", "Command"))))),
   ];
 }
 
 // What if: the same question with one thing changed, and its answer beside the one it began with.
 
-const vmsOf = ({ vms }) => (vms && !Array.isArray(vms) && Object.values(vms).every((each) => typeof each === "number") ? vms : {});
+const vmsOf = ({ vms }) => (vms && !Array.isArray(vms) && Object.values(vms).every((each) => typeof each === "number") ? vms : null);
 
 // Earlier snapshots that are kept: the newest of at least that age.
 const AGES = [["yesterday's", "1d", 86400], ["last week's", "7d", 7 * 86400], ["last month's", "30d", 30 * 86400]];
@@ -229,46 +218,32 @@ const earlierSnapshots = once(async () => {
 // Links to the same question with another number of VMs, of connections, without relays, or with
 // another objective; each keeps this answer beside the new one.
 function whatIfs(request, plan, addressOf, earlier) {
-  const ifs = [];
   const [vms, connections, relays, objective] = ["vms", "connections", "relays", "objective"].map((name) => FIELDS.get(name));
-  const most = Math.max(0, ...Object.values(vmsOf(plan)));
-  if (vms?.kind === "count" && most && most < vms.maximum) ifs.push([`${most + 1} VMs a region`, { vms: String(most + 1) }]);
+  const most = Math.max(0, ...Object.values(vmsOf(plan) ?? {}));
   const opened = 2 * Number(request.connections ?? connections?.default);
-  if (connections?.kind === "count" && opened <= connections.maximum) ifs.push([`${opened} connections a VM`, { connections: String(opened) }]);
-  if (relays?.choices.some(([choice]) => choice === "none")) {
-    ifs.push(request.relays === "none" ? ["with relays", { relays: "" }] : ["no relays", { relays: "none" }]);
-  }
-  for (const [choice, meaning] of objective?.choices ?? []) {
-    if (choice !== (request.objective ?? objective.default)) ifs.push([meaning, { objective: choice }]);
-  }
-  if (request.snapshot) ifs.push(["the newest snapshot", { snapshot: "" }]);
-  else if (FIELDS.has("snapshot")) ifs.push(...earlier.map(({ name, age }) => [`${name} snapshot`, { snapshot: age }]));
+  const others = (objective?.choices ?? []).filter(([choice]) => choice !== (request.objective ?? objective.default));
+  const ifs = [
+    vms?.kind === "count" && most && most < vms.maximum && [`${most + 1} VMs a region`, { vms: String(most + 1) }],
+    connections?.kind === "count" && opened <= connections.maximum && [`${opened} connections a VM`, { connections: String(opened) }],
+    relays?.choices.some(([choice]) => choice === "none")
+      && (request.relays === "none" ? ["with relays", { relays: "" }] : ["no relays", { relays: "none" }]),
+    ...others.map(([choice, meaning]) => [meaning, { objective: choice }]),
+    ...(request.snapshot ? [["the newest snapshot", { snapshot: "" }]] : !FIELDS.has("snapshot") ? []
+      : earlier.map(({ name, age }) => [`${name} snapshot`, { snapshot: age }])),
+  ];
   const now = toAddress(request);
   return element("nav", { class: "what-ifs", "aria-label": "What if" }, element("span", { class: "muted" }, "What if: "),
-    ifs.map(([text, change]) => element("a", { href: addressOf({ ...request, ...change }, now) }, text)),
-    element("a", { href: addressOf(request, now) }, "keep this answer and change the form"));
+    ifs.filter(Boolean).map(([text, change]) => link(addressOf({ ...request, ...change }, now), text)),
+    link(addressOf(request, now), "keep this answer and change the form"));
 }
 
-const costOf = (plan) => plan.cost_usd ?? plan.candidates?.[0].cost_usd;
-const ROWS = [
-  ["Verdict", (plan) => plan.verdict],
-  ["Throughput", (plan) => plan.throughput_gbps, (value) => `${rate(value)} Gbit/s`],
-  ["Time", (plan) => plan.duration_s ?? plan.end_s ?? plan.candidates?.[0].duration_s, duration],
-  ["Total cost", (plan) => costOf(plan)?.total, usd],
-  ["Egress fees", (plan) => costOf(plan)?.egress, usd],
-  ["VM cost", (plan) => costOf(plan)?.vm, usd],
-  ["Relayed", (plan) => plan.relayed_share, (value) => percent(100 * value)],
-  ["Admitted", (plan) => plan.admitted],
-  ["VMs", (plan) => vmCount(vmsOf(plan)) || undefined],
-];
-
-function change(before, after) {
-  if (typeof before !== "number" || typeof after !== "number" || !before) return "";
-  const share = (100 * (after - before)) / Math.abs(before);
-  return Math.abs(share) < 0.05 ? "same" : `${share > 0 ? "+" : "−"}${Math.abs(share).toFixed(Math.abs(share) < 10 ? 1 : 0)} %`;
+// An answer as an option beside another, with what only some questions have.
+function optionOf(plan) {
+  const { cost_usd: cost, duration_s: time, verdict, relayed_share: share, admitted } = { ...plan.candidates?.[0], ...plan[plan.verdict], ...plan };
+  return { ...plan, cost_usd: cost, duration_s: time ?? plan.end_s, vms: vmsOf(plan),
+    facts: [["Verdict", verdict], ["Relayed", share !== undefined && percent(100 * share)], ["Admitted", admitted]] };
 }
 
-// What the two requests differ in, as the form calls it.
 function differences(one, other) {
   const [before, after] = [tidied(one), tidied(other)];
   const said = (field, text = field.standard || "not set") => (text.length > 40 ? "other rows"
@@ -281,22 +256,18 @@ function differences(one, other) {
 function besideTable(now, before, addressOf) {
   const differ = differences(before.request, now.request);
   const isKnown = !(before.plan instanceof Error);
-  const cell = (value, shown) => ((value ?? null) === null ? "–" : shown(value));
-  const rows = ROWS.map(([name, value, shown = String]) => ({ name, shown, was: isKnown ? value(before.plan) : undefined, is: value(now.plan) }))
-    .filter(({ was, is }) => (was ?? is ?? null) !== null)
-    .map(({ name, shown, was, is }) => [name, cell(was, shown), cell(is, shown), change(was, is)]);
   return element("section", { class: "panel beside", "aria-labelledby": "beside" }, element("h2", { id: "beside" }, "Before and now"),
     element("p", {}, differ.length ? differ.join("; ") : "Both are the same question: change the form and ask again."),
     !isKnown && element("p", { class: "problem" }, `Before: ${worded(before.plan)}`),
-    table("", "The answers", [[""], ["Before", "number"], ["Now", "number"], ["Change", "number"]], rows),
-    element("p", { class: "row" }, element("a", { href: `./?${before.address}` }, "Back to the one before"),
-      element("a", { href: addressOf(now.request) }, "Stop comparing")));
+    optionTable([["Before", isKnown && optionOf(before.plan), "direct"], ["Now", optionOf(now.plan), "chosen"]]),
+    element("p", { class: "row" }, link(`./?${before.address}`, "Back to the one before"), link(addressOf(now.request), "Stop comparing")));
 }
 
 // Where relays pay at the reader's settings: what the planner answers for ten pairs, with its price.
 
 const WORTH = [["0", "nothing: least cost"], ["20", "$20"], ["100", "$100"], ["1000", "$1,000"], ["inf", "all: least time"]];
-const said = (worth) => (worth === null ? "where time alone counts" : worth === 0 ? "where cost alone counts" : `at ${usd(worth).replace(".00", "")} an hour`);
+const said = (worth) => (worth === null ? "where time alone counts" : worth === 0 ? "where cost alone counts"
+  : `at ${usd(worth).replace(".00", "")} an hour`);
 
 function planAddress({ src, dst }, { volume_gb, vms, time_value_usd_per_h: worth }) {
   const by = worth === null ? { objective: "time" } : { time_value_usd_per_h: worth };
@@ -305,15 +276,14 @@ function planAddress({ src, dst }, { volume_gb, vms, time_value_usd_per_h: worth
 
 async function showGains(part) {
   const asked = { time_value_usd_per_h: "20", vms: "1" };
-  const ask = (name) => (value) => {
+  const setting = (title, name, options) => choice(title, options, asked[name], (value) => {
     asked[name] = value;
     show(refresh);
-  };
+  });
   const found = element("div", { "aria-live": "polite" });
   replace(part, element("h2", {}, "Where relays pay"),
-    element("div", { class: "row" },
-      choice("An hour is worth", WORTH, asked.time_value_usd_per_h, ask("time_value_usd_per_h")),
-      choice("VMs a region, at most", ["1", "2", "4", "8"].map((each) => [each, each]), asked.vms, ask("vms"))), found);
+    element("div", { class: "row" }, setting("An hour is worth", "time_value_usd_per_h", WORTH),
+      setting("VMs a region, at most", "vms", ["1", "2", "4", "8"].map((each) => [each, each]))), found);
   async function refresh() {
     found.setAttribute("aria-busy", "true");
     found.prepend(muted("The planner is asked at these settings."));
@@ -329,27 +299,23 @@ function shown(answer) {
   const settings = `${said(hour)}, with ${vms === 1 ? "one VM" : `at most ${vms} VMs`} a region`;
   const rest = promising > asked ? ` The planner was asked about the ${count(asked)} most promising of ${count(promising)} pairs.` : "";
   if (!relays.length) return element("p", {}, `None ${settings}: ${asked ? `of ${count(asked)} pairs on which a relay might pay, the planner sends all direct.` : "send direct."}`);
-  const size = volume(volume_gb);
-  const most = Math.max(...relays.map((each) => each.gain_high));
   // A gain of 400 and one of 2 are seen side by side on a logarithmic scale from 1.
   const onScale = (value) => Math.log(Math.max(1, value));
+  const most = onScale(Math.max(...relays.map((each) => each.gain_high)));
+  const beside = (title, key, note, shown) => number(title, key, (value, each) => [shown(value), small(note(each))]);
   return [
-    cardTable("gains", `For ${size} ${settings}, the planner relays on ${count(pairs)} pairs; of these, the largest gains.${rest} Links in trouble are left out. Bands are the plan's, nine of ten times; their scale is logarithmic and begins at 1×.`,
-      [["Transfer"], ["Gain", "number"], ["Time", "number"], ["Price", "number"], ["Pays from", "number"]],
-      relays.map((each) => ({
-        data: { key: `${each.src}>${each.dst}` },
-        cells: [
-          [element("a", { href: planAddress(each, answer) }, ends(each.src, each.dst)),
-            small(`${each.verdict === "split" ? "direct and " : ""}through ${each.relay}${each.source === "measured" ? "" : ` (${each.source})`}`)],
-          [times(each.gain), small(`${times(each.gain_low)} to ${times(each.gain_high)}`),
-            band({ low: onScale(each.gain_low), expected: onScale(each.gain), high: onScale(each.gain_high) }, onScale(most),
-              `Gain ${times(each.gain)}, ${times(each.gain_low)} to ${times(each.gain_high)}`, { width: 90 })],
-          [duration(each.relay_s), small(`direct ${duration(each.direct_s)}`)],
-          [usd(each.relay_usd), small(`direct ${usd(each.direct_usd)}`)],
-          [usd(each.pays_from_usd_per_h), small("an hour")],
-        ],
-      }))),
-    element("p", {}, element("a", { href: "matrix?metric=relay-gain" }, "What every pair would gain, whatever it costs"))];
+    cardTable("gains", `For ${volume(volume_gb)} ${settings}, the planner relays on ${count(pairs)} pairs; of these, the largest gains.${rest} `
+      + "Links in trouble are left out. Bands are the plan's, nine of ten times; their scale is logarithmic and begins at 1×.", [
+      words("Transfer", (each) => [link(planAddress(each, answer), ends(each.src, each.dst)),
+        small(`${each.verdict === "split" ? "direct and " : ""}through ${each.relay}${each.source === "measured" ? "" : ` (${each.source})`}`)]),
+      number("Gain", "gain", (gain, { gain_low: low, gain_high: high }) => [times(gain), small(range(low, high, times)),
+        band({ low: onScale(low), expected: onScale(gain), high: onScale(high) }, most,
+          `Gain ${times(gain)}, ${range(low, high, times)}`, { width: 90 })]),
+      beside("Time", "relay_s", (each) => `direct ${duration(each.direct_s)}`, duration),
+      beside("Price", "relay_usd", (each) => `direct ${usd(each.direct_usd)}`, usd),
+      beside("Pays from", "pays_from_usd_per_h", () => "an hour", usd),
+    ], relays, { key: ({ src, dst }) => `${src}>${dst}` }),
+    element("p", {}, link("matrix?metric=relay-gain", "What every pair would gain, whatever it costs"))];
 }
 
 // An answer as files: its JSON, and a transfer's plan as what a tool runs.
@@ -361,21 +327,18 @@ function save(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 
-// What a plan can be run by, and the file that it reads.
 const TOOLS = {
   haproxy: "haproxy.cfg", socat: "socat.sh", iperf3: "iperf3.sh", rclone: "rclone.sh", "aws-cli": "aws-cli.sh", azcopy: "azcopy.sh",
   gcloud: "gcloud.sh", "storage-transfer": "storage-transfer.sh", datasync: "datasync.sh", skyplane: "skyplane.sh", env: "plan.env",
 };
 
-function scripts(plan) {
-  const tool = element("select", { "aria-label": "Tool" }, Object.keys(TOOLS).map((name) => element("option", { value: name }, name)));
-  const fetched = () => show(async () => save(TOOLS[tool.value], (await post("v1/plans/scripts", { plan, emit: tool.value })).script, "text/plain"));
-  return element("span", { class: "row" }, button("Download for", fetched), tool);
-}
-
 function downloads(plan, question) {
-  const json = button("Download JSON", () => save(`${question}-${plan.plan_id}.json`, JSON.stringify(plan, null, 1), "application/json"));
-  return element("div", { class: "row downloads" }, json, question === "transfer" && scripts(plan));
+  const json = () => save(`${question}-${plan.plan_id}.json`, JSON.stringify(plan, null, 1), "application/json");
+  const tool = element("select", { "aria-label": "Tool" }, Object.keys(TOOLS).map((name) => element("option", { value: name }, name)));
+  const fetched = () => show(async () =>
+    save(TOOLS[tool.value], (await post("v1/plans/scripts", { plan, emit: tool.value })).script, "text/plain"));
+  return element("div", { class: "row downloads" }, button("Download JSON", json),
+    question === "transfer" && element("span", { class: "row" }, button("Download for", fetched), tool));
 }
 
 // The same question for a shell, for any HTTP client and for Python: what differs from the
@@ -383,7 +346,6 @@ function downloads(plan, question) {
 
 const base = () => new URL(".", document.baseURI).href.replace(/\/$/, "");
 
-// A word of a POSIX shell.
 const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
 // A value that begins with a dash would be taken for an option.
 const flagged = (flag, text) => (text.startsWith("-") ? quoted(`${flag}=${text}`) : `${flag} ${quoted(text)}`);
@@ -391,7 +353,7 @@ const flagged = (flag, text) => (text.startsWith("-") ? quoted(`${flag}=${text}`
 // A number is in the unit of the field; a text says its own.
 const withUnit = (value, unit = "") => `${value}${typeof value === "number" ? unit : ""}`;
 
-function words({ option, control, unit, of }, value) {
+function wordsOf({ option, control, unit, of }, value) {
   if (value === true) return [option];
   if (control === "list") return value.map((each) => flagged(option, each));
   if (control === "places") {
@@ -408,11 +370,7 @@ function words({ option, control, unit, of }, value) {
 const isFile = ({ control, option }) => control === "document" || !option.startsWith("--");
 
 function filesOf(pairs) {
-  const files = new Map();
-  for (const [field, value] of pairs.filter(([field]) => isFile(field))) {
-    const { option } = field;
-    files.set(option, [...(files.get(option) ?? []), [field, value]]);
-  }
+  const files = Map.groupBy(pairs.filter(([field]) => isFile(field)), ([{ option }]) => option);
   return [...files].map(([option, fields]) => {
     const [[field, value]] = fields;
     const content = QUESTION.fields.filter((each) => each.option === option).length > 1
@@ -427,21 +385,16 @@ function commandLine(request) {
   const files = filesOf(pairs);
   const made = files.map(({ name, text }) => `cat > ${name} <<'END'\n${text}\nEND\n`);
   const named = files.map(({ option, name }) => (option.startsWith("--") ? `${option} ${name}` : name));
-  const options = pairs.filter(([field]) => !isFile(field)).flatMap(([field, value]) => words(field, value));
+  const options = pairs.filter(([field]) => !isFile(field)).flatMap(([field, value]) => wordsOf(field, value));
   return made.join("") + [`relayd ${QUESTION.command}`, ...named, ...options].join(" ");
 }
 
 function curl(request) {
   const { isBody, content } = question(request);
   const token = isSignedIn() ? ' -H "Authorization: Bearer $RELAYD_TOKEN"' : "";
-  if (isBody) {
-    return `curl -sS${token} -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(content))} ${quoted(base() + QUESTION.path)}`;
-  }
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(content)) {
-    for (const each of Array.isArray(value) ? value : [value]) query.append(name, each);
-  }
-  return `curl -sS${token} ${quoted(`${base()}${QUESTION.path}?${query.toString().replaceAll("%3A", ":")}`)}`;
+  const path = base() + QUESTION.path;
+  return isBody ? `curl -sS${token} -H 'Content-Type: application/json' -d ${quoted(JSON.stringify(content))} ${quoted(path)}`
+    : `curl -sS${token} ${quoted(address(path, content).replaceAll("%3A", ":"))}`;
 }
 
 function literal(value) {

@@ -2,10 +2,10 @@
 
 import { historyPanels } from "./history.js";
 import {
-  UNKNOWN, age, all, askAddress, band, bounded, bounds, button, cardTable, commands, element,
-  emptyState, facts, fail, figure, folded, gbps, get, isPhone, link as linked, linkPath, mbps, ms,
-  muted, number, pairLink, panel, perGb, places, replace, secondary, small, sortable, table, tag,
-  times, when, widePanel, withCode, words,
+  UNKNOWN, age, all, askAddress, band, bounded, bounds, button, cardTable, commands, element, emptyState,
+  facts, fail, figure, folded, gbps, get, isPhone, link as linked, linkPath, mbps, ms, muted, number,
+  pairLink, perGb, places, replace, secondary, small, sortable, table, tag, times, when, widePanel,
+  withCode, words,
 } from "../shared/kit.js";
 import { QUANTITIES, metricOf } from "../shared/metrics.js";
 
@@ -15,15 +15,16 @@ const NEWS_EVERY_MS = 30e3;
 export async function showPair(place, asked, signal) {
   replace(place, muted("Asking the service …"));
   try {
-    replace(place, await pairParts(place, asked, signal));
+    const there = await get(linkPath(asked.src, asked.dst), {}, { signal });
+    replace(place, await pairParts(there, signal));
+    watch(place, there, signal);
   } catch (error) {
     replace(place);
     fail(error);
   }
 }
 
-async function pairParts(place, asked, signal) {
-  const there = await get(linkPath(asked.src, asked.dst), {}, { signal });
+async function pairParts(there, signal) {
   const { src, dst } = there.link;
   const own = linkPath(src, dst);
   // The reverse direction may be unknown: the rest is shown all the same.
@@ -34,16 +35,14 @@ async function pairParts(place, asked, signal) {
     all(`${own}/events`, "events", {}, { most: 1000, signal }),
     get(`${own}/evidence`, {}, { signal }), get("v1/quarantine", { src, dst, limit: 1 }, { signal }), places(),
   ]);
-  watch(place, there, signal);
   const cities = [src, dst].map((id) => regions.find((each) => each.id === id)?.city).filter(Boolean);
   const found = evidencePanel(evidence, there.link);
   return [
     element("h3", { class: "pair-name" }, `${src} → ${dst}`, cities.length === 2 && small(` ${cities.join(" to ")}`)),
     stateBanner([there, back]), doubts(there.link, apart), lead(there, back),
     !series.metrics.length && neverMeasured(there.link),
-    element("div", { class: "answer-grid" }, factsPanel(there, back, found.open),
-      element("div", { class: "stack" }, relayPanel({ src, dst }, signal)), lightPanel(there),
-      series.metrics.length > 0 && historyPanels(own, series.metrics, usual(there, evidence), events), found.panel),
+    element("div", { class: "answer-grid" }, factsPanel(there, back, found.open), relayPanel({ src, dst }, signal),
+      lightPanel(there), series.metrics.length > 0 && historyPanels(own, series.metrics, usual(there, evidence), events), found.panel),
   ];
 }
 
@@ -58,7 +57,7 @@ relayd import csv measured.csv`));
 
 // What is left open says when it is no longer the newest word; what is read is not taken away.
 function watch(place, shown, signal) {
-  const said = (answer) => `${answer.snapshot.id} ${answer.state?.condition} ${answer.state?.since}`;
+  const said = ({ snapshot, state }) => `${snapshot.id} ${state?.condition} ${state?.since}`;
   const news = setInterval(async () => {
     if (document.hidden) return;
     const now = await get(linkPath(shown.link.src, shown.link.dst), {}, { signal }).catch(() => null);
@@ -84,19 +83,19 @@ function stateBanner(pairs) {
       ` since ${since.replace("T", " ")}: ${reason}. Plans go around it${isDown ? "" : " or take it as slow as it is"} `
       + "until it is back; what it usually does stands under Evidence.");
   });
-  return told.length > 0 && element("div", { class: "problem pair-state", role: "note" }, told);
+  return told.length > 0 && note("pair-state", told);
 }
+
+const note = (kind, ...told) => element("div", { class: `problem ${kind}`, role: "note" }, told);
 
 // Samples of this pair that do not count, and figures that some contradict.
 function doubts({ src, dst }, { reasons, disputed }) {
   const count = reasons.reduce((sum, each) => sum + each.samples, 0);
-  const isOne = count === 1;
+  const [what, them] = count === 1 ? ["sample", "it"] : ["samples", "them"];
   const why = reasons.map(({ reason }) => reason).join(", ");
-  const told = [...disputed.map(({ sentence }) => withCode(sentence)),
-    count > 0 && `${count} ${isOne ? "sample" : "samples"} of this pair can't be a measurement (${why}): `
-      + `nothing rests on ${isOne ? "it" : "them"}.`].filter(Boolean);
-  return told.length > 0 && element("div", { class: "problem pair-doubts", role: "note" },
-    told.map((text) => element("p", {}, text)),
+  const told = disputed.map(({ sentence }) => withCode(sentence));
+  if (count) told.push(`${count} ${what} of this pair can't be a measurement (${why}): nothing rests on ${them}.`);
+  return told.length > 0 && note("pair-doubts", told.map((text) => element("p", {}, text)),
     element("p", {}, linked(`quarantine?${new URLSearchParams({ src, dst })}`, "In quarantine and in dispute")));
 }
 
@@ -121,73 +120,66 @@ const LIMITS = {
 // The answer first: one flow against many, and the two directions.
 function lead({ link, sender, receiver }, back) {
   const connections = saturating(link);
-  const many = link.aggregate_gbps.expected;
-  const said = [];
-  if (connections === null) said.push("Nothing gets through now.");
-  else if (connections === 1) said.push(`One flow carries all that this pair can: ${gbps(many)}.`);
-  else {
-    const flow = link.per_flow_mbps.expected;
-    said.push(`One flow carries ${mbps(flow)}; ${connections} or more carry ${gbps(many)} together, `
-      + `${times((many * 1000) / flow)} as much.`);
-    const caps = [[sender.egress_gbps, "sending VM's egress"], [receiver.ingress_gbps, "receiving VM's ingress"]]
-      .map(([cap, end]) => [cap?.expected ?? Infinity, end]).sort(([one], [other]) => one - other);
-    const [[cap, end]] = caps;
-    if (Number.isFinite(cap)) said.push(`That is ${Math.round((100 * many) / cap)} % of the ${end} cap (${gbps(cap)}).`);
-    said.push(LIMITS[link.limited_by][1]);
-  }
+  const [flow, many] = [link.per_flow_mbps.expected, link.aggregate_gbps.expected];
+  const [[cap, end]] = [[sender.egress_gbps?.expected ?? Infinity, "sending VM's egress"],
+    [receiver.ingress_gbps?.expected ?? Infinity, "receiving VM's ingress"]].sort(([one], [other]) => one - other);
+  const said = connections === null ? ["Nothing gets through now."]
+    : connections === 1 ? [`One flow carries all that this pair can: ${gbps(many)}.`]
+      : [`One flow carries ${mbps(flow)}; ${connections} or more carry ${gbps(many)} together, ${times((many * 1000) / flow)} as much.`,
+        Number.isFinite(cap) && `That is ${Math.round((100 * many) / cap)} % of the ${end} cap (${gbps(cap)}).`,
+        LIMITS[link.limited_by][1]];
   if (link.address === "private") said.push("These VMs reach each other over private addresses.");
   const other = back && saturating(back.link) !== null && connections !== null && back.link.aggregate_gbps.expected;
   if (other && (many / other > 1.15 || other / many > 1.15)) {
     said.push(`The reverse direction carries ${many > other ? "less" : "more"}: ${gbps(other)}.`);
   }
-  return element("p", { class: "lead" }, said.join(" "));
+  return element("p", { class: "lead" }, said.filter(Boolean).join(" "));
 }
 
 const sourceTag = (source) => element("span", { class: `tag source-${source}` }, source);
-const HEADS = [["Figure"], ["There", "number"], ["Low to high", "number"], ["Source"],
-  ["Back", "number"], ["Low to high", "number"], ["Source"], ["There / back", "number"]];
 // A figure of one direction: expected, its bounds, and from what it is.
 const three = (expected, within = "", source = "") => [expected ?? UNKNOWN, within, source];
 const ratio = (one, other) => (one > 0 && other > 0 ? times(one / other) : UNKNOWN);
+const DIRECTION = ["Low to high", "Source"];
+const HEADS = ["Figure", "There", ...DIRECTION, "Back", ...DIRECTION, "There / back"]
+  .map((title, at) => (at && title !== "Source" ? number : words)(title, (row) => row[at]));
 
 // openEvidence(quantity): shows what a figure was made of. Rates of one scale are seen against each
 // other: whether more connections help, more VMs, or neither.
 function factsPanel(there, back, openEvidence) {
-  const both = (of) => [of(there), back && of(back)];
+  const pairs = [there, back];
   const named = (text, unit) => [text, unit && small(` ${unit}`)];
   const rows = ["rtt_ms", "per_flow_mbps", "aggregate_gbps", "egress_gbps", "ingress_gbps", "window_mb"].map((quantity) => {
-    const each = QUANTITIES[quantity];
-    return { ...each, quantity, estimates: both((pair) => pair[each.end ?? "link"][each.of]) };
+    const { end = "link", of, ...each } = QUANTITIES[quantity];
+    const estimates = pairs.map((pair) => pair?.[end][of]);
+    const highest = Math.max(0, ...estimates.map((estimate) => estimate?.high ?? 0).filter(Number.isFinite));
+    return { ...each, quantity, estimates, highest };
   });
-  const highest = ({ estimates, in_gbps: scale = 1 }) =>
-    Math.max(0, ...estimates.map((each) => (each?.high ?? 0) * scale).filter(Number.isFinite));
-  const fastest = Math.max(...rows.filter((each) => each.in_gbps).map(highest));
-  const cells = ({ name, unit, quantity, estimates, in_gbps: scale, ...row }) => {
-    const most = scale ? fastest / scale : highest({ estimates, ...row });
+  const fastest = Math.max(...rows.map(({ highest, in_gbps: scale = 0 }) => highest * scale));
+  const cells = ({ name, unit, quantity, estimates, highest, in_gbps: scale }) => {
     const of = (estimate) => {
       if (!estimate) return three();
-      const label = `${name}, ${unit}: ${figure(estimate.expected)}`;
-      const [text, drawing] = bounded(estimate, label, figure, { most, width: 90 });
+      const [text, drawing] = bounded(estimate, `${name}, ${unit}: ${figure(estimate.expected)}`, figure,
+        { most: scale ? fastest / scale : highest, width: 90 });
       return three(figure(estimate.expected), [text, Number.isFinite(estimate.expected) && drawing], sourceTag(estimate.source));
     };
     const opens = button(name, () => openEvidence(quantity), { class: "link" });
     return [named(opens, unit), ...estimates.flatMap(of), ratio(...estimates.map((each) => each?.expected))];
   };
-  const pairs = [there, back];
-  const fee = (pair) => pair?.usd_per_gb ?? null;
+  const fees = pairs.map((pair) => pair?.usd_per_gb ?? null);
   const saturates = pairs.map((pair) => pair && saturating(pair.link));
+  const losses = pairs.map((pair) => pair?.link.loss_pct ?? null);
   const { src, dst, limited_by: limits } = there.link;
-  return widePanel("figures", "Both directions", cardTable("directions",
+  const known = (values, of) => values.flatMap((value) => (value === null ? three() : of(value)));
+  return (isPhone ? folded : widePanel)("figures", "Both directions", cardTable("directions",
     `There is ${src} → ${dst}, back is ${dst} → ${src}. Nine of ten true values lie between low and high. Caps and `
     + "windows are of one VM; bands of rates are on one scale. A name opens what its figure was made of.", HEADS, [
       ...rows.map(cells),
-      [named("Loss", "%"), ...pairs.flatMap((pair) => ((pair?.link.loss_pct ?? null) === null ? three()
-        : three(figure(pair.link.loss_pct), "", sourceTag("measured")))), ""],
-      ["Limited by", ...pairs.flatMap((pair) => three(pair && (pair.link.limited_by === "unknown"
-        ? tag("unknown", "warn") : LIMITS[pair.link.limited_by][0]))), ""],
-      ["Connections that saturate", ...saturates.flatMap((value) => three(value)), ratio(...saturates)],
-      [named("Egress fee", "$/GB"), ...pairs.flatMap((pair) => (fee(pair) === null ? three()
-        : three(perGb(fee(pair)).slice(1, -3), "", "price list"))), ratio(...pairs.map(fee))],
+      [named("Loss", "%"), ...known(losses, (loss) => three(figure(loss), "", sourceTag("measured"))), ""],
+      ["Limited by", ...known(pairs, ({ link: { limited_by: by } }) =>
+        three(by === "unknown" ? tag("unknown", "warn") : LIMITS[by][0])), ""],
+      ["Connections that saturate", ...known(saturates, (value) => three(value)), ratio(...saturates)],
+      [named("Egress fee", "$/GB"), ...known(fees, (fee) => three(perGb(fee).slice(1, -3), "", "price list")), ratio(...fees)],
     ]),
   limits === "unknown" && muted(withCode("What limits many flows is unknown: no test with more and more connections "
     + `has shown it. \`relayd probe --pairs '${src}>${dst}' --ramp\` does.`)));
@@ -204,7 +196,7 @@ function relayPanel(pair, signal) {
     .then(([one, many]) => replace(lines,
       relayLine("One flow", one, (value) => mbps(value * 1000), asked(1)), relayLine("64 flows", many, gbps, asked(64))))
     .catch((error) => error.name === "AbortError" || replace(lines, muted(`No plan: ${error.message}`)));
-  return panel("relay", "Best relay for one VM a region, if time is all that counts", lines);
+  return secondary("relay", "Best relay for one VM a region, if time is all that counts", lines);
 }
 
 const VERDICTS = { direct: "stay direct", split: "split over several paths", relay: "use a relay" };
@@ -222,17 +214,15 @@ function relayLine(name, { direct, best_relay: relay, verdict, reason }, shown, 
 }
 
 function lightPanel({ link, light }) {
-  if (!light) {
-    const text = "The place of a region is not known: give it coordinates in a catalogue file.";
-    return secondary("light", "Round trip against light", element("p", {}, text));
-  }
+  const made = (...said) => secondary("light", "Round trip against light", said);
+  if (!light) return made(element("p", {}, "The place of a region is not known: give it coordinates in a catalogue file."));
   const rows = [["Light, vacuum", light.vacuum_ms], ["Light, fibre", light.fibre_ms], ["Round trip", link.rtt_ms.expected]];
   const most = Math.max(...rows.map(([, value]) => value));
   const found = { baseline: "The model says", inferred: "Inferred" }[link.rtt_ms.source] ?? "Measured";
-  return secondary("light", "Round trip against light",
-    table("light", "There and back", [[""], [""], ["ms", "number"]], rows.map(([name, value]) =>
-      [name, band({ low: 0, expected: value, high: value }, most, `${name}: ${ms(value)}`, { width: 200 }), figure(value)])),
-    element("p", {}, lightWords(light, link.rtt_ms.expected, found)));
+  return made(table("light", "There and back", [words("", ([name]) => name),
+      words("", ([name, value]) => band({ low: 0, expected: value, high: value }, most, `${name}: ${ms(value)}`, { width: 200 })),
+      number("ms", ([, value]) => figure(value))], rows),
+  element("p", {}, lightWords(light, link.rtt_ms.expected, found)));
 }
 
 function lightWords(light, rtt, found) {
@@ -302,11 +292,12 @@ function seriesOf(series, further) {
   const named = unread.slice(0, SERIES_NAMED).map((one) => `${one.src} → ${one.dst}`).join(", ");
   const caption = series.length === 1 ? "One series of samples" : `${series.length + further} series of samples`;
   return [
-    table("series", caption, [["Link"], ["Metric"], ["Counted", "number"], ["Left out"]], read.map((one) => [
-      one.src === one.dst ? one.src : pairLink(one.src, one.dst),
-      one.metric.endsWith("cap_mbps") ? "cap" : metricOf(one.metric).name, one.samples.length,
-      one.left_out.map((left) => `${figure(left.samples)} ${left.reason}`).join("; ") || "none",
-    ])),
+    table("series", caption, [
+      words("Link", ({ src, dst }) => (src === dst ? src : pairLink(src, dst))),
+      words("Metric", "metric", (metric) => (metric.endsWith("cap_mbps") ? "cap" : metricOf(metric).name)),
+      number("Counted", "samples.length"),
+      words("Left out", ({ left_out: out }) => out.map((left) => `${figure(left.samples)} ${left.reason}`).join("; ") || "none"),
+    ], read),
     more > 0 && muted(`And ${more} further links, whose samples are not listed here: ${named}`
       + `${more > SERIES_NAMED ? ", …" : "."}`),
     samples.length > 0 && samplesOf(samples, read.length > 1),

@@ -11,64 +11,59 @@ import { WorldMap } from "../world/map.js";
 const FEW_MISSING = 12;
 const FEW = 20; // links, so that each can be told from the others
 const SHOWN = [["best", `${FEW} best`], ["worst", `${FEW} worst`], ["all", "all"]];
+const USUAL = { metric: "aggregate", show: "best" };
 const COLOURS = ["aggregate", "per-flow", "rtt", "loss"];
 
 // What is chosen is in the address. to(region): the address of the question with that destination.
 export async function regionView(src, known, to) {
   const found = await all("v1/links", "links", { src });
   const regions = known.regions.filter((region) => region.in_graph);
-  const asked = (name, choices) => (choices.includes(fragment().get(name)) ? fragment().get(name) : choices[0]);
-  let [metric, show] = [asked("metric", COLOURS), asked("show", SHOWN.map(([name]) => name))];
+  const state = { ...USUAL, ...Object.fromEntries(fragment()) };
+  if (!COLOURS.includes(state.metric)) state.metric = USUAL.metric;
   const said = element("p", { class: "muted" });
   const table = element("div");
-  const chosen = () => {
-    keep({ metric: metric === COLOURS[0] ? "" : metric, show: show === "best" ? "" : show });
+  const chosen = (name, value) => {
+    state[name] = value;
+    keep({ [name]: value === USUAL[name] ? "" : value });
     draw();
   };
-  const map = new WorldMap({ choose: (id) => id !== src && location.assign(to(id)), onMetric: (name) => {
-    metric = name;
-    chosen();
-  } });
+  const map = new WorldMap({ choose: (id) => id !== src && location.assign(to(id)), onMetric: (name) => chosen("metric", name) });
   function draw() {
+    const { metric, show } = state;
     const whole = found.links.map((link) => lineOf(link, metric));
     const lines = fewest(whole, metric, show);
     const of = new Map(whole.map((each) => [each.dst, each.said]));
-    const many = lines.length < whole.length ? `the ${show === "all" ? "" : show} ${FEW} of ${whole.length}` : lines.length;
+    const many = lines.length < whole.length ? `the ${show} ${FEW} of ${whole.length}` : lines.length;
     said.textContent = `Drawn: ${many}. Choose a destination on the map or in the list.`;
     map.show({
-      regions, lines, all: whole, kindTitle: "Rests on", unit: metric === "per-flow" ? "Mbit/s" : "Gbit/s",
+      regions, lines, all: whole, kindTitle: "What it rests on",
       marked: [src], named: lines.map((line) => line.dst), said: (region) => of.get(region.id) ?? placeOf(region),
       label: `Map of ${lines.length} links from ${src}`,
     }, metric);
     replace(table, linkTable(found.links, regions, to, metric));
   }
   const missing = regions.filter((region) => region.latitude_deg === null);
-  const parts = [
+  draw();
+  return [
     element("h2", {}, `From ${src} to ${found.links.length} regions`), said,
-    element("div", { class: "row" }, choice("Links", SHOWN, show, (name) => {
-      show = name;
-      chosen();
-    })),
+    element("div", { class: "row" }, choice("Links", SHOWN, state.show, (show) => chosen("show", show))),
     element("div", { class: "panel", id: "map" }, map.part), panel("figures", "Figures", table),
     missing.length > 0 && element("details", { open: missing.length <= FEW_MISSING },
       element("summary", {}, `${missing.length} not on the map, because ${missing.length === 1 ? "its" : "their"} place is not known`),
       element("p", {}, missing.map((region) => region.id).join(", "), ".")),
   ];
-  draw();
-  return parts;
 }
 
 function lineOf(link, metric) {
-  const isFlow = metric === "per-flow";
-  const { expected, low, high, source } = isFlow ? link.per_flow_mbps : link.aggregate_gbps;
+  const { expected, low, high, source } = metric === "per-flow" ? link.per_flow_mbps : link.aggregate_gbps;
   const values = {
     "per-flow": link.per_flow_mbps.expected, aggregate: link.aggregate_gbps.expected,
     rtt: link.rtt_ms.expected, loss: link.loss_pct,
   };
+  const shown = metric === "per-flow" ? mbps(expected) : `${rate(expected)} Gbit/s`;
   return {
-    src: link.src, dst: link.dst, thickness: expected, kind: source, values,
-    said: `${link.src} to ${link.dst}: ${isFlow ? mbps(expected) : `${rate(expected)} Gbit/s`} (${range(low, high)}), `
-      + `round trip ${ms(values.rtt)}, ${source}`,
+    src: link.src, dst: link.dst, gbps: values.aggregate, kind: source, values,
+    said: `${link.src} to ${link.dst}: ${shown} (${range(low, high)}), round trip ${ms(values.rtt)}, ${source}`,
   };
 }
 

@@ -1,8 +1,7 @@
-// A request between form, address and API: what differs from the defaults is what is said.
+// A request between form, address and API: what differs from the defaults is what is said. Its fields are
+// those of a question, as the service specifies them (GET /v1/questions).
 
 import { Problem, get } from "../shared/kit.js";
-
-// The fields of a question, as the service specifies them (GET /v1/questions).
 
 // By name; empty until they are loaded.
 export const FIELDS = new Map();
@@ -20,7 +19,7 @@ export async function loadFields(name = "transfer") {
   FIELDS.clear();
   for (const field of QUESTION.fields) {
     if (!field.option) continue; // names an array's rows: for the library alone
-    const made = { ...field, control: controlOf(field), unit: field.kind === "moved" ? "GB" : field.unit };
+    const made = { ...field, control: CONTROLS[field.kind] ?? "number", unit: field.kind === "moved" ? "GB" : field.unit };
     made.standard = ON_PAGE[QUESTION.name]?.[field.name] ?? (typeof field.default === "object" ? "" : String(field.default));
     FIELDS.set(field.name, made);
   }
@@ -28,12 +27,8 @@ export async function loadFields(name = "transfer") {
 
 // How a field is filled in: list and places hold several values, with commas; a table and a document
 // are texts of many lines.
-function controlOf({ kind }) {
-  if (["choice", "flag", "region", "document"].includes(kind)) return kind;
-  if (["rules", "regions", "types"].includes(kind)) return "list";
-  if (["pairs", "items", "tasks"].includes(kind)) return "table";
-  return { by_place: "places", moved: "moved" }[kind] ?? "number";
-}
+const CONTROLS = { by_place: "places", rules: "list", regions: "list", types: "list", pairs: "table", items: "table", tasks: "table" };
+for (const own of ["choice", "flag", "region", "document", "moved"]) CONTROLS[own] = own;
 
 export const isLong = (field) => ["table", "document"].includes(field.control);
 
@@ -43,17 +38,14 @@ export const fieldOf = (name = "") => FIELDS.get(name.split(" ")[0]) ?? null;
 // A problem with fields as the form calls them: "Volume must be ...", not `volume_gb: must be ...`.
 export function worded({ message, field: named }) {
   const field = fieldOf(named);
-  const text = !field ? message
-    : message.replace(/^Missing /, "").startsWith(named) ? message.replace(named, field.label + named.slice(field.name.length))
-      : /^[a-z]/.test(message) ? `${field.label} ${message}` : message;
+  const bare = message.replace(/^Missing /, "");
+  const text = !field ? message : bare.startsWith(named) ? bare.replace(field.name, field.label)
+    : /^[a-z]/.test(message) ? `${field.label} ${message}` : message;
   const quoted = (said, name) => (FIELDS.has(name) ? `"${FIELDS.get(name).label}"` : said);
   return text.replace(/`?\b([a-z]+(?:_[a-z]+)+)\b`?/g, quoted);
 }
 
-// A request between form, address and API: what differs from the defaults is what is said.
-
 const parts = (text) => text.split(",").map((part) => part.trim()).filter(Boolean);
-
 const isSeveral = (field) => ["list", "places"].includes(field.control);
 
 // A request: names to texts as they are written in the form; what is empty is left out. Tables and
@@ -103,39 +95,32 @@ export function asked(request) {
   return [...FIELDS.values()].flatMap((field) => {
     const text = said[field.name] ?? (field.control === "flag" ? String(request[field.name] ?? field.standard) : "");
     if (field.control === "flag") return text === "true" ? [[field, true]] : [];
-    return text ? [[field, valueOf(field, text)]] : [];
+    return text ? [[field, READ[field.control]?.(field, text) ?? text]] : [];
   });
 }
 
 function placed(text, of) {
   return parts(text).map((part) => {
-    const at = part.lastIndexOf("=");
-    const [place, value] = at < 0 ? [part, ""] : [part.slice(0, at).trim(), part.slice(at + 1).trim()];
-    return [place, of?.kind === "text" ? value : numeric(value)];
+    const [, place, value] = /^(.*?)(?:=([^=]*))?$/.exec(part);
+    return [place.trim(), of?.kind === "text" ? value?.trim() ?? "" : numeric(value?.trim() ?? "")];
   });
 }
 
 function onceEach(field, figures) {
   const found = Object.fromEntries(figures);
-  if (Object.keys(found).length < figures.length) throw new Problem(422, { kind: "input", field: field.name, detail: "names a place twice." });
+  if (Object.keys(found).length < figures.length) throw wrong(field, "names a place twice.");
   return found;
 }
 
 // Raises a problem at its field where a table or a document can't be read.
-function valueOf(field, text) {
-  if (field.control === "number") return numeric(text);
-  if (field.control === "list") return parts(text);
-  if (field.control === "table") return rowsOf(field, text);
-  if (field.control === "document") return documentOf(field, text);
-  if (field.control === "places") return onceEach(field, placed(text, field.of));
-  if (field.control === "moved" && text.includes("=")) {
-    return placed(text).map(([pair, volume_gb]) => {
-      const [src, dst = ""] = pair.split(">").map((end) => end.trim());
-      return { src, dst, volume_gb };
-    });
-  }
-  return field.control === "moved" ? numeric(text) : text;
-}
+const READ = {
+  number: (_, text) => numeric(text), list: (_, text) => parts(text), table: rowsOf, document: documentOf,
+  places: (field, text) => onceEach(field, placed(text, field.of)),
+  moved: (_, text) => (!text.includes("=") ? numeric(text) : placed(text).map(([pair, volume_gb]) => {
+    const [src, dst = ""] = pair.split(">").map((end) => end.trim());
+    return { src, dst, volume_gb };
+  })),
+};
 
 // How it is asked: a transfer by a query string, unless figures by place need a body as all else does.
 export function question(request) {
@@ -149,7 +134,6 @@ export function question(request) {
 // Tables as people paste them: CSV (commas, semicolons or tabs) with a heading, as a list or as a
 // matrix of volumes, or JSON. A text is what the form and the address keep.
 
-// Of pairs, as people head them.
 const COLUMN_OF = { from: "src", to: "dst", gb: "volume_gb", volume: "volume_gb" };
 const PAIR = [
   { name: "src", label: "From", kind: "text" }, { name: "dst", label: "To", kind: "text" },
@@ -157,26 +141,20 @@ const PAIR = [
 ];
 const TASK = [{ name: "id", label: "Id", kind: "text" }, { name: "cpus", label: "CPUs", kind: "number" }];
 
-// The columns of a table: those of its items, or of what its kind is known to hold.
 export const columnsOf = (field) => ({ pairs: PAIR, tasks: TASK })[field.kind] ?? field.fields;
 
 const wrong = (field, text) => new Problem(422, { kind: "input", field: field.name, detail: text });
 
 // Cells by line. A cell in quotes may hold what divides cells, and two quotes for one.
 function cellsOf(text) {
-  const first = text.trimStart().split("\n", 1)[0];
-  const divider = first.includes("\t") ? "\t" : first.includes(",") ? "," : ";";
-  const lines = [[""]];
-  let quoted = false;
-  for (let at = 0; at < text.length; at += 1) {
-    const [letter, line] = [text[at], lines.at(-1)];
-    if (letter === '"' && quoted && text[at + 1] === '"') line[line.length - 1] += text[(at += 1)];
-    else if (letter === '"' && (quoted || line.at(-1) === "")) quoted = !quoted;
-    else if (letter === divider && !quoted) line.push("");
-    else if (letter === "\n" && !quoted) lines.push([""]);
-    else line[line.length - 1] += letter;
+  const [first] = text.trimStart().split("\n", 1);
+  const divider = ["\t", ","].find((each) => first.includes(each)) ?? ";";
+  const lines = [[]];
+  for (const [, cell, end] of text.matchAll(new RegExp(`("(?:[^"]|"")*"|[^${divider}\n]*)(${divider}|\r?\n|$)`, "g"))) {
+    lines.at(-1).push(cell.replace(/^"(.*)"$/s, (_, inner) => inner.replaceAll('""', '"')).trim());
+    if (end !== divider) lines.push([]);
   }
-  return lines.map((line) => line.map((cell) => cell.trim())).filter((line) => line.some(Boolean));
+  return lines.filter((line) => line.some(Boolean));
 }
 
 // What a table's text says, as JSON for the API: objects by column, numbers where they are some.

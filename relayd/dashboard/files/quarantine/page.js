@@ -2,28 +2,26 @@
 // them.
 
 import {
-  UNKNOWN, asksTwice, cardTable, choice, commands, content, count, element, emptyState, figure,
-  get, may, more, needsScope, pairAddress, pairLink, partsOf, post, replace, restsOn, say, show,
-  since, small, when, withCode,
+  UNKNOWN, address, all, asksTwice, button, cardTable, choice, commands, content, count, element, emptyState, figure,
+  link, may, more, muted, needsScope, number, pairAddress, pairLink, partsOf, post, replace,
+  restsOn, say, show, since, small, when, withCode, words,
 } from "../shared/kit.js";
 import { metricOf } from "../shared/metrics.js";
 
 const PAGE = 50;
 const MOST_CHOSEN = 1000;
-const HEADS = [["Link"], ["What", ""], ["Value", "number"], ["Measured"], ["From"], ["Reason"]];
 const STATES = [["open", "waiting for a decision"], ["accepted", "accepted"], ["rejected", "rejected"]];
 
+const USUAL = { reason: "", state: "open", src: "", dst: "" };
 const asked = new URLSearchParams(location.search);
-const view = { reason: asked.get("reason") ?? "", state: asked.get("state") ?? "open", src: asked.get("src") ?? "", dst: asked.get("dst") ?? "" };
+const view = Object.fromEntries(Object.entries(USUAL).map(([name, usual]) => [name, asked.get(name) ?? usual]));
 const { disputes, filters, list } = partsOf("disputes", "filters", "list");
 replace(content, disputes, filters, list);
 
-const refresh = () => show(async () => draw(await get("v1/quarantine", { ...view, limit: PAGE }), await may("admin")));
-
-async function decided(verb, answer) {
-  await refresh();
-  say(said(verb, answer));
-}
+let pages = 1;
+const chosen = new Set();
+const refresh = () => show(async () =>
+  draw(await all("v1/quarantine", "samples", { ...view, limit: PAGE }, { most: PAGE * pages }), await may("admin")));
 
 function draw(found, allowed) {
   const { samples, reasons, disputed, snapshot } = found;
@@ -33,49 +31,42 @@ function draw(found, allowed) {
   const total = reasons.reduce((sum, each) => sum + each.samples, 0);
   const ends = [view.src && `from ${view.src}`, view.dst && `to ${view.dst}`].filter(Boolean).join(" ");
   replace(filters, element("h2", {}, "Samples that can't be measurements"),
-    ends && element("p", {}, `Only ${ends}: `, element("a", { href: "quarantine" }, "show all")), element("div", { class: "row" },
+    ends && element("p", {}, `Only ${ends}: `, link("quarantine", "show all")), element("div", { class: "row" },
       choice("Show", STATES, view.state, (state) => change({ state, reason: "" })),
       (total > 0 || view.reason) && choice("Reason", [["", `all kinds (${figure(total)})`],
         ...reasons.map((each) => [each.reason, `${each.reason} (${figure(each.samples)})`])], view.reason, (reason) => change({ reason }))));
-  if (samples.length) {
-    replace(list, listOf(found, allowed && view.state !== "accepted", view.reason ? (reasons.find((each) => each.reason === view.reason)?.samples ?? 0) : total,
-      view.state !== "accepted" && needs()));
-    return;
-  }
-  replace(list, view.state === "open" && !view.reason && !ends ? emptyState("Nothing is in quarantine",
-    element("p", {}, "Samples that can't be measurements are kept here, apart from what estimates rest on: above a VM type's network card, faster than light in fibre, or in the future."))
-    : element("p", { class: "muted" }, "There are none."));
+  const of = view.reason ? reasons.find((each) => each.reason === view.reason)?.samples ?? 0 : total;
+  replace(list, samples.length ? listOf(found, allowed && view.state !== "accepted", of, view.state !== "accepted" && needs())
+    : view.state !== "open" || view.reason || ends ? muted("There are none.") : emptyState("Nothing is in quarantine", element("p", {},
+      "Samples that can't be measurements are kept here, apart from what estimates rest on: above a VM type's network card, "
+      + "faster than light in fibre, or in the future.")));
 }
 
 function change(changes) {
   Object.assign(view, changes);
-  const query = new URLSearchParams(Object.entries(view).filter(([, value]) => value && value !== "open")).toString();
-  history.replaceState(null, "", `quarantine${query ? `?${query}` : ""}`);
+  pages = 1;
+  chosen.clear();
+  const said = Object.entries(view).filter(([name, value]) => value !== USUAL[name]);
+  history.replaceState(null, "", address("quarantine", Object.fromEntries(said)));
   refresh();
 }
 
-function listOf(found, mayDecide, total, needs) {
-  const samples = [...found.samples];
-  const chosen = new Set();
-  let next = found.next_cursor;
-  const [table, bar] = [element("div"), element("div", { class: "deciding" })];
-  const older = more("Show older ones", () => show(async () => {
-    const page = await get("v1/quarantine", { ...view, limit: PAGE, cursor: next });
-    samples.push(...page.samples);
-    next = page.next_cursor;
-    fill();
-  }));
-  const all = mayDecide && element("button", { type: "button", on: { click: () => {
+function listOf({ samples, next_cursor: next }, mayDecide, total, needs) {
+  const bar = element("div", { class: "deciding" });
+  const table = element("div");
+  const older = next && more("Show older ones", () => {
+    pages += 1;
+    refresh();
+  });
+  const every = mayDecide && button("Select all shown", () => {
     samples.slice(0, MOST_CHOSEN).forEach((sample) => chosen.add(sample.id));
     fill();
-  } } }, "Select all shown");
-
-  function fill() {
-    replace(table, cardTable("quarantine", `The newest first: ${figure(samples.length)} of ${figure(total)}`, HEADS,
-      samples.map((sample) => row(sample, mayDecide && box(sample)))));
-    older.hidden = !next;
+  });
+  const fill = () => {
+    replace(table, cardTable("quarantine", `The newest first: ${figure(samples.length)} of ${figure(total)}`,
+      columns((sample) => mayDecide && box(sample)), samples, { key: ({ id }) => id }));
     if (mayDecide) decide();
-  }
+  };
   const box = ({ id }) => element("input", { type: "checkbox", checked: chosen.has(id), "aria-label": `Select sample ${id}`, on: { change: (event) => {
     chosen[event.target.checked ? "add" : "delete"](id);
     decide();
@@ -84,15 +75,15 @@ function listOf(found, mayDecide, total, needs) {
   function decide() {
     const because = element("input", { type: "text", maxlength: 500, name: "because" });
     const quarantined = [...chosen];
-    const button = (title, name, verb) => decision(title, { decision: name, quarantined }, () => because.value, (answer) => decided(verb, answer));
+    const decide = (title, name) => decision(title, { decision: name, quarantined }, () => because.value);
     replace(bar, chosen.size ? element("section", { class: "panel", "aria-label": "Decision" },
       element("p", {}, element("strong", {}, `${figure(chosen.size)} selected`)),
       element("div", { class: "row" }, element("label", {}, "Because", because)),
-      element("div", { class: "row" }, button("Accept …", "accept", "accepted"), view.state === "open" && button("Reject …", "reject", "rejected")))
-      : element("p", { class: "muted" }, "Select samples to accept or reject them; what that would change is shown first."));
+      element("div", { class: "row" }, decide("Accept …", "accept"), view.state === "open" && decide("Reject …", "reject")))
+      : muted("Select samples to accept or reject them; what that would change is shown first."));
   }
   fill();
-  return [table, element("div", { class: "row" }, all, older), needs, bar, element("p", { class: "muted" }, "The command line has the same:"),
+  return [table, element("div", { class: "row" }, every, older), needs, bar, muted("The command line has the same:"),
     commands(`relayd data samples quarantine${view.state === "open" ? "" : ` --state ${view.state}`} --last 100`)];
 }
 
@@ -100,50 +91,50 @@ function listOf(found, mayDecide, total, needs) {
 function dispute({ src, dst, metric, sources, sentence }, allowed) {
   const of = (source) => (source ? `what ${source} reported` : "your own samples");
   return element("section", { class: "panel", "aria-label": sentence }, element("p", {}, withCode(sentence), " ",
-    src !== dst && element("a", { href: pairAddress(src, dst) }, "The pair")),
-  allowed && sources.map((source) => element("div", { class: "row" }, [["confirm", "Accept", "accepted"], ["retract", "Reject", "rejected"]]
-    .map(([name, title, verb]) => decision(`${title} ${of(source)} …`, { decision: name, selection: { source, src, dst, metric } }, () => "", (answer) => decided(verb, answer))))));
+    src !== dst && link(pairAddress(src, dst), "The pair")),
+  allowed && sources.map((source) => element("div", { class: "row" }, [["confirm", "Accept"], ["retract", "Reject"]].map(([name, title]) =>
+    decision(`${title} ${of(source)} …`, { decision: name, selection: { source, src, dst, metric } })))));
 }
 
-function row(sample, box) {
-  const types = [sample.src_vm, sample.dst_vm].filter(Boolean).join(" → ");
-  const { name, shown, scale } = metricOf(sample.metric);
-  const how = [sample.tool, sample.connections && `${sample.connections} connections`, types].filter(Boolean).join(", ");
-  return {
-    data: { key: sample.id },
-    cells: [
-      [box, " ", sample.src === sample.dst ? sample.src : pairLink(sample.src, sample.dst)],
-      [name, small(how)],
-      shown(sample.value * scale),
-      when(sample.measured_at_s),
-      [sample.token ? `token ${sample.token}` : sample.batch, small(since(sample.arrived_at_s, `batch ${sample.batch_id}, `))],
-      [sample.reason, sample.decided_by !== null && small(
-        since(sample.decided_at_s, `${view.state} by ${sample.decided_by} `, `${sample.decided_because && `: ${sample.decided_because}`}${sample.accepted_in ? `, in batch ${sample.accepted_in}` : ""}`))],
-    ],
-  };
-}
+const columns = (box) => [
+  words("Link", (sample) => [box(sample), " ", sample.src === sample.dst ? sample.src : pairLink(sample.src, sample.dst)]),
+  words("What", ({ metric, tool, connections, src_vm: from, dst_vm: to }) => [metricOf(metric).name,
+    small([tool, connections && `${connections} connections`, [from, to].filter(Boolean).join(" → ")].filter(Boolean).join(", "))]),
+  number("Value", "value", (value, { metric }) => metricOf(metric).shown(value * metricOf(metric).scale)),
+  words("Measured", "measured_at_s", when),
+  words("From", (sample) => [sample.token ? `token ${sample.token}` : sample.batch,
+    small(since(sample.arrived_at_s, `batch ${sample.batch_id}, `))]),
+  words("Reason", ({ reason, decided_by: by, decided_at_s: at_s, decided_because: because, accepted_in: batch }) => [reason,
+    by !== null && small(since(at_s, `${view.state} by ${by} `,
+      `${because && `: ${because}`}${batch ? `, in batch ${batch}` : ""}`))]),
+];
 
 refresh();
 
 // Deciding about samples: first what that would do to estimates, then the decision itself.
 
-const MEANINGS = {
-  accept: "They count as your own prober's from then on, whatever physics say.",
-  reject: "They stay here for good; nothing rests on them.",
-  confirm: "They count as your own prober's from then on.",
-  retract: "They count no longer; `relayd data samples restore` lets them count again.",
+// By name: what is said of it once it is done, and what it means.
+const DECISIONS = {
+  accept: ["accepted", "They count as your own prober's from then on, whatever physics say."],
+  reject: ["rejected", "They stay here for good; nothing rests on them."],
+  confirm: ["accepted", "They count as your own prober's from then on."],
+  retract: ["rejected", "They count no longer; `relayd data samples restore` lets them count again."],
 };
 const samples = (number) => `${count(number)} ${number === 1 ? "sample" : "samples"}`;
 
-// title: of the button; request: what is decided about which samples; reason(): why, as typed;
-// decided(answer): called when it is done.
-function decision(title, request, reason, decided) {
+// title: of the button; request: what is decided about which samples; reason(): why, as typed.
+function decision(title, request, reason = () => "") {
   let through; // samples that come after these were counted are not decided about
   return asksTwice(title, title.replace(" …", ""), async () => {
     const found = await post("v1/samples/decisions/effects", request).catch(withoutEffects);
     through = found.through;
     return told(request.decision, found);
-  }, async () => decided(await post("v1/samples/decisions", { ...request, through, reason: reason() })));
+  }, async () => {
+    const answer = await post("v1/samples/decisions", { ...request, through, reason: reason() });
+    chosen.clear();
+    await refresh();
+    say(said(DECISIONS[request.decision][0], answer));
+  });
 }
 
 // Of a store so large that the effects take too long, the decision is offered without them.
@@ -153,20 +144,19 @@ function withoutEffects(problem) {
 }
 
 function told(chosen, found) {
-  return [element("p", {}, element("strong", {}, `${samples(found.samples)}. `), withCode(MEANINGS[chosen])),
+  return [element("p", {}, element("strong", {}, `${samples(found.samples)}. `), withCode(DECISIONS[chosen][1])),
     chosen !== "reject" && (found.changed ? changes(found) : element("p", { class: "warn" }, found.detail))];
 }
 
 function changes({ total, changed }) {
   if (!total) return element("p", {}, "No estimate would change by over 0.1 %.");
-  const rows = changed.map(({ src, dst, figure: name, before, after, address }) => {
-    const { name: words, shown } = metricOf(name);
-    const value = (of) => (of === null ? UNKNOWN : shown(of));
-    return { cells: [dst ? [pairLink(src, dst), address === "private" && " (private)"] : src, words, value(before), value(after), moved(before, after)] };
-  });
-  const shown = total > rows.length ? `; the first ${rows.length}` : "";
-  return cardTable("effects", `What it would change: ${count(total)} ${total === 1 ? "figure" : "figures"}, the largest moved first${shown}`,
-    [["Link or VM"], ["Figure"], ["Now", "number"], ["Then", "number"], ["Change", "number"]], rows);
+  const value = (title, key) => number(title, key, (of, { figure: name }) => (of === null ? UNKNOWN : metricOf(name).shown(of)));
+  const shown = total > changed.length ? `; the first ${changed.length}` : "";
+  return cardTable("effects", `What it would change: ${count(total)} ${total === 1 ? "figure" : "figures"}, the largest moved first${shown}`, [
+    words("Link or VM", ({ src, dst, address }) => (dst ? [pairLink(src, dst), address === "private" && " (private)"] : src)),
+    words("Figure", "figure", (name) => metricOf(name).name), value("Now", "before"), value("Then", "after"),
+    number("Change", ({ before, after }) => moved(before, after)),
+  ], changed);
 }
 
 function moved(before, after) {

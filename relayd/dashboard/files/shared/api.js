@@ -32,9 +32,7 @@ export async function signOut() {
 
 let ask = null;
 // shell.js goes to the page where a token is typed; null where the answer is an error like others.
-export function onUnauthorized(go) {
-  ask = go;
-}
+export const onUnauthorized = (go) => { ask = go; };
 
 async function send(path, options) {
   let response;
@@ -53,29 +51,24 @@ async function send(path, options) {
 
 async function content(response) {
   if (response.ok) return response.json();
-  const body = await response.json().catch(() => ({}));
-  throw new Problem(response.status, body);
+  throw new Problem(response.status, await response.json().catch(() => ({})));
 }
 
-function address(path, parameters) {
+export function address(path, parameters) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
     if (value === undefined || value === null || value === "") continue;
     for (const each of Array.isArray(value) ? value : [value]) query.append(name, each);
   }
-  const text = query.toString();
-  return text ? `${path}?${text}` : path;
+  return query.size ? `${path}?${query}` : path;
 }
 
 // Paths are relative ("v1/links"), so that a prefix of a reverse proxy does no harm.
-export async function get(path, parameters = {}, { signal } = {}) {
-  return content(await send(address(path, parameters), { signal }));
-}
+export const get = async (path, parameters = {}, { signal } = {}) =>
+  content(await send(address(path, parameters), { signal }));
 
-export async function post(path, body, { signal } = {}) {
-  const headers = { "Content-Type": "application/json" };
-  return content(await send(path, { method: "POST", headers, body: JSON.stringify(body), signal }));
-}
+export const post = async (path, body, { signal } = {}) => content(await send(path,
+  { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal }));
 
 // The last page of a list with all entries, at most `most`; `key` names the list in the answer.
 export async function all(path, key, parameters = {}, { most = 20000, signal } = {}) {
@@ -86,6 +79,12 @@ export async function all(path, key, parameters = {}, { most = 20000, signal } =
     found.push(...page[key]);
   } while (page.next_cursor && found.length < most);
   return { ...page, [key]: found };
+}
+
+// What an answer says, part by part as it comes.
+export async function* texts(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) yield part.value;
 }
 
 // Server-sent events, for ever: EventSource does not tell of signs of life, so they are read by hand.
@@ -99,14 +98,13 @@ export async function events(heard, onState = () => {}) {
     let timer = setTimeout(() => round.abort(), SILENT_MS);
     try {
       const response = await send("v1/events", { headers: last ? { "Last-Event-ID": last } : {}, signal: round.signal });
-      if (!response.ok) throw new Problem(response.status, await response.json().catch(() => ({})));
+      if (!response.ok) await content(response);
       onState(true);
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
-      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      for await (const part of texts(response)) {
         clearTimeout(timer);
         timer = setTimeout(() => round.abort(), SILENT_MS);
-        const blocks = (text + part.value).split("\n\n");
+        const blocks = (text + part).split("\n\n");
         text = blocks.pop();
         for (const block of blocks) {
           const field = (name) => block.match(new RegExp(`^${name}: ?(.*)$`, "m"))?.[1];

@@ -2,7 +2,7 @@
 // points that lead on) are elements above its canvas: styled like all others. Every
 // chart has its figures as a table below it, for screen readers and for copying.
 
-import { colour, element, onTheme, replace } from "./kit.js";
+import { colour, element, fail, onTheme, replace } from "./kit.js";
 
 let library = null;
 function loaded() {
@@ -13,16 +13,6 @@ function loaded() {
     document.head.append(style, script);
   });
   return library;
-}
-
-// Charts that were replaced are let go.
-const shown = new Map();
-function letGo() {
-  for (const [drawing, end] of shown) {
-    if (drawing.isConnected) continue;
-    end();
-    shown.delete(drawing);
-  }
 }
 
 const axis = ({ title, ticks, space = 60, size }, side) => ({
@@ -53,30 +43,40 @@ const LEVEL_PX = 13;
 function overlay(plot, { bands = [], rules = [], marks = [] }) {
   const at = (value, scale) => plot.valToPos(value, scale);
   const [width, height] = [plot.over.clientWidth, plot.over.clientHeight];
-  const placed = (made, style) => Object.assign(made.style, Object.fromEntries(Object.entries(style).map(([name, px]) => [name, `${px}px`]))) && made;
+  const placed = (made, style) => {
+    for (const [name, px] of Object.entries(style)) made.style[name] = `${px}px`;
+    return made;
+  };
+  const mark = (kind, style, ...said) => placed(element("i", { class: kind }, said), style);
   const isIn = (x) => x >= -1 && x <= width + 1;
   const within = (y) => Math.max(0, Math.min(height, y));
+  const label = (text, level, atEnd) => text && placed(element("b", { class: atEnd && "at-end" }, text), { top: -LEVEL_PX * (level + 1) - 3 });
   return [
     ...bands.map(({ low, high, kind, along = "y" }) => {
-      if (along === "x") return placed(element("i", { class: `across ${kind}` }), { left: at(low, "x"), width: at(high, "x") - at(low, "x"), top: 0, height });
-      const [top, bottom] = [within(at(high, "y")), within(at(low, "y"))];
-      return placed(element("i", { class: `across ${kind}` }), { left: 0, width, top, height: bottom - top });
+      const [from, to] = [at(low, along), at(high, along)];
+      return mark(`across ${kind}`, along === "x" ? { left: from, width: to - from, top: 0, height }
+        : { left: 0, width, top: within(to), height: within(from) - within(to) });
     }),
-    ...rules.filter(({ x, y }) => (x === undefined ? y !== null : isIn(at(x, "x")))).map(({ x, y, kind, label, level = 0, atEnd }) => (x === undefined
-      ? placed(element("i", { class: `rule flat ${kind}` }), { left: 0, width, top: at(y, "y") })
-      : placed(element("i", { class: `rule ${kind}` }, label && placed(element("b", { class: atEnd ? "at-end" : "" }, label), { top: -LEVEL_PX * (level + 1) - 3 })), { left: at(x, "x"), top: 0, height }))),
+    ...rules.filter(({ x, y }) => (x === undefined ? y !== null : isIn(at(x, "x")))).map((rule) => (rule.x === undefined
+      ? mark(`rule flat ${rule.kind}`, { left: 0, width, top: at(rule.y, "y") })
+      : mark(`rule ${rule.kind}`, { left: at(rule.x, "x"), top: 0, height }, label(rule.label, rule.level, rule.atEnd)))),
     ...marks.filter(({ x }) => isIn(at(x, "x"))).map(({ x, y, made }) => placed(made, { left: at(x, "x"), top: at(y, "y") })),
   ];
 }
 
-// make(): what is drawn, with today's colours: { x, y: { title, ticks, range }, isTime, values, series, bands,
+// make(width): what is drawn, with today's colours: { x, y: { title, ticks, range }, isTime, values, series, bands,
 // rules, marks, levels (of labels above), height }. The first of `values` are those of x, in seconds where it is time.
-// title: what the chart shows, for readers who can't see it; table: an element with its figures.
-export async function chart(container, make, { title, table }) {
+// title: what the chart shows, for readers who can't see it; figures(): an element with its figures, made when it is
+// opened. Returns an element that draws itself once it is in the page.
+export function chart(make, { title, figures }) {
   const drawing = element("div", { class: "chart", role: "img", "aria-label": title });
-  replace(container, drawing, table && element("details", {}, element("summary", {}, "Figures"), table));
-  letGo();
-  const uPlot = await loaded();
+  const details = element("details", { on: { toggle: () => details.lastChild === summary && details.append(figures()) } });
+  const summary = details.appendChild(element("summary", {}, "Figures"));
+  loaded().then((uPlot) => requestAnimationFrame(() => start(uPlot, drawing, make)), fail);
+  return [drawing, details];
+}
+
+function start(uPlot, drawing, make) {
   let plot = null;
   const width = () => Math.max(200, drawing.clientWidth);
   function draw() {
@@ -96,11 +96,12 @@ export async function chart(container, make, { title, table }) {
   }
   draw();
   const forget = onTheme(draw);
-  const watch = new ResizeObserver(() => plot.width !== width() && plot.setSize({ width: width(), height: plot.height }));
-  watch.observe(drawing);
-  shown.set(drawing, () => {
+  // A chart that was replaced is let go.
+  const watch = new ResizeObserver(() => {
+    if (drawing.isConnected) return void (plot.width !== width() && plot.setSize({ width: width(), height: plot.height }));
     forget();
     watch.disconnect();
     plot.destroy();
   });
+  watch.observe(drawing);
 }

@@ -32,10 +32,9 @@ export function replace(parent, ...children) {
   return parent;
 }
 
-// A table of facts: pairs of a name and a value (text or element).
-export function facts(pairs) {
-  return element("dl", { class: "facts" }, pairs.map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
-}
+// A table of facts: pairs of a name and a value (text or element), or false for none.
+export const facts = (pairs) => element("dl", { class: "facts" },
+  pairs.filter(Boolean).map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 
 // A long name may break behind its provider.
 export function breakable(name) {
@@ -43,69 +42,31 @@ export function breakable(name) {
   return at ? [name.slice(0, at), element("wbr"), name.slice(at)] : [name];
 }
 
+export const small = (...said) => element("small", { class: "muted" }, said);
+export const muted = (...said) => element("p", { class: "muted" }, said);
+export const link = (href, ...said) => element("a", { href }, said);
+export const button = (title, click, attributes = {}) =>
+  element("button", { type: "button", ...attributes, on: { click } }, title);
+
 // What may be wider than the page, in a frame that scrolls by itself, by the keyboard too.
 export const scrolling = (label, ...content) =>
   element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...content);
 
 // ---- tables ----
 
-// Roles are said because rows that phones lay out as cards would lose them. put(body): fills in the
-// rows that are to be seen, and says whether all of them are; of others, a button below asks.
-const whole = new Set(); // captions of tables of which all was asked for
-
-function framed(name, caption, heads, count, put) {
-  const body = element("tbody", { role: "rowgroup" });
-  const rest = element("button", { type: "button", on: { click: () => {
-    whole.add(caption);
-    put(body);
-    part.focus({ preventScroll: true });
-    rest.remove();
-  } } }, `Show all ${count}`);
-  const part = scrolling(caption, element("table", { role: "table", class: name }, element("caption", {}, caption),
-    element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body), rest);
-  if (put(body)) rest.remove();
-  return part;
-}
-
-const headCell = (content, kind, unit) => (content ? element("th", {
-  scope: "col", role: "columnheader", class: kind || null,
-}, content, unit && element("small", { class: "muted" }, ` ${unit}`)) : element("td", { role: "cell" }));
-
-// heads: [title, "number" where figures stand below it, unit]; a row: cells, or { cells, kinds: classes by
-// column, data }. hasHead: its first cell names it.
-function line(heads, row, hasHead) {
-  const { cells, kinds = {}, data = {} } = Array.isArray(row) ? { cells: row } : row;
-  return element("tr", { role: "row", dataset: data }, cells.map((content, at) => {
-    const [title, own, unit] = heads[at];
-    const kind = [own, kinds[at]].filter(Boolean).join(" ") || null;
-    if (hasHead && !at) return element("th", { scope: "row", role: "rowheader", class: kind }, content);
-    const label = unit ? `${title}, ${unit}` : title;
-    return element("td", { role: "cell", class: kind, dataset: { label } }, element("div", {}, content ?? ""));
-  }));
-}
-
-// Rows in the order given, of which those beyond `first` come when they are asked for.
-export const table = (name, caption, heads, rows, first = Infinity) =>
-  framed(name, caption, heads.map((head) => headCell(...head)), rows.length, (body) => {
-    const shown = whole.has(caption) ? rows : rows.slice(0, first);
-    replace(body, shown.map((row) => line(heads, row, true)));
-    return shown.length === rows.length;
-  });
-// Its rows become cards on a phone.
-export const cardTable = (name, ...more) => table(`cards ${name}`, ...more);
-
-// Columns of a table that sorts: the value of a row is a function, or the path of a key in it; what is
-// shown is the value, or made of it and its row.
+// Columns of a table: the value of a row is a function, or the path of a key in it; what is shown is the
+// value, or made of it and its row.
 const valueOf = (value) => (typeof value === "function" ? value
   : (row) => value.split(".").reduce((part, key) => part?.[key], row));
-export function words(title, value, shown = (text) => text) {
+export function words(title, value, shown = (text) => text, kind = null) {
   const of = valueOf(value);
-  return { title, value: of, shown: (row) => shown(of(row), row) };
+  return { title, value: of, shown: (row) => shown(of(row), row), kind };
 }
-export const number = (title, value, shown, unit) => ({ ...words(title, value, shown), unit, kind: "number" });
+export const number = (title, value, shown, unit) => ({ ...words(title, value, shown, "number"), unit });
 
 export const isPhone = matchMedia("(max-width: 40rem)").matches;
 const MOST_ROWS = isPhone ? 12 : 100; // until the rest is asked for
+const whole = new Set(); // captions of tables of which all was asked for
 const isMissing = (value) => value === null || value === undefined || Number.isNaN(value);
 
 function compared(x, y, falling) {
@@ -113,28 +74,45 @@ function compared(x, y, falling) {
   return (typeof x === "number" ? x - y : String(x).localeCompare(String(y))) * (falling ? -1 : 1);
 }
 
-// Headings sort, at first by the column `order`; the order is said to screen readers by aria-sort.
-export function sortable(caption, columns, rows, { order = 0, descending = false, first = MOST_ROWS, key } = {}) {
-  let [by, falling, body] = [order, descending, null];
-  const heads = columns.map(({ title, unit, kind }) => [title, kind, unit]);
-  const made = new Map(); // a row that was opened stays so
-  const titles = columns.map(({ title, unit, kind }, at) => headCell(element("button", { class: "sort", type: "button", on: {
-    click: () => {
+// Of rows beyond `first`, a button below asks. Headings sort if there is an `order`: the column by which
+// rows stand at first; it is said to screen readers by aria-sort. Else the first cell of a row names it. Roles
+// are said because rows that phones lay out as cards would lose them.
+export function table(name, caption, columns, rows, { first = Infinity, key, order = null, descending = false } = {}) {
+  const sorts = order !== null;
+  let [by, falling] = [order, descending];
+  const body = element("tbody", { role: "rowgroup" });
+  const heads = columns.map(({ title, unit, kind }, at) => (title ? element("th", { scope: "col", role: "columnheader", class: kind },
+    sorts ? button(title, () => {
       falling = at === by ? !falling : kind === "number";
       by = at;
-      put(body);
-    },
-  } }, title), kind, unit));
-  const lineOf = (row) => line(heads, { cells: columns.map(({ shown }) => shown(row)), data: key ? { key: key(row) } : {} });
-  function put(filled) {
-    body = filled;
-    const { value } = columns[by];
-    const sorted = [...rows].sort((a, b) => compared(value(a), value(b), falling));
-    titles.forEach((head, at) => head.setAttribute("aria-sort", at !== by ? "none" : falling ? "descending" : "ascending"));
-    const shown = whole.has(caption) ? sorted : sorted.slice(0, first);
-    for (const row of shown) if (!made.has(row)) made.set(row, lineOf(row));
+      put();
+    }, { class: "sort" }) : title, unit && small(` ${unit}`)) : element("td", { role: "cell" })));
+  const cell = (row, { title, unit, kind, shown }, at) => (at || sorts
+    ? element("td", { role: "cell", class: kind, dataset: { label: unit ? `${title}, ${unit}` : title } }, element("div", {}, shown(row) ?? ""))
+    : element("th", { scope: "row", role: "rowheader", class: kind }, shown(row)));
+  const line = (row) => element("tr", { role: "row", dataset: key ? { key: key(row) } : {} },
+    columns.map((column, at) => cell(row, column, at)));
+  const made = new Map(); // a row that was opened stays so
+  function put() {
+    const { value } = columns[by ?? 0];
+    const all = sorts ? [...rows].sort((a, b) => compared(value(a), value(b), falling)) : rows;
+    if (sorts) heads.forEach((head, at) => head.setAttribute("aria-sort", at !== by ? "none" : falling ? "descending" : "ascending"));
+    const shown = whole.has(caption) ? all : all.slice(0, first);
+    for (const row of shown) if (!made.has(row)) made.set(row, line(row));
     replace(body, shown.map((row) => made.get(row)));
-    return shown.length === rows.length;
+    if (shown.length === rows.length) rest.remove();
   }
-  return framed("sorted cards", caption, titles, rows.length, put);
+  const rest = button(`Show all ${rows.length}`, () => {
+    whole.add(caption);
+    part.focus({ preventScroll: true });
+    put();
+  });
+  const part = scrolling(caption, element("table", { role: "table", class: name }, element("caption", {}, caption),
+    element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, heads)), body), rest);
+  put();
+  return part;
 }
+// Its rows become cards on a phone.
+export const cardTable = (name, ...more) => table(`cards ${name}`, ...more);
+export const sortable = (caption, columns, rows, options = {}) =>
+  cardTable("sorted", caption, columns, rows, { order: 0, first: MOST_ROWS, ...options });

@@ -2,7 +2,7 @@
 
 import { UNKNOWN, figure, gbps, mbps, ms, perGb, percent, quantile, times } from "./kit.js";
 
-export const LEVELS = 9;
+const LEVELS = 9;
 const HOUR = 3600;
 const DAY = 86400;
 const YEAR = 365.25 * DAY;
@@ -44,37 +44,24 @@ export function decimals(values, digits) {
 }
 
 const ROUND = [1, 2, 2.5, 5, 10];
-function rounded(value) {
+export function rounded(value) {
   const size = 10 ** Math.floor(Math.log10(value));
   const apart = (each) => Math.abs(Math.log((each * size) / value));
   return size * ROUND.reduce((best, each) => (apart(each) < apart(best) ? each : best));
 }
 
-// Eight limits between nine classes. About a tenth of the figures lie in the last, open class: a few
-// very fast pairs would else leave one colour to all others.
+// Nine classes, the eight limits between them, and their colours: { classes: [[name of a colour, text]],
+// classOf(value), isEven }. About a tenth of the figures lie in the last, open class: a few very fast pairs would else
+// leave one colour to all others. Stronger is better for every figure, so that no colour means both: fast and near,
+// cheap, clean and fresh are strong, slow and far, lossy and old are weak.
 export function scaleOf(metric, values) {
-  const known = values.flat().filter((value) => value !== null);
-  const given = METRICS[metric].limits;
-  if (given) return { limits: given, isEven: false };
-  const step = rounded((quantile(known, 0.9) || 1) / LEVELS);
-  return { limits: Array.from({ length: LEVELS - 1 }, (_, at) => Number(((at + 1) * step).toPrecision(6))), isEven: true };
-}
-
-export function level(limits, value) {
-  let at = 0;
-  while (at < limits.length && value >= limits[at]) at += 1;
-  return at;
-}
-
-// Which of the nine colours a class has. Stronger is better for every figure, so that no colour means
-// both: fast and near, cheap, clean and fresh are strong, slow and far, lossy and old are weak.
-export const shade = (metric, at) => (METRICS[metric].isLess ? LEVELS - 1 - at : at);
-
-// What a class is called in the legend.
-export function classText(metric, limits, at) {
-  const bare = METRICS[metric].bare ?? figure;
-  if (at === 0) return `under ${bare(limits[0])}`;
-  return at === limits.length ? `${bare(limits[at - 1])} or more` : `${bare(limits[at - 1])}–${bare(limits[at])}`;
+  const { limits: given, isLess, bare = figure } = METRICS[metric];
+  const step = given ? 0 : rounded((quantile(values.flat().filter((value) => value !== null), 0.9) || 1) / LEVELS);
+  const limits = given ?? Array.from({ length: LEVELS - 1 }, (_, at) => Number(((at + 1) * step).toPrecision(6)));
+  const text = (at) => (at === 0 ? `under ${bare(limits[0])}` : at === limits.length ? `${bare(limits[at - 1])} or more`
+    : `${bare(limits[at - 1])}–${bare(limits[at])}`);
+  const classes = Array.from({ length: LEVELS }, (_, at) => [`l${isLess ? LEVELS - 1 - at : at}`, text(at)]);
+  return { classes, isEven: !given, classOf: (value) => classes[limits.filter((limit) => value >= limit).length][0] };
 }
 
 // ---- what is measured, and what is believed of links and VMs ----

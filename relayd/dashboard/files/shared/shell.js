@@ -2,7 +2,7 @@
 // keeps it up to date.
 
 import { events, isSignedIn, onUnauthorized, signOut } from "./api.js";
-import { element, replace } from "./dom.js";
+import { button, element, replace, small } from "./dom.js";
 import { ago } from "./format.js";
 
 export const content = document.getElementById("content");
@@ -18,31 +18,27 @@ export function say(...said) {
 // A problem is said in one sentence, where a screen reader hears it.
 export function fail(error) {
   if (error.name === "AbortError") return;
-  const id = error.requestId ? element("small", { class: "muted" }, ` (request ${error.requestId})`) : null;
-  replace(message, element("p", { class: "problem" }, error.message, id));
+  replace(message, element("p", { class: "problem" }, error.message, error.requestId && small(` (request ${error.requestId})`)));
 }
 
 // While a page opens, it says what it waits for; later, what it renews by itself is not worth a word.
 const SLOW_MS = 500;
 let [opening, isOpen] = [0, false];
 const waits = element("p", { class: "waiting" }, "Waiting for the service …");
-setTimeout(() => opening > 0 && message.append(waits), SLOW_MS);
+setTimeout(() => opening > 0 && !isOpen && message.append(waits), SLOW_MS);
 
 // Runs a part of a page; what goes wrong is said, never left in the console alone.
 export async function show(part) {
-  if (!isOpen) opening += 1;
+  opening += 1;
   try {
     say("");
     return await part();
   } catch (error) {
-    fail(error);
-    return undefined;
+    return fail(error);
   } finally {
-    if (!isOpen) opening -= 1;
-    if (opening === 0) {
-      isOpen = true;
-      waits.remove();
-    }
+    opening -= 1;
+    isOpen ||= opening === 0;
+    if (isOpen) waits.remove();
   }
 }
 
@@ -132,10 +128,6 @@ const STATES = {
   polling: ["warn", "◌", `The stream of events broke: asked again every ${POLL_MS / 1000} s until it is back.`],
 };
 
-export function stateLine() {
-  return element("p", { class: "live", role: "status" });
-}
-
 function tell(line, state) {
   const [kind, mark, text] = STATES[state];
   line.dataset.state = state;
@@ -151,16 +143,12 @@ export function soon(renew) {
 // refresh: asks for everything again; called at first, after each gap of the stream, and by whoever
 // was given the function that this returns. heard({ kind, data }): called with each event.
 export function keepFresh(line, refresh, heard) {
-  let timer = null;
-  let connected = null;
-  let running = false;
-  let wanted = false;
+  let [timer, connected, running, wanted] = [null, null, false, false];
   // One at a time: what is wanted meanwhile is one more, not many.
   async function renew() {
     wanted = true;
     if (running) return;
-    running = true;
-    while (wanted) {
+    for (running = true; wanted;) {
       wanted = false;
       await refresh();
     }
@@ -186,7 +174,7 @@ const WAITS_MS = 500;
 // part: where it is said. Returns begin(onCancel), which returns end(): the answer, or a problem, has come.
 export function waiting(part) {
   let stop = () => {};
-  const cancel = element("button", { type: "button", on: { click: () => stop() } }, "Cancel");
+  const cancel = button("Cancel", () => stop());
   addEventListener("keydown", (event) => event.key === "Escape" && part.hasChildNodes() && stop());
   return (onCancel) => {
     const show = () => replace(part, element("p", { class: "waiting", role: "status" }, "Waiting for the answer …", cancel));

@@ -2,8 +2,8 @@
 // until it is closed or its reader signs out. Who is signed in sees what the token allows.
 
 import {
-  Problem, content, element, facts, fail, get, isSignedIn, onUnauthorized, replace, restsOn, say,
-  signIn, signOut, tag, when,
+  Problem, content, element, facts, fail, get, isSignedIn, link, onUnauthorized, replace, restsOn, say,
+  show, signIn, signOut, tag, when, withCode,
 } from "../shared/kit.js";
 
 const SCOPES = [
@@ -24,28 +24,24 @@ function next() {
 }
 
 function form() {
-  const field = element("input", { type: "password", name: "token", id: "token-field", autocomplete: "off", spellcheck: "false", required: true, size: 50, "aria-describedby": "token-help" });
-  const button = element("button", { type: "submit", class: "main" }, "Sign in");
+  const field = element("input", { type: "password", name: "token", id: "token-field", autocomplete: "off", spellcheck: "false",
+    required: true, size: 50, "aria-describedby": "token-help" });
+  const send = element("button", { type: "submit", class: "main" }, "Sign in");
   async function submit(event) {
     event.preventDefault();
-    const token = field.value.trim();
-    button.disabled = true;
-    say("");
-    try {
-      await signIn(token);
+    send.disabled = true;
+    await show(async () => {
+      await signIn(field.value.trim());
       await get("v1/token").catch((error) => {
         throw error.status === 401 ? new Problem(401, { detail: "This browser keeps no cookie of this service, so it can't be signed in." }) : error;
       });
       location.replace(next());
-    } catch (error) {
-      fail(error);
-      field.focus();
-    } finally {
-      button.disabled = false;
-    }
+    });
+    send.disabled = false;
+    field.focus();
   }
   replace(content, element("form", { class: "panel", on: { submit } },
-    element("label", { for: "token-field" }, "Token"), element("div", { class: "row" }, field, button),
+    element("label", { for: "token-field" }, "Token"), element("div", { class: "row" }, field, send),
     element("p", { id: "token-help", class: "muted" }, "This browser keeps it until it is closed, or until you sign out. The service's first start prints one; others are made with ",
       element("code", {}, "relayd serve token create NAME --scope read --scope plan"), ".")));
   field.focus();
@@ -57,9 +53,9 @@ function signedIn({ token, scopes, snapshot }) {
     [scopes.includes(scope) ? tag("yes", "good") : tag("no", "muted"), ` ${meaning}`]]));
   replace(content, element("section", { class: "panel" },
     element("h2", {}, token ? `Token ${token.number}: ${token.name}` : "This service needs no token"),
-    token ? facts([["Expires", token.expires_at_s === null ? "never" : when(token.expires_at_s)]]) : element("p", {}, "It was started with ", element("code", {}, "--no-auth"), ": everybody on its machine may do everything."),
+    token ? facts([["Expires", token.expires_at_s === null ? "never" : when(token.expires_at_s)]]) : element("p", {}, withCode("It was started with `--no-auth`: everybody on its machine may do everything.")),
     element("h3", {}, "What you may do"), may,
-    element("p", {}, element("a", { href: next().href }, "Go on"))));
+    element("p", {}, link(next().href, "Go on"))));
 }
 
 // The link that a first start prints: its token is taken, and does not stay in the address.

@@ -1,19 +1,19 @@
-// The map that all pages share: regions, and lines between them along great circles. It is turned to
-// the middle of what is drawn and fitted to its ends; a colour is a figure's class, thickness is
-// throughput, dashes say what kind of line it is. Drawn as SVG, with colours of the theme.
+// The map that all pages share: regions, and lines between them along great circles. Its middle meridian is that
+// of what is drawn, to whose ends it is fitted. A colour is a figure's class or the kind of a path, and dashes tell
+// kinds apart, too; thickness is throughput, unless colours tell that. Drawn as SVG, with colours of the theme.
 
 import { button, drawn, element, figure, folded, get, once, replace } from "../shared/kit.js";
-import { METRICS, classText, level, scaleOf, shade } from "../shared/metrics.js";
-import {
-  feature, geoAzimuthalEqualArea, geoDistance, geoEqualEarth, geoGraticule10, geoInterpolate,
-  geoPath,
-} from "../vendor/geo.js";
+import { METRICS, rounded, scaleOf } from "../shared/metrics.js";
+import { feature, geoEqualEarth, geoGraticule10, geoInterpolate, geoPath } from "../vendor/geo.js";
 
 const HINT = "Point at a line or a region for its figures.";
 const MOST_NAMED = 4;
 const ZOOM = 1.5;
 const TURN_DEG = 15;
 const [LEAST_ZOOM, MOST_ZOOM] = [0.4, 40];
+const THICKNESS = "aggregate"; // the figure that thickness tells, in Gbit/s
+const clamped = (value, most, least = -most) => Math.max(least, Math.min(most, value));
+const px = (value) => value.toFixed(1);
 
 // The next map asks again for what did not come.
 const land = once(async () => {
@@ -32,8 +32,8 @@ function hintOf({ regions, lines }) {
   return `Links of ${names} are not drawn: ${missing.length === 1 ? "its" : "their"} place is not known.`;
 }
 
-// what: { regions, lines, marked, said, label }: lines are { src, dst, thickness, values, kind, said },
-// thickness a throughput in the legend's unit, values by metric; marked regions have their name beside them,
+// what: { regions, lines, marked, said, label }: lines are { src, dst, gbps, values, kind, said }, values by
+// metric, where colours may tell them; marked regions have their name beside them,
 // named ones too where there is room; said(region) is shown where it is pointed at.
 // choose(region id): for a click; onMetric(metric): where the reader chose another.
 export class WorldMap {
@@ -44,7 +44,6 @@ export class WorldMap {
     this.readout = element("p", { class: "readout muted" }, HINT);
     this.key = element("div");
     this.part = element("div", { class: "world-map" }, this.makeTools(), this.holder, this.readout, this.key);
-    this.fit();
     this.listen();
     new ResizeObserver(() => {
       const width = Math.floor(this.holder.clientWidth);
@@ -57,8 +56,7 @@ export class WorldMap {
     try {
       this.world ??= await land();
     } catch (error) {
-      replace(this.readout, `The map can't be drawn: ${error.message} `,
-        element("button", { type: "button", on: { click: () => this.show(what, metric) } }, "Try again"));
+      replace(this.readout, `The map can't be drawn: ${error.message} `, button("Try again", () => this.show(what, metric)));
       return;
     }
     Object.assign(this, { what, metric, hint: hintOf(what) });
@@ -68,7 +66,7 @@ export class WorldMap {
   }
 
   fit() {
-    this.moved = { turn: [0, 0], zoom: 1 };
+    this.moved = { east: 0, north: 0, zoom: 1 };
   }
 
   draw() {
@@ -78,11 +76,13 @@ export class WorldMap {
     const metrics = offered(lines);
     if (!metrics.includes(this.metric)) [this.metric = ""] = metrics;
     const scale = this.metric ? scaleFor(this.metric, this.what, lines) : null;
-    const { projection, height, isWhole } = frame({
+    const { projection, height } = frame({
       lines: lines.map((line) => [at.get(line.src), at.get(line.dst)]), places: [...at.values()], width: this.width,
     });
-    this.drawing = { at, lines, scale, height, isWhole, fitted: { rotate: projection.rotate(), scale: projection.scale(), translate: projection.translate() }, projection };
-    replace(this.colours, metrics.map((name) => element("option", { value: name, selected: name === this.metric }, METRICS[name].title)));
+    const fitted = { east: projection.rotate()[0], scale: projection.scale(), translate: projection.translate() };
+    this.drawing = { at, lines, scale, height, projection, fitted };
+    replace(this.colours, metrics.map((name) =>
+      element("option", { value: name, selected: name === this.metric }, METRICS[name]?.title ?? this.what.kindTitle)));
     this.colours.parentElement.hidden = metrics.length < 2;
     replace(this.key, legend({ ...this.what, lines, metric: this.metric, scale, width: this.width }));
     this.paint();
@@ -90,19 +90,21 @@ export class WorldMap {
 
   // Only what turning and zooming change.
   paint() {
-    const { at, lines, height, isWhole, fitted, projection } = this.drawing;
-    const { turn, zoom } = this.moved;
+    const { at, lines, height, fitted, projection } = this.drawing;
+    const { east, north, zoom } = this.moved;
     const width = this.width;
     const [x, y] = fitted.translate;
-    projection.rotate([fitted.rotate[0] + turn[0], Math.max(-90, Math.min(90, fitted.rotate[1] + turn[1]))]).scale(fitted.scale * zoom)
-      .translate([width / 2 + (x - width / 2) * zoom, height / 2 + (y - height / 2) * zoom]);
+    const scale = fitted.scale * zoom;
+    projection.rotate([fitted.east - east, 0]).scale(scale)
+      .translate([width / 2 + (x - width / 2) * zoom, height / 2 + (y - height / 2) * zoom + (north * scale) / DEGREES]);
     const path = geoPath(projection).digits(1);
-    const isSeen = (place) => path({ type: "Point", coordinates: place }) !== null;
+    const isSeen = (place) => place && path({ type: "Point", coordinates: place }) !== null;
     const marker = width < NARROW ? 3.6 : 5;
-    const points = this.what.regions.filter((region) => at.has(region.id) && isSeen(at.get(region.id))).map((region) => {
-      const [px, py] = projection(at.get(region.id));
-      return { region, x: px, y: py };
-    });
+    const { regions, marked } = this.what;
+    const points = regions.filter(({ id }) => isSeen(at.get(id))).map((region) => {
+      const [x, y] = projection(at.get(region.id));
+      return { region, x, y };
+    }).sort((a, b) => marked.includes(b.region.id) - marked.includes(a.region.id));
     spread(points, 2 * marker + 1);
     // Lines go to where their markers are.
     const placed = new Map(at);
@@ -111,7 +113,7 @@ export class WorldMap {
       if (moved.every(Number.isFinite)) placed.set(point.region.id, moved);
     }
     const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": this.what.label },
-      isWhole ? drawn("path", { class: "sea", d: path({ type: "Sphere" }) }) : drawn("rect", { class: "sea", width, height }),
+      drawn("path", { class: "sea", d: path({ type: "Sphere" }) }),
       drawn("path", { class: "graticule", d: path(geoGraticule10()) }),
       drawn("path", { class: "land", d: path(this.world) }),
       this.drawLines(lines, placed, path), points.map((point) => this.drawMarker(point, marker)), this.drawLabels(points, marker, height));
@@ -119,16 +121,17 @@ export class WorldMap {
   }
 
   drawLines(lines, placed, path) {
-    const thick = thickness(greatest(lines), this.width);
+    const { metric, drawing: { scale } } = this;
+    const thick = thickness(metric, lines, this.width);
     // Thin ones are drawn last, so that none is hidden.
-    return [...lines].sort((a, b) => b.thickness - a.thickness).map((line) => {
+    return [...lines].sort((a, b) => b.gbps - a.gbps).map((line) => {
       const d = path({ type: "LineString", coordinates: [placed.get(line.src), placed.get(line.dst)] });
       if (d === null) return null;
-      const { dash, stroke } = KINDS[line.kind];
-      const value = line.values[this.metric];
-      const own = stroke ?? (value === undefined || value === null ? "plain" : `l${shade(this.metric, level(this.drawing.scale.limits, value))}`);
-      const width = thick(line.thickness);
-      const shared = { d, fill: "none", "stroke-dasharray": dash?.map((length) => (length * Math.max(1, width / 2.5)).toFixed(1)).join(" ") };
+      const { dash, colour } = KINDS[line.kind];
+      const value = line.values[metric];
+      const own = !metric ? colour : isKnown(value) ? scale.classOf(value) : "plain";
+      const width = thick(line.gbps);
+      const shared = { d, fill: "none", "stroke-dasharray": dash?.map((length) => px(length * Math.max(1, width / 2.5))).join(" ") };
       const made = drawn("g", { class: "line", "data-link": `${line.src} ${line.dst}`, "data-kind": line.kind },
         drawn("path", { ...shared, class: "casing", "stroke-width": (width + 1.6).toFixed(2) }),
         drawn("path", { ...shared, class: `stroke ${own}`, "stroke-width": width.toFixed(2) }),
@@ -141,23 +144,26 @@ export class WorldMap {
 
   drawMarker({ region, x, y }, size) {
     const isMarked = this.what.marked.includes(region.id);
-    const made = drawn("g", { class: isMarked ? "region marked" : "region", "data-region": region.id, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
-      markerOf(region.provider, isMarked ? size * 1.3 : size), drawn("title", {}, this.what.said(region)));
-    made.said = this.what.said(region);
-    return made;
+    const said = this.what.said(region);
+    return Object.assign(drawn("g", { class: isMarked ? "region marked" : "region", "data-region": region.id,
+      transform: `translate(${px(x)} ${px(y)})` },
+    markerOf(region.provider, isMarked ? size * 1.3 : size), drawn("title", {}, said)), { said });
   }
 
   drawLabels(points, marker, height) {
     const of = new Map(points.map((point) => [point.region.id, point]));
     const { marked, named = [] } = this.what;
     const wanted = [...marked, ...named].filter((id) => of.has(id)).map((id, at) => ({ ...of.get(id), text: id, isEnd: at < marked.length }));
-    return labels(wanted, { width: this.width, height, marker: marker * 1.3 + 1 }).map((label) => drawn("g", { class: "label" },
-      label.isFar ? drawn("path", { class: "leader", d: `M${label.to[0].toFixed(1)} ${label.to[1].toFixed(1)}L${(label.x + label.width / 2).toFixed(1)} ${(label.y + label.height / 2).toFixed(1)}` }) : null,
-      drawn("text", { x: (label.x + label.width / 2).toFixed(1), y: (label.y + 12).toFixed(1), "text-anchor": "middle" }, label.text)));
+    return labels(wanted, { width: this.width, height, marker: marker * 1.3 + 1 }).map(({ x, y, width, isFar, to, text }) => {
+      const middle = px(x + width / 2);
+      return drawn("g", { class: "label" },
+        isFar && drawn("path", { class: "leader", d: `M${to.map(px).join(" ")}L${middle} ${px(y + LINE / 2)}` }),
+        drawn("text", { x: middle, y: px(y + 12), "text-anchor": "middle" }, text));
+    });
   }
 
   makeTools() {
-    const button = (text, label, click) => element("button", { type: "button", "aria-label": label, title: label, on: { click } }, text);
+    const tool = (text, title, click) => button(text, click, { "aria-label": title, title });
     this.colours = element("select", { name: "metric", on: { change: (event) => {
       event.stopPropagation();
       this.metric = this.colours.value;
@@ -166,22 +172,24 @@ export class WorldMap {
       this.onMetric(this.metric);
     } } });
     return element("div", { class: "world-tools row" }, element("label", {}, "Colour", this.colours),
-      element("span", { class: "zooms", role: "group", "aria-label": "Zoom" },
-        button("−", "Zoom out", () => this.zoom(1 / ZOOM)), button("+", "Zoom in", () => this.zoom(ZOOM)),
-        button("Fit", "Fit to what is drawn", () => { this.fit(); this.paint(); })));
+      element("span", { class: "zooms", role: "group", "aria-label": "Zoom" }, tool("−", "Zoom out", () => this.zoom(1 / ZOOM)),
+        tool("+", "Zoom in", () => this.zoom(ZOOM)), tool("Fit", "Fit to what is drawn", () => this.refit())));
+  }
+
+  refit() {
+    this.fit();
+    this.paint();
   }
 
   zoom(by) {
-    this.moved.zoom = Math.max(LEAST_ZOOM, Math.min(MOST_ZOOM, this.moved.zoom * by));
+    this.moved.zoom = clamped(this.moved.zoom * by, MOST_ZOOM, LEAST_ZOOM);
     this.paint();
   }
 
   // By degrees at the middle of the map.
   turn(east, north) {
-    this.moved.turn[0] -= east;
-    const limit = (value) => Math.max(-90, Math.min(90, value));
-    const first = this.drawing.fitted.rotate[1];
-    this.moved.turn[1] = this.drawing.isWhole ? 0 : limit(first + this.moved.turn[1] - north) - first;
+    this.moved.east += east;
+    this.moved.north = clamped(this.moved.north + north, 90);
     this.paint();
   }
 
@@ -191,7 +199,7 @@ export class WorldMap {
       const step = TURN_DEG / this.moved.zoom;
       const does = {
         ArrowLeft: () => this.turn(-step, 0), ArrowRight: () => this.turn(step, 0), ArrowUp: () => this.turn(0, step), ArrowDown: () => this.turn(0, -step),
-        "+": () => this.zoom(ZOOM), "=": () => this.zoom(ZOOM), "-": () => this.zoom(1 / ZOOM), 0: () => { this.fit(); this.paint(); },
+        "+": () => this.zoom(ZOOM), "=": () => this.zoom(ZOOM), "-": () => this.zoom(1 / ZOOM), 0: () => this.refit(),
       }[event.key];
       if (!does) return;
       event.preventDefault();
@@ -212,7 +220,7 @@ export class WorldMap {
       far += Math.hypot(dx, dy);
       if (far < 5) return; // a click
       from = [event.clientX, event.clientY];
-      const degrees = 180 / Math.PI / (this.drawing.fitted.scale * this.moved.zoom);
+      const degrees = DEGREES / (this.drawing.fitted.scale * this.moved.zoom);
       this.turn(-dx * degrees, dy * degrees);
     });
     this.holder.addEventListener("click", (event) => {
@@ -231,11 +239,10 @@ export function mapPanel(title, what, more) {
 
 // How lines and markers are drawn, and what that means.
 
-// Kinds of lines by their dashes; those in trouble have a colour of their own.
+// Kinds of lines by their dashes; those of paths have colours, too.
 const KINDS = {
   measured: {}, inferred: { dash: [5, 2.5] }, baseline: { dash: [2, 2.5] },
-  chosen: {}, direct: { dash: [5, 3] }, "best relay": { dash: [2, 2] },
-  "relayed paths of the table": {}, down: { dash: [2, 3], stroke: "bad" }, degraded: { dash: [5, 3], stroke: "warn" },
+  chosen: { colour: "of-chosen" }, direct: { dash: [5, 3], colour: "of-direct" }, "best relay": { dash: [2, 2], colour: "of-relay" },
 };
 const SHAPES = {
   aws: "circle",
@@ -246,97 +253,78 @@ const OTHER = "0,-1.2 1.2,0 0,1.2 -1.2,0";
 
 function markerOf(provider, size) {
   const shape = SHAPES[provider] ?? OTHER;
-  return shape === "circle" ? drawn("circle", { r: size })
-    : drawn("polygon", { points: shape.split(" ").map((point) => point.split(",").map((value) => (value * size).toFixed(1)).join(",")).join(" ") });
+  if (shape === "circle") return drawn("circle", { r: size });
+  return drawn("polygon", { points: shape.replace(/[-.\d]+/g, (value) => px(value * size)) });
 }
 
-const greatest = (lines) => Math.max(...lines.map((line) => line.thickness), 1e-9);
+const greatest = (lines) => Math.max(...lines.map((line) => line.gbps), 1e-9);
 
-// From throughput to pixels, between lines that carry nothing and the most.
-function thickness(most, width) {
+// From throughput to pixels, between lines that carry nothing and the most; all are alike where colours tell it.
+function thickness(metric, lines, width) {
   const [thin, fat] = width < NARROW ? [0.9, 4] : [1.1, 7];
-  return (value) => thin + (fat - thin) * (value / most);
+  const most = greatest(lines);
+  return (gbps) => thin + (fat - thin) * (metric === THICKNESS ? 0.3 : gbps / most);
 }
 
-// The metrics that lines have, in the order of METRICS.
+// What colours can tell: kinds of paths (""), and the metrics that lines have, in the order of METRICS.
 const isKnown = (value) => value !== undefined && value !== null;
-const offered = (lines) => Object.keys(METRICS).filter((name) => lines.some((line) => isKnown(line.values[name])));
+const offered = (lines) => ["", ...Object.keys(METRICS)].filter((name) => (name
+  ? lines.some((line) => isKnown(line.values[name])) : lines.every((line) => KINDS[line.kind].colour)));
 
 // Classes rest on all lines, so that they stay while some are left out.
 const scaleFor = (metric, { all }, lines) => scaleOf(metric, (all ?? lines).map((line) => [line.values[metric] ?? null]));
 
 // A few round rates up to the greatest.
 function steps(most) {
-  const step = 10 ** Math.floor(Math.log10(most));
-  const size = most / step < 2 ? step / 2 : most / step < 5 ? step : 2 * step;
+  const size = rounded(most / 4);
   return [1, 2, 3, 4].map((times) => Number((times * size).toPrecision(3))).filter((value) => value <= most);
 }
 
-const line = (styles) => {
-  const made = drawn("line", { x1: 0, x2: 34, y1: 6, y2: 6 });
+const line = (name, styles) => {
+  const made = drawn("line", { x1: 0, x2: 34, y1: 6, y2: 6, class: name });
   Object.assign(made.style, styles);
   return drawn("svg", { width: 34, height: 12, viewBox: "0 0 34 12", "aria-hidden": "true" }, made);
 };
 const group = (title, entries) => element("dl", {}, element("dt", {}, title), entries.map(([picture, text]) => element("dd", {}, picture, text)));
 
-function legend({ regions, lines, kindTitle, metric, scale, unit = "Gbit/s", width }) {
+function legend({ regions, lines, kindTitle, metric, scale, width }) {
   const kinds = Object.keys(KINDS).filter((name) => lines.some((each) => each.kind === name));
-  const thick = thickness(greatest(lines), width);
+  const thick = thickness(metric, lines, width);
   const providers = [...new Set(regions.map((region) => region.provider))].sort();
-  return element("div", { class: "world-legend" },
-    metric && colours(metric, scale, lines),
-    lines.length > 0 && group(`Thickness, ${unit}`, steps(greatest(lines)).map((value) => [line({ stroke: "var(--text)", strokeWidth: `${thick(value)}px` }), figure(value)])),
-    kinds.length > 0 && group(kindTitle, kinds.map((name) => [
-      line({ stroke: `var(--${KINDS[name].stroke ?? "text"})`, strokeWidth: "3px", strokeDasharray: KINDS[name].dash?.join(" ") ?? "none" }), name])),
-    group("Provider", providers.map((name) => [drawn("svg", { class: "region", width: 14, height: 14, viewBox: "-7 -7 14 14", "aria-hidden": "true" }, markerOf(name, 5.5)), name])));
+  const sizes = metric === THICKNESS ? [] : steps(greatest(lines));
+  return element("div", { class: "world-legend" }, metric && colours(metric, scale, lines),
+    kinds.length > 0 && group(`${metric ? "Dashes" : "Colour and dashes"}: ${kindTitle.toLowerCase()}`, kinds.map((name) => [
+      line(metric ? null : KINDS[name].colour, { strokeWidth: "3px", strokeDasharray: KINDS[name].dash?.join(" ") ?? "none" }), name])),
+    lines.length > 0 && sizes.length > 0 && group("Thickness: Gbit/s", sizes.map((gbps) =>
+      [line(null, { strokeWidth: `${thick(gbps)}px` }), figure(gbps)])),
+    group("Provider", providers.map((name) => [drawn("svg", { class: "region", width: 14, height: 14, viewBox: "-7 -7 14 14",
+      "aria-hidden": "true" }, markerOf(name, 5.5)), name])));
 }
 
-// The classes that occur.
-function colours(metric, { limits }, lines) {
-  const values = lines.map((each) => each.values[metric]).filter(isKnown);
-  const found = [...new Set(values.map((value) => level(limits, value)))].sort((a, b) => a - b);
+function colours(metric, { classes, classOf }, lines) {
+  const found = new Set(lines.map((each) => each.values[metric]).filter(isKnown).map(classOf));
   const { title, unit, best } = METRICS[metric];
-  return group(`${title}${unit && `, ${unit}`}: the stronger, the ${best}`, found.map((at) => [
-    element("span", { class: `swatch l${shade(metric, at)}`, "aria-hidden": "true" }), classText(metric, limits, at)]));
+  return group(`Colour: ${title}${unit && `, ${unit}`}: the stronger, the ${best}`, classes.filter(([name]) => found.has(name))
+    .map(([name, text]) => [element("span", { class: `swatch ${name}`, "aria-hidden": "true" }), text]));
 }
 
 // Markers that would overlap are moved apart; labels find a place where they cover nothing that counts.
 
-const ROUNDS = 60;
-const FARTHEST = 4; // markers away from its place one may be moved, or it would tell a lie
 const LINE = 16;
 // As base.css has it for labels.
 const pen = document.createElement("canvas").getContext("2d");
 pen.font = '600 13px system-ui, "Liberation Sans", sans-serif';
 
-// points: [{ x, y }], changed in place: those nearer than `apart` px are moved apart.
+// points: [{ x, y }], changed in place: one that would lie on another takes the nearest free place around it.
+const AROUND = Array.from({ length: 80 }, (_, at) => [0.45 * Math.sqrt(at), at * Math.PI * (3 - Math.sqrt(5))])
+  .map(([far, angle]) => [far * Math.cos(angle), far * Math.sin(angle)]);
 function spread(points, apart) {
-  const homes = points.map(({ x, y }) => [x, y]);
-  points.forEach((point, at) => { // those at the very same place begin in different directions
-    point.x += 0.01 * Math.cos(at);
-    point.y += 0.01 * Math.sin(at);
-  });
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const moved = points.map((one, at) => points.slice(at + 1).map((other) => pushed(one, other, apart)).some(Boolean));
-    if (!moved.some(Boolean)) break;
+  const taken = [];
+  for (const point of points) {
+    const isFree = ([dx, dy]) => taken.every(({ x, y }) => Math.hypot(x - point.x - dx * apart, y - point.y - dy * apart) >= apart);
+    const [dx, dy] = AROUND.find(isFree) ?? [0, 0];
+    taken.push(Object.assign(point, { x: point.x + dx * apart, y: point.y + dy * apart }));
   }
-  points.forEach((point, at) => {
-    const [dx, dy] = [point.x - homes[at][0], point.y - homes[at][1]];
-    const share = Math.min(1, (FARTHEST * apart) / (Math.hypot(dx, dy) || 1));
-    [point.x, point.y] = [homes[at][0] + dx * share, homes[at][1] + dy * share];
-  });
-}
-
-function pushed(one, other, apart) {
-  const [dx, dy] = [other.x - one.x, other.y - one.y];
-  const distance = Math.hypot(dx, dy);
-  if (distance >= apart * 0.999) return false;
-  const step = (apart - distance) / 2 / (distance || 1);
-  one.x -= dx * step;
-  one.y -= dy * step;
-  other.x += dx * step;
-  other.y += dy * step;
-  return true;
 }
 
 const overlap = (a, b) => Math.max(0, Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x))
@@ -363,88 +351,32 @@ function labels(wanted, { width, height, marker }) {
   return found;
 }
 
-// What part of the world a map shows, and by which projection: turned to the middle of what is to be
-// seen, and fitted to its ends.
+// What part of the world a map shows: turned to the middle of what is to be seen, and fitted to its ends.
 
 const DEGREES = 180 / Math.PI;
 const STEPS = 12; // samples of a great circle
-const ENCLOSING_STEPS = 40;
-const WIDEST_DEG = 68; // a flat map of more than this around its middle is one of the whole world,
-const WIDEST_NARROW_DEG = 110; // which on a phone is too low to read: round, the same fills a square
 const NARROWEST_DEG = 9; // ends in one city are seen with what is around them
-const [TOP_DEG, BOTTOM_DEG] = [76, -54]; // of the world without its ice
-const HOME_DEG = 10; // east: the usual middle of a map of the world
 // A window narrower than this has smaller markers, and taller maps.
 const NARROW = 600;
-
-const WORLD = { at: [HOME_DEG, 20], radius_deg: 180 };
-
-const vector = ([longitude, latitude]) => {
-  const [l, p] = [longitude / DEGREES, latitude / DEGREES];
-  return [Math.cos(p) * Math.cos(l), Math.cos(p) * Math.sin(l), Math.sin(p)];
-};
-const place = ([x, y, z]) => [Math.atan2(y, x) * DEGREES, Math.atan2(z, Math.hypot(x, y)) * DEGREES];
 
 function greatCircle([from, to]) {
   const along = geoInterpolate(from, to);
   return Array.from({ length: STEPS + 1 }, (_, step) => along(step / STEPS));
 }
 
-// The middle of places and how far they reach around it: { at, radius_deg }. The circle is the smallest
-// that was found on the way from their mean towards whichever place is farthest, in ever shorter steps.
-function around(places) {
-  const found = places.map(vector);
-  const sum = found.reduce((a, b) => a.map((value, axis) => value + b[axis]), [0, 0, 0]);
-  let middle = Math.hypot(...sum) > 1e-6 * places.length ? sum : found[0];
-  let best = null;
-  for (let step = 1; step <= ENCLOSING_STEPS; step += 1) {
-    const at = place(middle);
-    const distances = places.map((each) => geoDistance(at, each));
-    const radius_deg = Math.max(...distances) * DEGREES;
-    if (!best || radius_deg < best.radius_deg) best = { at, radius_deg };
-    const [from, to] = [vector(at), found[distances.indexOf(Math.max(...distances))]];
-    middle = from.map((value, axis) => value + (to[axis] - value) / (step + 1));
-  }
-  return best;
-}
-
-// Places on a circle, for fitting what lies inside.
-function circle([longitude, latitude], radius_deg) {
-  const [x, y, z] = vector([longitude, latitude]);
-  const east = [-Math.sin(longitude / DEGREES), Math.cos(longitude / DEGREES), 0];
-  const north = [-z * Math.cos(longitude / DEGREES), -z * Math.sin(longitude / DEGREES), Math.hypot(x, y)];
-  const [inward, out] = [Math.cos(radius_deg / DEGREES), Math.sin(radius_deg / DEGREES)];
-  return Array.from({ length: 8 }, (_, at) => {
-    const [a, b] = [Math.cos((at * Math.PI) / 4), Math.sin((at * Math.PI) / 4)];
-    return place([x, y, z].map((value, axis) => inward * value + out * (a * east[axis] + b * north[axis])));
-  });
-}
-
-const points = (coordinates) => ({ type: "MultiPoint", coordinates });
-
-// lines: pairs of places; places: others to be seen.
-// Returns { projection, height, isWhole }; isWhole says that the map has edges of its own.
+// lines: pairs of places; places: others to be seen. Returns { projection, height }.
 function frame({ lines, places, width }) {
-  const curves = lines.map(greatCircle);
-  const seen = curves.flat().concat(lines.length ? [] : places);
-  const middle = seen.length ? around(seen) : WORLD;
-  const isNarrow = width < NARROW;
-  const margin = isNarrow ? 34 : 56;
-  if (middle.radius_deg > (isNarrow ? WIDEST_NARROW_DEG : WIDEST_DEG)) {
-    const projection = geoEqualEarth().precision(0.3).fitWidth(width, { type: "Sphere" });
-    const latitudes = curves.flat().map(([, latitude]) => latitude);
-    const [north, south] = [Math.max(TOP_DEG, ...latitudes), Math.min(BOTTOM_DEG, ...latitudes)];
-    const [[, top], [, bottom]] = [Math.min(90, north + 3), south].map((latitude) => projection([0, latitude]));
-    projection.rotate([-middle.at[0], 0]);
-    const [x, y] = projection.translate();
-    return { projection: projection.translate([x, y - top]), height: Math.round(bottom - top), isWhole: true };
-  }
-  const focus = points([...seen, ...circle(middle.at, NARROWEST_DEG)]);
-  const projection = geoAzimuthalEqualArea().rotate([-middle.at[0], -middle.at[1]]).clipAngle(150).precision(0.3);
+  const seen = lines.length ? lines.flatMap(greatCircle) : places;
+  const mean = (axis) => seen.reduce((sum, [longitude]) => sum + Math[axis](longitude / DEGREES), 0);
+  const projection = geoEqualEarth().precision(0.3).rotate([-Math.atan2(mean("sin"), mean("cos")) * DEGREES, 0]);
+  const [isNarrow, margin] = width < NARROW ? [true, 34] : [false, 56];
+  const around = seen.slice(0, 1).flatMap(([longitude, latitude]) => [-NARROWEST_DEG, NARROWEST_DEG]
+    .map((beside) => [longitude + beside, clamped(latitude + beside, 80)]));
+  const focus = { type: "MultiPoint", coordinates: [...seen, ...around] };
   projection.fitWidth(width - 2 * margin, focus);
   const ys = focus.coordinates.map((each) => projection(each)[1]);
   const tall = Math.max(...ys) - Math.min(...ys) + 2 * margin;
-  const height = Math.round(Math.max(width * (isNarrow ? 0.75 : 0.42), Math.min(tall, isNarrow ? width : Math.min(0.5 * width, 560))));
+  const height = Math.round(clamped(tall, isNarrow ? width : Math.min(0.5 * width, 560), width * (isNarrow ? 0.75 : 0.42)));
   projection.fitExtent([[margin, margin], [width - margin, height - margin]], focus);
-  return { projection, height, isWhole: false };
+  return { projection, height };
 }
