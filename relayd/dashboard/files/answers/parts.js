@@ -117,10 +117,9 @@ export const hasDirect = (plan) => plan.paths.some((path) => path.regions.length
 
 export function verdictText(plan) {
   const relays = relaysOf(plan);
-  if (plan.verdict === "direct") return "Send it direct";
-  if (plan.verdict === "relay") return `Relay it through ${relays[0]}`;
   const over = hasDirect(plan) ? ["the direct path", ...relays] : relays;
-  return `Split it over ${over.join(over.length === 2 ? " and " : ", ")}`;
+  return { direct: "Send it direct", relay: `Relay it through ${relays[0]}` }[plan.verdict]
+    ?? `Split it over ${over.join(over.length === 2 ? " and " : ", ")}`;
 }
 
 export function chosenOption(plan) {

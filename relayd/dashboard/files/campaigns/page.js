@@ -21,12 +21,11 @@ const NAMES = new Map(PHASES.map(([phase, title]) => [phase, title]));
 
 function stageName(stage) {
   const [phase, number] = (stage ?? "").split(" ");
-  const title = NAMES.get(phase) ?? stage ?? "";
-  return number ? `${title}, choice ${number}` : title;
+  return `${NAMES.get(phase) ?? stage ?? ""}${number ? `, choice ${number}` : ""}`;
 }
 
-function phasesOf(campaign) {
-  const phases = campaign.options.wish?.phases ?? [];
+function phasesOf({ options }) {
+  const { phases = [] } = options.wish ?? {};
   return phases.length === PHASES.length ? "all" : phases.map((phase) => NAMES.get(phase) ?? phase).join(", ");
 }
 
@@ -38,10 +37,9 @@ const countOf = ({ planned, done, failed }) => planned + done + failed;
 function stateOf(campaign, progress = null) {
   if (campaign.is_running) return tag("running", "good");
   if (campaign.finished_at_s !== null) return campaign.probes.failed ? tag("ended, some failed", "warn") : tag("done", "good");
-  const { status } = progress ?? {};
-  if (status === "failed") return tag("failed", "bad");
-  return tag(["running", "started"].includes(status) ? "running or interrupted"
-    : status === "interrupted" ? "interrupted" : "unfinished", "warn");
+  const [text, kind = "warn"] = { failed: ["failed", "bad"], running: ["running or interrupted"], started: ["running or interrupted"],
+    interrupted: ["interrupted"] }[progress?.status] ?? ["unfinished"];
+  return tag(text, kind);
 }
 
 // Asks again at once while a campaign runs, and once more when what an event tells of has been taken up.

@@ -7,8 +7,9 @@ const TO_TRY = { src: "us-east", dst: "sa" }; // of what has no default
 
 const nameOf = (reference) => reference.slice(reference.lastIndexOf("/") + 1);
 const modelLink = (reference) => link(`#model-${nameOf(reference)}`, element("code", {}, nameOf(reference)));
-const table = (heads, rows) => element("table", {}, element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))),
-  element("tbody", {}, rows.map((cells) => element("tr", {}, cells.map((cell) => element("td", {}, cell))))));
+const row = (cells, tag, attributes = {}) => element("tr", {}, cells.map((cell) => element(tag, attributes, cell)));
+const table = (heads, rows) => element("table", {}, element("thead", {}, row(heads, "th", { scope: "col" })),
+  element("tbody", {}, rows.map((cells) => row(cells, "td"))));
 const between = (parts, text) => parts.flatMap((part, at) => (at ? [text, part] : [part]));
 
 function type(schema) {

@@ -51,10 +51,9 @@ function thenAndNow({ src, dst }, snapshot) {
 function inWords(ratio, isLess) {
   if (ratio === null) return "was nothing";
   const percent = (part) => `${Math.round(100 * part) || (100 * part).toPrecision(1)} %`;
-  const isBetter = ratio > 1 !== Boolean(isLess);
   const size = ratio >= 2 ? `${ratio.toFixed(1)} times as much` : ratio <= 0.5 ? `down to ${percent(ratio)}`
     : ratio > 1 ? `${percent(ratio - 1)} more` : `${percent(1 - ratio)} less`;
-  return [size, " ", tag(isBetter ? "better" : "worse", isBetter ? "good" : "bad")];
+  return [size, " ", ratio > 1 !== Boolean(isLess) ? tag("better", "good") : tag("worse", "bad")];
 }
 
 export const shifts = (found) => found.length > 0 && element("div", { class: "shifts" },

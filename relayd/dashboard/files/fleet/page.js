@@ -11,7 +11,6 @@ const quiet = (text) => element("span", { class: "muted" }, text);
 
 // An address may name a part (#changed), which is not there before the first answer.
 let isThere = false;
-
 async function refresh() {
   const [fleet, { watch }, { sites }] = await Promise.all([get("v1/fleet"), get("v1/watch"), get("v1/sites")]);
   restsOn(fleet.snapshot);
@@ -118,14 +117,9 @@ function capTable(sites) {
 
 // Regions of one VM type of which nothing was measured say the same: they share a row, [site, regions].
 function rowsOf(sites) {
-  const alike = new Map();
-  for (const site of sites) {
-    const isOwn = !site.vm_type || CAPS.some(([name]) => site[name].source !== "baseline");
-    const name = isOwn ? `region ${site.region}` : `type ${site.vm_type}`;
-    const [first, regions] = alike.get(name) ?? [site, []];
-    alike.set(name, [first, [...regions, site.region]]);
-  }
-  return [...alike.values()];
+  const isOwn = (site) => !site.vm_type || CAPS.some(([name]) => site[name].source !== "baseline");
+  const alike = Map.groupBy(sites, (site) => (isOwn(site) ? `region ${site.region}` : `type ${site.vm_type}`));
+  return [...alike.values()].map((found) => [found[0], found.map(({ region }) => region)]);
 }
 
 const named = (site, regions) => (regions.length === 1 ? [site.region, small(site.vm_type || "type not known")]

@@ -27,10 +27,8 @@ const CHOICES = {
 };
 const usual = (name) => CHOICES[name]?.[0] ?? "";
 const asked = new URLSearchParams(location.search);
-const state = Object.fromEntries(Object.entries(CHOICES).map(([name, choices]) => {
-  const value = asked.get(name);
-  return [name, value !== null && (choices?.includes(value) ?? true) ? value : usual(name)];
-}));
+const state = Object.fromEntries(Object.entries(CHOICES).map(([name, choices]) =>
+  [name, asked.has(name) && (choices?.includes(asked.get(name)) ?? true) ? asked.get(name) : usual(name)]));
 
 const answers = new Map(); // by what was asked
 let facts = new Map(); // of regions
@@ -59,22 +57,18 @@ async function shownMatrix() {
   const [matrix, chosen] = await Promise.all([answerTo("v1/matrix", question()),
     state.only && answerTo("v1/pairs", { kind: state.only })]);
   if (!chosen) return matrix;
-  const at = new Map(chosen.regions.map((region, place) => [region, place]));
-  const positions = matrix.regions.map((region) => at.get(region));
-  const targets = chosen.targets.map((each) => new Set(each));
-  const isWanted = (src, dst) => Boolean(targets[positions[src]]?.has(positions[dst]));
-  const values = matrix.values.map((row, src) => row.map((value, dst) => (isWanted(src, dst) ? value : null)));
-  return { ...matrix, isWanted, values };
+  const { regions } = matrix;
+  const targets = new Map(chosen.regions.map((region, at) => [region, new Set(chosen.targets[at].map((to) => chosen.regions[to]))]));
+  const isWanted = (src, dst) => Boolean(targets.get(regions[src])?.has(regions[dst]));
+  return { ...matrix, isWanted, values: matrix.values.map((row, src) => row.map((value, dst) => (isWanted(src, dst) ? value : null))) };
 }
 
 // ---- what is shown ----
 
 // The newest choice wins, whatever the order in which answers come.
-let turn = 0;
-let drawnPx = 0;
+let [turn, drawnPx] = [0, 0];
 async function draw(isRebuilt = true) {
-  turn += 1;
-  const mine = turn;
+  const mine = ++turn;
   parts.grid.setAttribute("aria-busy", "true");
   // A matrix of prices is shown also where nobody can say how old they are.
   const asking = Promise.all([shownMatrix(), state.metric === "fee" ? oldPrices().catch(() => null) : null]);
@@ -122,15 +116,15 @@ function showZoom({ rows, columns, all, empty, isTruncated }, { isWanted }) {
   const [high, wide] = [rows, columns].map(members);
   const left = [`${empty[0]} rows`, `${empty[1]} columns`].filter((_, at) => empty[at]).join(" and ");
   const wanted = isWanted && high.reduce((sum, src) => sum + wide.filter((dst) => isWanted(src, dst)).length, 0);
-  const changes = (title, given) => button(title, () => change(given));
+  const changes = (is, title, given) => is && button(title, () => change(given));
   replace(parts.zoom, [
     isTruncated && `Only the first ${MOST_SHOWN} rows and columns are shown: choose a provider, a country or a name to see others.`,
     isWanted && `${count(wanted)} ${wanted === 1 ? "pair is" : "pairs are"} shown, ${ONLY[state.only]}.`,
     isZoomed && `${high.length} × ${wide.length} of ${all.join(" × ")} pairs are shown.`,
     left && `${left} without ${isWanted ? "such a pair" : "a figure"} are left out.`,
-  ].filter(Boolean).join(" "), isZoomed && changes("Zoom out", { rows: "", columns: "" }),
-  isWanted && changes("Show all pairs", { only: "" }), left && changes("Show them", { empty: "1" }),
-  state.empty && changes("Leave out rows and columns without a figure", { empty: "" }));
+  ].filter(Boolean).join(" "), changes(isZoomed, "Zoom out", { rows: "", columns: "" }),
+  changes(isWanted, "Show all pairs", { only: "" }), changes(left, "Show them", { empty: "1" }),
+  changes(state.empty, "Leave out rows and columns without a figure", { empty: "" }));
 }
 
 // The pair that is pointed at, and where more of it is: one line, so that nothing jumps.

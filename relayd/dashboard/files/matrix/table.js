@@ -10,7 +10,6 @@ const CHARACTER = 5.9; // px, of the headings' letters on average
 const MOST_NAME = 220;
 const [MEDIANS, GROUP_NAMES] = [50, 23]; // px of columns
 const PAGE_STEP = 10;
-
 const clamped = (value, least, most) => Math.max(least, Math.min(most, value));
 
 // heard: { point(pair), open(pair, newTab), zoom([rows, columns]), out() }: regions are positions in the

@@ -54,25 +54,20 @@ function pace({ rate_gbps: now, mean_gbps: mean, expected, is_slow: slow, state 
 }
 
 // When it ends or ended; against its deadline if it has one, else against its plan.
-function ending({ state, ended_s: ended, forecast_end_s: forecast, planned_end_s: planned, deadline_at_s: deadline,
-  is_late: late }) {
-  const end = ended ?? forecast;
+function ending({ state, ended_s: ended, forecast_end_s: forecast, planned_end_s: planned, deadline_at_s: deadline, is_late: late }) {
+  const [end, beside] = [ended ?? forecast, deadline ?? planned];
   const isUnderWay = state === "running" || state === "silent";
-  const beside = deadline ?? planned;
   const told = end === null ? UNKNOWN : ended === null ? left(end) : since(ended);
   const gap = end !== null && beside !== null && (ended === null ? isUnderWay : state === "finished")
     && `${whole(end - beside)} ${end > beside ? "after" : "before"} its ${deadline === null ? "plan" : "deadline"}`;
   // Without a forecast, as of one that is silent, the deadline still stands.
-  const due = end === null && deadline !== null && isUnderWay && element("small", { class: late ? "bad" : null },
+  const due = end === null && deadline !== null && isUnderWay && element("small", { class: late && "bad" },
     deadline * 1000 < Date.now() ? "its deadline is over: " : `deadline ${left(deadline)}: `, at(deadline));
   return [told, end !== null && small(at(end)), due, gap && element("small", { class: late ? "bad" : "muted" }, gap),
     late && tag("late", "bad")];
 }
 
-function left(at_s) {
-  const seconds = at_s - Date.now() / 1000;
-  return seconds < 0 ? "any moment" : `in ${duration(Math.ceil(seconds))}`;
-}
+const left = (at_s) => (at_s * 1000 < Date.now() ? "any moment" : `in ${duration(Math.ceil(at_s - Date.now() / 1000))}`);
 
 // ---- all of it ----
 

@@ -4,14 +4,13 @@ import {
   FIELDS, QUESTION, columnsOf, fieldOf, isLong, question, rowsOf, textOf, tidied, worded,
 } from "./request.js";
 import {
-  button, duration, element, nameList, post, providerOf, replace, scrolling, small, usd, withCode,
+  button, duration, element, nameList, post, providerOf, replace, scrolling, small, tag, usd, withCode,
 } from "../shared/kit.js";
 
 // Always shown, with what the question is about: its first group, but for tables and documents that
 // it can do without. The others are behind "More options".
 const BASIC = ["objective", "time_value_usd_per_h"];
 const RARE = ["objects"];
-
 const id = (field) => `option-${field.name}`;
 const placeOf = (field, part) => document.getElementById(`${id(field)}${part}`);
 // "place-reduce" as a heading.
@@ -35,12 +34,8 @@ const WORTHS = [0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200];
 // Beside the field of what an hour is worth, which it fills in.
 function slider(input, field) {
   const tell = (worth) => made.setAttribute("aria-valuetext", worth === Infinity ? "any sum" : `$${worth}`);
-  const made = element("input", { type: "range", min: 0, max: WORTHS.length - 1, "aria-label": "Worth of an hour", on: {
-    input: () => {
-      input.value = WORTHS[made.value];
-      tell(WORTHS[made.value]);
-    },
-  } });
+  const made = element("input", { type: "range", min: 0, max: WORTHS.length - 1, "aria-label": "Worth of an hour",
+    on: { input: () => tell(input.value = WORTHS[made.value]) } });
   const follow = () => {
     const worth = { "": Number(field.standard), inf: Infinity }[input.value.trim()] ?? Number(input.value);
     if (Number.isNaN(worth)) return;
@@ -109,15 +104,14 @@ export function planForm(places, onAsk) {
 
   function count() {
     const request = read();
-    const set = more.filter((field) => request[field.name] !== undefined).length;
-    replace(summary, "More options", set > 0 && element("span", { class: "tag" }, `${set} set`));
+    const set = more.filter((field) => field.name in request).length;
+    replace(summary, "More options", set > 0 && tag(`${set} set`, ""));
   }
 
   function clear() {
     for (const field of every) {
       inputOf(field.name).removeAttribute("aria-invalid");
-      placeOf(field, "-problem")?.replaceChildren();
-      placeOf(field, "-chips")?.replaceChildren();
+      for (const part of ["-problem", "-chips"]) placeOf(field, part)?.replaceChildren();
     }
   }
 
@@ -218,13 +212,12 @@ function editor(field, shared) {
 const MOST_PRICED = 4;
 
 // What an answer, or a problem, says that names may mean: [field, regions, the one taken].
-function meant(request, { resolutions = [] }, { field, content } = {}) {
-  const regions = content?.matches ?? content?.near;
+function meant(request, { resolutions = [] }, { field, content: { matches, near } = {} } = {}) {
+  const regions = matches ?? near;
   if (regions?.length) return [[field, regions, null]];
-  return Object.entries(request).flatMap(([name, text]) => {
-    const found = resolutions.find((each) => each.others.length && each.name === text.trim());
-    return found ? [[name, [found.region_id, ...found.others], found.region_id]] : [];
-  });
+  return Object.entries(request).flatMap(([name, text]) => resolutions
+    .filter((each) => each.others.length && each.name === text.trim()).slice(0, 1)
+    .map(({ region_id: taken, others }) => [name, [taken, ...others], taken]));
 }
 
 const priced = (chip, plan) => chip.append(" ", small(`${usd(plan.cost_usd.total)}, ${duration(plan.duration_s)}`));

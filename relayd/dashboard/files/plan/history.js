@@ -202,9 +202,8 @@ const change = ({ before, after }) => (before > 0
   ? `${after >= before ? "+" : "−"}${figure(Math.abs(after / before - 1) * 100)} %` : "");
 
 function said(event) {
-  if (event.kind === "leg") {
-    return `${event.condition_before ?? "?"} → ${event.condition}${event.reason ? `: ${event.reason}` : ""}`;
-  }
+  const { kind, condition_before: before, condition, reason } = event;
+  if (kind === "leg") return `${before ?? "?"} → ${condition}${reason ? `: ${reason}` : ""}`;
   const { name, scale, shown } = metricOf(event.metric);
   const by = change(event);
   return `${name}: ${figure(event.before * scale)} → ${shown(event.after * scale)}${by && ` (${by})`}`;

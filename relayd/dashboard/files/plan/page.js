@@ -52,10 +52,9 @@ const pairPart = ({ src, dst }, signal) => folded("pair", `What is known of ${sr
   return place;
 });
 
-async function answerTo(request, signal) {
+function answerTo(request, signal) {
   const { isBody, content: body } = question(request);
-  const path = QUESTION.path.slice(1);
-  return isBody ? post(path, body, { signal }) : get(path, body, { signal });
+  return (isBody ? post : get)(QUESTION.path.slice(1), body, { signal });
 }
 
 async function ask(request, beside, form, go) {
@@ -75,10 +74,9 @@ async function ask(request, beside, form, go) {
     form.form.querySelector("button.main").focus();
   });
   try {
-    const given = (error) => (error.name === "AbortError" ? Promise.reject(error) : error);
     const [{ answerParts }, plan, other, earlier] = await Promise.all([
       import("../answers/all.js"), answerTo(request, signal),
-      beside && answerTo(beside.request, signal).catch(given), earlierSnapshots(),
+      beside && answerTo(beside.request, signal).catch((error) => error), earlierSnapshots(),
     ]);
     const { title, head, body } = await answerParts(QUESTION.name, plan,
       { request, addressOf, signal, go, commands: commands(request, plan) });
@@ -208,10 +206,8 @@ const vmsOf = ({ vms }) => (vms && !Array.isArray(vms) && Object.values(vms).eve
 // Earlier snapshots that are kept: the newest of at least that age.
 const AGES = [["yesterday's", "1d", 86400], ["last week's", "7d", 7 * 86400], ["last month's", "30d", 30 * 86400]];
 const earlierSnapshots = once(async () => {
-  const all = await Promise.all(AGES.map(async ([name, age, seconds]) => {
-    const { snapshots: [found] } = await get("v1/snapshots", { older_than_s: seconds, limit: 1 }).catch(() => ({ snapshots: [] }));
-    return found && { name, age, id: found.id };
-  }));
+  const all = await Promise.all(AGES.map(([name, age, older_than_s]) => get("v1/snapshots", { older_than_s, limit: 1 })
+    .then(({ snapshots: [found] }) => found && { name, age, id: found.id }, () => null)));
   return all.filter((each, at) => each && all.findIndex((other) => other?.id === each.id) === at);
 });
 
@@ -323,8 +319,7 @@ function shown(answer) {
 function save(name, text, type) {
   const address = URL.createObjectURL(new Blob([text], { type }));
   element("a", { href: address, download: name }).click();
-  // The browser reads it after this.
-  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+  setTimeout(() => URL.revokeObjectURL(address), 60_000); // the browser reads it after this
 }
 
 const TOOLS = {
@@ -334,9 +329,9 @@ const TOOLS = {
 
 function downloads(plan, question) {
   const json = () => save(`${question}-${plan.plan_id}.json`, JSON.stringify(plan, null, 1), "application/json");
-  const tool = element("select", { "aria-label": "Tool" }, Object.keys(TOOLS).map((name) => element("option", { value: name }, name)));
   const fetched = () => show(async () =>
     save(TOOLS[tool.value], (await post("v1/plans/scripts", { plan, emit: tool.value })).script, "text/plain"));
+  const tool = element("select", { "aria-label": "Tool" }, Object.keys(TOOLS).map((name) => element("option", { value: name }, name)));
   return element("div", { class: "row downloads" }, button("Download JSON", json),
     question === "transfer" && element("span", { class: "row" }, button("Download for", fetched), tool));
 }
@@ -398,11 +393,9 @@ function curl(request) {
 }
 
 function literal(value) {
-  if (value === null) return "None";
-  if (typeof value === "boolean") return value ? "True" : "False";
   if (Array.isArray(value)) return `[${value.map(literal).join(", ")}]`;
-  if (typeof value === "object") return `{${Object.entries(value).map((pair) => pair.map(literal).join(": ")).join(", ")}}`;
-  return JSON.stringify(value);
+  if (value && typeof value === "object") return `{${Object.entries(value).map((pair) => pair.map(literal).join(": ")).join(", ")}}`;
+  return new Map([[null, "None"], [true, "True"], [false, "False"]]).get(value) ?? JSON.stringify(value);
 }
 
 function python(request) {

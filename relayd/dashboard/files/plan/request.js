@@ -62,7 +62,6 @@ export function fromAddress(search, hash = "") {
 }
 
 const isDefault = (field, text) => (field.control === "number" ? Number(text) === field.default : text === field.standard);
-
 // Without what is empty or at its default.
 export const tidied = (request) => Object.fromEntries([...FIELDS.values()]
   .map((field) => [field, String(request[field.name] ?? "").trim()])
@@ -106,16 +105,14 @@ function placed(text, of) {
   });
 }
 
-function onceEach(field, figures) {
-  const found = Object.fromEntries(figures);
-  if (Object.keys(found).length < figures.length) throw wrong(field, "names a place twice.");
-  return found;
-}
-
 // Raises a problem at its field where a table or a document can't be read.
 const READ = {
   number: (_, text) => numeric(text), list: (_, text) => parts(text), table: rowsOf, document: documentOf,
-  places: (field, text) => onceEach(field, placed(text, field.of)),
+  places(field, text) {
+    const found = placed(text, field.of);
+    if (new Set(found.map(([place]) => place)).size < found.length) throw wrong(field, "names a place twice.");
+    return Object.fromEntries(found);
+  },
   moved: (_, text) => (!text.includes("=") ? numeric(text) : placed(text).map(([pair, volume_gb]) => {
     const [src, dst = ""] = pair.split(">").map((end) => end.trim());
     return { src, dst, volume_gb };
@@ -183,13 +180,12 @@ function documentOf(field, text) {
   }
 }
 
-const written = (cell) => (/[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
-
 // Rows as CSV; a column that no row fills is left out.
 export function textOf(columns, rows) {
-  const used = columns.map(({ name }) => name).filter((name) => rows.some((row) => String(row[name] ?? "") !== ""));
-  if (!used.length) return "";
-  return [used, ...rows.map((row) => used.map((name) => written(String(row[name] ?? ""))))].map((line) => line.join(",")).join("\n");
+  const said = (row, name) => String(row[name] ?? "");
+  const used = columns.map(({ name }) => name).filter((name) => rows.some((row) => said(row, name)));
+  const written = (cell) => (/[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+  return used.length ? [used, ...rows.map((row) => used.map((name) => written(said(row, name))))].join("\n") : "";
 }
 
 // What is no number stays a text, such as `1TB`: the API reads it, or says what is wrong.

@@ -52,8 +52,7 @@ function change(changes) {
 }
 
 function listOf({ samples, next_cursor: next }, mayDecide, total, needs) {
-  const bar = element("div", { class: "deciding" });
-  const table = element("div");
+  const [table, bar] = [element("div"), element("div", { class: "deciding" })];
   const older = next && more("Show older ones", () => {
     pages += 1;
     refresh();
@@ -139,8 +138,8 @@ function decision(title, request, reason = () => "") {
 
 // Of a store so large that the effects take too long, the decision is offered without them.
 function withoutEffects(problem) {
-  if (problem.kind !== "timeout" || !("samples" in problem.content)) throw problem;
-  return problem.content;
+  if (problem.kind === "timeout" && "samples" in problem.content) return problem.content;
+  throw problem;
 }
 
 function told(chosen, found) {
@@ -159,11 +158,8 @@ function changes({ total, changed }) {
   ], changed);
 }
 
-function moved(before, after) {
-  if (after === null) return "vanishes";
-  if (before === null) return "appears";
-  return before ? `${after > before ? "+" : "−"}${figure(Math.abs(100 * (after / before - 1)))} %` : "was nothing";
-}
+const moved = (before, after) => (after === null ? "vanishes" : before === null ? "appears" : !before ? "was nothing"
+  : `${after > before ? "+" : "−"}${figure(Math.abs(100 * (after / before - 1)))} %`);
 
 const said = (verb, { samples: number, batch_id: batch }) => [`${samples(number)} ${verb}. The next snapshot heeds it`,
   batch ? ["; ", element("code", {}, `relayd data samples retract --batch ${batch}`), " takes them back."] : "."];

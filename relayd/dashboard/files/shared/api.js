@@ -7,11 +7,8 @@ const [AGAIN_MS, SILENT_MS] = [3000, 45_000];
 export class Problem extends Error {
   constructor(status, content) {
     super(content.detail || content.title || `The service answered ${status}.`);
-    this.status = status;
-    this.content = content;
-    this.kind = content.kind ?? "";
-    this.field = content.field ?? "";
-    this.requestId = content.request_id ?? "";
+    const { kind = "", field = "", request_id: requestId = "" } = content;
+    Object.assign(this, { status, content, kind, field, requestId });
   }
 }
 
@@ -35,13 +32,9 @@ let ask = null;
 export const onUnauthorized = (go) => { ask = go; };
 
 async function send(path, options) {
-  let response;
-  try {
-    response = await fetch(path, options);
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Problem(0, { detail: "The service does not answer. Is it still running?" });
-  }
+  const response = await fetch(path, options).catch((error) => {
+    throw error.name === "AbortError" ? error : new Problem(0, { detail: "The service does not answer. Is it still running?" });
+  });
   if (response.status === 401 && ask) {
     ask();
     await new Promise(() => {}); // this page ends here

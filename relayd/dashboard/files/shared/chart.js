@@ -7,12 +7,9 @@ import { colour, element, fail, onTheme, replace } from "./kit.js";
 let library = null;
 function loaded() {
   const url = (name) => new URL(`../vendor/${name}`, import.meta.url).href;
-  library ??= new Promise((resolve, reject) => {
-    const style = element("link", { rel: "stylesheet", href: url("uplot.css") });
-    const script = element("script", { src: url("uplot.js"), on: { load: () => resolve(globalThis.uPlot), error: reject } });
-    document.head.append(style, script);
-  });
-  return library;
+  return library ??= new Promise((resolve, reject) => document.head.append(
+    element("link", { rel: "stylesheet", href: url("uplot.css") }),
+    element("script", { src: url("uplot.js"), on: { load: () => resolve(globalThis.uPlot), error: reject } })));
 }
 
 const axis = ({ title, ticks, space = 60, size }, side) => ({

@@ -37,16 +37,7 @@ export const facts = (pairs) => element("dl", { class: "facts" },
   pairs.filter(Boolean).map(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
 
 // A long name may break behind its provider.
-export function breakable(name) {
-  const at = name.indexOf(":") + 1;
-  return at ? [name.slice(0, at), element("wbr"), name.slice(at)] : [name];
-}
-
-export const small = (...said) => element("small", { class: "muted" }, said);
-export const muted = (...said) => element("p", { class: "muted" }, said);
-export const link = (href, ...said) => element("a", { href }, said);
-export const button = (title, click, attributes = {}) =>
-  element("button", { type: "button", ...attributes, on: { click } }, title);
+export const breakable = (name) => name.split(/(?<=^[^:]*:)/).map((part, at) => (at ? [element("wbr"), part] : part));
 
 // What may be wider than the page, in a frame that scrolls by itself, by the keyboard too.
 export const scrolling = (label, ...content) =>

@@ -1,10 +1,6 @@
 // Figures as people read them: three digits, with their unit.
 
-function digits(value) {
-  const size = Math.abs(value);
-  if (size >= 1000) return Math.round(value).toLocaleString("en-US");
-  return String(Number(value.toPrecision(3)));
-}
+const digits = (value) => (Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en-US") : String(Number(value.toPrecision(3))));
 
 export const providerOf = (region) => region.split(":")[0];
 export const UNKNOWN = "–";
@@ -20,18 +16,14 @@ export const ms = withUnit("ms");
 export const percent = withUnit("%");
 export const times = (value) => (known(value) ? `${value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0)}×` : UNKNOWN);
 const cents = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
-export function usd(value) {
-  if (!known(value)) return UNKNOWN;
-  if (value > 0 && value < 0.0001) return "under $0.0001";
-  return `$${value > 0 && value < 0.1 ? Number(value.toPrecision(2)) : value.toLocaleString("en-US", cents)}`;
-}
+export const usd = (value) => (!known(value) ? UNKNOWN : value > 0 && value < 0.0001 ? "under $0.0001"
+  : `$${value > 0 && value < 0.1 ? Number(value.toPrecision(2)) : value.toLocaleString("en-US", cents)}`);
 export const perGb = (value) => (known(value) ? `$${value.toFixed(4)}/GB` : UNKNOWN);
 
 export function volume(gb) {
   if (!known(gb)) return UNKNOWN;
-  if (gb >= 1000) return `${digits(gb / 1000)} TB`;
-  if (gb >= 1) return `${digits(gb)} GB`;
-  return gb >= 0.001 || gb === 0 ? `${digits(gb * 1000)} MB` : `${digits(gb * 1e6)} kB`;
+  const [unit, size] = gb >= 1000 ? ["TB", 1000] : gb >= 1 ? ["GB", 1] : gb >= 0.001 || gb === 0 ? ["MB", 1e-3] : ["kB", 1e-6];
+  return `${digits(gb / size)} ${unit}`;
 }
 
 export function duration(seconds) {

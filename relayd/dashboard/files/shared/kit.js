@@ -13,13 +13,9 @@ export * from "./shell.js";
 
 // ---- panels ----
 
-export const panel = (id, title, ...children) =>
-  element("section", { class: "panel", "aria-labelledby": id }, element("h2", { id }, title), children);
-export function widePanel(...all) {
-  const made = panel(...all);
-  made.classList.add("wide");
-  return made;
-}
+const titled = (kind) => (id, title, ...children) =>
+  element("section", { class: kind, "aria-labelledby": id }, element("h2", { id }, title), children);
+export const [panel, widePanel] = [titled("panel"), titled("panel wide")];
 
 // What is chosen within a view stands behind the #: "#open=candidates&range=7d".
 export const fragment = () => new URLSearchParams(location.hash.slice(1));
@@ -171,10 +167,8 @@ setInterval(() => {
 // of its prior), red at twice that; in words too.
 const YEAR_S = 365.25 * 86400;
 export function age({ measured_at_s: at_s, source, prior }) {
-  const isOld = source === "measured" && prior;
-  const memories = isOld ? (Date.now() / 1000 - at_s) / (prior.memory_years * YEAR_S) : 0;
-  if (memories <= 1) return ago(at_s);
-  return element("span", { class: memories > 2 ? "bad" : "warn" }, `${ago(at_s)}, too old to rely on`);
+  const memories = source === "measured" && prior ? (Date.now() / 1000 - at_s) / (prior.memory_years * YEAR_S) : 0;
+  return memories <= 1 ? ago(at_s) : element("span", { class: memories > 2 ? "bad" : "warn" }, `${ago(at_s)}, too old to rely on`);
 }
 
 // ---- the watcher ----
@@ -199,11 +193,8 @@ export function watchFacts(watch) {
   ]);
 }
 
-function webhook(told) {
-  if (!told) return "none is set";
-  const text = `${told.delivered} delivered, ${told.failures} tries failed, ${told.given_up} given up`;
-  return told.problem ? element("span", { class: "bad" }, `${text}; ${told.problem}`) : text;
-}
+const webhook = (told) => (!told ? "none is set" : element("span", { class: told.problem && "bad" },
+  `${told.delivered} delivered, ${told.failures} tries failed, ${told.given_up} given up`, told.problem && `; ${told.problem}`));
 
 // ---- pairs, places, prices, scopes ----
 
@@ -219,13 +210,10 @@ export const linkPath = (src, dst) => `v1/links/${encodeURIComponent(src)}/${enc
 // Asked once a page, again where it failed.
 export function once(ask) {
   let kept = null;
-  return () => {
-    kept ??= ask().catch((error) => {
-      kept = null;
-      throw error;
-    });
-    return kept;
-  };
+  return () => kept ??= ask().catch((error) => {
+    kept = null;
+    throw error;
+  });
 }
 
 export const places = once(() => get("v1/regions"));

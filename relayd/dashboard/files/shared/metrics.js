@@ -91,7 +91,7 @@ export const QUANTITIES = {
 export const metricOf = (name) => ({ name, unit: "", scale: 1, shown: figure, zero: true, ...QUANTITIES[name] });
 
 // What is believed of a metric today: { low, expected, high }; null where nothing is.
-export function beliefOf(metric, link) {
-  const found = link[metric.of] ?? null;
+export function beliefOf({ of }, link) {
+  const found = link[of] ?? null;
   return typeof found === "number" ? { low: found, expected: found, high: found } : found;
 }

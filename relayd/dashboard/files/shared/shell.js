@@ -11,9 +11,7 @@ const themes = document.getElementById("theme");
 const signInLink = document.getElementById("sign-in");
 const signOutButton = document.getElementById("sign-out");
 
-export function say(...said) {
-  replace(message, said.some(Boolean) ? element("p", {}, said) : null);
-}
+export const say = (...said) => replace(message, said.some(Boolean) && element("p", {}, said));
 
 // A problem is said in one sentence, where a screen reader hears it.
 export function fail(error) {
@@ -43,14 +41,13 @@ export async function show(part) {
 }
 
 // What an empty store says, with the commands that fill it.
-export function emptyState(title, ...children) {
-  return element("section", { class: "empty" }, element("h2", {}, title), children);
-}
+export const emptyState = (title, ...children) =>
+  element("section", { class: "empty" }, element("h2", {}, title), children);
 
-export function restsOn(snapshot) {
-  const as_of = Date.parse(snapshot.as_of) / 1000;
-  const age = snapshot.source === "baseline" ? ": models and the catalogue, no measurement" : Number.isNaN(as_of) ? "" : `, newest measurement ${ago(as_of)}`;
-  document.getElementById("snapshot").textContent = `Snapshot ${snapshot.id}${age}`;
+export function restsOn({ id, source, as_of: newest }) {
+  const at_s = Date.parse(newest) / 1000;
+  document.getElementById("snapshot").textContent = `Snapshot ${id}${source === "baseline" ? ": models and the catalogue, no measurement"
+    : Number.isNaN(at_s) ? "" : `, newest measurement ${ago(at_s)}`}`;
 }
 
 // The entry of the menu, and the view, that this page is.
@@ -63,10 +60,8 @@ if (links.some((link) => isHere(link) && link.closest(".views"))) {
 
 // Told when colours change, so that charts can be drawn again; returns what ends that.
 const redrawn = new Set();
-export function onTheme(draw) {
-  redrawn.add(draw);
-  return () => redrawn.delete(draw);
-}
+export const onTheme = (draw) => redrawn.add(draw) && (() => redrawn.delete(draw));
+const redraw = () => redrawn.forEach((draw) => draw());
 // A colour of the theme that is shown, for what is drawn without styles.
 const swatch = document.head.appendChild(element("i"));
 export function colour(name) {
@@ -82,15 +77,13 @@ themes.addEventListener("change", () => {
   } catch {
     // storage may be forbidden; the choice then holds for this page
   }
-  redrawn.forEach((draw) => draw());
+  redraw();
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redrawn.forEach((draw) => draw()));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
 // An address holds all that a page shows, so whoever has signed in comes back to the same.
-function signInAddress() {
-  const here = `${location.pathname}${location.search}${location.hash}`;
-  return `${signInLink.href}#${new URLSearchParams({ next: here })}`;
-}
+const signInAddress = () =>
+  `${signInLink.href}#${new URLSearchParams({ next: `${location.pathname}${location.search}${location.hash}` })}`;
 onUnauthorized(() => location.replace(signInAddress()));
 signInLink.addEventListener("click", (event) => {
   event.preventDefault();
@@ -135,10 +128,7 @@ function tell(line, state) {
 }
 
 // Asks now, and again when what an event tells of is sure to have been taken up.
-export function soon(renew) {
-  renew();
-  for (const wait of AGAIN_MS) setTimeout(renew, wait);
-}
+export const soon = (renew) => [0, ...AGAIN_MS].forEach((wait_ms) => setTimeout(renew, wait_ms));
 
 // refresh: asks for everything again; called at first, after each gap of the stream, and by whoever
 // was given the function that this returns. heard({ kind, data }): called with each event.

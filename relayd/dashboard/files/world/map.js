@@ -22,7 +22,6 @@ const land = once(async () => {
 });
 
 const hasPlace = (region) => region.latitude_deg !== null && region.longitude_deg !== null;
-
 // What is not drawn is said, or a map without a line would be a riddle.
 function hintOf({ regions, lines }) {
   const placed = new Set(regions.filter(hasPlace).map((region) => region.id));
@@ -65,9 +64,7 @@ export class WorldMap {
     if (this.holder.clientWidth) this.draw();
   }
 
-  fit() {
-    this.moved = { east: 0, north: 0, zoom: 1 };
-  }
+  fit() { this.moved = { east: 0, north: 0, zoom: 1 }; }
 
   draw() {
     this.width = Math.floor(this.holder.clientWidth);
@@ -327,28 +324,25 @@ function spread(points, apart) {
   }
 }
 
-const overlap = (a, b) => Math.max(0, Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x))
-  * Math.max(0, Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y));
+const meet = (a, b, at, size) => a[at] < b[at] + b[size] && b[at] < a[at] + a[size];
+const overlap = (a, b) => meet(a, b, "x", "width") && meet(a, b, "y", "height");
 const DIRECTIONS = [[0, -1], [0, 1], [1, 0], [-1, 0], [1, -1], [-1, -1], [1, 1], [-1, 1]];
 
 // wanted: [{ x, y, text, isEnd }], the most important first. Returns those that have a place, each with its
 // box: that of an end may be far from its marker, to which a line leads then.
 function labels(wanted, { width, height, marker }) {
   const boxes = wanted.map(({ x, y }) => ({ x: x - marker, y: y - marker, width: 2 * marker, height: 2 * marker }));
-  const found = [];
-  for (const { x, y, text, isEnd } of wanted) {
+  return wanted.flatMap(({ x, y, text, isEnd }) => {
     const size = { width: Math.ceil(pen.measureText(text).width) + 6, height: LINE };
     const places = (isEnd ? [3, 18, 36, 56] : [3]).map((beyond) => marker + beyond).flatMap((away) => DIRECTIONS.map(([dx, dy]) => ({
-      ...size, isFar: away > marker + 3,
-      x: Math.max(2, Math.min(width - size.width - 2, x + dx * away - size.width * (1 - dx) / 2)),
-      y: Math.max(2, Math.min(height - LINE - 2, y + dy * away - LINE * (1 - dy) / 2)),
+      ...size, isFar: away > marker + 3, text, to: [x, y],
+      x: clamped(x + dx * away - size.width * (1 - dx) / 2, width - size.width - 2, 2),
+      y: clamped(y + dy * away - LINE * (1 - dy) / 2, height - LINE - 2, 2),
     })));
-    const free = places.find((box) => boxes.every((other) => overlap(box, other) === 0));
-    if (!free) continue;
-    boxes.push(free);
-    found.push({ ...free, text, to: [x, y] });
-  }
-  return found;
+    const free = places.find((box) => !boxes.some((other) => overlap(box, other)));
+    if (free) boxes.push(free);
+    return free ?? [];
+  });
 }
 
 // What part of the world a map shows: turned to the middle of what is to be seen, and fitted to its ends.
@@ -359,8 +353,8 @@ const NARROWEST_DEG = 9; // ends in one city are seen with what is around them
 // A window narrower than this has smaller markers, and taller maps.
 const NARROW = 600;
 
-function greatCircle([from, to]) {
-  const along = geoInterpolate(from, to);
+function greatCircle(ends) {
+  const along = geoInterpolate(...ends);
   return Array.from({ length: STEPS + 1 }, (_, step) => along(step / STEPS));
 }
 
