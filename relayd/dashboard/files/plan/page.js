@@ -52,7 +52,7 @@ const pairPart = ({ src, dst }, signal) => folded("pair", `What is known of ${sr
   return place;
 });
 
-function answerTo(request, signal) {
+async function answerTo(request, signal) {
   const { isBody, content: body } = question(request);
   return (isBody ? post : get)(QUESTION.path.slice(1), body, { signal });
 }

@@ -39,6 +39,12 @@ export const facts = (pairs) => element("dl", { class: "facts" },
 // A long name may break behind its provider.
 export const breakable = (name) => name.split(/(?<=^[^:]*:)/).map((part, at) => (at ? [element("wbr"), part] : part));
 
+export const small = (...said) => element("small", { class: "muted" }, said);
+export const muted = (...said) => element("p", { class: "muted" }, said);
+export const link = (href, ...said) => element("a", { href }, said);
+export const button = (title, click, attributes = {}) =>
+  element("button", { type: "button", ...attributes, on: { click } }, title);
+
 // What may be wider than the page, in a frame that scrolls by itself, by the keyboard too.
 export const scrolling = (label, ...content) =>
   element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, ...content);
