@@ -73,12 +73,8 @@ class Downloads:
         """
         url = f"{self.base}{address}" if address.startswith("/") else address
         if _origin(url) != _origin(self.base):
-            raise InputError(
-                "update",
-                "was led to another server",
-                value=url[:200],
-                remedy=f"Documents are fetched from {self.base} alone; --url names another.",
-            )
+            remedy = f"Documents are fetched from {self.base} alone; --url names another."
+            raise InputError("update", "was led to another server", value=url[:200], remedy=remedy)
         name = blake2b(url.encode(), digest_size=10).hexdigest()
         file = self._folder / f"{name}{suffix}"
         for attempt in range(_ATTEMPTS):

@@ -37,11 +37,9 @@ def overlays_in_force() -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise InputError(
-            str(where),
-            f"can't be read ({error.strerror})",
-            remedy="Make it readable, or name another folder in RELAYD_CATALOGUE_DIR.",
-        ) from None
+        problem = f"can't be read ({error.strerror})"
+        remedy = "Make it readable, or name another folder in RELAYD_CATALOGUE_DIR."
+        raise InputError(str(where), problem, remedy=remedy) from None
     return [Path(where, name) for name in sorted(names) if re.fullmatch(_NAME, name)]
 
 
@@ -100,10 +98,9 @@ def undo_overlay(name: str | None = None) -> list[Path]:
         undone = [path.replace(aside / path.name) for path in reversed(in_force[first:])]
         _sync(aside.parent)
     except OSError as error:
+        problem = f"can't be written ({error.strerror})"
         remedy = "Make the folder writable, or move the overlay away by hand."
-        raise InputError(
-            str(aside), f"can't be written ({error.strerror})", remedy=remedy
-        ) from None
+        raise InputError(str(aside), problem, remedy=remedy) from None
     return undone
 
 

@@ -121,12 +121,9 @@ class Snapshots(Part):
         pruned = self._database.row(
             "SELECT pruned_at_s FROM snapshots WHERE id = ?", (snapshot_id,)
         )
-        raise InputError(
-            "snapshot",
-            f"was pruned on {utc_date(pruned[0])}" if pruned else "is not in this store",
-            value=snapshot_id,
-            remedy="Name another one, or none for the newest.",
-        )
+        problem = f"was pruned on {utc_date(pruned[0])}" if pruned else "is not in this store"
+        remedy = "Name another one, or none for the newest."
+        raise InputError("snapshot", problem, value=snapshot_id, remedy=remedy)
 
     def list(self) -> Sequence[SnapshotRow]:
         """Return every snapshot, the one that was saved last first."""
