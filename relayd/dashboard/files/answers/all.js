@@ -284,7 +284,7 @@ function gantt(plan) {
   }), { title: `When ${plan.transfers.length} transfers send, with their deadlines, and what `
     + `${senders.join(", ") || "no region"} sends over time.`, figures: busy });
   return widePanel("gantt", "When each sends", element("div", { class: "gantt" },
-    element("p", { class: "legend" }, key("flow", "direct"), key("back", "relayed in part"), key("kept", "deadline kept"),
+    element("p", { class: "legend" }, key("of-chosen", "direct"), key("of-relay", "relayed in part"), key("kept", "deadline kept"),
       key("missed", "deadline refused")), rows(plan, from, end),
     element("p", { class: "legend" }, senders.map((region, at) => key(`of-${COLOURS[at]}`, `${region} sends`))), drawing));
 }

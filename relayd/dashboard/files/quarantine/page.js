@@ -100,7 +100,7 @@ const columns = (box) => [
   words("What", ({ metric, tool, connections, src_vm: from, dst_vm: to }) => [metricOf(metric).name,
     small([tool, connections && `${connections} connections`, [from, to].filter(Boolean).join(" → ")].filter(Boolean).join(", "))]),
   number("Value", "value", (value, { metric }) => metricOf(metric).shown(value * metricOf(metric).scale)),
-  words("Measured", "measured_at_s", when),
+  words("Measured", "measured_at_s", when, "time"),
   words("From", (sample) => [sample.token ? `token ${sample.token}` : sample.batch,
     small(since(sample.arrived_at_s, `batch ${sample.batch_id}, `))]),
   words("Reason", ({ reason, decided_by: by, decided_at_s: at_s, decided_because: because, accepted_in: batch }) => [reason,

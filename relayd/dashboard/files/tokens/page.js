@@ -31,7 +31,7 @@ async function refresh() {
     number("Requests/s", ({ requests_per_s: own }) => of(own, usual.requests_per_s)),
     number("Series", ({ series, max_series: own }) => `${figure(series)} of ${of(own, usual.max_series)}`),
   ], tokens, { key: (token) => token.number }),
-  muted("Tokens are made and revoked on the store, by their number:"), commands(`${CREATE}\nrelayd token revoke NUMBER`));
+  muted("Tokens are made and revoked on the store, by their number:"), commands(`${CREATE}\nrelayd serve token revoke NUMBER`));
 }
 
 const date = (at_s) => element("span", { title: when(at_s) }, when(at_s).slice(0, 10));
