@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,14 +31,6 @@ LIMIT_S = 600.0
 """Longest time for one snapshot; no caller waits for it."""
 MOST_TIMES_LATER = 16
 """After many failures in a row, the wait grows to this multiple of the usual one."""
-_GAUGES = (
-    ("spent_today_usd", "Egress that measuring took today.", "spent_today_usd"),
-    ("budget_usd", "Most egress of a day.", "daily_budget_usd"),
-    ("links_down", "Links that are down.", "legs", "down"),
-    ("links_degraded", "Links that are degraded.", "legs", "degraded"),
-    ("last_probe_age_seconds", "Time since the last liveness probe.", "last_look_age_s"),
-)
-"""Name, meaning, and where in the watcher's status its value is."""
 
 
 async def forever(
@@ -169,11 +160,6 @@ class FleetWatch:
             "legs_down": links.get("down"),
             "legs_degraded": links.get("degraded"),
         }
-
-    def gauges(self) -> list[tuple[str, str, Callable[[], Any]]]:
-        """Return the name, the meaning and the value of each gauge; none without a watcher."""
-        shown = _GAUGES if self.is_on else ()
-        return [(f"watch_{name}", text, partial(self.status, *keys)) for name, text, *keys in shown]
 
     def _make(self) -> Watcher:
         from relayd.watch.watcher import Watcher  # loads asyncssh

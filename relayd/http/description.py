@@ -17,16 +17,7 @@ from relayd.dashboard.pages import DOCS, rendered
 from relayd.http.access import SAFE_METHODS
 from relayd.http.problems import MEDIA_TYPE, Problem
 from relayd.http.route import JSON, NDJSON, RequestContext, Route, route
-from relayd.http.routes import (
-    campaigns,
-    incidents,
-    links,
-    operations,
-    plans,
-    samples,
-    snapshots,
-    transfers,
-)
+from relayd.http.routes import campaigns, links, operations, plans, samples, snapshots, transfers
 from relayd.http.routes.operations import sent
 from relayd.http.routes.plans import SCHEMA_NAMES, query_schema, request_schemas
 from relayd.questions.registry import QUESTIONS
@@ -226,7 +217,7 @@ async def get_openapi(_context: RequestContext) -> web.Response:
     )
 
 
-_ROOMS = (plans, links, snapshots, samples, campaigns, transfers, incidents, operations)
+_ROOMS = (plans, links, snapshots, samples, campaigns, transfers, operations)
 # Routes of a module are in its names; those that are made of a list are in its ``ROUTES``.
 ALL_ROUTES: tuple[Route, ...] = (
     *(

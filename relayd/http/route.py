@@ -28,9 +28,8 @@ from planner.model.errors import InputError
 from planner.model.network import Snapshot
 from relayd.http.access import SAFE_METHODS
 from relayd.http.answers import encoded
-from relayd.http.current_state import Current
 from relayd.http.problems import ProblemError, invalid
-from relayd.http.service import Service
+from relayd.http.service import Current, Service
 from relayd.http.settings import ServiceSettings
 from relayd.questions.registry import Question
 from relayd.store import Store

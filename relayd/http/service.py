@@ -1,4 +1,4 @@
-"""The service behind the routes: its state, its connections and its background tasks."""
+"""The service behind the routes: what it knows, its connections and its background tasks."""
 
 from __future__ import annotations
 
@@ -7,27 +7,35 @@ import contextlib
 import logging
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair, still_believed
-from planner.model.network import NewerSamples
+from planner.model.network import Network, NewerSamples, Snapshot
+from probes.importers.limits import PhysicalGate
 from relayd.http.access import Access, RateLimits
 from relayd.http.answers import open_source
 from relayd.http.background import MOST_TIMES_LATER, FleetWatch, SnapshotMaker, forever
 from relayd.http.campaigns import CampaignSupervisor, regions_of
 from relayd.http.connections import Connections, most_connections
-from relayd.http.current_state import Current, read_current
 from relayd.http.fair_queue import FairQueue
 from relayd.http.monitoring.metrics import Metrics, estimate_errors
 from relayd.http.problems import ProblemError
 from relayd.http.settings import ServiceSettings
 from relayd.http.store_access import EventStream, StoreAccess
 from relayd.http.workers import Workers
+from relayd.questions.caveats import DisputedFigure, disputed_figures
+from relayd.sources.addresses import over_addresses
+from relayd.sources.memory import MemorySource, Source
 from relayd.sources.stored import newer_than
+from relayd.sources.wan import Wan
 from relayd.store import Location, SnapshotRow, Store
 from relayd.store.links import LinkStates
 from relayd.store.samples.decisions import all_heeded
@@ -38,6 +46,8 @@ if TYPE_CHECKING:
     from relayd.http.monitoring.telemetry import Telemetry
 
 LOG = logging.getLogger(__name__)
+_OVERHEAD_BYTES = 250
+"""Of a kept answer in addition to its key and value: two objects, a node of the table."""
 NOTE_USED_EVERY_S = 60.0
 """Interval of writing to the store which tokens were used."""
 RENEW_AFTER_S = 3600.0
@@ -46,6 +56,110 @@ POLL_EVENTS_EVERY_S = 0.5
 WATCH_AGAIN_S = 5.0
 STOP_WATCHING_S = 15.0
 """For the watcher to store its results and to clean up its hosts."""
+
+
+# ---- the state of knowledge ---------------------------------------------------------------------
+
+
+class AnswerCache:
+    """Bytes by key, at most so many in all; those that were not asked for longest go first.
+
+    One cache belongs to one state of knowledge and goes with it, so nothing in it can be stale.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._entries: OrderedDict[str, bytes] = OrderedDict()
+        self.used_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: str) -> bytes | None:
+        """Return the value under a key."""
+        value = self._entries.get(key)
+        if value is not None:
+            self._entries.move_to_end(key)
+        return value
+
+    def keep(self, key: str, value: bytes) -> None:
+        """Keep a value; under two keys it counts twice, which is on the safe side."""
+        cost = len(key) + _OVERHEAD_BYTES + len(value)
+        if cost > self.most_bytes or key in self._entries:
+            return
+        self._entries[key] = value
+        self.used_bytes += cost
+        while self.used_bytes > self.most_bytes:
+            old, gone = self._entries.popitem(last=False)
+            self.used_bytes -= len(old) + _OVERHEAD_BYTES + len(gone)
+
+
+@dataclass(frozen=True)
+class Current:
+    """A network and catalogue, with everything that was made from them."""
+
+    wan: Wan
+    """In memory: it reads nothing, so any thread may use it. Its network is widened for age."""
+    version: str
+    """Of this very object; changes also when a snapshot is read again."""
+    network: Network
+    """As it was read, bounds not widened for age."""
+    answers: AnswerCache
+    read_at_s: float
+    """Unix time."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The catalogue, prices included."""
+        return self.wan.catalogue
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot of the network."""
+        return self.network.snapshot
+
+    @cached_property
+    def disputes(self) -> list[DisputedFigure]:
+        """The disputed figures of all links and caps."""
+        network = self.network
+        return disputed_figures(network, [(link.src, link.dst) for link in network])
+
+    @cached_property
+    def gate(self) -> PhysicalGate:
+        """Tells which samples can't be measurements."""
+        return PhysicalGate(self.catalogue)
+
+    def answer(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """Return an answer that is made when first asked for."""
+        if (body := self.answers.get(key)) is None:
+            body = make()
+            self.answers.keep(key, body)
+        return body
+
+    def with_states(self, states: Mapping[Pair, LinkState]) -> Current:
+        """Return the same graph with other links that are down or degraded."""
+        network = self.network.with_(link_states=states)
+        other = _current(self.catalogue, network, self.answers.most_bytes)
+        return replace(other, read_at_s=self.read_at_s)
+
+
+def read_current(open_source: Callable[[], Source], cache_bytes: int) -> Current:
+    """Read the newest snapshot; takes some 100 ms, so not on the event loop."""
+    with closing(open_source()) as source:
+        catalogue = source.catalogue
+        network = over_addresses(source.network(), catalogue, "auto")
+    return _current(catalogue, network, cache_bytes)
+
+
+def _current(catalogue: Catalogue, network: Network, cache_bytes: int) -> Current:
+    wan, now_s = Wan(MemorySource(catalogue, network)), time.time()
+    _ = wan.network  # widened for age here, once
+    return Current(
+        wan, f"{network.snapshot.id}@{now_s:.6f}", network, AnswerCache(cache_bytes), now_s
+    )
+
+
+# ---- the service --------------------------------------------------------------------------------
 
 
 class Service:
@@ -233,10 +347,8 @@ class Service:
                 self.metrics.estimated(estimate_errors(network.links, samples))
 
     def _add_gauges(self) -> None:
-        for name, meaning, value in _GAUGES:
+        for name, meaning, value in (*_GAUGES, *(_WATCH_GAUGES if self.watcher.is_on else ())):
             self.metrics.gauge(name, meaning, partial(value, self))
-        for name, meaning, now in self.watcher.gauges():
-            self.metrics.gauge(name, meaning, now)
         failed = "Snapshots that failed since the service began."
         self.metrics.counter("snapshot_failures", failed, lambda: self.snapshots.failures)
 
@@ -245,7 +357,8 @@ _OWED = "How long the store has owed an answer; 0 where it owes none."
 _AGE = "Age of the newest sample that answers rest on."
 _LEFT = "Space left on the disk of a store in a file."
 _WAITED = "How long new samples have waited for a snapshot."
-_GAUGES: tuple[tuple[str, str, Callable[[Service], float | None]], ...] = (
+_Gauge: TypeAlias = tuple[str, str, Callable[[Service], float | None]]
+_GAUGES: tuple[_Gauge, ...] = (
     ("http_in_flight", "Requests being answered.", lambda it: it.in_flight),
     ("http_connections", "Open connections.", lambda it: len(it.connections)),
     ("plan_cache_bytes", "Memory of cached answers.", lambda it: it.current.answers.used_bytes),
@@ -257,6 +370,16 @@ _GAUGES: tuple[tuple[str, str, Callable[[Service], float | None]], ...] = (
     ("snapshot_age_seconds", _AGE, lambda it: it.snapshot_age_s()),
     ("snapshot_waiting_seconds", _WAITED, lambda it: it.snapshots.waiting_s()),
     ("store_free_bytes", _LEFT, lambda it: it.store.free_bytes()),
+)
+_SPENT, _DOWN = "Egress that measuring took today.", "Links that are down."
+_DEGRADED = "Links that are degraded."
+_BUDGET, _LOOK = "Most egress of a day.", "Time since the last liveness probe."
+_WATCH_GAUGES: tuple[_Gauge, ...] = (
+    ("watch_spent_today_usd", _SPENT, lambda it: it.watcher.status("spent_today_usd")),
+    ("watch_budget_usd", _BUDGET, lambda it: it.watcher.status("daily_budget_usd")),
+    ("watch_links_down", _DOWN, lambda it: it.watcher.status("legs", "down")),
+    ("watch_links_degraded", _DEGRADED, lambda it: it.watcher.status("legs", "degraded")),
+    ("watch_last_probe_age_seconds", _LOOK, lambda it: it.watcher.status("last_look_age_s")),
 )
 
 

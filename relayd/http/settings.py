@@ -199,7 +199,35 @@ def _value(given: Any, kind: Any, field: str, folder: Path) -> Any:
 
 
 def _problems(settings: ServiceSettings) -> Iterator[InputError]:
-    yield from _exposed(settings)
+    # What would let strangers in.
+    is_safe = settings.tls_cert or settings.behind_proxy or settings.insecure_public
+    if settings.is_public and not is_safe:
+        problem = "is a public address and there is no TLS"
+        remedy = (
+            "Give --tls-cert and --tls-key; listen on 127.0.0.1; or give --behind-proxy "
+            "NAME if only a proxy with TLS reaches this address."
+        )
+        yield InputError("host", problem, value=settings.host, remedy=remedy)
+    if settings.no_auth and (settings.is_public or settings.behind_proxy):
+        problem = "is for loopback alone, and others than this machine can reach the service"
+        remedy = "Leave it out, or listen on 127.0.0.1 without a proxy."
+        yield InputError(
+            "no_auth", problem, value=settings.behind_proxy or settings.host, remedy=remedy
+        )
+    for name in filter(None, (settings.behind_proxy, *settings.allowed_hosts)):
+        if not _HOST_NAME.fullmatch(name):
+            yield InputError(
+                "behind_proxy" if name == settings.behind_proxy else "allowed_hosts",
+                "must be names such as relayd.example",
+                value=name,
+                remedy="Name each one, without scheme and port; `*` would let any page in that "
+                "rebinds its own name to this address.",
+            )
+    for origin in settings.cors_origins:
+        if origin == "*" or "://" not in origin or origin.count("/") != 2:
+            problem = "must be origins such as https://dashboard.example"
+            remedy = "Name each page's origin; `*` would let any page ask."
+            yield InputError("cors_origins", problem, value=origin, remedy=remedy)
     if bool(settings.tls_cert) != bool(settings.tls_key):
         yield InputError("tls_cert and tls_key", "go together, and one of them is missing")
     for name in ("tls_cert", "tls_key", "fleet"):
@@ -231,38 +259,6 @@ def _problems(settings: ServiceSettings) -> Iterator[InputError]:
         for least, most in (one for one in get_args(kind) if isinstance(one, tuple)):
             if not least <= (value := getattr(settings, name)) <= most:
                 yield InputError(name, f"must be from {least:g} to {most:g}", value=value)
-
-
-def _exposed(settings: ServiceSettings) -> Iterator[InputError]:
-    """Yield the settings that would let strangers in."""
-    is_safe = settings.tls_cert or settings.behind_proxy or settings.insecure_public
-    if settings.is_public and not is_safe:
-        problem = "is a public address and there is no TLS"
-        remedy = (
-            "Give --tls-cert and --tls-key; listen on 127.0.0.1; or give --behind-proxy "
-            "NAME if only a proxy with TLS reaches this address."
-        )
-        yield InputError("host", problem, value=settings.host, remedy=remedy)
-    if settings.no_auth and (settings.is_public or settings.behind_proxy):
-        problem = "is for loopback alone, and others than this machine can reach the service"
-        remedy = "Leave it out, or listen on 127.0.0.1 without a proxy."
-        yield InputError(
-            "no_auth", problem, value=settings.behind_proxy or settings.host, remedy=remedy
-        )
-    for name in filter(None, (settings.behind_proxy, *settings.allowed_hosts)):
-        if not _HOST_NAME.fullmatch(name):
-            yield InputError(
-                "behind_proxy" if name == settings.behind_proxy else "allowed_hosts",
-                "must be names such as relayd.example",
-                value=name,
-                remedy="Name each one, without scheme and port; `*` would let any page in that "
-                "rebinds its own name to this address.",
-            )
-    for origin in settings.cors_origins:
-        if origin == "*" or "://" not in origin or origin.count("/") != 2:
-            problem = "must be origins such as https://dashboard.example"
-            remedy = "Name each page's origin; `*` would let any page ask."
-            yield InputError("cors_origins", problem, value=origin, remedy=remedy)
 
 
 def watch_options(settings: ServiceSettings) -> WatchOptions:

@@ -22,7 +22,7 @@ from planner.fields.shared import MOST_VMS_UNASKED, PricedRequest, RuledRequest
 from planner.model.aliases import Resolution, permitted, resolve_many
 from planner.model.answer import Recommendation
 from planner.model.calibration import calibrated
-from planner.model.catalogue import Catalogue, Hosts
+from planner.model.catalogue import Catalogue, Fee, Hosts
 from planner.model.errors import InputError
 from planner.model.estimate import WANTED_ADDRESSES, WantedAddresses
 from planner.model.network import Network
@@ -37,17 +37,18 @@ from planner.schedule.plan import SchedulePlan
 from planner.schedule.request import EVERYWHERE, ScheduleRequest, Tariff, TimedTransfer
 from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.request import ShuffleRequest
-from planner.transfer.plan import Plan
+from planner.transfer.plan import CopyService, Plan
 from planner.transfer.request import TransferRequest
 from probes.importers.limits import PhysicalGate
 from probes.samples import Metric, Sample
-from relayd.questions.buckets import with_requests, with_services
+from relayd.catalogue.copies import REQUESTS, copies
 from relayd.questions.caveats import Pair, dated, refuse_old
 
 A = TypeVar("A", bound=Recommendation)
 R = TypeVar("R", Tariff, TimedTransfer)
 TARIFF = "A tariff is of a link between two regions: give the one that receives."
 _ITSELF = "is the source itself ({})"
+_FREE = "{} takes the data itself: the VMs counted in {} stand for it, and are not charged."
 STAYS = "What stays in a region needs no schedule."
 
 
@@ -120,13 +121,13 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         possible, doubts = _possible_outcomes(wan.catalogue, network, resolved)
         resolved = replace(resolved, outcomes=possible)
     recommended = partial(recommend, catalogue=wan.catalogue, now_s=now_s)
-    catalogue = with_requests(wan.catalogue, resolved, found)
+    catalogue = _with_requests(wan.catalogue, resolved, found)
     prices = _prices(catalogue, network, request, [target] if found[1].bucket else ())
     pairs = [(source, target)]
     answer = _answer(
         wan, request, resolved, network, pairs, recommended, found, doubts, prices=prices
     )
-    return with_services(answer, found)
+    return _with_services(answer, found)
 
 
 def _possible_outcomes(
@@ -160,6 +161,55 @@ def _possible_outcomes(
     count = "1 outcome does" if len(faults) == 1 else f"{len(faults)} outcomes do"
     said = f"{count} not count, were it of {vms} VMs at each end: {faults[0]}."
     return possible, (said,)
+
+
+def _with_requests(
+    catalogue: Catalogue, request: TransferRequest, ends: Sequence[Resolution]
+) -> Catalogue:
+    """Add the requests that read and write a transfer's objects to the fees of a catalogue.
+
+    Raises
+    ------
+    InputError
+        If there are objects, and no price of requests at an end.
+    """
+    if not request.objects:
+        return catalogue
+    fees = list(catalogue.fees)
+    for end, kind in zip(ends, ("get", "put"), strict=True):
+        if not (prices := copies()["requests"].get(provider_of(end.region_id))):
+            problem = "has no known price of requests there: state it as a `[[fee]]`"
+            raise InputError("objects", problem, value=end.region_id)
+        per_gb = request.objects / 1000 / request.volume_gb  # thousands of requests
+        fees.append(
+            Fee(
+                f"{REQUESTS} to {'read' if kind == 'get' else 'write'} objects in {end.region_id}",
+                at=(end.region_id,),
+                direction="out" if kind == "get" else "in",
+                usd_per_gb=prices[kind] * per_gb,
+                unit="1,000 requests",
+                units_per_gb=per_gb,
+                source=prices["source"],
+                as_of=prices["as_of"],
+            )
+        )
+    return replace(catalogue, fees=tuple(fees))
+
+
+def _with_services(plan: Plan, ends: Sequence[Resolution]) -> Plan:
+    """Name the managed services that copy between a plan's buckets, the cheapest first."""
+    src, dst = (end.bucket[:2] for end in ends)
+    if dst:
+        note = _FREE.format(ends[1].bucket, ends[1].region_id)
+        plan = replace(plan, warnings=(*plan.warnings, note))
+    found = []
+    for name, how in copies()["tool"].items() if src and dst else ():
+        if "service" in how and src in how["from"] and dst in how["to"] and plan.direct.cost_usd:
+            usd = plan.direct.cost_usd.egress + how["usd_per_gb"] * plan.request["volume_gb"]
+            told = how["source"], how["as_of"], how.get("unconfirmed", False)
+            found.append(CopyService(how["service"], name, how["usd_per_gb"], usd, *told))
+    services = tuple(sorted(found, key=lambda one: one.cost_usd))
+    return replace(plan, services=services) if services else plan
 
 
 # ---- many transfers ----------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from planner.model.errors import InputError
 from relayd.http import store_access
 from relayd.http.access import MOST_CALLERS, RateLimits
-from relayd.http.current_state import AnswerCache
 from relayd.http.problems import ProblemError
 from relayd.http.route import MOST_DEPTH, cursor, position, read_json
+from relayd.http.service import AnswerCache
 from relayd.store import Store
 
 

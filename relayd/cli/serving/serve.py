@@ -12,7 +12,7 @@ from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli.options import store_location
-from relayd.http.serving import serve
+from relayd.http.app import serve
 from relayd.http.settings import ServiceSettings, load_service_settings
 from relayd.settings import load_settings
 from relayd.store import Location, open_store

@@ -16,7 +16,6 @@ from probes.fleet.hosts import Host
 from relayd.campaigns.inputs import measured_caps
 from relayd.http.answers import encoded
 from relayd.http.campaigns import fleet_of, forecast
-from relayd.http.current_state import Current
 from relayd.http.models import (
     CampaignRequest,
     Page,
@@ -29,7 +28,7 @@ from relayd.http.models import (
 )
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, position, route
-from relayd.http.service import Service
+from relayd.http.service import Current, Service
 from relayd.store import Store
 from relayd.store.campaigns import (
     Campaigns,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from functools import partial
 from statistics import fmean, median
 from typing import Any, Literal
 
@@ -17,14 +18,12 @@ from planner.model.estimate import SECONDS_PER_DAY
 from relayd.dashboard.pages import MOVED, PAGES, POLICY, SIGN_IN, Asset, Page, assets, rendered
 from relayd.http.access import session_cookie
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
-from relayd.http.current_state import Current
 from relayd.http.models import RequestModel, answer, model_of
 from relayd.http.monitoring.metrics import estimate_errors
 from relayd.http.problems import ProblemError
 from relayd.http.route import (
     EVENT_STREAM,
     WRITE_TIMEOUT_S,
-    Handler,
     RequestContext,
     Route,
     compressed,
@@ -32,6 +31,7 @@ from relayd.http.route import (
     route,
     tagged_response,
 )
+from relayd.http.service import Current
 from relayd.store import Store
 from relayd.store.campaigns import Spending, campaign_totals
 from relayd.store.events import Event, Events
@@ -331,20 +331,14 @@ def _framed(event: Event) -> bytes:
 # ---- the dashboard -----------------------------------------------------------------------------
 
 
-def _shows(page: Page) -> Handler:
-    async def get_page(context: RequestContext) -> web.StreamResponse:
-        return sent(context, rendered(page))
-
-    return get_page
+async def _show(page: Page, context: RequestContext) -> web.StreamResponse:
+    return sent(context, rendered(page))
 
 
-def _moved(part: str) -> Handler:
-    async def get_moved_page(context: RequestContext) -> web.StreamResponse:
-        query = context.request.rel_url.raw_query_string  # names may hold what no header may
-        location = f"./{'?' * bool(query)}{query}#open={part}"
-        return web.Response(status=302, headers={hdrs.LOCATION: location})
-
-    return get_moved_page
+async def _lead(part: str, context: RequestContext) -> web.StreamResponse:
+    query = context.request.rel_url.raw_query_string  # names may hold what no header may
+    location = f"./{'?' * bool(query)}{query}#open={part}"
+    return web.Response(status=302, headers={hdrs.LOCATION: location})
 
 
 @route("GET", "/assets/{folder}/{name}", media_type=JAVASCRIPT, documented=False)
@@ -370,8 +364,8 @@ def sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web
 ROUTES = tuple(
     Route("GET", path, handler, summary, media_type=HTML_TYPE, documented=False)
     for path, handler, summary in (
-        *((page.path, _shows(page), page.summary) for page in (*PAGES, SIGN_IN)),
-        *((path, _moved(part), "Lead to a part of Ask.") for path, part in MOVED.items()),
+        *((page.path, partial(_show, page), page.summary) for page in (*PAGES, SIGN_IN)),
+        *((path, partial(_lead, part), "Lead to a part of Ask.") for path, part in MOVED.items()),
     )
 )
 

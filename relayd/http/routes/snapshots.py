@@ -31,7 +31,6 @@ from probes.estimation.current_samples import LinkShift
 from probes.samples import Metric
 from relayd.catalogue.loading import content_of
 from relayd.http.answers import encoded
-from relayd.http.current_state import Current
 from relayd.http.models import Page, answer, attributes_as, many, model_of, page
 from relayd.http.route import (
     JSON,
@@ -47,6 +46,7 @@ from relayd.http.route import (
     tagged_response,
 )
 from relayd.http.routes.links import ESTIMATE, LINK, SITE
+from relayd.http.service import Current
 from relayd.snapshots.changes import EstimateChange, changes
 from relayd.store import SnapshotRow, Store
 from relayd.store.links import LevelShifts
