@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from planner.model.catalogue import VmType
 from planner.model.document import as_json
 from planner.model.link_states import LinkState
 from probes.fleet.hosts import Host
@@ -28,7 +27,7 @@ from relayd.http.models import (
 )
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, position, route
-from relayd.http.service import Current, Service
+from relayd.http.service import Service
 from relayd.store import Store
 from relayd.store.campaigns import (
     Campaigns,
@@ -342,17 +341,14 @@ async def get_sites(context: RequestContext) -> bytes:
     Of one VM in each region, with what the catalogue says of its type. Bounds are widened for
     age.
     """
-    return context.current.answer("sites", lambda: _sites(context.current))
+    current, known = context.current, context.current.catalogue.vm_types
 
+    def made() -> bytes:
+        sites = []
+        for site in current.wan.network.sites.values():
+            vm_type = known.get(site.vm_type)
+            caps = {name: getattr(vm_type, name) for name in _REFERENCE} if vm_type else None
+            sites.append({**as_json(site), "reference": caps})
+        return encoded({"snapshot": current.snapshot, "sites": sites})
 
-def _sites(current: Current) -> bytes:
-    known = current.catalogue.vm_types
-    sites = [
-        {**as_json(site), "reference": _reference(known.get(site.vm_type))}
-        for site in current.wan.network.sites.values()
-    ]
-    return encoded({"snapshot": current.snapshot, "sites": sites})
-
-
-def _reference(vm_type: VmType | None) -> dict[str, object] | None:
-    return {name: getattr(vm_type, name) for name in _REFERENCE} if vm_type else None
+    return current.answer("sites", made)

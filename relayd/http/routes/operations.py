@@ -52,8 +52,6 @@ MOST_EVENTS = 100
 MOST_GAINS = 50
 HEARTBEAT_S = 15.0
 
-# ---- for operators -----------------------------------------------------------------------------
-
 HEALTH = model_of("Health", "The process answers.", status=Literal["ok"])
 READINESS = answer(
     "Readiness",
@@ -82,8 +80,6 @@ WATCH = answer(
     watch=(dict[str, Any] | None, "Role, links, budget, campaigns; null without a watcher."),
 )
 
-# ---- tokens ------------------------------------------------------------------------------------
-
 TOKEN = model_of(
     "TokenSeen",
     "What is known of a token: never the secret, nor its digest.",
@@ -102,7 +98,6 @@ TOKEN_ANSWER = answer(
     token=(TOKEN | None, "Null where the service needs none."),
     scopes=(list[Scope], "All that the caller has; `admin` has the others."),
 )
-# ---- what happens ------------------------------------------------------------------------------
 
 
 class EventsQuery(RequestModel):

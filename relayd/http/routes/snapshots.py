@@ -46,7 +46,6 @@ from relayd.http.route import (
     tagged_response,
 )
 from relayd.http.routes.links import ESTIMATE, LINK, SITE
-from relayd.http.service import Current
 from relayd.snapshots.changes import EstimateChange, changes
 from relayd.store import SnapshotRow, Store
 from relayd.store.links import LevelShifts
@@ -201,14 +200,14 @@ def _snapshot(row: SnapshotRow | None) -> dict[str, object] | None:
 @route("GET", "/v1/regions", "read", REGIONS, etag=True)
 async def get_regions(context: RequestContext) -> bytes:
     """List regions and aliases."""
-    return context.current.answer("regions", lambda: _regions(context.current))
+    current, wan = context.current, context.current.wan
 
+    def made() -> bytes:
+        listed = regions_as_json(wan.regions(), wan.sites(), wan.catalogue)
+        named = {alias: list(members) for alias, members in wan.catalogue.aliases.items()}
+        return encoded({"snapshot": current.snapshot, "regions": listed, "aliases": named})
 
-def _regions(current: Current) -> bytes:
-    wan = current.wan
-    listed = regions_as_json(wan.regions(), wan.sites(), wan.catalogue)
-    named = {alias: list(members) for alias, members in wan.catalogue.aliases.items()}
-    return encoded({"snapshot": current.snapshot, "regions": listed, "aliases": named})
+    return current.answer("regions", made)
 
 
 @route("GET", "/v1/catalogue", "read", CATALOGUE_ANSWER, etag=True)
