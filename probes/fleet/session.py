@@ -196,23 +196,22 @@ class HostSession:
         """
         if not self.is_open:
             return None
+
+        async def confirmed() -> int | None:
+            with suppress(ProbeError):
+                async with self.guarded(5.0):
+                    text = (await self._run(end_leases(lease or self._leases))).stdout.strip()
+                return int(text) if text.isdigit() else None
+            return None
+
         # Also when this task is being cancelled: the host must not be left with a process.
-        ending = asyncio.ensure_future(self._end(lease or self._leases))
+        ending = asyncio.create_task(confirmed())
         try:
             return await asyncio.shield(ending)
         except asyncio.CancelledError:
-            with suppress(TimeoutError, ProbeError):
+            with suppress(TimeoutError):
                 await asyncio.wait_for(ending, 3.0)
             raise
-
-    async def _end(self, lease: str) -> int | None:
-        try:
-            async with self.guarded(5.0):
-                output = await self._run(end_leases(lease))
-        except ProbeError:
-            return None
-        text = output.stdout.strip()
-        return int(text) if text.isdigit() else None
 
     async def change(self, sysctls: Mapping[str, str]) -> None:
         """Change settings of the system until this controller leaves the host, or connects again.

@@ -73,11 +73,13 @@ class _Settings:
 
     def changes(self) -> dict[str, Any]:
         """Return the settings that differ from the default."""
-        return {
-            entry.name: getattr(self, entry.name)
-            for entry in fields(self)
-            if getattr(self, entry.name) != entry.default
-        }
+        values = {entry: getattr(self, entry.name) for entry in fields(self)}
+        return {entry.name: v for entry, v in values.items() if v != entry.default}
+
+
+def _without_a_rate(name: str) -> InputError:
+    problem = "needs a rate that holds after the burst"
+    return InputError("burst_mb", problem, remedy=f"Set {name} with it.")
 
 
 _RATE = (0.01, 100_000.0)
@@ -114,18 +116,12 @@ class LinkBehaviour(_Settings):
     def __post_init__(self) -> None:
         _Settings.__post_init__(self)
         if self.burst_mb and self.rate_mbps is None:
-            raise InputError(
-                "burst_mb",
-                "needs a rate that holds after the burst",
-                remedy="Set rate_mbps with it.",
-            )
+            raise _without_a_rate("rate_mbps")
         cut_at = self.cut_after_s is not None or self.cut_after_mb is not None
         if cut_at != (self.cut_mbps is not None):
-            raise InputError(
-                "cut_mbps",
-                "and cut_after_s or cut_after_mb need each other",
-                remedy="Set the rate and when it begins together.",
-            )
+            remedy = "Set the rate and when it begins together."
+            problem = "and cut_after_s or cut_after_mb need each other"
+            raise InputError("cut_mbps", problem, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,15 +144,9 @@ class HostBehaviour(_Settings):
 
     def __post_init__(self) -> None:
         _Settings.__post_init__(self)
-        if not self.burst_mb:
-            return
-        if self.egress_mbps is None:
-            raise InputError(
-                "burst_mb",
-                "needs a rate that holds after the burst",
-                remedy="Set egress_mbps with it.",
-            )
-        most_mb = self.egress_mbps * MOST_FILLING_S / 8
+        if self.burst_mb and self.egress_mbps is None:
+            raise _without_a_rate("egress_mbps")
+        most_mb = (self.egress_mbps or 0.0) * MOST_FILLING_S / 8
         if self.burst_mb > most_mb:
             raise InputError(
                 "burst_mb",

@@ -126,10 +126,9 @@ def reset_of(packet: bytes) -> bytes | None:
     segment = bytearray(
         pack("!HHIIBBHHH", destination_port, source_port, *numbers, 0x50, answer_flags, 0, 0, 0)
     )
-    addresses = packet[ip + 16 : ip + 20] + packet[ip + 12 : ip + 16]
-    pseudo = _pseudo_header(addresses, TCP, len(segment))
+    pseudo = _pseudo_header(packet[ip + 12 : ip + 20], TCP, len(segment))
     pack_into("!H", segment, 16, _checksum(pseudo + segment))
-    return _ip_packet(addresses, TCP, bytes(segment))
+    return _answer(packet, TCP, segment)
 
 
 def unreachable_of(packet: bytes) -> bytes | None:
@@ -140,15 +139,15 @@ def unreachable_of(packet: bytes) -> bytes | None:
         return None
     message = bytearray(pack("!BBHI", 3, 1, 0, 0)) + packet[ip : start + 8]
     pack_into("!H", message, 2, _checksum(message))
-    addresses = packet[ip + 16 : ip + 20] + packet[ip + 12 : ip + 16]
-    return _ip_packet(addresses, ICMP, bytes(message))
+    return _answer(packet, ICMP, message)
 
 
-def _ip_packet(addresses: bytes, protocol: int, content: bytes) -> bytes:
+def _answer(packet: bytes, protocol: int, content: bytearray) -> bytes:
+    """Return content as an IP packet from the destination of another to its source."""
     header = bytearray(pack("!BBHHHBBH", 0x45, 0, 20 + len(content), 0, 0, 64, protocol, 0))
-    header += addresses
+    header += packet[DESTINATION] + packet[VNET + 12 : VNET + 16]
     pack_into("!H", header, 10, _checksum(header))
-    return bytes(VNET) + bytes(header) + content
+    return bytes(VNET) + bytes(header + content)
 
 
 def _payload_offset(packet: bytes) -> int:
