@@ -19,7 +19,7 @@ from probes.analysis.fleet_caps import CAP_NOISE, PeerTest, together_mbps
 from probes.analysis.steady_state import Interval, changes_as_json, steady_state
 from probes.campaign.specification import Method
 from probes.campaign.tasks import ProbeTask
-from probes.fleet.failures import ProbeError, first_of
+from probes.fleet.failures import ProbeError, side_by_side
 from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from probes.tools.interface import (
@@ -223,11 +223,11 @@ class ThroughputTester:
 
             began_s = time.monotonic()
             try:
-                async with asyncio.TaskGroup() as group:
+                async with side_by_side() as group:
                     each = zip(tests, waits_s.values(), strict=True)
                     running = [group.create_task(loaded(*one)) for one in each]
-            except* ProbeError as failed:
-                error, elapsed_s = first_of(failed), time.monotonic() - began_s
+            except ProbeError as error:
+                elapsed_s = time.monotonic() - began_s
                 # No tool counted what they sent; if a host can't be reached, nor when they ended.
                 for test in tests:
                     if test.most_gb == inf:
@@ -241,7 +241,7 @@ class ThroughputTester:
                             test.most_gb, moved_gb(test.held_to_mbps, elapsed_s) + in_pieces_gb
                         )
                     findings.sent.append((test.src.name, test.dst.name, gb))
-                raise error from None
+                raise
             findings.busy_s += time.monotonic() - began_s
         ended = [one.result() for one in running]
         for test, (result, _) in zip(tests, ended, strict=True):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Literal, TypeAlias
 
 from planner.model.errors import RelaydError
@@ -73,10 +76,17 @@ def missing_tool(host: str, tool: str) -> ProbeError:
     )
 
 
-def first_of(group: BaseExceptionGroup[ProbeError]) -> ProbeError:
-    """Return the first error of a group of tasks: those after it are mostly its consequences."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, ProbeError)
-    return error
+@asynccontextmanager
+async def side_by_side() -> AsyncIterator[asyncio.TaskGroup]:
+    """Run tasks until all have ended; the first that fails ends the others and the block.
+
+    Raises its ProbeError alone: those after it are mostly its consequences.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            yield group
+    except* ProbeError as failed:
+        error: BaseException = failed
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None

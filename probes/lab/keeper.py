@@ -43,14 +43,7 @@ from probes.lab.linux import (
     set_namespace,
     start_time_of,
 )
-from probes.lab.sites import (
-    SiteProcess,
-    known_hosts_line,
-    make_keys,
-    site_process,
-    site_script,
-    start_site,
-)
+from probes.lab.sites import SiteProcess, make_keys, site_process, site_script, start_site
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address, public_address
 
 WORKERS = 2
@@ -172,7 +165,8 @@ class Keeper:
             port = self._listeners[index].getsockname()[1]
             private, public = private_address(index), public_address(index)
             public_key = self.folder / f"{name}.pub"
-            known += known_hosts_line(port, (private, public), public_key.read_text())
+            kind, key = public_key.read_text().split()[:2]
+            known += f"[127.0.0.1]:{port},{private},{public} {kind} {key}\n"
             public_key.unlink()
             (self.folder / name).unlink()
             host = {

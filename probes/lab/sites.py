@@ -64,22 +64,6 @@ def make_keys(folder: Path, names: Sequence[str]) -> None:
         list(pool.map(make, names))
 
 
-def known_hosts_line(port: int, addresses: Sequence[str], public_key: str) -> str:
-    """Line of a ``known_hosts`` file for a site.
-
-    Parameters
-    ----------
-    port : int
-        Port of the site's sshd on 127.0.0.1.
-    addresses : sequence of str
-        Its addresses for other sites, at port 22.
-    public_key : str
-        Content of its host key's ``.pub`` file.
-    """
-    kind, key = public_key.split()[:2]
-    return f"[127.0.0.1]:{port},{','.join(addresses)} {kind} {key}\n"
-
-
 _READY = "relayd-site-ready"
 
 

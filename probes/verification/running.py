@@ -6,17 +6,16 @@ clients, however many paths pass it.
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any, TypeVar
 
 from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.throughput_tests import Findings, steady_sample
-from probes.fleet.failures import ProbeError, first_of, missing_tool
+from probes.fleet.failures import ProbeError, missing_tool, side_by_side
 from probes.fleet.remote import NOT_FOUND
 from probes.fleet.session import Output
 from probes.fleet.sessions import Sessions
@@ -77,10 +76,13 @@ async def run_together(sessions: Sessions, ports: Ports, what: Run) -> None:
         began_s = time.time()
         what.has_begun = True
         receivers = _by_host(flows, -1)
-        async with _watched(sessions, what.hosts):
+        async with side_by_side() as group:
+            watches = [group.create_task(_watch(sessions, host)) for host in what.hosts]
             await _each(
                 receivers, lambda dst: _receive(sessions, dst, receivers[dst], longest_setup_s)
             )
+            for watch in watches:
+                watch.cancel()
     what.paths = tuple(
         _outcome(path, [f.result for f in flows if f.path is path and f.result], began_s)
         for path in what.paths
@@ -90,30 +92,15 @@ async def run_together(sessions: Sessions, ports: Ports, what: Run) -> None:
 
 async def _each(hosts: Iterable[str], ask: Callable[[str], Coroutine[Any, Any, T]]) -> dict[str, T]:
     """Ask all hosts at the same time; the first failure ends all."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = {host: group.create_task(ask(host)) for host in hosts}
-    except* ProbeError as failed:
-        raise first_of(failed) from None
+    async with side_by_side() as group:
+        tasks = {host: group.create_task(ask(host)) for host in hosts}
     return {host: task.result() for host, task in tasks.items()}
 
 
-@asynccontextmanager
-async def _watched(sessions: Sessions, hosts: Iterable[str]) -> AsyncIterator[None]:
-    """Cancel this block when the connection to a host is lost: its flows have ended, too."""
-
-    async def watch(host: str) -> None:
-        session = await sessions.session(host)
-        raise await session.lost()
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(watch(host)) for host in hosts]
-            yield
-            for task in tasks:
-                task.cancel()
-    except* ProbeError as failed:
-        raise first_of(failed) from None
+async def _watch(sessions: Sessions, host: str) -> None:
+    """Fail when the connection to a host is lost: its flows have ended, too."""
+    session = await sessions.session(host)
+    raise await session.lost()
 
 
 def _by_host(flows: Sequence[_StreamTest], place: int) -> dict[str, list[_StreamTest]]:
