@@ -110,7 +110,7 @@ class HostSession:
     ) -> None:
         self.host = host
         self._permit = permit
-        self.leftovers = 0
+        self.leftovers = 0  # processes of an earlier run of this controller that were ended
         self._connection = connection
         self._timeouts = timeouts
         self._leases = leases_of(owner, host.name)
@@ -227,10 +227,6 @@ class HostSession:
                 f"its settings can't be changed ({output.last_error_line})",
                 "This needs root, by login or `sudo -n`; else leave --change-sysctls out.",
             )
-
-    async def sweep(self) -> None:
-        """End the processes that an earlier run of this controller left on the host."""
-        self.leftovers += await self.end() or 0
 
     async def close(self) -> bool:
         """End all processes on the host and close the connection; return True if confirmed."""

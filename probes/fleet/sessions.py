@@ -112,7 +112,7 @@ class Sessions:
                 connection = await connect(host, self._timeouts, tunnel)
             session = HostSession(host, connection, self._owner, self._timeouts, self._permit)
             try:
-                await session.sweep()
+                session.leftovers = await session.end() or 0
                 if self._sysctls:
                     await session.change(self._sysctls)
             except BaseException:

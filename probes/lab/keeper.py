@@ -25,6 +25,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -313,13 +314,10 @@ class Keeper:
                 "behaviour": self.conditions.hosts[index].changes(),
             }
             sites.append(entry)
-        regions = [site.region for site in self.topology.sites]
-        count = len(regions)
         changed = [
-            {"source": regions[i], "destination": regions[j], **link.changes()}
-            for i in range(count)
-            for j in range(count)
-            if i != j and (link := self.conditions.link(i, j)).changes()
+            {"source": src.region, "destination": dst.region, **link.changes()}
+            for (i, src), (j, dst) in permutations(enumerate(self.topology.sites), 2)
+            if (link := self.conditions.link(i, j)).changes()
         ]
         return {
             "profile": self.topology.profile,
