@@ -124,7 +124,7 @@ def test_a_scheduler_author_finds_what_changed_since_monday(
         expect(first).to_contain_text(f"{US} → {SA}", timeout=WAIT_MS)
         assert "4 Gbit/s" in first.inner_text()
         assert "1 Gbit/s" in first.inner_text()
-        author.click(first.get_by_role("link"))
+        author.click(first.get_by_role("link", name=f"{US} → {SA}"))
         expect(shown.locator("section[aria-labelledby=evidence]")).to_contain_text(
             "from samples", timeout=WAIT_MS
         )
