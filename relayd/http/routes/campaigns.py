@@ -48,11 +48,15 @@ MOST_DIGITS = 18
 _REFERENCE = ("egress_gbps", "ingress_gbps", "window_mb", "burstable", "source")
 """Caps of a VM type by the catalogue, for comparison with measured ones."""
 
+_MOVED, _COUNT = "What they moved, and what that costs.", (int, "Numbers of probes.")
+_HAPPENED = 'What happened, and what to do about it; the remedy is `""` where none is known.'
 CAMPAIGN = model_of(
     "CampaignSeen",
     CampaignState,
     "A campaign and how far it is.",
     without=("planned", "done", "failed"),
+    sent_gb=(float, _MOVED),
+    usd=(float, _MOVED),
     is_running=(bool, "Whether some process is running it now."),
     may_be_stopped=(bool, "Whether it is running and `stop` ends it; the watcher would go on."),
     probes=model_of(
@@ -61,10 +65,23 @@ CAMPAIGN = model_of(
 )
 CAMPAIGNS = page("Campaigns", "Campaigns, the newest first.", campaigns=many(CAMPAIGN))
 STAGE = model_of(
-    "StageSeen", StageState, stage=(str, "`rtt`, `per-flow`, `caps`, `aggregate 1`, ...")
+    "StageSeen",
+    StageState,
+    stage=(str, "`rtt`, `per-flow`, `caps`, `aggregate 1`, ..."),
+    planned=_COUNT,
+    done=_COUNT,
+    failed=_COUNT,
 )
 FAILURES = model_of(
-    "FailuresSeen", Failures, pairs=(list[list[str]], "Source and destination host, the first 20.")
+    "FailuresSeen",
+    Failures,
+    problem=(str, _HAPPENED),
+    remedy=(str, _HAPPENED),
+    probes=(int, "How many."),
+    pairs=(list[list[str]], "Source and destination host, the first 20."),
+    hosts=(list[str], "Those that take part in all of these probes: where to look first."),
+    attempts=(int, "In all."),
+    last_at_s=(float | None, "When one of them failed last."),
 )
 CAMPAIGN_ANSWER = answer(
     "CampaignAnswer",

@@ -91,6 +91,15 @@ SNAPSHOT = model_of(
     "A snapshot that is kept.",
     SnapshotRow,
     without=("as_of_s", "catalogue_digest"),
+    id=(str, "As plans name it; unique for ever, also after it was pruned."),
+    created_at_s=(
+        float,
+        "Up to when measurements count, and when it was made; seconds since 1970 (UTC).",
+    ),
+    source=(str, "`measured`, `baseline` or `mixed`."),
+    samples_through=(int, "Id of the newest sample that it takes into account; 0 for none."),
+    links=(int, "How many; filled in by the store."),
+    sites=(int, "How many; filled in by the store."),
     as_of=(str, "Time of its newest sample, RFC 3339."),
 )
 
@@ -117,6 +126,9 @@ class ChangesQuery(Page):
 CHANGE = model_of(
     "ChangeSeen",
     EstimateChange,
+    src=(str, "Source of a link, or the region whose VMs' cap it is."),
+    dst=(str | None, "Destination of a link; None for a cap."),
+    ratio=(float | None, "Expected now over expected then; None where that was zero."),
     metric=Literal[
         "aggregate_gbps", "per_flow_mbps", "rtt_ms", "egress_gbps", "ingress_gbps", "window_mb"
     ],
