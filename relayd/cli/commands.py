@@ -176,7 +176,7 @@ data catalogue diff  catalogue.changing:run  show what an import would change
 data catalogue import  catalogue.changing:run  lay the prices of files over the catalogue
   +prices
   --dry-run            change nothing, as `diff`
-data catalogue update  catalogue.updating:run  download prices and lay them over the catalogue
+data catalogue update  catalogue.changing:update  download prices and lay them over the catalogue
   --provider NAME...   aws, azure or gcp, which wants a key (default: all that can be)
   --region ID...       VM prices of this region; needed for AWS, whose lists are large
   --url BASE           of a mirror of the provider's server

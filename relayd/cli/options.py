@@ -14,7 +14,7 @@ from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, UnknownRegionError
 from relayd.catalogue.loading import load_catalogue
-from relayd.settings import Settings, load_settings
+from relayd.settings import load_settings
 from relayd.sources.opening import open_with
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, default_path, open_store, parse_location
@@ -31,7 +31,7 @@ def wan_of(options: argparse.Namespace) -> Wan:
     settings = load_settings()
     if fleet := getattr(options, "fleet", None):
         settings = replace(settings, fleet=Path(fleet))
-    url = service_address(options, settings)
+    url = service_address(options)
     if url is None:
         if options.ca:
             problem, remedy = "is for a service, and --db names none", "Give --db https://..."
@@ -48,26 +48,33 @@ def wan_of(options: argparse.Namespace) -> Wan:
     return wan
 
 
-def service_address(options: argparse.Namespace, settings: Settings) -> str | None:
+def service_address(options: argparse.Namespace) -> str | None:
     """Return the address of the service that a command names; None for a store."""
+    settings = load_settings()
     where = options.db or settings.db
     address = address_in(where) if where else None
     return address.reveal() if address and address.scheme in SERVICE_SCHEMES else None
 
 
-def store_location(options: argparse.Namespace, settings: Settings) -> Location:
+def store_location(options: argparse.Namespace) -> Location:
     """Return the location of the store that a command reads and writes."""
+    settings = load_settings()
     return parse_location(options.db) if options.db else settings.db or default_path()
 
 
 def store_of(options: argparse.Namespace, mode: Mode) -> Store:
     """Open the store that a command reads and writes."""
-    return open_store(store_location(options, load_settings()), mode=mode)
+    return open_store(store_location(options), mode=mode)
 
 
-def catalogue_of(options: argparse.Namespace, settings: Settings) -> Catalogue:
-    """Return the catalogue with the files of the settings and of the command line."""
-    return load_catalogue((*settings.catalogues, *map(Path, options.catalogue)))
+def catalogue_files(options: argparse.Namespace) -> list[Path]:
+    """Return the user's catalogue files, of the settings and of the command line."""
+    return [*load_settings().catalogues, *map(Path, options.catalogue)]
+
+
+def catalogue_of(options: argparse.Namespace) -> Catalogue:
+    """Return the catalogue with the user's files."""
+    return load_catalogue(catalogue_files(options))
 
 
 def region_id(name: str | None, field: str, catalogue: Catalogue) -> str:

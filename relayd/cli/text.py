@@ -148,12 +148,19 @@ _BY_UNIT: dict[str, Callable[[Any], str]] = {
 def figure(of: Any, field: str) -> str:
     """Return a field of an object or a mapping as text, by the unit that its name ends with.
 
-    Fields may be dotted; ``-`` stands for None and for nothing, and counts are summed up.
+    Fields may be dotted; ``-`` stands for None and for nothing, and counts are summed up. After a
+    colon there may be a format, as in ``rtt_ms:.1f`` or ``clock_s:{:+.2f} s``; ``link`` is both
+    ends of one.
     """
+    field, _, style = field.partition(":")
+    if field == "link":
+        return link(of.src, of.dst, getattr(of, "address", None))
     for name in field.split("."):
         of = of.get(name) if isinstance(of, Mapping) else getattr(of, name)
     if of is None or of in ("", (), []):
         return "-"
+    if style:
+        return style.format(of) if "{" in style else format(of, style)
     if isinstance(of, Mapping):
         return str(sum(of.values()))
     if isinstance(of, (list, tuple)):
@@ -174,7 +181,8 @@ def table_of(
     items : iterable
         Where there are none, neither is there a table.
     columns : str
-        Such as ``"path | time=duration_s"``: a header and its field, or what is both.
+        Such as ``"path | time=duration_s"``: a header and its field for :func:`figure`, or what
+        is both.
     left : bool
         Whether all columns are words, and not the first alone.
     **cells

@@ -1,33 +1,46 @@
-"""``relayd data catalogue diff``, ``import`` and ``undo``."""
+"""``relayd data catalogue diff``, ``import``, ``update`` and ``undo``."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from math import inf, log
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from planner.model.errors import InputError, RelaydError
+from planner.model.units import parse_duration_s
 from planner.transfer.plan import Plan
 from relayd.catalogue.comparison import CatalogueComparison, PriceMove, compared
 from relayd.catalogue.documents.formats import Reading, read_prices
+from relayd.catalogue.downloading import FEEDS, Downloads, session
 from relayd.catalogue.loading import load_catalogue
-from relayd.catalogue.overlays import add_overlay, overlays_in_force, toml_of, undo_overlay
+from relayd.catalogue.overlays import (
+    add_overlay,
+    overlay_folder,
+    overlays_in_force,
+    toml_of,
+    undo_overlay,
+)
 from relayd.cli import text
-from relayd.cli.options import store_location
+from relayd.cli.options import catalogue_files, service_address, store_location
 from relayd.cli.output import pick, respond
 from relayd.settings import load_settings
 from relayd.sources.stored import StoreSource
 from relayd.sources.wan import Wan
 from relayd.store import open_store
 from relayd.store.events import record_change
-from relayd.store.location import SERVICE_SCHEMES, Address, parse_location
+from relayd.store.location import parse_location
 
 MOVED = 0.01
+_MOST_BYTES = 8 * 2**30
+"""Of a download."""
 _SHOWN = 8
 
 
@@ -89,10 +102,9 @@ def _change(reading: Reading, options: argparse.Namespace) -> _Change:
     overlay = toml_of({"overlay": head, **comparison.document})
     if not comparison.document:
         return _Change(reading, comparison, [], overlay)
-    settings = load_settings()
-    files = [*settings.catalogues, *map(Path, options.catalogue)]
+    settings, files = load_settings(), catalogue_files(options)
     where = parse_location(options.db) if options.db else settings.db
-    if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
+    if service_address(options):
         where = None  # a service has a catalogue of its own: plans rest on this machine's store
     with TemporaryDirectory() as folder:
         new = Path(folder) / "new.toml"
@@ -175,9 +187,8 @@ def _plans(found: Sequence[PlanEffect]) -> str:
         return f"None of {transfers} would be planned otherwise, or cost more or less."
     return text.table_of(
         changed,
-        f"{len(changed)} of {transfers} change=ends | before=before.verdict | "
+        f"{len(changed)} of {transfers} change=link | before=before.verdict | "
         "$=before.cost_usd.total | after=after.verdict | $=after.cost_usd.total",
-        ends=lambda effect: f"{effect.src} -> {effect.dst}",
     )
 
 
@@ -217,10 +228,8 @@ def _as_json(change: _Change) -> dict[str, object]:
 
 def _record(options: argparse.Namespace, action: str, overlay: Path) -> None:
     """Record a change of an overlay, where there is a store; what fails is said, and no more."""
-    where = store_location(options, load_settings())
-    if isinstance(where, Path) and not where.exists():
-        return
-    if isinstance(where, Address) and where.scheme in SERVICE_SCHEMES:
+    where = store_location(options)
+    if service_address(options) or (isinstance(where, Path) and not where.exists()):
         return
     try:
         with open_store(where, mode="write") as store:
@@ -270,3 +279,80 @@ def effects(before: Wan, after: Wan) -> list[PlanEffect]:
             continue  # the user's rules or files leave nothing to compare
         found.append(PlanEffect(src, dst, *plans))
     return found
+
+
+# ---- update ------------------------------------------------------------------------------------
+
+
+def update(options: argparse.Namespace) -> int:
+    """Download the providers' price lists of today, and lay them over the catalogue."""
+    regions = _asked(options)
+    until_s = time.monotonic() + parse_duration_s(options.timeout, "--timeout")
+    try:
+        files = asyncio.run(_fetched(regions, options.url, until_s))
+    except OSError as error:
+        problem = f"can't be written ({error.strerror})"
+        remedy = "Free some space or make it writable; nothing has changed."
+        raise InputError(str(overlay_folder()), problem, remedy=remedy) from None
+    lay(read_prices(files), options)
+    if "aws" in regions and not regions["aws"]:
+        print(
+            "VM prices of AWS are some hundred MB a region: name regions, such as --region "
+            "aws:us-east-1, to renew them too.",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _asked(options: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the providers to ask, with the regions whose VM prices are wanted."""
+
+    def refuse(field: str, problem: str, value: str, remedy: str) -> NoReturn:
+        raise InputError(field, problem, value=value, remedy=remedy)
+
+    with_key = [name for name, feed in FEEDS.items() if not feed.key or os.environ.get(feed.key)]
+    regions: dict[str, list[str]] = {name: [] for name in options.provider or with_key}
+    for name in regions:
+        if name not in FEEDS:
+            remedy = f"Known are {', '.join(FEEDS)}; import lists of others from files."
+            refuse("--provider", "publishes no list", name, remedy)
+        key = FEEDS[name].key
+        if not os.environ.get(key, "").isprintable():
+            raise InputError(key, "is no key: it has characters that keys have not")
+        if name not in with_key:
+            remedy = f"Set {key} to a key for its API, or import a file."
+            refuse("--provider", "needs a key", name, remedy)
+    if options.url and len(regions) > 1:
+        refuse("--url", "is of one provider", options.url, "Say --provider, too.")
+    for region in options.region:
+        provider, _, name = region.partition(":")
+        if provider not in regions or not name:
+            remedy = f"Write it such as {next(iter(regions))}:NAME."
+            refuse("--region", "is of no provider asked", region, remedy)
+        regions[provider].append(name)
+    return regions
+
+
+async def _fetched(regions: dict[str, list[str]], url: str | None, until_s: float) -> list[Path]:
+    files: list[Path] = []
+    shown = text.Progress()
+    for provider, names in regions.items():
+        feed = FEEDS[provider]
+        # Not in the address, which is kept and shown.
+        headers = {"X-Goog-Api-Key": os.environ[feed.key]} if feed.key else {}
+
+        def progress(words: str, provider: str = provider) -> None:
+            shown.show(f"{provider}: {words}")
+
+        async with session(headers) as asking:
+            downloads = Downloads(
+                overlay_folder() / "downloads" / provider,
+                url or feed.base,
+                asking,
+                most_bytes=_MOST_BYTES,
+                until_s=until_s,
+                progress=progress,
+            )
+            files += await feed.fetch(downloads, names)
+    shown.end()
+    return files

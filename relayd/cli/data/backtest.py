@@ -73,12 +73,11 @@ def _strategies(found: Backtest) -> str:
     shown = text.table_of(
         found.total.strategies,
         "mean of all decisions=name | achieved | p10 | Gbit/s=throughput_gbps | time=time_s | "
-        "$=cost_usd | regret | switches",
+        "$=cost_usd | regret | switches=switches_a_day:.2f",
         name=lambda one: NAMES[one.strategy],
         achieved=lambda one: percent(one.achieved),
         p10=lambda one: percent(one.achieved_p10),
         regret=lambda one: _value(one.regret, found.objective),
-        switches=lambda one: f"{one.switches_a_day:.2f}",
     )
     stalled = [
         f"{NAMES[one.strategy]}: {one.stalled:,}" for one in found.total.strategies if one.stalled
@@ -129,11 +128,10 @@ def _explored(found: ExploredHistory, objective: str) -> str:
     shown = text.table_of(
         found.policies,
         f"transfers that learn=name | {'time' if objective == 'time' else 'value'}=value | lost |"
-        " trials",
+        " trials=trials:,",
         name=lambda one: NAMES[one.policy],
         value=lambda one: _value(one.value, objective),
         lost=lambda one: percent(found.lost(one.policy)),
-        trials=lambda one: f"{one.trials:,}",
     )
     told = (
         f"{found.transfers:,} transfers of {found.pairs:,} pairs, which know the estimates of "

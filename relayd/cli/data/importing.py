@@ -24,7 +24,6 @@ from relayd.cli.options import catalogue_of, region_id, store_location, time_s, 
 from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.text import Progress, filled
 from relayd.history import DataSetHistory  # few imports are of such
-from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot, vm_type_notes
 from relayd.store import Store, open_store
 from relayd.store.samples.data_set import files_of
@@ -46,13 +45,12 @@ class _Input(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Import each file whole or not at all, then take a snapshot."""
-    settings = load_settings()
-    catalogue = catalogue_of(options, settings)
+    catalogue = catalogue_of(options)
     wanted, *names = options.files
     if not names or wanted not in FORMATS:
         wanted, names = "", options.files
     files = [file for name in names for file in _files(Path(name), wanted, options)]
-    location = store_location(options, settings)
+    location = store_location(options)
     reports: list[tuple[_Input, ImportReport]] = []
     try:
         with open_store(location, mode="create") as store, _saying_what_was_stored(reports):

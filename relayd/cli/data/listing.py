@@ -44,8 +44,8 @@ def regions(options: argparse.Namespace) -> int:
             listed,
             "region=id | city | country | continent | access | VM type=type | aliases",
             left=True,
-            type=lambda of: of["vm_type"].partition(":")[2],
             access=lambda of: of["access"],
+            type=lambda of: of["vm_type"].partition(":")[2],
             aliases=lambda of: " ".join(of["aliases"]),
         ),
         document=lambda: {"snapshot": asdict(wan.snapshot), "regions": listed},
@@ -60,13 +60,10 @@ def vm_types(options: argparse.Namespace) -> int:
     def shown() -> str:
         listed = text.table_of(
             found,
-            "VM type=id | vCPUs=vcpus | to other clouds=other | to own regions=own | "
-            "receives=ingress | one flow=flow | $/h=price | $/h per Gbit/s=per_gbps",
-            other=lambda vm: f"{vm.egress_gbps:g}",
+            "VM type=id | vCPUs=vcpus | to other clouds=egress_gbps:g | to own regions=own | "
+            "receives=ingress_gbps:g | one flow=flow_gbps:g | $/h=price_usd_per_h:.4g | "
+            "$/h per Gbit/s=per_gbps",
             own=lambda vm: f"{vm.region_egress_gbps or vm.egress_gbps:g}",
-            ingress=lambda vm: f"{vm.ingress_gbps:g}",
-            flow=lambda vm: f"{vm.flow_gbps:g}",
-            price=lambda vm: f"{vm.price_usd_per_h:.4g}",
             per_gbps=lambda vm: f"{vm.price_usd_per_h / vm.egress_gbps:.3g}",
         )
         return f"{listed}\n{text.filled(units)}"
@@ -117,12 +114,9 @@ def links(options: argparse.Namespace) -> int:
         [_row(link) for link in links],
         shown=lambda: text.table_of(
             links,
-            "link | RTT ms=rtt | flow Mbit/s=flow | VM pair Gbit/s=pair | bounds | "
+            "link | RTT ms=rtt_ms.expected:.1f | flow Mbit/s=per_flow_mbps.expected:.0f | "
+            "VM pair Gbit/s=aggregate_gbps.expected:.2f | bounds | "
             "source=aggregate_gbps.source | age",
-            link=lambda link: text.link(link.src, link.dst, link.address),
-            rtt=lambda link: f"{link.rtt_ms.expected:.1f}",
-            flow=lambda link: f"{link.per_flow_mbps.expected:.0f}",
-            pair=lambda link: f"{link.aggregate_gbps.expected:.2f}",
             bounds=lambda link: f"{link.aggregate_gbps.low:.2f}-{link.aggregate_gbps.high:.2f}",
             age=lambda link: _age(link.aggregate_gbps, now_s),
         ),

@@ -70,12 +70,9 @@ def _summary(found: Matrix, described: dict[str, Any], options: argparse.Namespa
         summed,
         shown=lambda: text.table_of(
             summed,
-            f"{found.metric} ({found.unit})=providers | pairs | p10 | median | p90"
-            + " | 1.2x or more=share" * shares,
+            f"{found.metric} ({found.unit})=providers | pairs | p10=p10:.3g | median=median:.3g | "
+            "p90=p90:.3g" + " | 1.2x or more=share" * shares,
             share=lambda row: f"{row['share_at_least_1.2']:.0%}",
-            p10=lambda row: f"{row['p10']:.3g}",
-            median=lambda row: f"{row['median']:.3g}",
-            p90=lambda row: f"{row['p90']:.3g}",
         ),
         document=lambda: {**described, "summary": summed},
     )

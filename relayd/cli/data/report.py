@@ -16,7 +16,6 @@ from relayd.history import open_history
 from relayd.report import make_report
 from relayd.report.link_series import report_series
 from relayd.report.rendering import html, markdown
-from relayd.settings import load_settings
 
 SERIES: dict[str, Metric] = {
     "per-flow": "per_flow_mbps",
@@ -31,11 +30,10 @@ _KINDS = {".html": "html", ".htm": "html", ".json": "json"}
 
 def run(options: argparse.Namespace) -> int:
     """Analyse the store's samples and write the report."""
-    settings = load_settings()
-    catalogue, since_s = catalogue_of(options, settings), _since_s(options)
+    catalogue, since_s = catalogue_of(options), _since_s(options)
     by_name = _KINDS.get(Path(options.output or "").suffix.lower(), "md")
     kind = "json" if options.json else options.format or by_name
-    with open_history(store_location(options, settings)) as samples:
+    with open_history(store_location(options)) as samples:
         report = make_report(samples, catalogue, since_s=since_s, only=options.section)
     if kind == "json":
         text = json.dumps(report.model_dump(), indent=1, allow_nan=False) + "\n"
@@ -51,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 def series(options: argparse.Namespace) -> int:
     """Analyse the series of a link and print what was found."""
-    catalogue, since_s = catalogue_of(options, load_settings()), _since_s(options)
+    catalogue, since_s = catalogue_of(options), _since_s(options)
     src = region_id(options.src, "--src", catalogue)
     dst = region_id(options.dst, "--dst", catalogue)
     horizon_s = parse_duration_s(options.horizon or "1h", "--horizon")

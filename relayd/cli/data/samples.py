@@ -13,7 +13,6 @@ from probes.samples import Metric
 from relayd.cli import text
 from relayd.cli.options import agreed, catalogue_of, region_id, store_of, time_s, whole_number
 from relayd.cli.output import pick, print_rows, respond, snapshot_as_json
-from relayd.settings import load_settings
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.snapshots.changes import MOVED, Effect, effects_of
 from relayd.store.events import this_user
@@ -97,7 +96,7 @@ def list_decisions(options: argparse.Namespace) -> int:
 
 def disputed(options: argparse.Namespace) -> int:
     """List what contradicts others and does not count, and new levels that none confirmed."""
-    catalogue = catalogue_of(options, load_settings())
+    catalogue = catalogue_of(options)
     with store_of(options, "read") as store:
         estimation = estimated(store, catalogue, through=store.samples.last_id())
     if not options.json:
@@ -125,7 +124,7 @@ def disputed(options: argparse.Namespace) -> int:
 
 def run_decision(options: argparse.Namespace) -> int:
     """Show what a decision does to estimates, ask, decide, and take a snapshot."""
-    catalogue = catalogue_of(options, load_settings())
+    catalogue = catalogue_of(options)
     decision: Decision = options.decision
     selection = _selection(options, catalogue)
     with store_of(options, "write") as store:
@@ -142,7 +141,7 @@ def run_decision(options: argparse.Namespace) -> int:
 
 def run_on_quarantine(options: argparse.Namespace) -> int:
     """Accept or reject samples in quarantine, after showing what that changes."""
-    catalogue = catalogue_of(options, load_settings())
+    catalogue = catalogue_of(options)
     numbers = [whole_number(number, "NUMBER") for number in options.numbers]
     accepting = options.decision == "accept"
     with store_of(options, "write") as store:

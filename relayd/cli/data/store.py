@@ -10,7 +10,6 @@ from planner.model.units import parse_duration_s
 from relayd.cli import text
 from relayd.cli.options import catalogue_of, store_location, store_of
 from relayd.cli.output import print_rows, respond
-from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store.backup import backup as copy_to
 from relayd.store.backup import restore as restore_from
@@ -46,7 +45,7 @@ def compact(options: argparse.Namespace) -> int:
 def rebuild(options: argparse.Namespace) -> int:
     """Make a snapshot of all samples, and the states of series that later ones go on from."""
     with store_of(options, "write") as store:
-        catalogue = catalogue_of(options, load_settings())
+        catalogue = catalogue_of(options)
         snapshot = make_snapshot(store, catalogue, always=True)
         samples = store.samples.counts().samples
     said = "There are no samples."
@@ -94,7 +93,7 @@ def backup(options: argparse.Namespace) -> int:
 
 def restore(options: argparse.Namespace) -> int:
     """Make a store of a backup, and say what is in it."""
-    where = store_location(options, load_settings())
+    where = store_location(options)
     restore_from(Path(options.file), where)
     with store_of(options, "write") as store:
         record_change(store.database, "store restore", Path(options.file).name)

@@ -17,7 +17,6 @@ from relayd.cli.output import print_rows, respond
 from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled
 from relayd.client.blocking import RemoteWan
-from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.events import this_user
@@ -77,10 +76,9 @@ def end(options: argparse.Namespace) -> int:
     request = request_from(options, TransferEndRequest)
     with opened_register(options, "write") as register:
         found = register.end_transfer(options.id, **request.to_json())
-    settings = load_settings()
-    if found.state == "finished" and not service_address(options, settings):
-        with open_store(store_location(options, settings), mode="write") as store:
-            make_snapshot(store, catalogue_of(options, settings))
+    if found.state == "finished" and not service_address(options):
+        with open_store(store_location(options), mode="write") as store:
+            make_snapshot(store, catalogue_of(options))
     return respond(options, asdict(found), found.reason)
 
 
@@ -89,12 +87,11 @@ def opened_register(
     options: argparse.Namespace, mode: Mode
 ) -> Iterator[TransferRegister | RemoteWan]:
     """Yield the register of the store, or the service, that a command names."""
-    settings = load_settings()
-    if url := service_address(options, settings):
+    if url := service_address(options):
         with RemoteWan(url, ca=options.ca, attempts=2) as remote:
             yield remote
         return
-    with open_store(store_location(options, settings), mode=mode) as store:
+    with open_store(store_location(options), mode=mode) as store:
         yield TransferRegister(store.database, wan_of(options), this_user())
 
 

@@ -7,7 +7,7 @@ import asyncio
 import secrets
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -104,12 +104,11 @@ async def _check(fleet: Fleet, options: argparse.Namespace) -> list[HostReport]:
 
 def _caps(options: argparse.Namespace) -> list[Record]:
     """Read the caps that campaigns have measured; none where there is no store."""
-    settings = load_settings()
-    store = open_if_there(store_location(options, settings))
+    store = open_if_there(store_location(options))
     if store is None:
         return []
     with store:
-        return measured_caps(store, catalogue_of(options, settings))
+        return measured_caps(store, catalogue_of(options))
 
 
 async def _trust(fleet: Fleet, options: argparse.Namespace) -> None:
@@ -145,12 +144,9 @@ async def _install(
 
 
 def _table(reports: list[HostReport]) -> str:
-    def fact(name: str, style: str, factor: float = 1.0) -> Callable[[HostReport], str]:
-        def cell(report: HostReport) -> str:
-            value = report.facts.get(name)
-            return "-" if value is None else style.format(value * factor)
-
-        return cell
+    def window(report: HostReport) -> str:
+        size_bytes = report.facts.get("receive_window_bytes")
+        return "-" if size_bytes is None else f"{size_bytes * 1e-6:.1f} MB"
 
     def port(report: HostReport) -> str:
         is_open = report.facts.get("probe_port_reachable")
@@ -158,14 +154,13 @@ def _table(reports: list[HostReport]) -> str:
 
     return table_of(
         reports,
-        "host=host.name | state | iperf3 | rcv window=window | congestion | clock | idle | port",
+        "host=host.name | state | iperf3 | rcv window=window | "
+        "congestion=facts.congestion_control | clock=facts.clock_offset_s:{:+.2f} s | "
+        "idle=facts.idle_share | port",
         left=True,
         state=lambda one: "ok" if not one.findings else "warning" if one.fit else "unfit",
         iperf3=lambda one: one.facts.get("tools", {}).get("iperf3", "-") or "?",
-        window=fact("receive_window_bytes", "{:.1f} MB", 1e-6),
-        congestion=lambda one: one.facts.get("congestion_control") or "-",
-        clock=fact("clock_offset_s", "{:+.2f} s"),
-        idle=fact("idle_share", "{:.0%}"),
+        window=window,
         port=port,
     )
 

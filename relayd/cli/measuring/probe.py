@@ -31,7 +31,6 @@ from relayd.cli.measuring.fleet import PARTLY, fleet_path, recreate_lines, say
 from relayd.cli.options import agreed, catalogue_of, number, store_location, whole_number
 from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.text import Progress, table_of
-from relayd.settings import load_settings
 from relayd.store import Location, open_if_there, open_store
 from relayd.store.campaigns import Campaigns, StoredCampaign
 from relayd.store.events import record_change
@@ -42,12 +41,11 @@ _AS_IPERF3 = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.IGNORECASE)
 
 def run(options: argparse.Namespace) -> int:
     """Forecast, ask, measure; 5 if something is left to do."""
-    settings = load_settings()
-    catalogue = catalogue_of(options, settings)
+    catalogue = catalogue_of(options)
     fleet = load_fleet(fleet_path(options))
     if len({host.region for host in fleet}) < 2:
         raise InputError(fleet.name, "has fewer than two regions", remedy="Add hosts of others.")
-    location = store_location(options, settings)
+    location = store_location(options)
     if options.dry_run:
         forecast = _forecast(options, MeasuredFleet(fleet, catalogue, open_if_there(location)))
         return respond(options, forecast.as_json(), forecast_text(forecast))

@@ -34,7 +34,6 @@ from relayd.cli.options import agreed, catalogue_of, number, store_location, wan
 from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.questions.options import request_from
 from relayd.files import document_of, read_text
-from relayd.settings import load_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.wan import Wan
 from relayd.store import Store, open_store
@@ -47,8 +46,7 @@ OUTSIDE = 1
 
 def run(options: argparse.Namespace) -> int:
     """Forecast, ask, run, compare; 1 if a prediction was not met, 5 if something failed."""
-    settings = load_settings()
-    catalogue = catalogue_of(options, settings)
+    catalogue = catalogue_of(options)
     fleet = load_fleet(fleet_path(options))
     limits = VerificationLimits(
         whole_number(options.seconds, "--seconds")
@@ -57,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         number(options.max_gb, "--max-gb") if options.max_gb else inf,
         parse_money_usd(options.max_usd) if options.max_usd else inf,
     )
-    location = store_location(options, settings)
+    location = store_location(options)
     if not options.dry_run:
         with suppress(NoStoreError):
             open_store(location, mode="write").close()  # brings an older one up to date

@@ -20,7 +20,6 @@ from relayd.cli.measuring.fleet import fleet_path
 from relayd.cli.measuring.probe import forecast_text
 from relayd.cli.options import catalogue_of, number, store_location, whole_number
 from relayd.cli.output import respond
-from relayd.settings import load_settings
 from relayd.store import Location, open_if_there
 from relayd.watch.settings import QuietHours, WatchOptions
 from relayd.watch.watcher import Watcher
@@ -32,10 +31,9 @@ def run(options: argparse.Namespace) -> int:
 
     A dry run shows what a campaign that is due would take, at most.
     """
-    settings = load_settings()
-    catalogue = catalogue_of(options, settings)
+    catalogue = catalogue_of(options)
     fleet = load_fleet(fleet_path(options))
-    path, wanted = store_location(options, settings), watch_options(options, fleet)
+    path, wanted = store_location(options), watch_options(options, fleet)
     if options.dry_run:
         measured = MeasuredFleet(fleet, catalogue, open_if_there(path))
         forecast = forecast_campaign(measured, wanted.campaign, wanted.daily_budget_usd)

@@ -1,4 +1,4 @@
-"""The commands that ask, and how answers look to people; of transfers and schedules elsewhere."""
+"""The commands that ask, and the text of answers for people; that of schedules is elsewhere."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from planner.comparison.plan import Ranked, Ranking
 from planner.fields.kinds import assignments
 from planner.model.answer import Answer
 from planner.model.errors import InputError
-from planner.model.units import duration_text, usd_text, volume_text
+from planner.model.units import chance_text, duration_text, gbps_text, usd_text, volume_text
 from planner.placement.plan import ReducePlacement, TaskPlacement
 from planner.replanning.plan import Replan
 from planner.schedule.plan import SchedulePlan
 from planner.shuffle.plan import PairPlan, ShufflePlan
-from planner.transfer.plan import Plan
+from planner.transfer.plan import Exploration, Plan, RelayOption
 from planner.transfer.request import TransferRequest
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions import printing
 from relayd.cli.questions.options import request_from
-from relayd.cli.questions.plan import human
 from relayd.cli.questions.schedule import schedule_text
 from relayd.cli.text import figure, filled, shown_safely, table, table_of
 from relayd.emitting.formats import DEFAULT_PORT, emit
@@ -78,6 +77,123 @@ def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
     return emit(plan, options.emit, endpoints=endpoints, port=port)
 
 
+# ---- the text of answers ------------------------------------------------------------------------
+
+
+def plan_text(plan: Plan, options: argparse.Namespace) -> str:
+    """Return a plan for people: verdict and reason, the comparison, advice, certainty."""
+    request, relay = plan.request, plan.best_relay
+    assumed = " (assumed; say --volume)" if options.volume is None else ""
+    until = f", within {duration_text(s)}" if (s := request.get("deadline_s")) else ""
+    split = len(plan.paths) > 1 or plan.verdict != "direct"
+    listed = [relay, *plan.alternatives] if options.candidates and relay else []
+    return printing.answer_text(
+        plan,
+        _verdict(plan),
+        f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{assumed}"
+        f"{until}\n{printing.figures_text(plan, _connections(plan))}",
+        _comparison(plan),
+        _services(plan),
+        table_of(
+            plan.paths if split else (),
+            "path | Gbit/s=throughput_gbps | share | connections | RTT=rtt_ms | "
+            "$/GB=egress_usd_per_gb",
+            path=lambda path: " -> ".join(path.regions) + printing.private_text(path),
+        ),
+        _limit(plan),
+        table_of(
+            listed,
+            "relay | Gbit/s=throughput_gbps | time=duration_s | RTT=rtt_ms | "
+            "$ total=cost_usd.total | speed=gain | at least=gain_low | cost=cost_ratio",
+        ),
+        table_of(
+            plan.frontier,
+            "frontier | Gbit/s=throughput_gbps | time=duration_s | $ total=cost_usd.total | "
+            "VMs=vms",
+            frontier=lambda one: one.verdict + f" ({', '.join(one.relays)})" * bool(one.relays),
+        ),
+        _exploration(plan.exploration) if plan.exploration else "",
+        filled(_chances(relay)) if relay and relay.probability is not None else "",
+        printing.advice_block(plan.advice),
+        filled(_carried_out(plan)),
+        sure=plan.confidence,
+    )
+
+
+def _exploration(found: Exploration) -> str:
+    """Return the rates of all paths by estimates and outcomes."""
+    marks = {found.best: "best", found.via: "taken"}
+    return table_of(
+        found.rates,
+        "by outcomes, Gbit/s=via | low=gbps_low | rate=gbps | high=gbps_high | transfers=outcomes |"
+        " =mark",
+        mark=lambda rate: marks.get(rate.via, ""),
+    )
+
+
+def _services(plan: Plan) -> str:
+    said = [
+        f"{one.name} for {usd_text(one.cost_usd)} (its own fee: ${one.usd_per_gb:g} a GB"
+        f"{', unconfirmed' * one.unconfirmed}; --emit {one.emit})"
+        for one in plan.services
+    ]
+    return filled(f"Without VMs, in a time not known: {', or '.join(said)}.") if said else ""
+
+
+def _chances(relay: RelayOption) -> str:
+    return (
+        f"The best relay carries {relay.gain_low:.2f}x to {relay.gain_high:.2f}x what direct does "
+        f"(90 %). Chance that a relay pays: {chance_text(relay.probability or 0.0)}."
+    )
+
+
+def _carried_out(plan: Plan) -> str:
+    relays = ", or --emit haproxy for relays of any TCP tool" if plan.verdict != "direct" else ""
+    return f"To carry it out, add --emit rclone for a script that copies files or buckets{relays}."
+
+
+def _verdict(plan: Plan) -> str:
+    if plan.verdict == "direct":
+        return "Send it direct."
+    relays = [path.regions[1] for path in plan.paths if len(path.regions) == 3]
+    if plan.verdict == "relay":
+        return f"Relay it through {relays[0]}."
+    direct = "the direct path and " if any(len(p.regions) == 2 for p in plan.paths) else ""
+    return f"Split it over {direct}{', '.join(relays)}."
+
+
+def _comparison(plan: Plan) -> str:
+    direct, best, one = plan.direct, plan.best_relay, plan.one_vm
+    misses = "" if direct.feasible or direct.throughput_gbps is None else " (misses the limits)"
+    ways: list[tuple[str, Any]] = [
+        (f"direct{misses}", direct),
+        (f"best relay, {best.relay}" if best else "best relay (none)", best),
+        (f"chosen: {plan.verdict}", plan),
+    ]
+    if one and max(plan.vms.values()) > 1:
+        name = "direct" if one.verdict == "direct" else f"{one.verdict}, {', '.join(one.relays)}"
+        ways.append((f"one VM a region: {name}", one))
+    return printing.ways_table(ways)
+
+
+def _connections(plan: Plan) -> str:
+    most, each = max(path.connections for path in plan.paths), ""
+    if len(plan.paths) > 1:
+        each = " a path at most"
+    elif most > plan.request["connections"]:
+        each = f" ({plan.request['connections']} a VM)"
+    return f"; {most} TCP connections{each}"
+
+
+def _limit(plan: Plan) -> str:
+    """Name the limit, unless the reason has said so."""
+    binding = next(iter(plan.bottlenecks), None)
+    gbps = gbps_text(binding.gain_per_unit) if binding else ""
+    if binding is None or f"{gbps} Gbit/s" in plan.reason:
+        return ""
+    return filled(f"Limit: {binding.constraint} at {binding.region} ({gbps} {binding.unit}).")
+
+
 def broadcast_text(plan: BroadcastPlan, options: argparse.Namespace) -> str:
     """Return a plan for people: verdict and reason, the comparison, the trees, what would help."""
     count = len(plan.destinations)
@@ -115,15 +231,7 @@ def _trees(plan: BroadcastPlan, most: int) -> str:
     for number_, tree in enumerate(plan.trees[:most], 1):
         title = f"tree {number_}, {tree.share:.0%} of the volume" if len(plan.trees) > 1 else "link"
         columns = "=link | Gbit/s=throughput_gbps | connections | $/GB=egress_usd_per_gb"
-        tables.append(
-            table_of(
-                tree.legs,
-                title + columns,
-                link=lambda leg: (
-                    f"{leg.src} -> {leg.dst}{' (private)' * (leg.address == 'private')}"
-                ),
-            )
-        )
+        tables.append(table_of(tree.legs, title + columns))
     if hidden := len(plan.trees[most:]):
         tables.append(f"{hidden} more; --trees lists all.")
     return "\n\n".join(tables)
@@ -167,9 +275,8 @@ def _pairs(plan: ShufflePlan, *, all_pairs: bool) -> str:
 
     return table_of(
         shown,
-        f"{'last pairs' if hidden else 'pair'}=pair | volume=volume_gb | Gbit/s=throughput_gbps | "
+        f"{'last pairs' if hidden else 'pair'}=link | volume=volume_gb | Gbit/s=throughput_gbps | "
         "time=duration_s | connections | paths",
-        pair=lambda pair: f"{pair.src} -> {pair.dst}",
         connections=lambda pair: str(sum(path.connections for path in pair.paths)),
         paths=paths,
     ) + (f"\n{hidden:,} more end sooner; --pairs lists all." if hidden else "")
@@ -234,10 +341,10 @@ def comparison_text(comparison: Ranking, _: argparse.Namespace) -> str:
     regions, volume = request["regions"], volume_text(request["volume_gb"])
     columns = (
         "=rank | region | VM type=type | takes=duration_s | Gbit/s=throughput_gbps | "
-        "$=cost_usd.total | RTT, ms=rtt | known by=source"
+        "$=cost_usd.total | RTT, ms=rtt_ms:.0f | known by=source"
     )
     if best.probability is not None:
-        columns += " | rank=ranks | best"
+        columns += " | rank=ranks | best=probability:.0%"
 
     def ranks(one: Ranked) -> str:
         low, high = one.rank_low, one.rank_high
@@ -248,9 +355,7 @@ def comparison_text(comparison: Ranking, _: argparse.Namespace) -> str:
         columns,
         left=True,
         ranks=ranks,
-        best=lambda one: f"{one.probability:.0%}",
         type=lambda one: one.vm_type.partition(":")[2] or "-",
-        rtt=lambda one: f"{one.rtt_ms:.0f}",
     )
     providers = ""
     if len(comparison.providers) > 1:
@@ -321,7 +426,7 @@ def _cost_of_change(answer: Replan) -> str:
 
 
 _TEXTS: Mapping[type, Callable[[Any, argparse.Namespace], str]] = {
-    Plan: human,
+    Plan: plan_text,
     ShufflePlan: shuffle_text,
     BroadcastPlan: broadcast_text,
     SchedulePlan: schedule_text,

@@ -47,9 +47,8 @@ def _transfers(plan: SchedulePlan) -> str:
 
     return table_of(
         plan.transfers,
-        "transfer=id | =ends | volume=volume_gb | start | deadline | verdict | ends=end | "
+        "transfer=id | =link | volume=volume_gb | start | deadline | verdict | ends=end | "
         "$ egress=usd",
-        ends=lambda transfer: f"{transfer.src} -> {transfer.dst}",
         start=at("start_s"),
         deadline=at("deadline_s"),
         end=at("end_s"),

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
         raise not_installed("mcp", "mcp", "serve assistants") from None
     settings = load_settings()
     fleet = Path(options.fleet) if options.fleet else settings.fleet
-    wan, offered = wan_of(options), tools(store_location(options, settings), fleet)
+    wan, offered = wan_of(options), tools(store_location(options), fleet)
     if options.allow_reports:
         offered = (*offered, *reports(lambda: opened_register(options, "create")))
     if options.port is None:

@@ -11,10 +11,9 @@ from pathlib import Path
 from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from relayd.catalogue.loading import load_catalogue
-from relayd.cli.options import store_location
+from relayd.cli.options import catalogue_files, store_location
 from relayd.http.app import serve
 from relayd.http.settings import ServiceSettings, load_service_settings
-from relayd.settings import load_settings
 from relayd.store import Location, open_store
 from relayd.store.tokens import FirstToken, Token, Tokens
 
@@ -30,9 +29,8 @@ def run(options: argparse.Namespace) -> int:
         for name, value in vars(options).items()
         if name in OPTIONS and value not in (None, False, [])
     }
-    settings, general = load_service_settings(given), load_settings()
-    db = store_location(options, general)
-    catalogues = (*general.catalogues, *map(Path, options.catalogue))
+    settings = load_service_settings(given)
+    db, catalogues = store_location(options), tuple(catalogue_files(options))
     if options.check:
         return _check(settings, db, catalogues)
 
