@@ -30,24 +30,14 @@ from planner.shared_vms.vm_count import fewest_vms
 
 
 class EvaluatedCandidate(NamedTuple):
-    """A candidate, evaluated.
+    """A candidate, evaluated."""
 
-    Attributes
-    ----------
-    ranked : Ranked
-        As in the answer, except for its rank.
-    value : float
-        Expected value of the objective; the least is the best.
-    drawn : array, length draws, or None
-        The same in each draw of the unknowns; None where the objective is about the bounds.
-    fees : tuple of FeeLine
-        Those besides egress, which its cost contains.
-    """
-
-    ranked: Ranked
-    value: float
+    ranked: Ranked  # as in the answer, except for its rank
+    value: float  # expected value of the objective; the least is the best
     drawn: Floats | None
-    fees: tuple[FeeLine, ...]
+    """Length draws: the same in each draw of the unknowns; None where the objective is about the
+    bounds."""
+    fees: tuple[FeeLine, ...]  # those besides egress, which its cost contains
 
 
 def evaluated(
@@ -135,21 +125,11 @@ def recommend_candidates(
     *,
     notes: tuple[str, ...] = (),
 ) -> Ranking:
-    """Rank candidates, the best first.
+    """Rank candidates, the best first; a DataError if none can be evaluated.
 
-    Parameters
-    ----------
-    snapshot : Snapshot
-        The data that the answer rests on.
-    candidates : iterable of (region, network, prices)
-        A region, and a network whose site there has the candidate's VM type.
-    notes : tuple of str
-        How the request's names were understood; goes first among the warnings.
-
-    Raises
-    ------
-    DataError
-        If no candidate can be evaluated.
+    Each is a region, a network whose site there has the candidate's VM type, and prices; the answer
+    rests on the snapshot. Notes say how the request's names were understood, and go first among the
+    warnings.
     """
     found, unknown = [], []
     for region, network, prices in candidates:

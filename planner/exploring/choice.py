@@ -51,17 +51,12 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True)
 class Belief:
-    """The belief about the logarithm of a path's rate in Gbit/s.
-
-    Attributes
-    ----------
-    as_of_s : float | None
-        Time of the belief; None for an estimate, which does not age here.
-    """
+    """The belief about the logarithm of a path's rate in Gbit/s."""
 
     mean: float
     variance: float
     as_of_s: float | None = None
+    """Time of the belief; None for an estimate, which does not age here."""
 
     @classmethod
     def of_bounds(cls, low_gbps: float, expected_gbps: float, high_gbps: float) -> Belief:
@@ -113,24 +108,16 @@ def likeliest(priors: Mapping[int, Belief], sent: Sequence[Sent]) -> DriftModel:
 
 @dataclass(frozen=True)
 class Path:
-    """A path that the next transfer may take.
+    """A path that the next transfer may take."""
 
-    Attributes
-    ----------
-    belief : Belief
-        By estimates alone.
-    fixed, per_inverse_gbps : float
-        A transfer costs, in terms of its objective, the first plus the second divided by its rate
-        in Gbit/s.
-    least_gbps : float
-        Rate that limits demand. A path whose rate is believed to be lower is neither best nor tried
-        while another meets them.
-    """
-
-    belief: Belief
+    belief: Belief  # by estimates alone
     fixed: float
     per_inverse_gbps: float
+    """A transfer costs, in terms of its objective, the first plus the second divided by its rate in
+    Gbit/s."""
     least_gbps: float = 0.0
+    """Rate that limits demand. A path whose rate is believed to be lower is neither best nor tried
+    while another meets them."""
 
     def value(self, log_gbps: float) -> float:
         """Return the cost of a transfer at a rate."""
@@ -143,39 +130,23 @@ class Path:
 
 @dataclass(frozen=True)
 class PathChoice:
-    """The path to take.
-
-    Attributes
-    ----------
-    path, best : int
-        The path to take, and the best known one; they differ if another is tried.
-    beliefs : tuple of Belief
-        Of all paths now.
-    spent, allowed : float
-        Extra cost of trials over the predicted best path, and the most that it may be.
-    meets_limits : bool
-        Whether the best path is believed to meet its limits; if not, none is.
-    """
+    """The path to take."""
 
     path: int
     best: int
-    beliefs: tuple[Belief, ...]
+    """The path to take, and the best known one; they differ if another is tried."""
+    beliefs: tuple[Belief, ...]  # of all paths now
     spent: float
     allowed: float
-    meets_limits: bool
+    """Extra cost of trials over the predicted best path, and the most that it may be."""
+    meets_limits: bool  # whether the best path is believed to meet its limits; if not, none is
 
 
 def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: float) -> PathChoice:
-    """Return the path of the next transfer.
+    """Return the path of the next transfer, of at least one.
 
-    Parameters
-    ----------
-    paths : sequence of Path
-        At least one.
-    sent : sequence of Sent
-        Outcomes of transfers between the same ends.
-    share : float
-        Largest share of the cost of transfers that trials may cost; 0 never tries any.
+    `sent` are outcomes of transfers between the same ends. Trials may cost this share of the cost
+    of transfers at most; 0 never tries any.
     """
     ordered = sorted(sent, key=lambda one: one.ended_s)
     priors = {number: path.belief for number, path in enumerate(paths)}

@@ -65,33 +65,15 @@ def demands_gb(
 ) -> Demands:
     """Return demands as a mapping from source and destination to GB.
 
-    Parameters
-    ----------
-    given : mapping, sequence, data frame or array
-        ``{(src, dst): GB}``, ``{src: {dst: GB}}``, rows of ``src, dst, GB`` or of mappings with
-        ``src``, ``dst`` and ``volume_gb``, a data frame with these columns or with sources as index
-        (or as its column ``src``) and destinations as columns, or an array or lists of shape
-        (n, n), row to column. Data frames are those of pandas, Spark, Dask and Polars; tables of
-        Arrow and arrays of xarray have labels, too. A volume is a number of GB or a text with a
-        unit.
-    regions : sequence of str, optional
-        Names of an array's rows and columns.
-    field : str
-        What errors call them.
-    least : int
-        How many there must be.
+    Given ``{(src, dst): GB}``, ``{src: {dst: GB}}``, rows of ``src, dst, GB`` or of mappings with
+    ``src``, ``dst`` and ``volume_gb``, a data frame with these columns or with sources as index (or
+    as its column ``src``) and destinations as columns, or an array or lists of shape (n, n), row to
+    column, of named `regions`. Data frames are those of pandas, Spark, Dask and Polars; tables of
+    Arrow and arrays of xarray have labels, too. A volume is a number of GB or a text with a unit.
 
-    Returns
-    -------
-    Demands
-        Without zeros, without missing cells (NaN) of a data frame with sources as index, and
-        without what a site sends itself.
-
-    Raises
-    ------
-    InputError
-        If a volume is no number (NaN), negative, infinite, too large or given twice, or nothing is
-        to be moved.
+    Zeros, missing cells (NaN) of a data frame with sources as index, and what a site sends itself
+    are left out. A volume that is no number (NaN), negative, infinite, too large or given twice, or
+    fewer than `least` demands, are InputErrors, which call them `field`.
     """
     if type(given) is Demands:
         return given

@@ -15,22 +15,14 @@ class Repeated(list[Any]):
 
 
 def read_json(text: str | bytes, *, keep_repeated: bool = False) -> Any:
-    """Return the value of a JSON text.
+    """Return the value of a JSON text; bytes are UTF-8.
 
-    Parameters
-    ----------
-    text : str or bytes
-        Bytes are UTF-8.
-    keep_repeated : bool
-        A key that an object names with several values has a :class:`Repeated` of them. Others
-        refuse it: they would lose all values but one.
+    Where repeated keys are kept, a key that an object names with several values has a
+    :class:`Repeated` of them; else it is refused, as all values but one would be lost.
 
-    Raises
-    ------
-    ValueError
-        A clause that follows the name of the text, if it is not JSON. Its cause is a
-        :class:`json.JSONDecodeError` where one place is wrong, and a :class:`RecursionError`
-        where it nests too deep.
+    If it is not JSON, a ValueError has a clause that follows the name of the text. Its cause is a
+    :class:`json.JSONDecodeError` where one place is wrong, and a :class:`RecursionError` where it
+    nests too deep.
     """
     hook = _with_repeated if keep_repeated else _unique
     try:

@@ -62,19 +62,13 @@ _NAME = core_schema.str_schema(strip_whitespace=True, min_length=1, max_length=M
 
 
 class Kind:
-    """A kind of values; one that pydantic has no type for reads and describes them itself.
-
-    Attributes
-    ----------
-    name, metavar : str
-        Of the kind, in descriptions, and of a value, in a command's help.
-    repeated : bool
-        Whether an option of a command line may be given several times.
-    """
+    """A kind of values; one that pydantic has no type for reads and describes them itself."""
 
     name: str
     metavar: str = "VALUE"
+    """Of the kind, in descriptions, and of a value, in a command's help."""
     repeated: ClassVar[bool] = False
+    """Whether an option of a command line may be given several times."""
 
     def read(self, value: Any) -> Any:
         """Return a value as planners use it, or as pydantic can go on with."""
@@ -142,14 +136,9 @@ def _no_flag(value: Any) -> Any:
 
 
 class Quantity(Kind):
-    """A number: in the field's unit, or a text that may say another.
+    """A number: in the field's unit, or a text that may say another (alternatives of a pattern).
 
-    Attributes
-    ----------
-    least, most : float
-        Bounds, both allowed; if it may be `infinite`, so is infinity, written ``inf``.
-    unit, units : str
-        That of numbers, and those that texts may say, as alternatives of a pattern.
+    Both bounds are allowed; if it may be `infinite`, so is infinity, written ``inf``.
     """
 
     name = "number"
@@ -341,17 +330,7 @@ class Flag(Kind):
 
 
 class Names(Kind):
-    """Several names: of regions, or rules.
-
-    Parameters
-    ----------
-    name : str
-        Of the kind: ``regions`` or ``rules``.
-    least, most : int
-        How many.
-    lone : bool
-        Whether a single text is accepted as one name.
-    """
+    """Several names: of ``regions``, ``rules`` or the like; `lone`, a single text is one name."""
 
     repeated = True
 
@@ -394,14 +373,7 @@ class Names(Kind):
 class ByPlace(Kind):
     """A value for each of several places: a mapping, or a series.
 
-    Attributes
-    ----------
-    of : Kind
-        Of the values.
-    place : str
-        What places are: ``region``, ``provider``, or both.
-    everywhere : str | None
-        The place that a word without ``=`` is for.
+    A place is a ``region``, a ``provider``, or both. A word without ``=`` is for `everywhere`.
     """
 
     name = "by_place"
@@ -507,12 +479,8 @@ def check_count(count: int, least: int, most: int) -> None:
 def fault_of(error: ValidationError, where: str = "", remedy: str | None = None) -> InputError:
     """Return the first fault that pydantic found as an InputError.
 
-    Parameters
-    ----------
-    where : str
-        What the field, or the value, is called; the entry at fault follows it.
-    remedy : str, optional
-        What to do about it, unless the fault says so itself.
+    `where` is what the field, or the value, is called; the entry at fault follows it. The remedy is
+    for faults that do not say so themselves.
     """
     fault = error.errors(include_url=False)[0]
     _, *inside = fault["loc"] if where else ("", *fault["loc"])

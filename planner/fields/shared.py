@@ -112,13 +112,7 @@ AIM_AT_VALUE = "What to aim at; value weighs cost against time at what an hour i
 
 
 def check_ends_differ(src: str, dst: str, remedy: str = "Name two different regions.") -> None:
-    """Check that a transfer, a link or what is charged for one leads somewhere else.
-
-    Raises
-    ------
-    InputError
-        If both ends are the same region.
-    """
+    """Check that a transfer, a link or what is charged for one leads to another region."""
     if src == dst:
         raise InputError("dst", "is the source itself", value=dst, remedy=remedy)
 
@@ -254,12 +248,9 @@ class RuledRequest(VmRequest):
 
     @cached_property
     def forbidden(self) -> frozenset[str]:
-        """The regions that must not relay, where the rules are resolved to regions.
+        """The regions that must not relay; an InputError where rules are not resolved to regions.
 
-        Raises
-        ------
-        InputError
-            If they are not: :mod:`relayd.questions` resolves them by a catalogue.
+        :mod:`relayd.questions` resolves them by a catalogue.
         """
         rules = [*self.allow, *(rule for rule in self.avoid if rule.startswith(RULE_KINDS))]
         if rules:

@@ -103,49 +103,31 @@ FiguresByPlace: TypeAlias = Reads[Mapping[str, float] | Mapping[str, str], Mappi
 
 
 class Shown(TypedDict, total=False):
-    """Display of a field on the command line, in forms and in documentation.
+    """Display of a field on the command line, in forms and in documentation."""
 
-    Attributes
-    ----------
-    example : str | None
-        A value as a person writes it.
-    group, label : str
-        Part of a form, and name there; without a label, it follows from the field's name.
-    key : str
-        In JSON and errors, if it is not the name.
-    option : str | None
-        On the command line: ``--volume``, or a bare name for a positional argument; without one, it
-        follows from the name. Fields that share an option are read together. None: the command has
-        none.
-    aliases : tuple of str
-        Other names under which a value is accepted.
-    deprecated, often : bool
-        Whether it is accepted but has no effect; whether it is most used, and in short help.
-    """
-
-    example: str | None
+    example: str | None  # a value as a person writes it
     group: str
     label: str
-    key: str
+    """Part of a form, and name there; without a label, it follows from the field's name."""
+    key: str  # in JSON and errors, if it is not the name
     option: str | None
-    aliases: tuple[str, ...]
+    """On the command line: ``--volume``, or a bare name for a positional argument; without one, it
+    follows from the name. Fields that share an option are read together. None: the command has
+    none."""
+    aliases: tuple[str, ...]  # other names under which a value is accepted
     deprecated: bool
     often: bool
+    """Whether it is accepted but has no effect; whether it is most used, and in short help."""
 
 
 class Field:
     """A field: what it takes, and what :class:`Shown` says of it.
 
-    Attributes
-    ----------
-    name, key : str
-        Of the attribute, and in JSON and errors.
-    default, required, optional
-        Its default, none where a value is required; and whether None means that there is no limit.
-    accepts : type
-        What the constructor takes.
-    unitless : str | None
-        Its name without a unit, under which a text with one is accepted: ``volume="1TB"``.
+    `name`, `key`: of the attribute, and in JSON and errors.
+    `default`, `required`, `optional`: its default, none where a value is required; and whether None
+    means that there is no limit.
+    `accepts`: what the constructor takes.
+    `unitless`: its name without a unit, under which a text with one is accepted: ``volume="1TB"``.
     """
 
     def __init__(self, name: str, info: FieldInfo, shown: Mapping[str, Any]) -> None:
@@ -202,12 +184,8 @@ class _Constructor(type):
 class Specified(metaclass=_Constructor):
     """Base of requests and of their parts: what is made from fields.
 
-    The constructor accepts each field under all its names.
-
-    Raises
-    ------
-    InputError
-        If a field is unknown, missing, given twice or wrong; it names the field.
+    The constructor accepts each field under all its names. One that is unknown, missing, given
+    twice or wrong is an InputError that names it.
     """
 
     _fields: ClassVar[Mapping[str, Field]] = {}
@@ -355,16 +333,9 @@ def _input_error(request: type[Specified], error: ValidationError) -> Exception:
 
 
 class Items(Kind, Generic[S]):
-    """A list of specified things: as objects, as mappings, or as a data frame.
+    """A list of so many specified things: as objects, as mappings, or as a data frame.
 
-    Parameters
-    ----------
-    of : type
-        A specified class.
-    least, most : int
-        How many.
-    prefix : str
-        Of an item's number in the list, which is its id where that is missing.
+    One without an id is called by its number in the list, after a prefix.
     """
 
     name, metavar = "items", "FILE"

@@ -32,16 +32,10 @@ def spread_of_bounds(low: float, high: float) -> float:
 
 
 def after_achieving(estimate: Bounded, achieved: float, over_s: float) -> Bounded:
-    """Return the rate to expect for the rest of a transfer.
+    """Return the rate to expect for the rest of a transfer, in the unit of its estimate (above 0).
 
-    Parameters
-    ----------
-    estimate : Bounded
-        Its rate by estimates, above 0.
-    achieved : float
-        In the same unit; 0 tells nothing, as what has stopped may go on.
-    over_s : float
-        For how long.
+    What was `achieved` over some seconds tells nothing where it is 0, as what has stopped may go
+    on.
     """
     if achieved <= 0 or over_s <= 0 or estimate.expected <= 0:
         return estimate

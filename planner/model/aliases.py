@@ -53,18 +53,11 @@ class Resolution:
 
 
 class RegionSet(NamedTuple):
-    """The regions that a rule selects.
+    """The regions that a rule selects."""
 
-    Attributes
-    ----------
-    certain : frozenset of str
-        What the rule covers: an allow-list allows these.
-    possible : frozenset of str
-        Those, and the ones of unknown country, continent or city: a deny-list denies all of these.
-    """
-
-    certain: frozenset[str]
+    certain: frozenset[str]  # what the rule covers: an allow-list allows these
     possible: frozenset[str]
+    """Those, and the ones of unknown country, continent or city: a deny-list denies all."""
 
 
 def resolve(
@@ -78,24 +71,13 @@ def resolve(
 ) -> Resolution:
     """Find the one region that a name stands for, as a person wrote it.
 
-    Parameters
-    ----------
-    field : str
-        What to call the name in an error, such as ``--src``.
-    known : collection of str
-        Ids of regions that exist without being in the catalogue, such as measured ones.
-    prefer_provider : str, optional
-        Chosen first where the name fits regions of several providers: usually that of the
-        transfer's other end, because traffic inside one cloud is cheaper.
-    preferred : callable
-        Returns ids that go before even that, such as those of the fleet and measured ones.
+    Errors call it `field`, such as ``--src``. `known` are ids of regions that exist without being
+    in the catalogue, such as measured ones. Of regions of several providers, those of
+    `prefer_provider` go first: usually that of the transfer's other end, because traffic inside one
+    cloud is cheaper; those that `preferred` returns, such as the fleet's, go before even these.
 
-    Raises
-    ------
-    UnknownRegionError
-        If nothing has this name; carries near matches.
-    AmbiguousRegionError
-        If a bare name or a city fits several regions, and neither preference settles it.
+    Nothing with this name is an UnknownRegionError, which carries near matches; a bare name or a
+    city that fits several regions is an AmbiguousRegionError where neither preference settles it.
     """
     text = name.strip()
     if text in catalogue.regions or text in known:
@@ -141,10 +123,7 @@ _BUCKET = r"((s3|gs)://|az://[a-z0-9]{3,24}/)[a-z0-9][a-z0-9._-]{1,220}(/[\w./+=
 def bucket_of(url: str, field: str) -> str:
     """Return a bucket's URL, without a slash at its end; containers as ``az://account/container``.
 
-    Raises
-    ------
-    InputError
-        If it is the URL of no bucket, or has characters that scripts would have to quote.
+    The URL of no bucket, or one that scripts would have to quote, is an InputError.
     """
     short = re.sub(_AZURE, r"az://\1/", url.strip())
     if not re.fullmatch(_BUCKET, short, re.ASCII):
@@ -165,12 +144,7 @@ def resolve_many(
     ``provider:aws`` (or ``aws``), ``country:DE``, ``continent:EU``, ``city:Frankfurt``, a pattern
     of ids (``gcp:us-*``), ``set:paper-2018`` (the regions that an alias lists), or any name that
     :func:`resolve` knows. A name that fits several regions stands for all of them, an alias for
-    those that it lists.
-
-    Raises
-    ------
-    InputError
-        If a pattern covers nothing that is known, which is most likely a misspelling.
+    those that it lists. A pattern that covers nothing, most likely a misspelling, is an InputError.
     """
     everywhere = _all_regions(catalogue, known)
     certain: set[str] = set()

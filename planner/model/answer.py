@@ -66,26 +66,19 @@ class Recommendation(Answer):
 
     The same object from the library, the command line (``--json``) and the HTTP service. Keys may
     be added, never renamed or removed.
-
-    Attributes
-    ----------
-    fees : tuple of FeeLine
-        Fees besides egress, which the cost contains: those per GB in ``egress``, those per hour in
-        ``vm``.
-    outdated : tuple of str
-        What it rests on that is too old to rely on, and what renews it.
-    warnings : tuple of str
-        What a reader should know besides the answer; those of `outdated` come first.
-    resolutions : tuple of Resolution
-        Which regions were taken for names that fit several, and the others.
     """
 
     plan_id: str
     snapshot: Snapshot
     fees: tuple[FeeLine, ...] = field(default=(), kw_only=True)
+    """Fees besides egress, which the cost contains: those per GB in ``egress``, those per hour in
+    ``vm``."""
     outdated: tuple[str, ...] = field(default=(), kw_only=True)
+    """What it rests on that is too old to rely on, and what renews it."""
     warnings: tuple[str, ...] = field(default=(), kw_only=True)
+    """What a reader should know besides the answer; those of `outdated` come first."""
     resolutions: tuple[Resolution, ...] = field(default=(), kw_only=True)
+    """Which regions were taken for names that fit several, and the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,41 +157,23 @@ class OneMoreVm:
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """One path of a plan and what it carries.
+    """One path of a plan and what it carries."""
 
-    Attributes
-    ----------
-    regions : tuple of str
-        Two for direct, three through a relay.
-    share : float
-        Of the volume between its ends.
-    connections : int
-        TCP connections on each link, over all VMs.
-    addresses : tuple of AddressKind
-        Over which kind of address each link is.
-    """
-
-    regions: tuple[str, ...]
+    regions: tuple[str, ...]  # two for direct, three through a relay
     throughput_gbps: float
-    share: float
-    connections: int
+    share: float  # of the volume between its ends
+    connections: int  # TCP connections on each link, over all VMs
     addresses: tuple[AddressKind, ...] = field(default=(), kw_only=True)
+    """Over which kind of address each link is."""
 
 
 def identified(answer: A, *evidence: object, without: Collection[str] = ()) -> A:
     """Give an answer an id of all that it says, so that no two share one, and return it.
 
-    An answer says what was asked, names the snapshot and shows every figure that follows from
-    them, from prices and from link states: the same answer has the same id wherever it is given.
-
-    Parameters
-    ----------
-    answer : Recommendation
-        A new one, which gets its ``plan_id``.
-    *evidence
-        What the fields that are left out rest on.
-    without : collection of str
-        Fields that change with the clock, such as sentences that say how old a measurement is.
+    An answer says what was asked, names the snapshot and shows every figure that follows from them,
+    from prices and from link states: the same answer has the same id wherever it is given. Fields
+    that change with the clock, such as sentences that say how old a measurement is, are left out;
+    the evidence is what these rest on.
     """
     out = {"plan_id", *without}
     shown = [getattr(answer, f.name) for f in fields(answer) if f.name not in out]

@@ -49,10 +49,7 @@ def calibrated(network: Network, verified: Verified, now_s: float) -> Network:
 def with_links_at(share: Bounded, network: Network, pairs: Iterable[Pair]) -> Network:
     """Return the network with some links at a share of the rate that one VM pair has on them.
 
-    Parameters
-    ----------
-    share : Bounded
-        What transfers over them are to expect over what they should by estimates.
+    The share is what transfers over them are to expect over what they should by estimates.
     """
     changed = []
     for src, dst in pairs:

@@ -107,45 +107,27 @@ VPC and limits none that enters (Compute Engine, network bandwidth, 2026-09; one
 
 @dataclass(frozen=True, slots=True)
 class VmType:
-    """A virtual machine type and what the network lets one such machine do.
-
-    Attributes
-    ----------
-    egress_gbps, ingress_gbps : float
-        Caps over all destinations together (hose model), as they last.
-    flow_gbps : float
-        Cap of a single TCP connection to other datacenters, and from them: :attr:`flow_into_gbps`.
-    window_mb : float
-        Effective TCP receive window in MB (10^6 bytes) of hosts as they come.
-    price_usd_per_h : float
-        On-demand Linux price.
-    burstable : bool
-        Whether its CPU earns credits, without which it may send less than its caps.
-    source : str
-        Where the figures are from, with the date.
-    region_egress_gbps : float | None
-        Cap to other regions of the provider over private addresses, where it is known to differ.
-    burst_gbps : float | None
-        What its network lets through while network credits last, where the provider says so.
-    tier1_gbps : float | None
-        Egress with networking that is paid for on top (Tier_1 of Google Cloud).
-    hosts : Hosts
-        Whether their receive windows are raised (``tcp_rmem``).
-    """
+    """A virtual machine type and what the network lets one such machine do."""
 
     id: str
     vcpus: int
     egress_gbps: float
     ingress_gbps: float
+    """Caps over all destinations together (hose model), as they last."""
     flow_gbps: float
-    window_mb: float
-    price_usd_per_h: float
+    """Cap of one TCP connection to other datacenters; :attr:`flow_into_gbps` is that from them."""
+    window_mb: float  # effective TCP receive window in MB (10^6 bytes) of hosts as they come
+    price_usd_per_h: float  # on-demand Linux price
     burstable: bool = False
-    source: str = ""
+    """Whether its CPU earns credits, without which it may send less than its caps."""
+    source: str = ""  # where the figures are from, with the date
     region_egress_gbps: float | None = None
+    """Cap to other regions of the provider over private addresses, where it is known to differ."""
     burst_gbps: float | None = None
+    """What its network lets through while network credits last, where the provider says so."""
     tier1_gbps: float | None = None
-    hosts: Hosts = "as they come"
+    """Egress with networking that is paid for on top (Tier_1 of Google Cloud)."""
+    hosts: Hosts = "as they come"  # whether their receive windows are raised (``tcp_rmem``)
 
     @property
     def provider(self) -> str:
@@ -177,69 +159,46 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class EgressPrice:
-    """The price of one provider for traffic from some regions to some destinations.
+    """The price of one provider for traffic from some regions to some destinations."""
 
-    Attributes
-    ----------
-    name : str
-        Unique; a user's file overrides an entry by giving the same name.
-    sources, destinations : tuple of str
-        Patterns, of which one has to match: region ids (``aws:us-*``, ``*``), ``continent:EU``,
-        ``country:BR``, or several of these that must hold together (``azure:* & continent:EU``).
-        A destination may also be ``same-provider``, ``other-provider`` or ``same-continent``; a
-        partition counts as a provider.
-    tiers : tuple of Tier
-        Ascending; the last reaches to infinity.
-    source, as_of : str
-        Price page or file, and ``YYYY-MM`` or ``YYYY-MM-DD`` when it had the figure; ``""`` where
-        none is stated.
-    unconfirmed : bool
-        Whether it is from memory or assumed, and no document at hand confirms it.
-    gbps : float | None
-        What a link carries in all, where it is that of an interconnect.
-    """
-
-    name: str
+    name: str  # unique; a user's file overrides an entry by giving the same name
     sources: tuple[str, ...]
     destinations: tuple[str, ...]
-    tiers: tuple[Tier, ...]
+    """Patterns, of which one has to match: region ids (``aws:us-*``, ``*``), ``continent:EU``,
+    ``country:BR``, or several of these that must hold together (``azure:* & continent:EU``). A
+    destination may also be ``same-provider``, ``other-provider`` or ``same-continent``; a partition
+    counts as a provider."""
+    tiers: tuple[Tier, ...]  # ascending; the last reaches to infinity
     source: str = ""
     as_of: str = ""
+    """Price page or file, and ``YYYY-MM`` or ``YYYY-MM-DD`` when it had the figure; ``""`` where
+    none is stated."""
     unconfirmed: bool = False
-    gbps: float | None = None
+    """Whether it is from memory or assumed, and no document at hand confirms it."""
+    gbps: float | None = None  # what a link carries in all, where it is that of an interconnect
 
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """A fee besides egress: of what sites send and receive, or of links between sites.
-
-    Attributes
-    ----------
-    at : tuple of str
-        Patterns of the sites, as :class:`EgressPrice` has them; empty where it is of links.
-    sources, destinations : tuple of str
-        Patterns of the links' ends; empty where it is of sites.
-    direction : {"out", "in", "both"}
-        Of sites, what it counts: sent, received, or both. Of links, ``in`` is the way back.
-    usd_per_gb, usd_per_h : float
-        The latter once a site or link in use, for as long as VMs run there.
-    unit, units_per_gb : str, float
-        What answers count it in.
-    gbps : float | None
-        Of an interconnect: its capacity. Links that it covers go over it, by private addresses, and
-        this fee is in place of egress.
-    """
+    """A fee besides egress: of what sites send and receive, or of links between sites."""
 
     name: str
     at: tuple[str, ...] = ()
+    """Patterns of the sites, as :class:`EgressPrice` has them; empty where it is of links."""
     sources: tuple[str, ...] = ()
     destinations: tuple[str, ...] = ()
+    """Patterns of the links' ends; empty where it is of sites."""
     direction: Literal["out", "in", "both"] = "both"
+    """Of sites, what it counts: sent, received, or both. Of links, ``in`` is the way back."""
     usd_per_gb: float = 0.0
     usd_per_h: float = 0.0
+    """The latter once a site or link in use, for as long as VMs run there."""
     unit: str = "GB"
     units_per_gb: float = 1.0
+    """What answers count it in."""
     gbps: float | None = None
+    """Of an interconnect: its capacity. Links that it covers go over it, by private addresses, and
+    this fee is in place of egress."""
     source: str = ""
     as_of: str = ""
 
@@ -269,40 +228,25 @@ class Fee:
 class Catalogue:
     """Everything that is known without measuring.
 
-    Attributes
-    ----------
-    regions, vm_types : mapping
-        By id, regions in the catalogue's order, VM types the cheapest first.
-    aliases : dict
-        Alias to region ids, in order of preference.
-    default_vm_types : dict
-        Provider to the id of the VM type that is assumed unless told otherwise.
-    egress_prices : tuple of EgressPrice
-        The last that matches a pair of regions holds.
-    digest : str
-        Identifies the content; part of what a plan can be traced to.
-    vm_price_ratios : mapping
-        Region to what VMs cost there, as a multiple of their price in the provider's first US
-        region. 1 elsewhere.
-    vm_prices : mapping
-        VM type to region to USD for an hour, where the price there is known; goes before the ratio.
-    discounts : mapping
-        What a contract takes off, as a share (0.3 is 30 %) of ``egress`` or ``vm`` prices: by
-        provider, region or VM type. ``rule NAME`` and ``TYPE in REGION`` stand for one price.
-    vcpu_quotas : tuple of VcpuQuota
-        What the user's account may run.
+    `regions`, `vm_types`: by id, regions in the catalogue's order, VM types the cheapest first.
     """
 
     regions: dict[str, Region]
-    aliases: dict[str, tuple[str, ...]]
+    aliases: dict[str, tuple[str, ...]]  # alias to region ids, in order of preference
     vm_types: Mapping[str, VmType]
     default_vm_types: dict[str, str]
-    egress_prices: tuple[EgressPrice, ...]
-    digest: str = ""
+    """Provider to the id of the VM type that is assumed unless told otherwise."""
+    egress_prices: tuple[EgressPrice, ...]  # the last that matches a pair of regions holds
+    digest: str = ""  # identifies the content; part of what a plan can be traced to
     vm_price_ratios: Mapping[str, float] = field(default_factory=dict)
+    """Region to what VMs cost there, as a multiple of their price in the provider's first US
+    region. 1 elsewhere."""
     vm_prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """VM type to region to USD for an hour, where that is known; goes before the ratio."""
     discounts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    vcpu_quotas: tuple[VcpuQuota, ...] = ()
+    """What a contract takes off, as a share (0.3 is 30 %) of ``egress`` or ``vm`` prices: by
+    provider, region or VM type. ``rule NAME`` and ``TYPE in REGION`` stand for one price."""
+    vcpu_quotas: tuple[VcpuQuota, ...] = ()  # what the user's account may run
     fees: tuple[Fee, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -341,14 +285,8 @@ class Catalogue:
     def vm_type(self, region_id: str, chosen: Mapping[str, str] | None = None) -> VmType:
         """Return the VM type used in a region.
 
-        What is `chosen` by region or provider goes before the catalogue's defaults.
-
-        Raises
-        ------
-        InputError
-            If the VM type that was chosen is not in the catalogue.
-        DataError
-            If the region's provider has no default VM type.
+        What is `chosen` by region or provider goes before the catalogue's defaults; if the
+        catalogue lacks it, that is an InputError. A provider without a default is a DataError.
         """
         provider = region_id.partition(":")[0]
         chosen = chosen or {}
@@ -391,14 +329,9 @@ class Catalogue:
         )
 
     def egress_price(self, source_id: str, destination_id: str) -> EgressPrice:
-        """Return the price entry for traffic from one region to another.
+        """Return the price entry for traffic from one region to another, else a DataError.
 
         Less discounts, with the fees per GB of both sites and of the link.
-
-        Raises
-        ------
-        DataError
-            If no entry covers the pair.
         """
         found = self._price_between(self.priced_as(source_id), self.priced_as(destination_id))
         if found is not None:

@@ -41,12 +41,7 @@ def regions_as_json(
 ) -> list[dict[str, Any]]:
     """Return regions as JSON types, with their aliases and the VM types that plans use there.
 
-    Parameters
-    ----------
-    sites : mapping
-        Of the graph, by region.
-    catalogue : Catalogue
-        Whose VM types are assumed in regions that the graph does not have.
+    `sites` are those of the graph, by region; elsewhere the catalogue's VM types are assumed.
     """
     aliases: dict[str, list[str]] = {}
     for alias, members in catalogue.aliases.items():
@@ -109,10 +104,7 @@ def network_of(document: Mapping[str, Any]) -> Network:
 def _network_with(document: Mapping[str, Any], links: Links, others: Links) -> Network:
     """Return the network of a document whose links were read already.
 
-    Raises
-    ------
-    KeyError, TypeError
-        If it is not such a document.
+    What is no such document is a KeyError or a TypeError.
     """
     sites = {row["region"]: _known(Site, row) for row in document["sites"]}
     states = [_known(LinkState, row) for row in document.get("leg_states", ())]

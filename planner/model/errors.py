@@ -20,13 +20,7 @@ from typing import Self
 
 
 class RelaydError(Exception):
-    """Base of all errors that relayd raises on purpose.
-
-    Attributes
-    ----------
-    exit_code : int
-        What the command line exits with when this error ends it.
-    """
+    """Base of all errors that relayd raises on purpose; the command line exits with `exit_code`."""
 
     exit_code = 1
 
@@ -34,16 +28,9 @@ class RelaydError(Exception):
 class InputError(RelaydError, ValueError):
     """A wrong input: names the field, shows the value, and says what to do.
 
-    Parameters
-    ----------
-    field : str
-        The field, option, file or entry at fault, as the user spells it.
-    problem : str
-        What is wrong, as a clause that follows the field's name, such as ``must be above 0``.
-    value : object, optional
-        Shown unless it is None.
-    remedy : str, optional
-        What to do about it: a full sentence.
+    The `field`, option, file or entry is as the user spells it; the `problem` is a clause that
+    follows it, such as ``must be above 0``; the `value` is shown unless it is None; a `remedy` is a
+    full sentence.
     """
 
     exit_code = 2
@@ -104,12 +91,8 @@ class StoreError(InputError):
 class InfeasibleError(RelaydError):
     """No plan meets the limits of a request.
 
-    Parameters
-    ----------
-    limit : str
-        The limit that makes it so, with its value.
-    remedy : str
-        The smallest change that would make a plan possible: a full sentence.
+    It says which `limit` makes it so, with its value, and as `remedy`, in a full sentence, the
+    smallest change that would make a plan possible.
     """
 
     exit_code = 3
@@ -137,10 +120,7 @@ def no_path(src: str, dst: str) -> DataError:
 def not_installed(package: str, extra: str, purpose: str) -> InputError:
     """Return the error that a package is needed which only an extra of relayd installs.
 
-    Parameters
-    ----------
-    purpose : str
-        What it is needed for: a clause that follows "is needed to".
+    The purpose is a clause that follows "is needed to".
     """
     problem = f"is needed to {purpose}, and is not installed"
     return InputError(package, problem, remedy=f"Install it with `pip install 'relayd[{extra}]'`.")

@@ -351,19 +351,11 @@ class Estimate:
 def faded(
     bounds: tuple[Any, Any, Any], prior: tuple[Any, Any, Any, Any], days: Any
 ) -> tuple[Any, Any, Any]:
-    """Return the bounds now of a figure measured some days ago.
+    """Return the bounds (low, expected, high) now of a figure, or array, measured some days ago.
 
-    A link's level is taken for a stationary process about its prior whose correlation falls
-    exponentially with time (Uhlenbeck and Ornstein, 1930): what is expected fades towards the
-    prior, and the bounds towards those of the prior.
-
-    Parameters
-    ----------
-    bounds : three floats or arrays
-        As measured: low, expected and high.
-    prior : four floats or arrays
-        As in :class:`Prior`.
-    days : float or array
+    A link's level is taken for a stationary process about its prior (:class:`Prior`) whose
+    correlation falls exponentially with time (Uhlenbeck and Ornstein, 1930): what is expected fades
+    towards the prior, and the bounds towards those of the prior.
     """
     *around, memory_years = prior
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -129,43 +129,25 @@ class Origins:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkArray(Mapping[str, "LinkRow"]):
-    """Directed links between regions: a mapping of source to destination to :class:`.Link`.
+    """Directed links between regions: a mapping of source to destination to :class:`.Link`."""
 
-    Attributes
-    ----------
-    regions : tuple of str, length n
-        Their positions are rows and columns of the table.
-    table : array of LINK, shape (n, n)
-        May be mapped from a file; it is never written to.
-    evidence : array of EVIDENCE
-        What estimates rest on, by the number that they have in the table.
-    origins : tuple of Origin
-        By their number in the evidence, without counts and times of samples.
-    patches : mapping
-        Row and column to a record, as a tuple, that stands for the table's.
-    """
-
-    regions: tuple[str, ...] = ()
+    regions: tuple[str, ...] = ()  # length n: their positions are rows and columns of the table
     table: Records = field(default_factory=lambda: np.zeros((0, 0), LINK))
+    """Shape (n, n): may be mapped from a file; it is never written to."""
     evidence: Records = field(default_factory=lambda: _NO_EVIDENCE)
+    """What estimates rest on, by the number that they have in the table."""
     origins: tuple[Origin, ...] = ()
+    """By their number in the evidence, without counts and times of samples."""
     patches: Mapping[tuple[int, int], tuple[Any, ...]] = field(default_factory=dict)
+    """Row and column to a record, as a tuple, that stands for the table's."""
 
     # ---- making ------------------------------------------------------------------------------
 
     @classmethod
     def of(cls, links: Iterable[Link], regions: Iterable[str] = ()) -> LinkArray:
-        """Return links as an array.
+        """Return links as an array, in which some regions come first, with or without links.
 
-        Parameters
-        ----------
-        regions : iterable of str, optional
-            Regions that come first, with or without links.
-
-        Raises
-        ------
-        InputError
-            If a link comes twice.
+        A link that comes twice is an InputError.
         """
         found = list(links)
         ends = (end for link in found for end in (link.src, link.dst))
@@ -185,19 +167,13 @@ class LinkArray(Mapping[str, "LinkRow"]):
         figures: Sequence[Records],
         others: Sequence[NDArray[Any]],
     ) -> LinkArray:
-        """Return m links between n regions whose figures are arrays.
+        """Return m links between n regions, by the numbers of their ends, whose figures are arrays.
 
-        Parameters
-        ----------
-        ends : (array, array), length m
-            Numbers of the ends of each link.
-        figures : sequence of arrays, length m
-            In the order of :data:`~planner.model.link.LINK_FIGURES`, with the fields of
-            :data:`FIGURE` but evidence, and those of :data:`EVIDENCE` but the prior.
-        others : sequence of arrays, length m
-            Loss in percent, the four numbers of the aggregate's prior, the probability that
-            connections are slow, limit (position in LIMITED_BY) and kind of address (position in
-            ADDRESS_KINDS).
+        All have length m. `figures` are in the order of :data:`~planner.model.link.LINK_FIGURES`,
+        with the fields of :data:`FIGURE` but evidence, and those of :data:`EVIDENCE` but the prior.
+        `others` are loss in percent, the four numbers of the aggregate's prior, the probability
+        that connections are slow, limit (position in LIMITED_BY) and kind of address (position in
+        ADDRESS_KINDS).
         """
         loss_pct, *prior, slow, limit, address = others
         rows = np.zeros(len(ends[0]), LINK)
@@ -223,10 +199,7 @@ class LinkArray(Mapping[str, "LinkRow"]):
     ) -> LinkArray:
         """Return links between n named regions whose figures rest on no samples.
 
-        Parameters
-        ----------
-        table : array of LINK, shape (n, n)
-            With the number of an origin in place of evidence.
+        The table, (n, n), has the number of an origin in place of evidence.
         """
         return cls(tuple(names), table, _without_samples(len(origins)), tuple(origins))
 
@@ -625,15 +598,9 @@ def slow_connections_of(
 ) -> Floats:
     """Return the probability of each of m links that its connections are slow.
 
-    Parameters
-    ----------
-    names : sequence of str, length n
-    ends : (array, array), length m
-        Numbers of the ends of each link.
-    limits : array, length m
-        Positions in LIMITED_BY: where the limit is known, the probability is 0.
-    shown : mapping, optional
-        By providers, how many ramps showed slow connections, and how many the end of a path.
+    `ends` are numbers of names; `limits`, positions in LIMITED_BY: where a limit is known, it is 0.
+    `shown` says by providers how many ramps showed slow connections, and how many the end of a
+    path.
     """
     providers = [name.partition(":")[0] for name in names]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(providers))}
@@ -654,14 +621,8 @@ def held_ends(
     """Return masks of links whose aggregate holds a VM that sends, and one that receives.
 
     A path may hold either. A cap holds the VMs that have it, which a row of their own states, so
-    that it says nothing of the other end's; and windows hold each connection of the sender.
-
-    Parameters
-    ----------
-    limited_by : array
-        Positions in LIMITED_BY.
-    egress_gbps, ingress_gbps : arrays or float
-        Caps of one VM that sends, and of one that receives.
+    that it says nothing of the other end's; and windows hold each connection of the sender. Limits
+    are positions in LIMITED_BY; caps are those of one VM that sends, and of one that receives.
     """
     by_vm = limited_by == LIMITED_BY.index("vm")
     by_receiver = by_vm & (ingress_gbps < egress_gbps)

@@ -73,39 +73,27 @@ class NewerSamples:
 
 @dataclass(frozen=True, repr=False)
 class Network:
-    """An immutable WAN graph; :meth:`with_` derives another from it.
-
-    Attributes
-    ----------
-    sites : mapping
-        Region id to :class:`Site`, in a fixed order that also breaks ties between equals.
-    usual : mapping
-        Source and destination to :class:`Link` in usual times; :attr:`links` has them as they are
-        now. Any mapping becomes a :class:`.LinkArray` of the sites, in their order; pairs may be
-        missing.
-    link_states : mapping
-        Source and destination to the state of a link, as far as known; :attr:`states` has those of
-        links of this network that are down or degraded.
-    verified : mapping
-        Source and destination to the last verification of a plan between them, which
-        :func:`planner.model.calibration.calibrated` makes bounds allow for.
-    aged_to_s : float | None
-        Time that the bounds are widened for, seconds since 1970 (UTC); None for those as measured.
-    others : mapping
-        Like `usual`: links over the kind of address that is not in use, where both are known
-        (:mod:`relayd.sources.addresses`).
-    newer_samples : NewerSamples | None
-        What has waited for a snapshot for too long.
-    """
+    """An immutable WAN graph; :meth:`with_` derives another from it."""
 
     sites: Mapping[str, Site]
+    """Region id to :class:`Site`, in a fixed order that also breaks ties between equals."""
     usual: LinkArray
+    """Source and destination to :class:`Link` in usual times; :attr:`links` has them as they are
+    now. Any mapping becomes a :class:`.LinkArray` of the sites, in their order; pairs may be
+    missing."""
     snapshot: Snapshot = UNSAVED
     link_states: Mapping[Pair, LinkState] = field(default_factory=dict)
+    """Source and destination to the state of a link, as far as known; :attr:`states` has those of
+    links of this network that are down or degraded."""
     verified: Mapping[Pair, Verified] = field(default_factory=dict)
+    """Source and destination to the last verification of a plan between them, which
+    :func:`planner.model.calibration.calibrated` makes bounds allow for."""
     aged_to_s: float | None = field(default=None, compare=False)
+    """Time that bounds are widened for, seconds since 1970 (UTC); None for those as measured."""
     others: LinkArray = field(default_factory=LinkArray)
-    newer_samples: NewerSamples | None = None
+    """Like `usual`: links over the kind of address that is not in use, where both are known
+    (:mod:`relayd.sources.addresses`)."""
+    newer_samples: NewerSamples | None = None  # what has waited for a snapshot for too long
 
     if TYPE_CHECKING:
 
@@ -145,14 +133,9 @@ class Network:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check_region(self, region: str, field: str, *, names: str = "") -> None:
-        """Refuse a region that the network lacks.
+        """Refuse a region that the network lacks; an error says which field has it.
 
-        Parameters
-        ----------
-        region, field : str
-            The field that names it, for the error.
-        names : str
-            Words before the problem, such as ``names a region that``, if the field is no region.
+        If the field is no region, `names` are words before the problem: ``names a region that``.
         """
         if region not in self.sites:
             problem = f"{names} is not part of the network".strip()
@@ -174,14 +157,9 @@ class Network:
     ) -> Network:
         """Return the network with some of it replaced; all else is carried over.
 
-        ``links`` are those of usual times: states of links are laid over them.
-
-        Parameters
-        ----------
-        restricted_to : collection of str, optional
-            Keep only these regions and the links among them, in the same order.
-        aged_to_s : float, optional
-            Widen all bounds for age at this time, seconds since 1970 (UTC).
+        ``links`` are those of usual times: states of links are laid over them. Regions that it is
+        `restricted_to` keep their order, and the links among them; at `aged_to_s`, seconds since
+        1970 (UTC), all bounds are widened for age.
         """
         sites = self.sites if sites is None else sites
         usual = self.usual if links is None else links
@@ -354,21 +332,11 @@ class Network:
     ) -> Network:
         """Build a network of n regions of any unique names from figures that are taken as exact.
 
-        Parameters
-        ----------
-        aggregate_gbps : array, shape (n, n)
-            Saturated throughput of one VM pair, row to column. NaN or 0: no such link. The
-            diagonal is ignored.
-        rtt_ms : array of shape (n, n), or one value for all
-        per_flow_mbps : array, shape (n, n), optional
-            Throughput of one flow; without it, a single flow is taken to reach the aggregate.
-        egress_gbps, ingress_gbps : sequences of length n, optional
-            Caps of one VM; without them, the largest rate of the row or column.
-
-        Raises
-        ------
-        InputError
-            If shapes disagree, names repeat or a figure is negative or infinite.
+        Matrices are (n, n), row to column, the diagonal ignored. `aggregate_gbps` is the saturated
+        throughput of one VM pair, NaN or 0 where there is no link; without `per_flow_mbps`, a
+        single flow is taken to reach it. Caps are of one VM, length n; without them, the largest
+        rate of the row or column. Shapes that disagree, names that repeat, and negative or infinite
+        figures are InputErrors.
         """
         count = len(regions)
         if len(set(regions)) != count:
@@ -400,14 +368,10 @@ class Network:
     def from_networkx(cls, graph: nx.DiGraph) -> Network:
         """Build a network from a directed graph.
 
-        Edges carry ``aggregate_gbps`` and optionally ``rtt_ms`` and ``per_flow_mbps``; nodes
-        optionally ``egress_gbps`` and ``ingress_gbps``. Figures are taken as exact, unless bounds
-        and a source come with them as :meth:`to_networkx` names them.
-
-        Raises
-        ------
-        InputError
-            If an edge has no rate, or a figure is negative or infinite.
+        Edges carry ``aggregate_gbps`` (one without is an InputError) and optionally ``rtt_ms`` and
+        ``per_flow_mbps``; nodes optionally ``egress_gbps`` and ``ingress_gbps``. Figures are taken
+        as exact, unless bounds and a source come with them as :meth:`to_networkx` names them;
+        negative or infinite ones are InputErrors.
         """
         position = {node: i for i, node in enumerate(graph.nodes)}
         aggregate, flow = np.zeros((2, len(position), len(position)))

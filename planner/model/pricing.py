@@ -34,16 +34,9 @@ class Prices(Protocol):
 def average_usd_per_gb(
     tiers: tuple[Tier, ...], volume_gb: float, month_to_date_gb: float = 0.0
 ) -> float:
-    """Return the mean price of a volume that follows what the month has already seen.
+    """Return the mean price of a volume (above 0) that follows what the month has already billed.
 
-    Parameters
-    ----------
-    tiers : tuple of Tier
-        Ascending, the last without an upper end.
-    volume_gb : float
-        Above 0.
-    month_to_date_gb : float
-        Volume already billed under the same tiers this month.
+    Tiers ascend; the last has no upper end.
     """
     start, end = month_to_date_gb, month_to_date_gb + volume_gb
     floor = cost = 0.0
@@ -72,15 +65,10 @@ def meter(src: str, dst: str) -> tuple[str, str]:
 
 
 def metered_usd_per_gb(prices: Prices, links_gb: Mapping[Pair, float]) -> dict[Pair, float]:
-    """Return the mean $/GB of every link where all carry their volumes in the same month.
+    """Return the mean $/GB of links where all carry their volumes (GB, above 0) in the same month.
 
     Exact where all links of a meter have one price list. Where lists differ, each link is charged
     as if its volume were spread evenly over what the meter counts.
-
-    Parameters
-    ----------
-    links_gb : mapping
-        Source and destination to the volume sent, above 0.
     """
     counted_gb: dict[tuple[str, str], float] = {}
     for pair, gb in links_gb.items():
@@ -96,15 +84,9 @@ def provider_of(region: str) -> str:
 class CataloguePrices:
     """Prices from a catalogue, for the VM types of a network's sites.
 
-    Parameters
-    ----------
-    network : Network
-        Says which VM type is used in a region.
-    month_to_date_gb : mapping
-        Provider (or ``*`` for any) to the volume that each of its meters has counted so far this
-        month.
-    without_vms : collection of str
-        Regions whose VMs are not charged: a store takes the data itself there.
+    `month_to_date_gb` says by provider (or ``*`` for any) what each of its meters has counted so
+    far this month; regions `without_vms` have no VM to charge, as a store takes the data itself
+    there.
     """
 
     def __init__(
@@ -153,15 +135,9 @@ class CataloguePrices:
 
 
 class FlatPrices:
-    """Prices for one's own network, without a catalogue.
+    """Prices for one's own network of n regions, without a catalogue.
 
-    Parameters
-    ----------
-    regions : sequence of str
-        In the order of the matrix.
-    egress_usd_per_gb : float, or array of shape (n, n)
-        Price from row to column.
-    vm_usd_per_h : float, or mapping from region
+    Egress at one price, or from row to column, (n, n); VMs at one price, or by region.
     """
 
     def __init__(
@@ -204,12 +180,8 @@ def fee_lines(
 ) -> tuple[FeeLine, ...]:
     """List the fees besides egress; only a catalogue has some.
 
-    Parameters
-    ----------
-    links_gb : mapping
-        Volume by link.
-    hours : mapping
-        Region to how long VMs run there. Links have fees by the hour while VMs run at both ends.
+    `hours` says how long VMs run in each region. Links have fees by the hour while VMs run at both
+    ends.
     """
     catalogue, names, found = _catalogue_of(prices), list(hours), list[FeeLine]()
     region = catalogue.region

@@ -62,46 +62,39 @@ class SiteResources:
 
     Rows have codes: those of sites by kind and site, then those of paths by source and destination
     in VMs of the source, then the same in VMs of the destination.
-
-    Attributes
-    ----------
-    rate_gbps : array, shape (n, n)
-        ``P``, row to column: what the link allows a VM that sends; 0 where there is no link.
-    connections_gbps : array, shape (n, n)
-        ``K f``: what all connections of one VM would carry, were they all there is.
-    egress_gbps, ingress_gbps : arrays, length n
-        Caps of one VM, for all it sends and receives.
-    path_rows : array, optional
-        Codes of the paths' rows that are among :attr:`rows`; all that can bind by default. There
-        are up to 2 n^2 and few bind: who adds them as they are broken begins with none.
-    egress_weights, ingress_weights : arrays, shape (n, n), or 1
-        How often a flow counts against these caps: more than once over a kind of address whose cap
-        is lower.
-    slow_gbps, slow_probability : arrays, shape (n, n), or None
-        What all connections of one VM would carry if each of a link's is slow, infinity where that
-        is not in doubt, and its probability; see :mod:`planner.transfer.readings`.
-    received_gbps : array, shape (n, n), optional
-        ``Q``, infinite where the link holds no receiver; as `rate_gbps` unless stated.
-    link_gbps : array, shape (n, n), or 1
-        What each link carries in all, of which each VM that sends has its part.
-    further : array, shape (3, n, n), or None
-        Of a low bound, what :func:`planner.solvers.joint.of_further_vms` asks of each link.
     """
 
     rate_gbps: Floats
+    """Shape (n, n): ``P``, row to column: what the link allows a VM that sends; 0 where there is no
+    link."""
     connections_gbps: Floats
+    """Shape (n, n): ``K f``: what all connections of one VM would carry, were they all there is."""
     egress_gbps: Floats
     ingress_gbps: Floats
+    """Length n: caps of one VM, for all it sends and receives."""
     vms: Floats
     may_relay: NDArray[np.bool_]
     path_rows: Integers | None = None
+    """Codes of the paths' rows that are among :attr:`rows`; all that can bind by default. There are
+    up to 2 n^2 and few bind: who adds them as they are broken begins with none."""
     egress_weights: Floats = field(default_factory=lambda: ONE)
     ingress_weights: Floats = field(default_factory=lambda: ONE)
+    """Shape (n, n), or 1: how often a flow counts against these caps: more than once over a kind of
+    address whose cap is lower."""
     slow_gbps: Floats | None = None
     slow_probability: Floats | None = None
+    """Shape (n, n), or None: what all connections of one VM would carry if each of a link's is
+    slow, infinity where that is not in doubt, and its probability; see
+    :mod:`planner.transfer.readings`."""
     received_gbps: Floats | None = None
+    """Shape (n, n): ``Q``, infinite where the link holds no receiver; as `rate_gbps` unless
+    stated."""
     link_gbps: Floats = field(default_factory=lambda: UNLIMITED)
+    """Shape (n, n), or 1: what each link carries in all, of which each VM that sends has its
+    part."""
     further: Floats | None = None
+    """Shape (3, n, n), or None: of a low bound, what :func:`planner.solvers.joint.of_further_vms`
+    asks of each link."""
 
     @property
     def count(self) -> int:
@@ -375,19 +368,12 @@ class SiteResources:
     def bounds_s(
         self, links_gbit: Floats, vms: Floats, low: SiteResources, high: SiteResources
     ) -> tuple[float, float]:
-        """Return the times that volumes on links need at the estimates' high and low bounds.
+        """Return the times that volumes on links, (n, n), need at estimates' high and low bounds.
 
         What links take of a VM's connections is a sum over them, and as their errors are
-        independent, they add up in squares. Caps and paths are all at their bounds. Where links
-        may have slow connections, the greater time is at least the one if they have.
-
-        Parameters
-        ----------
-        links_gbit : array, shape (n, n)
-        vms : array, length n
-            Those in use.
-        low, high : SiteResources
-            The same sites at the bounds of the estimates.
+        independent, they add up in squares. Caps and paths are all at their bounds. Where links may
+        have slow connections, the greater time is at least the one if they have. `vms` are those in
+        use, length n; `low` and `high` are the same sites at the bounds.
         """
         share, used = links_gbit * self.connections_s_per_gbit, np.maximum(vms, 1.0)
         times = []

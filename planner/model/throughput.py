@@ -81,15 +81,10 @@ def flow_share_of_steady(window_mb: Numbers, rtt_ms: Numbers, duration_s: Number
 def steady_rates(
     mbps: ArrayLike, rtt_ms: ArrayLike, duration_s: ArrayLike, *, one_flow: bool
 ) -> Floats:
-    """Return the steady rates that correspond to cold tests.
+    """Return the steady rates that correspond to cold tests, of one connection each or of many.
 
-    Parameters
-    ----------
-    mbps, rtt_ms, duration_s : array_like
-        Of each test, or one for all. Where the time or the length is not known (not positive, or
-        NaN), the rate stays as it is.
-    one_flow : bool
-        Whether the tests were of one connection each, rather than of many.
+    Figures are of each test, or one for all. Where the time or the length is not known (not
+    positive, or NaN), the rate stays as it is.
     """
     rates, rtts, lengths = map(np.asarray, np.broadcast_arrays(mbps, rtt_ms, duration_s))
     known = (rtts > 0) & (lengths > 0)
@@ -169,28 +164,17 @@ def spread_of(errors: Sequence[float], ours: LawSpread, regions: int | None = No
 
 @dataclass(frozen=True, slots=True)
 class AggregateLaw:
-    """Saturated throughput of one VM pair, ``min(limit, scale (RTT / 100 ms)^exponent)``.
-
-    Attributes
-    ----------
-    exponent : float
-        0 where distance does not matter.
-    noise : float
-        Of one 5 s test about its link's level.
-    memory_years : float
-        Time in which what a measurement says of a link fades to 1/e.
-    below, above : tuple of float
-        Of links about the law, the noise of one test included, in each of :data:`CLASSES_MS` and
-        beyond: the distances of the 5th and the 95th percentile.
-    """
+    """Saturated throughput of one VM pair, ``min(limit, scale (RTT / 100 ms)^exponent)``."""
 
     limit_gbps: float
-    noise: float
-    memory_years: float
+    noise: float  # of one 5 s test about its link's level
+    memory_years: float  # time in which what a measurement says of a link fades to 1/e
     below: tuple[float, ...]
     above: tuple[float, ...]
+    """Of links about the law, the noise of one test included, in each of :data:`CLASSES_MS` and
+    beyond: the distances of the 5th and the 95th percentile."""
     scale_gbps: float = inf
-    exponent: float = 0.0
+    exponent: float = 0.0  # 0 where distance does not matter
 
     def steady_gbps(self, rtt_ms: float | Floats) -> Floats:
         """Return the throughput at one round-trip time or many."""

@@ -77,10 +77,7 @@ _TIME_VALUE_USD_PER_H = {"usd/h": 1.0, "usdh": 1.0, "$/h": 1.0, "usd": 1.0, "": 
 def parse_volume_gb(text: str, field: str = "volume") -> float:
     """Read a volume such as ``500GB``, ``500G``, ``1.5TB`` or ``200GiB``; returns GB.
 
-    Raises
-    ------
-    InputError
-        If it is not a number with a unit of volume, or its unit is one of bits (``500Gb``).
+    Without a number and a unit of volume, or with one of bits (``500Gb``), it is an InputError.
     """
     found = _parts(text)
     if found and (bits := re.fullmatch(_BITS, found[1])):

@@ -83,11 +83,8 @@ def widenings(
 ) -> dict[tuple[int, ...], str]:
     """Return the sites where one more VM may save time, with their name, the most valuable first.
 
-    Parameters
-    ----------
-    worth_s : array, length rows
-        What one more VM there saves, at the margin; rows that save no more than `least_s` are left
-        out.
+    `worth_s` is what one more VM of each row saves at the margin; rows that save no more than
+    `least_s` are left out.
     """
     found: dict[tuple[int, ...], str] = {}
     for position in _worthwhile(worth_s, least_s):

@@ -46,30 +46,16 @@ FLAT_RATE_RATIO = 1.2
 
 @dataclass(frozen=True, slots=True)
 class FlowTest:
-    """One direct test of one TCP connection.
-
-    Attributes
-    ----------
-    src, dst : str
-        Sender and receiver.
-    throughput_mbps : float
-        Mean over the test, as the receiver counted it.
-    rtt_ms : float | None
-        Round-trip time of the path without load; None where it was not measured with it.
-    duration_s : float | None
-        Length of a test that began with slow start; None where slow start was left out.
-
-    Raises
-    ------
-    InputError
-        If a figure is not positive and finite, or both ends are the same.
-    """
+    """One direct test of one TCP connection, of positive, finite figures, between two hosts."""
 
     src: str
     dst: str
-    throughput_mbps: float
+    """Sender and receiver."""
+    throughput_mbps: float  # mean over the test, as the receiver counted it
     rtt_ms: float | None = None
+    """Round-trip time of the path without load; None where it was not measured with it."""
     duration_s: float | None = None
+    """Length of a test that began with slow start; None where slow start was left out."""
 
     def __post_init__(self) -> None:
         if self.src == self.dst:
@@ -95,16 +81,8 @@ class Window(NamedTuple):
 class FlowEvidence:
     """Evidence of direct tests: round-trip times, steady rates, receivers' windows, hosts' caps.
 
-    Parameters
-    ----------
-    rtts_ms : mapping, optional
-        ``(a, b)`` to a round-trip time in ms; it holds for both directions unless the other is
-        given too, and comes before the times of tests.
-
-    Raises
-    ------
-    InputError
-        If a time is not positive and finite.
+    `rtts_ms` maps ``(a, b)`` to a positive round-trip time in ms, which holds for both directions
+    unless the other is given too, and comes before the times of tests.
     """
 
     def __init__(
@@ -180,10 +158,7 @@ class FlowEvidence:
     def link(self, src: str, dst: str) -> Link:
         """Return a link by its own tests, else by the receiver's window and both hosts' caps.
 
-        Raises
-        ------
-        DataError
-            If neither a test nor a round-trip time is known.
+        Without a test or a round-trip time, that is a DataError.
         """
         rtt_ms, tested = self.rtt_ms(src, dst), self.steady_mbps(src, dst)
         if tested:
@@ -211,10 +186,7 @@ class FlowEvidence:
     def network(self, src: str, dst: str, relays: Iterable[str]) -> tuple[Network, dict[str, str]]:
         """Return the paths between two hosts as a network, and why relays are left out of it.
 
-        Raises
-        ------
-        DataError
-            If no path can be predicted; names the missing data.
+        If no path can be predicted, a DataError names the missing data.
         """
         left_out: dict[str, str] = {}
         links: list[Link] = []

@@ -39,60 +39,34 @@ __all__ = ["FlowAnswer", "FlowPrediction", "FlowTest", "predict"]
 
 @dataclass(frozen=True, slots=True)
 class FlowPrediction:
-    """The throughput of one flow on a path.
+    """The throughput of one flow on a path."""
 
-    Attributes
-    ----------
-    hosts : tuple of str
-        Two for direct, three through a relay.
-    throughput_mbps, throughput_mbps_low, throughput_mbps_high : float
-        Mean over the duration asked for, or the steady rate.
-    steady_mbps : float
-        Once it is up to speed.
-    rtt_ms : float | None
-        Sum of the links'; None where a link's is not known.
-    bottleneck : str
-        The link that limits it, and why.
-    """
-
-    hosts: tuple[str, ...]
+    hosts: tuple[str, ...]  # two for direct, three through a relay
     throughput_mbps: float
     throughput_mbps_low: float
     throughput_mbps_high: float
-    steady_mbps: float
-    rtt_ms: float | None
-    bottleneck: str
+    """Mean over the duration asked for, or the steady rate."""
+    steady_mbps: float  # once it is up to speed
+    rtt_ms: float | None  # sum of the links'; None where a link's is not known
+    bottleneck: str  # the link that limits it, and why
 
 
 @dataclass(frozen=True, slots=True)
 class FlowAnswer:
     """Direct or a relay, for one flow, by the rule of :mod:`planner.solvers.joint`.
 
-    Attributes
-    ----------
-    verdict : str
-        Which has less expected regret, at the margin asked for.
-    direct : FlowPrediction | None
-        None where nothing is known of the path.
-    relays : tuple of FlowPrediction
-        Fastest first.
-    gain, gain_low, gain_high : float | None
-        Of the best relay over direct, in throughput; its 90 % range, where errors that both paths
-        share cancel.
-    probability : float | None
-        That it is at least the margin.
-    left_out : mapping
-        Relay to why its path cannot be predicted.
+    `gain`, `gain_low`, `gain_high`: of the best relay over direct, in throughput; its 90 % range,
+    where errors that both paths share cancel.
     """
 
-    verdict: Literal["direct", "relay"]
-    direct: FlowPrediction | None
-    relays: tuple[FlowPrediction, ...]
+    verdict: Literal["direct", "relay"]  # which has less expected regret, at the margin asked for
+    direct: FlowPrediction | None  # None where nothing is known of the path
+    relays: tuple[FlowPrediction, ...]  # fastest first
     gain: float | None
     gain_low: float | None
-    left_out: Mapping[str, str]
+    left_out: Mapping[str, str]  # relay to why its path cannot be predicted
     gain_high: float | None = None
-    probability: float | None = None
+    probability: float | None = None  # that it is at least the margin
 
     @property
     def chosen(self) -> FlowPrediction:
@@ -115,30 +89,14 @@ def predict(
 ) -> FlowAnswer:
     """Predict the throughput of one flow direct and through each relay, and choose.
 
-    Parameters
-    ----------
-    tests : iterable of FlowTest, or FlowEvidence
-        Direct tests between any hosts. Where many questions rest on the same tests, make the
-        evidence once.
-    rtts_ms : mapping, optional
-        ``(a, b)`` to the round-trip time in ms, of links without a test or in place of the tests'.
-    relays : sequence of str, optional
-        Hosts that may relay; all others of the tests and times if left out.
-    duration_s : float, optional
-        Length of the test or transfer from a cold start; the steady rate if left out.
-    margin : float
-        Gain that a relay must have to be preferred; 0 asks which is faster at all, 0.1 is ten
-        percent, which plans ask for unless told.
-    risk : Risk
-        How to weigh the regret of having relayed in vain
-        (:data:`planner.solvers.joint.RISK_WEIGHTS`).
+    Where many questions rest on the same direct tests, make :class:`.FlowEvidence` of them once;
+    `rtts_ms` are those of links without a test, or in place of the tests'. `relays` are the hosts
+    that may relay, all others if left out; `duration_s` is the length of the test or transfer from
+    a cold start, and without it rates are steady ones. A relay must gain the margin to be
+    preferred: 0 asks which is faster at all, 0.1 is ten percent, which plans ask for unless told.
 
-    Raises
-    ------
-    InputError
-        If a figure is out of range or a host relays for itself.
-    DataError
-        If neither the direct path nor any relay's can be predicted; names the missing data.
+    A figure out of range, or a host that relays for itself, is an InputError. If no path can be
+    predicted, a DataError names the missing data.
     """
     request = TransferRequest(
         src, dst, objective="time", connections=1, vms=1, margin=margin, risk=risk

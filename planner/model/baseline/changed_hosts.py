@@ -37,18 +37,11 @@ def by_models(
     address: AddressKind | None = None,
     kept: Bools | None = None,
 ) -> LinkArray:
-    """Return links, those that are chosen with throughput from models.
+    """Return links, those that are `chosen`, (n, n), with throughput from models.
 
-    Their round-trip times and loss stay, and the aggregates of those that are `kept`. Those are
-    left out of whose rates nothing is known.
-
-    Parameters
-    ----------
-    sites : mapping
-        Of all of their regions, in order.
-    chosen, kept : arrays of bool, shape (n, n)
-    address : AddressKind, optional
-        Of those chosen; each its own unless given.
+    Their round-trip times and loss stay, and the aggregates of those that are `kept`, (n, n). Those
+    are left out of whose rates nothing is known. `sites` are those of all regions, in order; the
+    address is that of the chosen ones, each its own unless given.
     """
     for number, kind in enumerate(ADDRESS_KINDS, 1):
         of_kind = links.present if address else links.whole["address"] == number
@@ -69,15 +62,10 @@ def by_models(
 
 
 def with_vm_types(network: Network, catalogue: Catalogue, chosen: Mapping[str, str]) -> Network:
-    """Return a network as it would be with other VM types in some regions.
+    """Return a network as it would be with VM types that are `chosen` by region or provider.
 
     Round-trip times stay; throughput of the links concerned comes from models, because what was
     measured was measured with other VMs.
-
-    Parameters
-    ----------
-    chosen : mapping
-        Region or provider to the id of a VM type.
     """
     sites, windows_mb = dict(network.sites), _windows_of_types(network.sites.values())
     for name, site in network.sites.items():

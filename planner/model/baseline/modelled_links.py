@@ -351,17 +351,9 @@ def baseline_links(
 
 
 def baseline_network(catalogue: Catalogue, further: Iterable[str] = ()) -> Network:
-    """Build the graph of the catalogue's regions with no measurement at all.
+    """Build the graph of the catalogue's regions, and of further ones, with no measurement at all.
 
-    Parameters
-    ----------
-    further : iterable of str, optional
-        Regions to add that are not part of the catalogue's baseline.
-
-    Raises
-    ------
-    DataError
-        If a region's provider has no VM type.
+    A provider without a VM type is a DataError.
     """
     names = dict.fromkeys((*baseline_regions(catalogue), *further))
     sites = {name: baseline_site(name, catalogue) for name in names}

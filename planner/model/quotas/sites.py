@@ -79,10 +79,7 @@ def refuse_without_vms(
 def limited_texts(network: Network, wanted: Mapping[str, int]) -> list[str]:
     """Return sentences about VMs that quotas do not allow, with the increases to ask for.
 
-    Parameters
-    ----------
-    wanted : mapping
-        Region to a number of VMs above what its quotas allow.
+    More are `wanted` in each of these regions than its quotas allow.
     """
     regions: dict[str, list[str]] = {}
     for region, count in wanted.items():

@@ -49,29 +49,16 @@ _GCP_SHARED = {"e2", "f1", "g1", "n1"}
 
 # Named tuples, which take less time to define than data classes: every plan loads this.
 class VcpuQuota(NamedTuple):
-    """A limit on the vCPUs of some VM types, in each of some regions.
+    """A limit on the vCPUs of some VM types, in each of some regions."""
 
-    Attributes
-    ----------
-    region : str
-        A region's id, or a pattern of regions; each of them has the whole quota.
-    family : str
-        The provider's name of it.
-    used_vcpus : int
-        What runs already.
-    types : tuple of str
-        Ids or names of the VM types that count, with ``*`` for anything; none where the family
-        says which.
-    source : str
-        Where the figures are from, with the date.
-    """
-
-    region: str
-    family: str
+    region: str  # a region's id, or a pattern of regions; each of them has the whole quota
+    family: str  # the provider's name of it
     vcpus: int
-    used_vcpus: int = 0
+    used_vcpus: int = 0  # what runs already
     types: tuple[str, ...] = ()
-    source: str = ""
+    """Ids or names of the VM types that count, with ``*`` for anything; none where the family says
+    which."""
+    source: str = ""  # where the figures are from, with the date
 
     def counts(self, vm_type: str) -> bool:
         """Return whether VMs of a type, an id of the catalogue, count against the quota."""
@@ -83,19 +70,11 @@ class VcpuQuota(NamedTuple):
 
 
 class VmQuota(NamedTuple):
-    """The VMs of a site's type that a quota leaves.
-
-    Attributes
-    ----------
-    vm_vcpus : int
-        Of one VM.
-    running : int
-        VMs that a plan in progress has there, whatever the quota.
-    """
+    """The VMs of a site's type that a quota leaves."""
 
     quota: VcpuQuota
-    vm_vcpus: int
-    running: int = 0
+    vm_vcpus: int  # of one VM
+    running: int = 0  # VMs that a plan in progress has there, whatever the quota
 
     @property
     def vms(self) -> int:
