@@ -176,16 +176,7 @@ def _drawn_ranks(found: Sequence[EvaluatedCandidate]) -> Floats | None:
     drawn = [one.drawn for one in found if one.drawn is not None]
     if len(drawn) < len(found):
         return None
-    values = np.array(drawn).T
-    order = values.argsort(axis=1, kind="stable")
-    in_order = np.take_along_axis(values, order, axis=1)
-    # Tied candidates get the rank of the first.
-    new = np.ones_like(in_order, dtype=bool)
-    new[:, 1:] = in_order[:, 1:] > in_order[:, :-1]
-    places = np.maximum.accumulate(np.where(new, np.arange(len(found)), 0), axis=1) + 1.0
-    ranks = np.empty_like(values)
-    np.put_along_axis(ranks, order, places, axis=1)
-    return ranks
+    return np.array([np.searchsorted(np.sort(row), row) + 1.0 for row in np.array(drawn).T])
 
 
 def _placed(one: Ranked, place: int, ranks: Floats | None) -> Ranked:

@@ -362,10 +362,6 @@ class Names(Kind):
         """Return a list."""
         return list(value)
 
-    def text(self, value: tuple[str, ...]) -> str:
-        """Return the names with commas."""
-        return ", ".join(value)
-
 
 # ---- several values ------------------------------------------------------------------------------
 

@@ -15,8 +15,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from operator import attrgetter
-from typing import NamedTuple
 from unicodedata import combining, normalize
 
 from planner.model.catalogue import CONTINENTS, Catalogue, Region
@@ -50,14 +48,6 @@ class Resolution:
     name: str = ""
     others: tuple[str, ...] = ()
     bucket: str = ""
-
-
-class RegionSet(NamedTuple):
-    """The regions that a rule selects."""
-
-    certain: frozenset[str]  # what the rule covers: an allow-list allows these
-    possible: frozenset[str]
-    """Those, and the ones of unknown country, continent or city: a deny-list denies all."""
 
 
 def resolve(
@@ -138,22 +128,19 @@ def resolve_many(
     *,
     field: str = "rule",
     known: Collection[str] = (),
-) -> RegionSet:
-    """Select the regions that any of several patterns covers; see :func:`resolve`.
+    doubtful: bool = False,
+) -> frozenset[str]:
+    """Return the ids of the regions that any of several patterns covers; see :func:`resolve`.
 
     ``provider:aws`` (or ``aws``), ``country:DE``, ``continent:EU``, ``city:Frankfurt``, a pattern
     of ids (``gcp:us-*``), ``set:paper-2018`` (the regions that an alias lists), or any name that
     :func:`resolve` knows. A name that fits several regions stands for all of them, an alias for
-    those that it lists. A pattern that covers nothing, most likely a misspelling, is an InputError.
+    those that it lists. Regions of unknown country, continent or city are `doubtful`: a deny-list
+    denies them too. A pattern that covers nothing, most likely a misspelling, is an InputError.
     """
-    everywhere = _all_regions(catalogue, known)
-    certain: set[str] = set()
-    possible: set[str] = set()
-    for pattern in patterns:
-        selected = _selected(pattern, catalogue, field, known, everywhere)
-        certain |= selected.certain
-        possible |= selected.possible
-    return RegionSet(frozenset(certain), frozenset(possible))
+    regions = _all_regions(catalogue, known)
+    selected = (_selected(each, catalogue, field, known, regions, doubtful) for each in patterns)
+    return frozenset[str]().union(*selected)
 
 
 def permitted(
@@ -168,11 +155,10 @@ def permitted(
     An empty allow-list allows everything; what is denied is denied even where it is allowed
     too. A region of unknown country is not allowed by a list of countries and is denied by one.
     """
-    everywhere = frozenset(region.id for region in _all_regions(catalogue, known))
-    denied = resolve_many(avoid, catalogue, field="avoid", known=known).possible
+    denied = resolve_many(avoid, catalogue, field="avoid", known=known, doubtful=True)
     if not allow:
-        return everywhere - denied
-    return resolve_many(allow, catalogue, field="allow", known=known).certain - denied
+        return frozenset(region.id for region in _all_regions(catalogue, known)) - denied
+    return resolve_many(allow, catalogue, field="allow", known=known) - denied
 
 
 def _all_regions(catalogue: Catalogue, known: Collection[str]) -> list[Region]:
@@ -223,41 +209,43 @@ def _members(alias: str, catalogue: Catalogue) -> tuple[str, ...]:
 
 
 def _selected(
-    pattern: str, catalogue: Catalogue, field: str, known: Collection[str], everywhere: list[Region]
-) -> RegionSet:
+    pattern: str,
+    catalogue: Catalogue,
+    field: str,
+    known: Collection[str],
+    regions: list[Region],
+    doubtful: bool,
+) -> Iterable[str]:
+    """Return the ids of the regions that a pattern covers."""
     text = pattern.strip()
     kind, colon, value = text.partition(":")
-    wanted = _folded(value)
-    if kind.casefold() == "set":
-        if members := frozenset(_members(wanted, catalogue)):
-            return RegionSet(members, members)
+    kind, wanted = kind.casefold(), _folded(value)
+    if kind == "set":
+        if members := _members(wanted, catalogue):
+            return members
         raise UnknownRegionError(field, pattern, _near(value, catalogue, known))
-    if colon and kind.casefold() in _TRAITS:
-        kind = kind.casefold()
-        trait = attrgetter(kind)
+    if colon and kind in _TRAITS:
         if kind == "country" and wanted == "uk":
             wanted = "gb"
-        certain = frozenset(r.id for r in everywhere if trait(r) and _folded(trait(r)) == wanted)
-        if not certain:
-            values = {trait(r) for r in everywhere} - {""}
-            shown = sorted(values)
-            if kind == "continent":
-                shown = [one for one in CONTINENTS if one in values]
+        traits = {region.id: getattr(region, kind) for region in regions}
+        found = [i for i, trait in traits.items() if trait and _folded(trait) == wanted]
+        if not found:
+            values = set(traits.values()) - {""}
+            ordered = [one for one in CONTINENTS if one in values]
+            shown = ordered if kind == "continent" else sorted(values)
             remedy = f"{_TRAITS[kind]} are {', '.join(shown)}."
             problem = f"names a {kind} in which no region is known"
             raise InputError(field, problem, value=pattern, remedy=remedy)
-        unknown = frozenset(r.id for r in everywhere if not trait(r))
-        return RegionSet(certain, certain | unknown)
+        return [*found, *(i for i, trait in traits.items() if doubtful and not trait)]
     if "*" in text:
         glob = _folded(text).replace("[", "[[]")
-        ids = frozenset(r.id for r in everywhere if fnmatchcase(_folded(r.id), glob))
+        found = [r.id for r in regions if fnmatchcase(_folded(r.id), glob)]
     else:
-        ids = frozenset(_named(text, catalogue, known)[0]) or frozenset(
-            r.id for r in everywhere if _folded(r.provider) == _folded(text)
-        )
-    if not ids:
+        of_provider = [r.id for r in regions if _folded(r.provider) == _folded(text)]
+        found = _named(text, catalogue, known)[0] or of_provider
+    if not found:
         raise UnknownRegionError(field, pattern, _near(text, catalogue, known))
-    return RegionSet(ids, ids)
+    return found
 
 
 _TRAITS = {

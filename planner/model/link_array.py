@@ -356,15 +356,14 @@ class LinkArray(Mapping[str, "LinkRow"]):
         """Return the positions of links whose rate falls after some time, with the fall."""
         if not self._cuts:
             return []
-        origins = self._of_evidence(self.evidence["origin"], cells, "aggregate_gbps", otherwise=0)
-        found = ((k, self._cuts.get(number)) for k, number in enumerate(origins.tolist()))
-        return [(k, cut) for k, cut in found if cut and cells["address"][k]]
+        none, origins = len(self.origins), self.evidence["origin"]
+        numbers = self._of_evidence(origins, cells, "aggregate_gbps", otherwise=none).tolist()
+        return [(k, self._cuts[number]) for k, number in enumerate(numbers) if number in self._cuts]
 
     @cached_property
     def _cuts(self) -> dict[int, RateCut]:
         """The fall of each number of an origin that has one."""
-        cuts = [(number, origin.rate_cut) for number, origin in enumerate(self.origins)]
-        return {number: cut for number, cut in cuts if cut}
+        return {n: origin.rate_cut for n, origin in enumerate(self.origins) if origin.rate_cut}
 
     def origins_of(self, name: LinkFigure) -> list[Origin]:
         """Return the origins that a figure of some link has, without counts and times."""
@@ -530,11 +529,8 @@ def _records(
 
 def _without_samples(count: int, first: int = 0) -> Records:
     """Return evidence of as many origins, numbered from the first, that rest on no samples."""
-    evidence = np.zeros(count, EVIDENCE)
-    for column in ("newest_s", "oldest_s", "prior"):
-        evidence[column] = nan
-    evidence["origin"] = np.arange(first, first + count)
-    return evidence
+    rows = [(nan, nan, (nan,) * 4, first + number, 0, 0) for number in range(count)]
+    return np.array(rows, EVIDENCE)
 
 
 def _patched(cells: Records, patches: Mapping[Any, Any]) -> Records:

@@ -161,7 +161,7 @@ def _judged(history: ReplayHistory, catalogue: Catalogue, pairs: Sequence[str]) 
                 regions,
                 list(regions)
                 if rule in {"", "*"}
-                else list(resolve_many([rule], catalogue, field="pairs", known=regions).certain),
+                else list(resolve_many([rule], catalogue, field="pairs", known=regions)),
             )
             for rule in rules
         )

@@ -351,7 +351,7 @@ def compare_candidates(wan: NetworkView, request: ComparisonRequest) -> Ranking:
     named: frozenset[str] = frozenset(known)
     if request.candidates:
         rules = request.candidates
-        named = resolve_many(rules, wan.catalogue, field="candidates", known=known).possible
+        named = resolve_many(rules, wan.catalogue, field="candidates", known=known, doubtful=True)
     chosen = _vm_types(wan, request)
     ids = (*regions, *sorted(named))
     of_hosts = request.addresses, request.hosts
@@ -527,7 +527,7 @@ def _forbidden(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str])
         return frozenset()
     known = wan.known_regions()
     may_relay = permitted(wan.catalogue, allow=request.allow, avoid=request.avoid, known=known)
-    denied = resolve_many(request.avoid, wan.catalogue, field="avoid", known=known).certain
+    denied = resolve_many(request.avoid, wan.catalogue, field="avoid", known=known)
     for name, end in ends.items():
         if end in denied:
             remedy = "Rules bind relays and both ends: change the rule or the end."

@@ -118,7 +118,7 @@ def _meant(name: str, catalogue: Catalogue) -> list[str]:
         return types
     try:
         known = list(catalogue.regions)
-        return sorted(resolve_many([name], catalogue, field="NAME", known=known).certain) or [name]
+        return sorted(resolve_many([name], catalogue, field="NAME", known=known)) or [name]
     except InputError:
         return [name]
 

@@ -33,7 +33,7 @@ def regions(options: argparse.Namespace) -> int:
     ):
         if rules:
             known = [region.id for region in found]
-            covered = resolve_many(rules, wan.catalogue, field=field, known=known).certain
+            covered = resolve_many(rules, wan.catalogue, field=field, known=known)
             found = [region for region in found if region.id in covered]
     listed = regions_as_json(found, wan.sites(), wan.catalogue)
     return print_rows(
