@@ -69,17 +69,19 @@ class Kind:
     """Of the kind, in descriptions, and of a value, in a command's help."""
     repeated: ClassVar[bool] = False
     """Whether an option of a command line may be given several times."""
+    taken: CoreSchema = core_schema.any_schema()
+    written: CoreSchema | None = None
+    """What pydantic takes of what :meth:`read` returns, and what JSON may have, if it differs."""
 
     def read(self, value: Any) -> Any:
         """Return a value as planners use it, or as pydantic can go on with."""
         return value
 
-    def _core(self) -> CoreSchema:
+    def core(self) -> CoreSchema:
         """Return the schema by which pydantic reads a value."""
-        return core_schema.no_info_plain_validator_function(self.read)
-
-    def _after_reading(self, schema: CoreSchema, **more: Any) -> CoreSchema:
-        return core_schema.no_info_before_validator_function(self.read, schema, **more)
+        return core_schema.no_info_before_validator_function(
+            self.read, self.taken, json_schema_input_schema=self.written
+        )
 
     @cached_property
     def adapter(self) -> TypeAdapter[Any]:
@@ -114,7 +116,7 @@ class Kind:
         return {}
 
     def __get_pydantic_core_schema__(self, source: Any, _: GetCoreSchemaHandler) -> CoreSchema:
-        core = self._core()
+        core = self.core()
         return core_schema.nullable_schema(core) if NoneType in get_args(source) else core
 
     def __get_pydantic_json_schema__(
@@ -151,6 +153,15 @@ class Quantity(Kind):
         self.least = self.bounds[0] if least is None else least
         self.most = self.bounds[1] if most is None else most
         self.infinite = infinite
+        self.taken = core_schema.float_schema(
+            ge=self.least, le=None if infinite else self.most, allow_inf_nan=infinite
+        )
+        accepted: list[CoreSchema | tuple[CoreSchema, str]] = [
+            core_schema.float_schema(ge=self.least, le=self.most),
+            core_schema.str_schema(pattern=rf"^\d{{1,9}}(\.\d{{1,9}})? ?({self.units})$"),
+            *([core_schema.literal_schema(["inf"])] if infinite else []),
+        ]
+        self.written = core_schema.union_schema(accepted)
 
     @staticmethod
     def parse(text: str, field: str) -> float:
@@ -171,18 +182,6 @@ class Quantity(Kind):
         if self.infinite and isinstance(number, float) and self.most < number < inf:
             raise InputError("", f"must be at most {self.most:g}, or inf", value=value)
         return number
-
-    def _core(self) -> CoreSchema:
-        most = None if self.infinite else self.most
-        accepted: list[CoreSchema | tuple[CoreSchema, str]] = [
-            core_schema.float_schema(ge=self.least, le=self.most),
-            core_schema.str_schema(pattern=rf"^\d{{1,9}}(\.\d{{1,9}})? ?({self.units})$"),
-            *([core_schema.literal_schema(["inf"])] if self.infinite else []),
-        ]
-        return self._after_reading(
-            core_schema.float_schema(ge=self.least, le=most, allow_inf_nan=self.infinite),
-            json_schema_input_schema=core_schema.union_schema(accepted),
-        )
 
     def read_words(self, words: Sequence[str]) -> Any:
         """Return a number from a word that says its unit."""
@@ -256,13 +255,11 @@ class Count(Kind):
 
     def __init__(self, least: int, most: int) -> None:
         self.least, self.most = least, most
+        self.taken = core_schema.int_schema(ge=least, le=most)
 
     def read(self, value: Any) -> Any:
         """Return a value that is not True or False."""
         return _no_flag(value)
-
-    def _core(self) -> CoreSchema:
-        return self._after_reading(core_schema.int_schema(ge=self.least, le=self.most))
 
     def described(self) -> dict[str, Any]:
         """Return the bounds."""
@@ -272,61 +269,45 @@ class Count(Kind):
 # ---- words and names -----------------------------------------------------------------------------
 
 
-class _Words(Kind):
-    """Words with meanings of their own."""
+class Region(Kind):
+    """The name of a region, an alias or a city; or one of a few words that are no region."""
 
-    def __init__(self, meanings: Mapping[str, str]) -> None:
+    name, metavar, taken = "region", "REGION", _NAME
+
+    def __init__(self, meanings: Mapping[str, str] = {}) -> None:
         self.meanings = meanings
+        self.metavar = "|".join([*meanings, self.metavar])
 
     def described(self) -> dict[str, Any]:
         """Return the words with their meanings."""
         return {"choices": [list(item) for item in self.meanings.items()]}
 
 
-class OneOf(_Words):
+class Name(Region):
+    """A name of something other than a region."""
+
+    name, metavar = "text", "NAME"
+
+
+class OneOf(Region):
     """One of a few words: a mapping of words to meanings, the default first."""
 
     name = "choice"
 
-    def _core(self) -> CoreSchema:
-        return core_schema.literal_schema(list(self.meanings))
-
-
-class Region(_Words):
-    """The name of a region, an alias or a city; or one of a few words that are no region."""
-
-    name = "region"
-
-    def __init__(self, meanings: Mapping[str, str] = {}) -> None:
+    def __init__(self, meanings: Mapping[str, str]) -> None:
         super().__init__(meanings)
-        self.metavar = "|".join([*meanings, "REGION"])
-
-    def _core(self) -> CoreSchema:
-        return _NAME
-
-
-class Name(Region):
-    """A name of something other than a region."""
-
-    name = "text"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.metavar = "NAME"
+        self.taken = core_schema.literal_schema(list(meanings))
 
 
 class Flag(Kind):
     """Yes or no."""
 
-    name = "flag"
+    name, taken = "flag", core_schema.bool_schema(strict=True)
 
     def read(self, value: Any) -> Any:
         """Return a word of a query string as True or False."""
         words = {"true": True, "1": True, "false": False, "0": False}
         return words.get(value.lower(), value) if isinstance(value, str) else value
-
-    def _core(self) -> CoreSchema:
-        return self._after_reading(core_schema.bool_schema(strict=True))
 
 
 class Names(Kind):
@@ -338,7 +319,7 @@ class Names(Kind):
         self, name: str, metavar: str, *, least: int = 0, most: int = MOST_PLACES, lone: bool = True
     ) -> None:
         self.name, self.metavar, self.lone = name, metavar, lone
-        self.least, self.most = least, most
+        self.taken = core_schema.tuple_variable_schema(_NAME, min_length=least, max_length=most)
 
     def read(self, value: Any) -> Any:
         """Return a single name as a list of one, where that is allowed."""
@@ -348,11 +329,6 @@ class Names(Kind):
             remedy = "Pass a list of regions."
             raise InputError("", "must be several names", value=value, remedy=remedy)
         return (value,)
-
-    def _core(self) -> CoreSchema:
-        return self._after_reading(
-            core_schema.tuple_variable_schema(_NAME, min_length=self.least, max_length=self.most)
-        )
 
     def read_words(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the words."""
@@ -378,15 +354,11 @@ class ByPlace(Kind):
     def __init__(self, of: Kind, place: str, *, everywhere: str | None = None) -> None:
         self.of, self.place, self.everywhere = of, place, everywhere
         self.metavar = f"{'WHERE' if ' ' in place else place.upper()}={of.metavar}"
+        self.taken = core_schema.dict_schema(_NAME, of.core(), max_length=MOST_PLACES)
 
     def read(self, value: Any) -> Any:
         """Return a series as a mapping."""
         return dict(value.items()) if hasattr(value, "items") else value
-
-    def _core(self) -> CoreSchema:
-        return self._after_reading(
-            core_schema.dict_schema(_NAME, self.of._core(), max_length=MOST_PLACES)
-        )
 
     def read_words(self, words: Sequence[str]) -> dict[str, Any]:
         """Return place to value, from words such as ``PLACE=VALUE``."""
