@@ -58,7 +58,9 @@ _PROBLEMS = {
     "string_type": "must be a name",
     "tuple_type": "must be a list of names",
 }
-_NAME = core_schema.str_schema(strip_whitespace=True, min_length=1, max_length=MOST_NAME)
+_NAME: CoreSchema = core_schema.str_schema(
+    strip_whitespace=True, min_length=1, max_length=MOST_NAME
+)
 
 
 class Kind:
@@ -269,27 +271,18 @@ class Count(Kind):
 # ---- words and names -----------------------------------------------------------------------------
 
 
-class Region(Kind):
-    """The name of a region, an alias or a city; or one of a few words that are no region."""
-
-    name, metavar, taken = "region", "REGION", _NAME
+class _Words(Kind):
+    """Words with meanings of their own."""
 
     def __init__(self, meanings: Mapping[str, str] = {}) -> None:
         self.meanings = meanings
-        self.metavar = "|".join([*meanings, self.metavar])
 
     def described(self) -> dict[str, Any]:
         """Return the words with their meanings."""
         return {"choices": [list(item) for item in self.meanings.items()]}
 
 
-class Name(Region):
-    """A name of something other than a region."""
-
-    name, metavar = "text", "NAME"
-
-
-class OneOf(Region):
+class OneOf(_Words):
     """One of a few words: a mapping of words to meanings, the default first."""
 
     name = "choice"
@@ -297,6 +290,22 @@ class OneOf(Region):
     def __init__(self, meanings: Mapping[str, str]) -> None:
         super().__init__(meanings)
         self.taken = core_schema.literal_schema(list(meanings))
+
+
+class Region(_Words):
+    """The name of a region, an alias or a city; or one of a few words that are no region."""
+
+    name, metavar, taken = "region", "REGION", _NAME
+
+    def __init__(self, meanings: Mapping[str, str] = {}) -> None:
+        super().__init__(meanings)
+        self.metavar = "|".join([*meanings, self.metavar])
+
+
+class Name(Region):
+    """A name of something other than a region."""
+
+    name, metavar = "text", "NAME"
 
 
 class Flag(Kind):
