@@ -115,13 +115,6 @@ class TransferPath:
     out_connections_gbps: float = inf
     usd_per_h: float = 0.0
 
-    def copy(self) -> TransferPath:
-        """Return a copy, to be changed; `dataclasses.replace` takes five times as long."""
-        figures = self.usd_per_gb, self.vm_usd_per_h, self.quota
-        connections = self.in_connections_gbps, self.out_connections_gbps
-        rates = self.in_gbps, self.out_gbps, self.vm_gbps
-        return TransferPath(self.region, *rates, *figures, *connections, self.usd_per_h)
-
     def most_gbps(self, src_vms: int, dst_vms: int) -> float:
         """Return its greatest rate with these VMs at the ends and all of the relay."""
         return min(self.in_gbps * src_vms, self.out_gbps * dst_vms, self.vm_gbps * self.quota)

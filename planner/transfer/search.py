@@ -425,9 +425,13 @@ class TransferSearch:
                 excess = sum(self.figures.connections(found).values()) - opens
                 if excess <= 0:
                     return found
-                for path in (paths := [path.copy() for path in problem.paths]):
-                    path.in_connections_gbps *= 1 - excess / opens
-                problem = problem.over(paths)
+                less = 1 - excess / opens
+                problem = problem.over(
+                    [
+                        replace(path, in_connections_gbps=path.in_connections_gbps * less)
+                        for path in problem.paths
+                    ]
+                )
                 if (found := solve(problem)) is None:
                     break
         return None
