@@ -7,7 +7,7 @@ import {
   times, usd, withCode, words,
 } from "../shared/kit.js";
 
-export const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
+const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
 export const vmsAt = (vms) => Object.entries(vms).map(([region, each]) => `${each} at ${region}`).join(", ");
 // Figures of an answer with their bounds, which have names of their own: duration_s_low.
 const estimateOf = (name) => ({ [name]: expected, [`${name}_low`]: low, [`${name}_high`]: high }) => ({ low, expected, high });
@@ -53,7 +53,7 @@ export function advice(answer) {
   const { advice: offered = [], one_more_vm: vms = [] } = answer;
   const others = answer.warnings.filter((text) => !answer.outdated.includes(text));
   if (!answer.advice && !vms.length && !others.length) return null;
-  return secondary("advice", "What would help",
+  return (others.length ? panel : secondary)("advice", "What would help",
     listed([
       ...offered.map((each) => [element("strong", {}, each.action), `: ${each.effect} `, tag(effect(each), "")]),
       ...vms.map((each) => [element("strong", {}, `One more VM at ${isLink(each.region) ? "both ends of " : ""}${each.region}`),
@@ -198,7 +198,7 @@ export function planOnMap(plan, regions) {
   return drawnMap(regions, lines, [first, last], `${verdictText(plan).toLowerCase()}, ${first} to ${last}`);
 }
 
-// What the shared map shows: lines, with names beside their ends and those of others.
+// What the shared map shows: lines, with names at their ends and at others' places.
 export const drawnMap = (regions, lines, ends, label) => ({
   regions, lines, kindTitle: "Path", said: placeOf, label: `Map of ${label}: ${lines.length} links`,
   marked: [...new Set([...ends, ...lines.flatMap((line) => [line.src, line.dst])])],

@@ -24,7 +24,7 @@ export function described({ before, oldest, snapshot, since_s, changes: found, t
   const { measured = 0, inferred = 0, baseline = 0 } = totals;
   return [element("p", {}, `Between snapshot ${before.id} of ${when(before.created_at_s)} and now, ${figure(measured)} measured `
     + `estimate${measured === 1 ? "" : "s"}, ${figure(inferred)} inferred and ${figure(baseline)} of the baseline left the bounds that they had.`),
-  regions(others), found.length ? changeTable(found, before.id) : muted("None of those chosen above.")];
+  regions(others), found.length ? changeTable(found, before.id) : muted(compareSince ? "None of those chosen above." : "No measured estimate left its bounds.")];
 }
 
 const regions = ({ new_regions: come, lost_regions: gone }) => (come.length || gone.length) > 0 && element("p", {},
@@ -39,7 +39,7 @@ const changeTable = (found, then) => cardTable("changes", "Estimates that left t
   words("Where", ({ src, dst }) => (dst ? pairLink(src, dst) : src)), words("What", "metric", (metric) => metricOf(metric).name),
   estimate("Then", "before"), estimate("Now", "after"), number("Now / then", "ratio", times),
   words("In words", "ratio", (ratio, { metric }) => inWords(ratio, metricOf(metric).isLess)),
-  words("", (each) => each.dst && link(thenAndNow(each, then), "Plans then and now")),
+  words("Plans", (each) => each.dst && link(thenAndNow(each, then), "Plans then and now")),
 ], found);
 
 // The plan of 1 TB today, next to that of the snapshot of then.

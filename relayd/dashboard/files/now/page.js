@@ -80,7 +80,7 @@ function nowPage() {
   const { prices, wrong, tiles: figures, changed, "in-flight": flying, ended } = parts;
   const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0] };
   const newest = (state, pages) => all("v1/transfers", "transfers", { state, limit: PAGE }, { most: PAGE * pages });
-  const again = (state, pages) => {
+  const again = (pages, state = shown.state) => {
     Object.assign(shown, { state, pages: { ...shown.pages, ...pages } });
     return renew();
   };
@@ -95,9 +95,9 @@ function nowPage() {
       && !(await get("v1/transfers", { limit: 1 })).transfers.length;
     const { state, pages } = shown;
     redraw(flying, [isNew, now.transfers, now.next_cursor],
-      () => (isNew ? nothingYet() : inFlight(now, () => again(state, { flying: pages.flying + 1 }))));
+      () => (isNew ? nothingYet() : inFlight(now, () => again({ flying: pages.flying + 1 }))));
     redraw(ended, [isNew, past.transfers, past.next_cursor, state], () => !isNew
-      && itsEnd(past, state, (other) => again(other, { ended: 1 }), () => again(state, { ended: pages.ended + 1 })));
+      && itsEnd(past, state, (other) => again({ ended: 1 }, other), () => again({ ended: pages.ended + 1 })));
   }
   function health(found, trouble, changes) {
     const { knowledge, events, checked_at_s: now, measuring, since_s: _, ...others } = found;
@@ -365,7 +365,8 @@ function changesOf({ events }, changes) {
     found.length > 0 && element("ul", { class: "events" }, found.slice(0, MOST).map(verified)),
     found.length > MOST && muted(`${count(found.length - MOST)} more plans that were verified.`),
     !found.length && !changes.shifts.length && element("p", {}, "No link changed its level, and no plan was verified."),
-    shifts(changes.shifts), described(changes),
+    shifts(changes.shifts.slice(0, MOST)),
+    changes.shifts.length > MOST && muted(`${count(changes.shifts.length - MOST)} more changes of level.`), described(changes),
     element("p", {}, link("fleet#changed", "All changes, also since a week or a month ago"))];
 }
 

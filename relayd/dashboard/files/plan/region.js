@@ -20,6 +20,7 @@ export async function regionView(src, known, to) {
   const regions = known.regions.filter((region) => region.in_graph);
   const state = { ...USUAL, ...Object.fromEntries(fragment()) };
   if (!COLOURS.includes(state.metric)) state.metric = USUAL.metric;
+  if (!SHOWN.some(([name]) => name === state.show)) state.show = USUAL.show;
   const said = element("p", { class: "muted" });
   const table = element("div");
   const chosen = (name, value) => {

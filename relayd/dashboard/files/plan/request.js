@@ -39,7 +39,7 @@ export const fieldOf = (name = "") => FIELDS.get(name.split(" ")[0]) ?? null;
 export function worded({ message, field: named }) {
   const field = fieldOf(named);
   const bare = message.replace(/^Missing /, "");
-  const text = !field ? message : bare.startsWith(named) ? bare.replace(field.name, field.label)
+  const text = !field ? message : bare.startsWith(named) ? message.replace(field.name, field.label)
     : /^[a-z]/.test(message) ? `${field.label} ${message}` : message;
   const quoted = (said, name) => (FIELDS.has(name) ? `"${FIELDS.get(name).label}"` : said);
   return text.replace(/`?\b([a-z]+(?:_[a-z]+)+)\b`?/g, quoted);
@@ -100,7 +100,7 @@ export function asked(request) {
 
 function placed(text, of) {
   return parts(text).map((part) => {
-    const [, place, value] = /^(.*?)(?:=([^=]*))?$/.exec(part);
+    const [, place, value] = /^(.*?)(?:=([^=]*))?$/s.exec(part);
     return [place.trim(), of?.kind === "text" ? value?.trim() ?? "" : numeric(value?.trim() ?? "")];
   });
 }
@@ -147,8 +147,8 @@ function cellsOf(text) {
   const [first] = text.trimStart().split("\n", 1);
   const divider = ["\t", ","].find((each) => first.includes(each)) ?? ";";
   const lines = [[]];
-  for (const [, cell, end] of text.matchAll(new RegExp(`("(?:[^"]|"")*"|[^${divider}\n]*)(${divider}|\r?\n|$)`, "g"))) {
-    lines.at(-1).push(cell.replace(/^"(.*)"$/s, (_, inner) => inner.replaceAll('""', '"')).trim());
+  for (const [, cell, end] of text.matchAll(new RegExp(`("(?:[^"]|"")*" *|[^${divider}\n]*)(${divider}|\r?\n|$)`, "g"))) {
+    lines.at(-1).push(cell.trimEnd().replace(/^"(.*)"$/s, (_, inner) => inner.replaceAll('""', '"')).trim());
     if (end !== divider) lines.push([]);
   }
   return lines.filter((line) => line.some(Boolean));

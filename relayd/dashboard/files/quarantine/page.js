@@ -53,9 +53,10 @@ function change(changes) {
 
 function listOf({ samples, next_cursor: next }, mayDecide, total, needs) {
   const [table, bar] = [element("div"), element("div", { class: "deciding" })];
-  const older = next && more("Show older ones", () => {
+  const older = next && more("Show older ones", async () => {
     pages += 1;
-    refresh();
+    await refresh();
+    list.querySelector(".scroll")?.focus({ preventScroll: true });
   });
   const every = mayDecide && button("Select all shown", () => {
     samples.slice(0, MOST_CHOSEN).forEach((sample) => chosen.add(sample.id));
@@ -74,11 +75,11 @@ function listOf({ samples, next_cursor: next }, mayDecide, total, needs) {
   function decide() {
     const because = element("input", { type: "text", maxlength: 500, name: "because" });
     const quarantined = [...chosen];
-    const decide = (title, name) => decision(title, { decision: name, quarantined }, () => because.value);
+    const choice = (title, name) => decision(title, { decision: name, quarantined }, () => because.value);
     replace(bar, chosen.size ? element("section", { class: "panel", "aria-label": "Decision" },
       element("p", {}, element("strong", {}, `${figure(chosen.size)} selected`)),
       element("div", { class: "row" }, element("label", {}, "Because", because)),
-      element("div", { class: "row" }, decide("Accept …", "accept"), view.state === "open" && decide("Reject …", "reject")))
+      element("div", { class: "row" }, choice("Accept …", "accept"), view.state === "open" && choice("Reject …", "reject")))
       : muted("Select samples to accept or reject them; what that would change is shown first."));
   }
   fill();

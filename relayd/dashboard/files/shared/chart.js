@@ -73,7 +73,11 @@ export function chart(make, { title, figures }) {
   return [drawing, details];
 }
 
+const drawn = new Map(); // what lets a chart go, by its drawing
+
 function start(uPlot, drawing, make) {
+  for (const [each, letGo] of drawn) if (!each.isConnected && drawn.delete(each)) letGo();
+  if (!drawing.isConnected) return;
   let plot = null;
   const width = () => Math.max(200, drawing.clientWidth);
   function draw() {
@@ -93,12 +97,14 @@ function start(uPlot, drawing, make) {
   }
   draw();
   const forget = onTheme(draw);
-  // A chart that was replaced is let go.
   const watch = new ResizeObserver(() => {
-    if (drawing.isConnected) return void (plot.width !== width() && plot.setSize({ width: width(), height: plot.height }));
+    if (plot.width !== width()) plot.setSize({ width: width(), height: plot.height });
+  });
+  watch.observe(drawing);
+  // Once it is replaced, before the next one is drawn.
+  drawn.set(drawing, () => {
     forget();
     watch.disconnect();
     plot.destroy();
   });
-  watch.observe(drawing);
 }

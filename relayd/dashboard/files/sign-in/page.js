@@ -38,7 +38,7 @@ function form() {
       location.replace(next());
     });
     send.disabled = false;
-    field.focus();
+    if (document.querySelector("#message .problem")) field.focus();
   }
   replace(content, element("form", { class: "panel", on: { submit } },
     element("label", { for: "token-field" }, "Token"), element("div", { class: "row" }, field, send),

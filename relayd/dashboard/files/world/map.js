@@ -349,6 +349,7 @@ function labels(wanted, { width, height, marker }) {
 
 const DEGREES = 180 / Math.PI;
 const STEPS = 12; // samples of a great circle
+const WORLD = [[-150, -50], [150, 70]]; // where no region has a place
 const NARROWEST_DEG = 9; // ends in one city are seen with what is around them
 // A window narrower than this has smaller markers, and taller maps.
 const NARROW = 600;
@@ -360,7 +361,7 @@ function greatCircle(ends) {
 
 // lines: pairs of places; places: others to be seen. Returns { projection, height }.
 function frame({ lines, places, width }) {
-  const seen = lines.length ? lines.flatMap(greatCircle) : places;
+  const seen = lines.length ? lines.flatMap(greatCircle) : places.length ? places : WORLD;
   const mean = (axis) => seen.reduce((sum, [longitude]) => sum + Math[axis](longitude / DEGREES), 0);
   const projection = geoEqualEarth().precision(0.3).rotate([-Math.atan2(mean("sin"), mean("cos")) * DEGREES, 0]);
   const [isNarrow, margin] = width < NARROW ? [true, 34] : [false, 56];
