@@ -215,11 +215,14 @@ class Worker:
         """Pass on the packets of the heap that are due."""
         heap, free_s, s_per_byte, clock = self._heap, self._free_s, self._s_per_byte, time.monotonic
         totals, lateness, received = self._totals, self._lateness, self._received
+        devices, write = self._devices, os.write  # a packet takes microseconds
         now = clock()
         while heap and heap[0][0] <= now:
             due, _, site, packet, size = heappop(heap)
             if site >= 0:
-                at = max(free_s[site], due)
+                at = free_s[site]
+                if at < due:
+                    at = due
                 over = at - due - _DROPS_BEGIN_S
                 if over > 0 and over > self._chance() * (_DROPS_ALL_S - _DROPS_BEGIN_S):
                     totals[_DROPPED_INGRESS] += 1
@@ -232,7 +235,7 @@ class Worker:
             else:
                 site = ~site
             try:
-                os.write(self._devices[site], packet)
+                write(devices[site], packet)
             except OSError:
                 totals[_REFUSED] += 1
                 continue

@@ -251,7 +251,7 @@ class Keeper:
             writer.close()
 
     async def _do(self, request: dict[str, Any]) -> dict[str, Any]:
-        match request.pop("do"):
+        match do := request.pop("do"):
             case "status":
                 return self._status()
             case "set_host":
@@ -264,6 +264,8 @@ class Keeper:
                 self.conditions.clear()
                 everywhere = range(len(self.topology.sites))
                 await self._apply(everywhere, self.conditions.pairs_of(everywhere))
+            case _:
+                raise RelaydError(f"The lab does not know how to {do}")
         return {}
 
     async def _apply(self, sites: Iterable[int], pairs: Sequence[tuple[int, int]]) -> None:
@@ -292,9 +294,10 @@ class Keeper:
                 )
                 for i, j in pairs[first : first + _PAIRS_IN_A_MESSAGE]
             ]
+            message = pickle.dumps((ingress, directions))
             for _, end in self._workers:
                 end.setblocking(False)
-                await loop.sock_sendall(end, pickle.dumps((ingress, directions)))
+                await loop.sock_sendall(end, message)
                 if await loop.sock_recv(end, 16) != b"done":
                     raise RelaydError("A worker of the lab has ended. Start the lab again.")
 

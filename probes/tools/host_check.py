@@ -107,6 +107,10 @@ async def _check(session: HostSession, report: HostReport) -> None:
     offset_s: float | None = None
     with suppress(ValueError):
         offset_s = round(float(clock.stdout) - (before_s + after_s) / 2, 3)
+    report.facts |= {
+        "clock_offset_s": offset_s,
+        "ssh_round_trip_ms": round((after_s - before_s) * 1e3, 1),
+    }
     output = await session.ask(["sh", "-c", _FACTS, "relayd"])
     values: defaultdict[str, str] = defaultdict(str)
     tools: list[str] = []
@@ -118,8 +122,6 @@ async def _check(session: HostSession, report: HostReport) -> None:
             values[key] = "".join(c for c in value.strip() if c.isprintable() or c == "\t")[:200]
     is_root = values["user_id"] == "0"
     report.facts |= {
-        "clock_offset_s": offset_s,
-        "ssh_round_trip_ms": round((after_s - before_s) * 1e3, 1),
         "tools": {name: _version(values[name]) for name in tools},
         "kernel": values["kernel"],
         "processors": _int(values["processors"]),

@@ -272,11 +272,10 @@ def _paths(plan: Mapping[str, Any], question: Question, rtt_ms: RttMs) -> Iterab
         low_s, duration_s, high_s = (
             float(plan[f"duration_s{end}"]) - start_s for end in ("_low", "", "_high")
         )
-        spread = RateRange(duration_s / high_s, 1.0, duration_s / low_s)
+        whole = RateRange(duration_s / high_s, 1.0, duration_s / low_s)
         rows = [path for pair in plan["pairs"] for path in pair["paths"]]
     else:
         whole = _range(plan)
-        spread = whole.scaled(1 / whole.expected_gbps)
         rows = plan["paths"] if question == "transfer" else _links(plan["trees"])
     for row in rows:
         regions = tuple(map(str, row["regions"]))
@@ -286,7 +285,7 @@ def _paths(plan: Mapping[str, Any], question: Question, rtt_ms: RttMs) -> Iterab
             float(row["rtt_ms"])
             if question == "transfer"
             else sum(rtt_ms(*link) for link in pairwise(regions)),
-            spread.scaled(_rate(row, "throughput_gbps")),
+            whole.scaled(_rate(row, "throughput_gbps") / whole.expected_gbps),
         )
 
 

@@ -19,7 +19,6 @@ from planner.model.units import parse_duration_s
 from planner.transfer.plan import Plan
 from relayd.catalogue.comparison import CatalogueComparison, PriceMove, compared
 from relayd.catalogue.documents.formats import Reading, read_prices
-from relayd.catalogue.downloading import FEEDS, Downloads, session
 from relayd.catalogue.loading import load_catalogue
 from relayd.catalogue.overlays import (
     add_overlay,
@@ -306,6 +305,7 @@ def update(options: argparse.Namespace) -> int:
 
 def _asked(options: argparse.Namespace) -> dict[str, list[str]]:
     """Return the providers to ask, with the regions whose VM prices are wanted."""
+    from relayd.catalogue.downloading import FEEDS
 
     def refuse(field: str, problem: str, value: str, remedy: str) -> NoReturn:
         raise InputError(field, problem, value=value, remedy=remedy)
@@ -334,6 +334,8 @@ def _asked(options: argparse.Namespace) -> dict[str, list[str]]:
 
 
 async def _fetched(regions: dict[str, list[str]], url: str | None, until_s: float) -> list[Path]:
+    from relayd.catalogue.downloading import FEEDS, Downloads, session
+
     files: list[Path] = []
     shown = text.Progress()
     for provider, names in regions.items():

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from planner.model.aliases import resolve_many
@@ -17,8 +17,8 @@ from relayd.catalogue.entries import prices_by_region
 from relayd.catalogue.files import CatalogueFile, files_in_force
 from relayd.catalogue.loading import load_catalogue
 from relayd.cli import text
-from relayd.cli.options import catalogue_files
 from relayd.cli.output import respond
+from relayd.settings import load_settings
 
 # Lists of a file, with what names an entry, and what entries are.
 _LISTS = {
@@ -45,7 +45,7 @@ class _Statement(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Show the layers of the catalogue, or the figures of what is named."""
-    files = catalogue_files(options)
+    files = [*load_settings().catalogues, *map(Path, options.catalogue)]
     catalogue = load_catalogue(files)  # says what is wrong, if anything is
     layers = files_in_force(files)
     if options.names:

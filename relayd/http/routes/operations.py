@@ -359,7 +359,15 @@ def sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web
 
 
 ROUTES = tuple(
-    Route("GET", path, handler, summary, media_type=HTML_TYPE, documented=False)
+    Route(
+        "GET",
+        path,
+        handler,
+        summary,
+        media_type=HTML_TYPE,
+        documented=False,
+        operation_id="get_page",
+    )
     for path, handler, summary in (
         *((page.path, partial(_show, page), page.summary) for page in (*PAGES, SIGN_IN)),
         *((path, partial(_lead, part), "Lead to a part of Ask.") for path, part in MOVED.items()),
