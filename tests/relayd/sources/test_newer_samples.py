@@ -67,7 +67,7 @@ def test_a_failure_is_said_at_once_in_the_same_words_everywhere(
         make_snapshot(store, CATALOGUE)
         _tested(store, 4100.0)
         with monkeypatch.context() as broken:
-            broken.setattr("relayd.snapshots.building._source", lambda _: 1 / 0)
+            broken.setattr("relayd.snapshots.building.snapshot_of", lambda _: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 make_snapshot(store, CATALOGUE)
     source = StoreSource(WHOLE, parse_location(where))
