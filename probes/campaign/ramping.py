@@ -71,10 +71,10 @@ def with_ramps(
 ) -> list[ProbeTask]:
     """Return tasks with the ramps and UDP of the method, and their durations.
 
-    `link` is source and destination host to the estimate of the link, `warm_up_s` that of one test
-    of a task. Kinds of senders that tasks of earlier stages (`before`) have ramped need no other
-    ramp. `flow_s` is the longest time of one connection before many, 0 for none; `first_s` the
-    first part of tasks without a ramp, after a warm-up, 0 to measure once.
+    `link` is source and destination host to the estimate of the link, `warm_up_s` is a task to
+    the warm-up of one of its tests. Kinds of senders that tasks of earlier stages (`before`) have
+    ramped need no other ramp. `flow_s` is the longest time of one connection before many, 0 for
+    none; `first_s` is the first part of tasks without a ramp, after a warm-up, 0 to measure once.
     """
     ramped = {sender_kind(fleet, task.pairs[0][0]) for task in before if task.ramp}
     shaped = []

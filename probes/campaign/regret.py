@@ -111,8 +111,8 @@ def regret_once_measured(
 
     This is the preposterior analysis of Raiffa and Schlaifer (1961), without the evidence of a
     measurement on other links, and without its noise. Truth is drawn alike, whatever is measured.
-    `measured` has source and destination region of each link, those of other regions do not count;
-    it is empty for the present regret.
+    `measured` has the source and destination region of each link; those of other regions do not
+    count. It is empty for the present regret.
     """
     seen = np.array([[(src, dst) in measured for dst in regions] for src in regions], dtype=bool)
     return expected_regret(RateMatrices.of(network, regions, connections), seen)[0]

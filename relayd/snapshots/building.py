@@ -143,11 +143,12 @@ def estimated(
     accepted: Sequence[Sample] = (),
     whole: bool = False,
 ) -> Estimation:
-    """Estimate all links from all of the store's samples, those with higher ids left out.
+    """Estimate all links from the store's samples with ids up to `through`.
 
-    With `chosen` VM types and their stated caps (see :class:`.Estimator`); as if the `change` had
-    been decided about samples of these ids, and as if those `accepted`, which are in quarantine,
-    had been. `whole` reads all series, also those without new samples since the latest snapshot.
+    `chosen` and `stated_gbps` are VM types and their caps, see :class:`.Estimator`. `change` is a
+    decision with the ids of samples, estimated as if it had been made; so are `accepted` samples of
+    the quarantine. `whole` reads all series, also those without new samples since the latest
+    snapshot.
     """
     kept, after = None, None
     if not (whole or change or accepted):

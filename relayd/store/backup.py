@@ -53,8 +53,8 @@ def backup(store: Store, target: Path) -> None:
 def restore(source: Path, where: Location) -> None:
     """Make a store of what :func:`backup` wrote on the same engine; all of it, or nothing.
 
-    That is checked first. The place is a file that is not there yet, an empty database, or a store
-    that nothing was stored in.
+    The backup is checked first. `where` is a file that is not there yet, an empty database, or a
+    store that nothing was stored in.
 
     Raises InputError or StoreError if the backup is damaged; if the store holds something already,
     or can't be written.

@@ -92,9 +92,12 @@ class Database(ABC):
         fields = _types_of_fields(kind)
         sql = f"SELECT {', '.join(columns.get(name, name) for name in fields)} FROM {rest}"  # noqa: S608
         reads = [_KEPT_AS.get(get_origin(of) or of) for of in fields.values()]
+        found = self.rows(sql, values)
+        if not any(reads):
+            return [kind(*row) for row in found]
         return [
             kind(*(read(one) if read else one for read, one in zip(reads, row, strict=True)))
-            for row in self.rows(sql, values)
+            for row in found
         ]
 
     def last_id(self, table: str) -> int:
