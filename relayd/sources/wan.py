@@ -34,7 +34,9 @@ from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
 if TYPE_CHECKING:
     import networkx as nx
 
-MOST_DERIVED_KEPT = 32
+MOST_LINKS_KEPT = 1_000_000
+"""Of derived networks: as many as hold so many links, and :data:`LEAST_DERIVED_KEPT` at least."""
+LEAST_DERIVED_KEPT = 32
 
 
 class NetworkCache:
@@ -44,6 +46,9 @@ class NetworkCache:
         self.source, self.whole = source, whole
         self.measured: frozenset[str] | None = None
         self._derived: OrderedDict[tuple[object, ...], tuple[Network, Network]] = OrderedDict()
+        self._most_derived = max(
+            LEAST_DERIVED_KEPT, MOST_LINKS_KEPT // max(1, len(whole.sites)) ** 2
+        )
         self._lock = Lock()
 
     def derived(
@@ -59,7 +64,7 @@ class NetworkCache:
         with self._lock:
             # Kept with what it was made of, so that the identity stays taken.
             self._derived[key] = (network, found)
-            if len(self._derived) > MOST_DERIVED_KEPT:
+            if len(self._derived) > self._most_derived:
                 self._derived.popitem(last=False)
         return found
 
