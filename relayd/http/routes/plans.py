@@ -65,14 +65,13 @@ number."""
 
 def check_limits(question: Question, request: Specified) -> None:
     """Check a request against the limits of the service; raises InputError with the field."""
-    for field in fields_of(question.request).values():
-        most = MOST.get(question.name, {}).get(field.key)
-        value = getattr(request, field.name)
+    for name, most in MOST.get(question.name, {}).items():
+        value = getattr(request, name)
         size = len(value) if isinstance(value, Sized) else value
-        if most is not None and size > most:
+        if size > most:
             problem = f"must be at most {most:g} for this service"
             remedy = "Ask for less at a time, or use the library."
-            raise InputError(field.key, problem, value=size, remedy=remedy)
+            raise InputError(name, problem, value=size, remedy=remedy)
 
 
 def request_schemas(question: Question) -> dict[str, Any]:
