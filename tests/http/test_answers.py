@@ -91,6 +91,35 @@ def test_errors_say_what_the_librarys_exceptions_say(
         assert problem["remedy"]
 
 
+@pytest.mark.parametrize(
+    ("path", "asked", "field"),
+    [
+        ("/v1/shuffles", {"demands": [[f"r{i}", "sa", 1] for i in range(10_001)]}, "demands"),
+        (
+            "/v1/broadcasts",
+            {"src": "us-east", "destinations": [f"r{i}" for i in range(101)]},
+            "destinations",
+        ),
+        (
+            "/v1/placements/tasks",
+            {
+                "tasks": [{"id": "map", "cpus": 1}],
+                "traffic": [],
+                "vms": [{"id": f"v{i}", "region": "us-east", "cpus": 1} for i in range(201)],
+            },
+            "vms",
+        ),
+    ],
+)
+def test_the_service_has_limits_of_its_own(
+    service: Served, path: str, asked: dict[str, Any], field: str
+) -> None:
+    answer = service.ask("POST", path, asked)
+    assert answer.status == 422
+    assert answer.json["field"] == field
+    assert "for this service" in answer.json["detail"]
+
+
 def test_pages_together_are_the_whole(service: Served, measured: Path) -> None:
     wan = relayd.open(measured)
     seen: list[tuple[str, str]] = []

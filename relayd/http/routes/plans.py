@@ -65,13 +65,16 @@ number."""
 
 def check_limits(question: Question, request: Specified) -> None:
     """Check a request against the limits of the service; raises InputError with the field."""
-    for name, most in MOST.get(question.name, {}).items():
-        value = getattr(request, name)
+    limits = MOST.get(question.name, {})
+    for field in fields_of(question.request).values():
+        if (most := limits.get(field.key)) is None:
+            continue
+        value = getattr(request, field.name)
         size = len(value) if isinstance(value, Sized) else value
         if size > most:
             problem = f"must be at most {most:g} for this service"
             remedy = "Ask for less at a time, or use the library."
-            raise InputError(name, problem, value=size, remedy=remedy)
+            raise InputError(field.key, problem, value=size, remedy=remedy)
 
 
 def request_schemas(question: Question) -> dict[str, Any]:
