@@ -24,7 +24,6 @@ from planner.transfer.plan import Plan
 from probes.estimation import Estimator
 from probes.samples import OWN, Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 
 REGIONS = (
@@ -274,7 +273,7 @@ def attacked_alone(
 
 
 def _plans(network: Network, catalogue: Catalogue, links: Sequence[tuple[str, str]]) -> list[Plan]:
-    wan = Wan(MemorySource(catalogue, network))
+    wan = Wan(catalogue, network)
     return [wan.plan(src, dst, volume_gb=500, vms=1) for src, dst in links]
 
 

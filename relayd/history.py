@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from math import inf
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,24 +19,6 @@ from probes.samples import ADDRESSES, METRICS, Metric, Samples
 from relayd.store import Store, open_store
 from relayd.store.location import Location
 from relayd.store.samples.data_set import files_of
-
-
-class SampleHistory(Protocol):
-    """The samples of a store or of a data set."""
-
-    def read(
-        self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
-    ) -> Samples:
-        """Return samples by source, destination, metric and time.
-
-        Only those of a metric, and since a time in seconds since 1970; with the details of their
-        tools, or without.
-        """
-        ...
-
-    def about(self) -> dict[str, str]:
-        """Return the size of the history by name, in words."""
-        ...
 
 
 def _in_order(samples: Samples) -> Samples:
@@ -73,7 +55,11 @@ class DataSetHistory:
     def read(
         self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
     ) -> Samples:
-        """Return samples by source, destination, metric and time."""
+        """Return samples by source, destination, metric and time.
+
+        Only those of a metric, and since a time in seconds since 1970; with the details of their
+        tools, or without.
+        """
         return _in_order(Samples.concat(self._parts(metric, since_s, details=details)))
 
     def _parts(
@@ -169,6 +155,9 @@ class StoredHistory:
         """Return the size of the store by name."""
         counts = self._samples.counts()
         return {"samples in the store": f"{counts.samples:,}", "batches": f"{counts.batches:,}"}
+
+
+SampleHistory: TypeAlias = StoredHistory | DataSetHistory
 
 
 @contextmanager

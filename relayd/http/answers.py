@@ -29,8 +29,7 @@ from relayd.http.problems import encoded as problem_bytes
 from relayd.http.problems import problem_of
 from relayd.questions.caveats import old_prices
 from relayd.snapshots.changes import effects_of
-from relayd.sources.memory import Source
-from relayd.sources.stored import StoreSource
+from relayd.sources.stored import StoredWan
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import selected, to_decide
@@ -55,9 +54,9 @@ def _fields_of(value: Any) -> dict[str, Any]:
     return value._asdict()  # type: ignore[attr-defined, no-any-return]
 
 
-def open_source(db: Location, catalogues: Sequence[Path], fleet: Path | None) -> Source:
+def open_stored(db: Location, catalogues: Sequence[Path], fleet: Path | None) -> Wan:
     """Open a store, with a fleet's VMs at their sites."""
-    return StoreSource(load_catalogue(catalogues), db, fleet)
+    return StoredWan(load_catalogue(catalogues), db, fleet)
 
 
 def answer_bytes(wan: Wan, request: Specified) -> bytes:
@@ -66,11 +65,11 @@ def answer_bytes(wan: Wan, request: Specified) -> bytes:
 
 
 def answer_earlier(
-    _wan: Wan, open_source: Callable[[], Source], request: Specified
+    _wan: Wan, open_stored: Callable[[], Wan], request: Specified
 ) -> tuple[Snapshot, bytes]:
     """Return an answer from an earlier snapshot, read from the store, as JSON; and the snapshot."""
-    with closing(open_source()) as source:
-        answer = Wan(source).ask(request)
+    with closing(open_stored()) as wan:
+        answer = wan.ask(request)
     return answer.snapshot, encoded(answer)
 
 

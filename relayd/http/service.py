@@ -21,7 +21,7 @@ from planner.model.link_states import LinkState, Pair, still_believed
 from planner.model.network import Network, NewerSamples, Snapshot
 from probes.importers.limits import PhysicalGate
 from relayd.http.access import Access, RateLimits
-from relayd.http.answers import open_source
+from relayd.http.answers import open_stored
 from relayd.http.background import MOST_TIMES_LATER, FleetWatch, SnapshotMaker, forever
 from relayd.http.campaigns import CampaignSupervisor, regions_of
 from relayd.http.connections import Connections, most_connections
@@ -33,7 +33,6 @@ from relayd.http.store_access import EventStream, StoreAccess
 from relayd.http.workers import Workers
 from relayd.questions.caveats import DisputedFigure, disputed_figures
 from relayd.sources.addresses import over_addresses
-from relayd.sources.memory import MemorySource, Source
 from relayd.sources.stored import newer_than
 from relayd.sources.wan import Wan
 from relayd.store import Location, SnapshotRow, Store
@@ -143,16 +142,16 @@ class Current:
         return replace(other, read_at_s=self.read_at_s)
 
 
-def read_current(open_source: Callable[[], Source], cache_bytes: int) -> Current:
+def read_current(open_stored: Callable[[], Wan], cache_bytes: int) -> Current:
     """Read the newest snapshot; takes some 100 ms, so not on the event loop."""
-    with closing(open_source()) as source:
-        catalogue = source.catalogue
-        network = over_addresses(source.network(), catalogue, "auto")
+    with closing(open_stored()) as stored:
+        catalogue = stored.catalogue
+        network = over_addresses(stored.as_read(), catalogue, "auto")
     return _current(catalogue, network, cache_bytes)
 
 
 def _current(catalogue: Catalogue, network: Network, cache_bytes: int) -> Current:
-    wan, now_s = Wan(MemorySource(catalogue, network)), time.time()
+    wan, now_s = Wan(catalogue, network), time.time()
     _ = wan.network  # widened for age here, once
     return Current(
         wan, f"{network.snapshot.id}@{now_s:.6f}", network, AnswerCache(cache_bytes), now_s
@@ -192,7 +191,7 @@ class Service:
         self.campaigns = CampaignSupervisor(
             settings.fleet, db, catalogues, watched=self.watcher.is_on
         )
-        self.open_source = partial(open_source, db, catalogues, settings.fleet)
+        self.open_stored = partial(open_stored, db, catalogues, settings.fleet)
         self._state: _State
         self.stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -297,7 +296,7 @@ class Service:
 
     async def _read(self) -> None:
         cache_bytes = int(self.settings.cache_mb * 1e6)
-        current = await asyncio.to_thread(read_current, self.open_source, cache_bytes)
+        current = await asyncio.to_thread(read_current, self.open_stored, cache_bytes)
         await self._adopt(current)
         about = {"snapshot": current.snapshot.id, "as_of": current.snapshot.as_of}
         LOG.info("snapshot", extra=about)

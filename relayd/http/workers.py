@@ -24,7 +24,6 @@ from planner.model.errors import InputError, RelaydError
 from planner.model.network import Network
 from relayd.http.fair_queue import FairQueue
 from relayd.http.problems import ProblemError, problem_of
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 
 T = TypeVar("T")
@@ -198,9 +197,9 @@ def _answer(path: str, limit_s: float, question: Callable[..., T], arguments: tu
     if path not in _known:
         with Path(path).open("rb") as file:
             # Written by the service itself, in a folder that only its user may enter.
-            known = MemorySource(*pickle.load(file))  # noqa: S301
+            known = Wan(*pickle.load(file))  # noqa: S301
         _known.clear()
-        _known[path] = Wan(known)
+        _known[path] = known
         _ = _known[path].network  # laid out here, once, not for each pair that is asked for
     signal.setitimer(signal.ITIMER_REAL, limit_s)
     try:

@@ -7,10 +7,10 @@ SkyPilot then chooses by price of VMs among the regions that the policy leaves.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import sky
@@ -138,8 +138,16 @@ def data_costs_usd(wan: Wan | RemoteWan, reads_gb: Mapping[str, float]) -> dict[
 def _nearest(resources: Any, costs_usd: Mapping[str, float], slack_usd: float) -> Any:
     """Return resources as SkyPilot has them, a set or in order, in the regions that cost least."""
     refused = cache(lambda provider: _refused(provider, costs_usd))
-    allowed = [(one, list(_allowed(one, costs_usd, refused))) for one in resources]
-    choices = [costs_usd[region] for _, regions in allowed for region in regions]
+    choices: list[tuple[float, Any]] = []
+    for one in resources:
+        for region, cost_usd in costs_usd.items():
+            provider, _, name = region.partition(":")
+            cloud = CLOUDS.get(provider)
+            if cloud is None or (one.cloud is not None and str(one.cloud) != cloud):
+                continue
+            if one.region in (None, name) and region not in refused(provider):
+                copy = partial(one.copy, cloud=getattr(sky.clouds, cloud)(), region=name)
+                choices.append((cost_usd, copy))
     if not choices:
         raise InputError(
             "resources",
@@ -147,28 +155,9 @@ def _nearest(resources: Any, costs_usd: Mapping[str, float], slack_usd: float) -
             value=[str(one.infra) for one in resources],
             remedy=f"Name other regions, or leave {VARIABLE} out.",
         )
-    most_usd = min(choices) + slack_usd
-    found = []
-    for one, regions in allowed:
-        for region in regions:
-            if costs_usd[region] <= most_usd:
-                provider, _, name = region.partition(":")
-                cloud = getattr(sky.clouds, CLOUDS[provider])()
-                found.append(one.copy(cloud=cloud, region=name))
+    most_usd = min(cost_usd for cost_usd, _ in choices) + slack_usd
+    found = [copy() for cost_usd, copy in choices if cost_usd <= most_usd]
     return found if isinstance(resources, list) else set(found)
-
-
-def _allowed(
-    resources: Any, costs_usd: Mapping[str, float], refused: Callable[[str], Collection[str]]
-) -> Iterator[str]:
-    """Yield the regions that resources may be in."""
-    for region in costs_usd:
-        provider, _, name = region.partition(":")
-        cloud = CLOUDS.get(provider)
-        if cloud is None or (resources.cloud is not None and str(resources.cloud) != cloud):
-            continue
-        if resources.region in (None, name) and region not in refused(provider):
-            yield region
 
 
 def _refused(provider: str, regions: Iterable[str]) -> Collection[str]:

@@ -33,6 +33,7 @@ from relayd.transfers.requests import (
 )
 
 Arguments: TypeAlias = Mapping[str, Any]
+Call: TypeAlias = Callable[[Wan, Arguments], dict[str, Any]]
 
 MOST_LINKS = 200
 MOST_VARIANTS = 20
@@ -48,20 +49,25 @@ class AssistantTool(NamedTuple):
     """For the assistant, which chooses tools by it."""
     schema: dict[str, Any]
     """JSON schema of the arguments, an object."""
-    call: Callable[[Wan, Arguments], dict[str, Any]]
+    call: Call
     """Returns the answer as JSON types; raises RelaydError, whose text is for the assistant,
     too."""
     read_only: bool = True
     """Whether it changes nothing."""
 
 
-def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+def _tool(
+    name: str, description: str, /, *, required: Sequence[str] = (), **properties: dict[str, Any]
+) -> Callable[[Call], AssistantTool]:
+    """Make a tool of a function that reads."""
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    schema |= {"required": [*required]} if required else {}
+    return lambda call: AssistantTool(name, description, schema, call)
 
 
 def tools(location: Location, fleet: Path | None) -> Sequence[AssistantTool]:
     """Return all tools; campaigns can be forecast with a fleet file alone."""
-    found = [*map(_of_question, QUESTIONS), _COMPARE, _REGIONS, _LINKS, _EXPLAIN]
+    found = [*map(_of_question, QUESTIONS), _compare, _regions, _links, _explain]
     if fleet is not None:
         found.append(_forecast(location, fleet))
     return found
@@ -81,6 +87,19 @@ def _of_question(question: Question) -> AssistantTool:
     )
 
 
+@_tool(
+    "compare",
+    "Plan a transfer as asked and with changes (another VM type, more VMs, no relay, another "
+    "destination), and return rate, time and price of each.",
+    required=("transfer", "variants"),
+    transfer=schema_of(TransferRequest),
+    variants={
+        "type": "array",
+        "maxItems": MOST_VARIANTS,
+        "items": {"type": "object"},
+        "description": 'Fields to change in each, such as {"relays": "none"}.',
+    },
+)
 def _compare(wan: Wan, arguments: Arguments) -> dict[str, Any]:
     transfer, variants = arguments.get("transfer"), arguments.get("variants")
     if not isinstance(transfer, dict) or not isinstance(variants, list):
@@ -96,24 +115,7 @@ def _compare(wan: Wan, arguments: Arguments) -> dict[str, Any]:
     return {"plans": answers}
 
 
-_COMPARE = AssistantTool(
-    "compare",
-    "Plan a transfer as asked and with changes (another VM type, more VMs, no relay, another "
-    "destination), and return rate, time and price of each.",
-    _object(
-        transfer=schema_of(TransferRequest),
-        variants={
-            "type": "array",
-            "maxItems": MOST_VARIANTS,
-            "items": {"type": "object"},
-            "description": 'Fields to change in each, such as {"relays": "none"}.',
-        },
-    )
-    | {"required": ["transfer", "variants"]},
-    _compare,
-)
-
-
+@_tool("regions", "List all regions, or say which region a name stands for.", name=_NAME)
 def _regions(wan: Wan, arguments: Arguments) -> dict[str, Any]:
     if not (name := arguments.get("name")):
         return {"regions": [region.id for region in wan.regions()]}
@@ -126,14 +128,13 @@ def _regions(wan: Wan, arguments: Arguments) -> dict[str, Any]:
     }
 
 
-_REGIONS = AssistantTool(
-    "regions",
-    "List all regions, or say which region a name stands for.",
-    _object(name=_NAME),
-    _regions,
+@_tool(
+    "links",
+    "Show what is known of links: round-trip time, throughput of one connection and of many, "
+    "each with bounds, whether measured or inferred, by what rule, from how many samples and when.",
+    src=_NAME,
+    dst=_NAME,
 )
-
-
 def _links(wan: Wan, arguments: Arguments) -> dict[str, Any]:
     ends = [str(arguments[end]) if arguments.get(end) else None for end in ("src", "dst")]
     found = list(wan.links(*ends))
@@ -144,26 +145,14 @@ def _links(wan: Wan, arguments: Arguments) -> dict[str, Any]:
     }
 
 
-_LINKS = AssistantTool(
-    "links",
-    "Show what is known of links: round-trip time, throughput of one connection and of many, "
-    "each with bounds, whether measured or inferred, by what rule, from how many samples and when.",
-    _object(src=_NAME, dst=_NAME),
-    _links,
-)
-
-
-def _explain(_wan: Wan, arguments: Arguments) -> dict[str, Any]:
-    return explanation(str(arguments["term"])) if arguments.get("term") else {"terms": terms()}
-
-
-_EXPLAIN = AssistantTool(
+@_tool(
     "explain",
     "Explain a term of the answers or a field of a question, such as verdict, margin or per-flow; "
     "without one, list all terms.",
-    _object(term={"type": "string", "description": "A word of an answer, or field."}),
-    _explain,
+    term={"type": "string", "description": "A word of an answer, or field."},
 )
+def _explain(_wan: Wan, arguments: Arguments) -> dict[str, Any]:
+    return explanation(str(arguments["term"])) if arguments.get("term") else {"terms": terms()}
 
 
 def _forecast(location: Location, fleet: Path) -> AssistantTool:

@@ -16,7 +16,6 @@ from planner.model.network import Snapshot
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import close, wait_for
 from relayd.client.connection import TIMEOUT_S
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import NetworkCache, Wan
 
 REFRESH_S = 30.0
@@ -59,12 +58,10 @@ class MirroredWan(Wan):
         self._looking = threading.Lock()
         self._tag: str | None = None
         try:
-            source = self._newer()
+            self._take_newest()
         except BaseException:
             self.close()
             raise
-        assert source is not None
-        super().__init__(source)
         self._looked_s = self._confirmed_s = time.monotonic()
 
     def __repr__(self) -> str:
@@ -76,15 +73,13 @@ class MirroredWan(Wan):
         """Seconds since the service last confirmed that this is its newest snapshot."""
         return time.monotonic() - self._confirmed_s
 
-    def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
-        """Ask the service for outcomes of finished transfers: they are not copied."""
-        source, target, _ = self.resolve_pair(src, dst)
-        return tuple(wait_for(self._remote.outcomes(source, target)))
+    def _outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
+        return wait_for(self._remote.outcomes(src, dst))  # they are not copied
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
         """Ask the service for its newest data; return the links that are down or degraded."""
         self.refresh()
-        return self._source.link_states()
+        return self.link_states()
 
     def refresh(self) -> Snapshot:
         """Take over the service's newest snapshot now.
@@ -94,8 +89,8 @@ class MirroredWan(Wan):
         RelaydError
             If the service does not answer.
         """
-        with self._looking:
-            self._look()
+        self._looking.acquire()
+        self._look()
         if self.problem:
             raise self.problem
         return self.snapshot
@@ -108,31 +103,27 @@ class MirroredWan(Wan):
     def _current_cache(self) -> NetworkCache:
         due = time.monotonic() - self._looked_s > self._refresh_s
         if due and self._looking.acquire(blocking=False):
-            threading.Thread(target=self._look_aside, name="relayd-mirror", daemon=True).start()
+            threading.Thread(target=self._look, name="relayd-mirror", daemon=True).start()
         return super()._current_cache()
 
-    def _look_aside(self) -> None:
-        try:
-            self._look()
-        finally:
-            self._looking.release()
-
     def _look(self) -> None:
+        """Look for a newer snapshot, and release the lock that keeps others from it."""
         try:
-            self._source = self._newer() or self._source
+            self._take_newest()
         except RelaydError as error:
             self.problem = error  # the next look is due after the usual time
         else:
             self.problem = None
             self._confirmed_s = time.monotonic()
-        self._looked_s = time.monotonic()
+        finally:
+            self._looked_s = time.monotonic()
+            self._looking.release()
 
-    def _newer(self) -> MemorySource | None:
-        """Fetch the newest snapshot; None if it is the one that is copied."""
+    def _take_newest(self) -> None:
+        """Copy the newest snapshot, unless it is the one that is held."""
         found, tag = wait_for(self._remote.network_if_changed(self._tag))
-        if found is None:
-            return None
-        # Widened for age here, so that no question waits for it.
-        network, catalogue = found.with_(aged_to_s=time.time()), wait_for(self._remote.catalogue())
-        self._tag = tag
-        return MemorySource(catalogue, network)
+        if found is not None:
+            # Widened for age here, so that no question waits for it.
+            network = found.with_(aged_to_s=time.time())
+            self.catalogue, self._network = wait_for(self._remote.catalogue()), network
+            self._tag = tag

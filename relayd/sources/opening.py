@@ -12,8 +12,7 @@ from planner.model.network import Network
 from relayd.catalogue.loading import load_catalogue
 from relayd.settings import Settings, load_settings
 from relayd.sources.given import given
-from relayd.sources.memory import MemorySource
-from relayd.sources.stored import StoreSource
+from relayd.sources.stored import StoredWan
 from relayd.sources.wan import Wan
 from relayd.store.location import SERVICE_SCHEMES, Location
 
@@ -119,13 +118,13 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
     if db is None or isinstance(db, str | Path):
         return open_with(settings, db or None, files)
     network, catalogue = given(db, load_catalogue((*settings.catalogues, *files)))
-    return Wan(MemorySource(catalogue, network))
+    return Wan(catalogue, network)
 
 
 def open_with(settings: Settings, db: Location | str | None, catalogues: Sequence[Path]) -> Wan:
     """Open with settings at hand; a store that is named must exist."""
     catalogue = load_catalogue((*settings.catalogues, *catalogues))
-    return Wan(StoreSource(catalogue, db or settings.db, settings.fleet))
+    return StoredWan(catalogue, db or settings.db, settings.fleet)
 
 
 @contextmanager

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from time import time as clock
 
 from planner.exploring.outcome import Outcome
 from planner.model.baseline.modelled_links import baseline_network, baseline_regions, with_regions
@@ -16,7 +16,7 @@ from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
 from probes.fleet.file import FleetSite, fleet_sites, load_fleet, with_fleet
-from relayd.sources.memory import Source
+from relayd.sources.wan import Wan
 from relayd.store.links import LinkStates
 from relayd.store.location import Location, default_path
 from relayd.store.opening import Store, open_if_there, open_store
@@ -26,10 +26,10 @@ from relayd.times import seconds_of, utc_text
 from relayd.transfers.register import outcomes_of
 
 
-class StoreSource(Source):
-    """Reads networks from a store, as much of them as a question needs.
+class StoredWan(Wan):
+    """A network in a store: its newest snapshot, else the baseline.
 
-    It opens the store when first asked.
+    It opens the store when first asked; its connection is for the thread that did.
 
     Parameters
     ----------
@@ -49,40 +49,43 @@ class StoreSource(Source):
         self._fleet: Mapping[str, FleetSite] = {}
         self._location = db
         self._store: Store | None = None
-        self._network: Network | None = None
+        self._is_read = False
 
-    def earlier(self, snapshot: str) -> Network:
-        self.network()
+    def at(self, snapshot: str) -> Wan:
+        self.as_read()
         if self._store is None:
             problem = "can't be looked up: there is no store yet"
             remedy = "`relayd import` and `relayd probe` make one."
             raise InputError("snapshot", problem, value=snapshot, remedy=remedy)
-        row = snapshot_named(self._store, snapshot, time.time())
-        return with_fleet(stored_network(self._store, row.id), self.catalogue, self._fleet)
+        row = snapshot_named(self._store, snapshot, clock())
+        network = stored_network(self._store, row.id)
+        return Wan(self.catalogue, with_fleet(network, self.catalogue, self._fleet))
 
-    def outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
-        self.network()
+    def _outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
+        self.as_read()
         return () if self._store is None else outcomes_of(self._store.database, src, dst)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
-        self.network()
+        self.as_read()
         return self._states
 
-    def refresh_link_states(self) -> None:
-        self.network()
-        self._read_states()
+    def refresh_link_states(self) -> Mapping[Pair, LinkState]:
+        self.as_read()
+        self._states = _states_now(self._store)
+        return self._states
 
     def close(self) -> None:
         if self._store:
             self._store.close()
-        self._store = self._network = None
+        self._store, self._is_read = None, False
 
-    def network(self) -> Network:
-        if self._network is not None:
+    def as_read(self) -> Network:
+        if self._is_read:
             return self._network
         named, catalogue = self._location, self.catalogue
-        store = open_store(named, mode="read") if named else open_if_there(default_path())
-        self._store = store
+        self._store = store = (
+            open_store(named, mode="read") if named else open_if_there(default_path())
+        )
         row = store.snapshots.latest() if store else None
         stored = store.snapshots.network(row.id) if store and row else None
         known = stored.sites if stored else {}
@@ -103,24 +106,24 @@ class StoreSource(Source):
             network = with_regions(stored.with_(sites=sites), catalogue, regions)
         else:
             network = baseline_network(catalogue, further=regions)
-        self._read_states()
+        self._states = _states_now(store)
         self._network = with_fleet(network, catalogue, self._fleet).with_(
             link_states=self._states,
             verified=Verifications(store.database).by_pair() if store else {},
             newer_samples=newer_than(store, row) if store else None,
         )
+        self._is_read = True
         return self._network
 
-    def _read_states(self) -> None:
-        self._states: Mapping[Pair, LinkState] = (
-            LinkStates(self._store.database).now(time.time()) if self._store else {}
-        )
+
+def _states_now(store: Store | None) -> Mapping[Pair, LinkState]:
+    return LinkStates(store.database).now(clock()) if store else {}
 
 
 def newer_than(store: Store, snapshot: SnapshotRow | None) -> NewerSamples | None:
     """Return the samples of a store that its newest snapshot does not know."""
     made = (snapshot.samples_through, snapshot.created_at_s) if snapshot else (0, 0.0)
-    return store.samples.newer(*made, time.time())
+    return store.samples.newer(*made, clock())
 
 
 def stored_network(store: Store, snapshot_id: str) -> Network:
@@ -133,7 +136,7 @@ def stored_network(store: Store, snapshot_id: str) -> Network:
     """
     row = store.snapshots.get(snapshot_id)
     made = store.snapshots.network(row.id).with_(aged_to_s=row.created_at_s)
-    return replace(made, aged_to_s=time.time())  # and not widened for what has passed since
+    return replace(made, aged_to_s=clock())  # and not widened for what has passed since
 
 
 def snapshot_named(store: Store, name: str, now_s: float) -> SnapshotRow:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from math import inf
 from threading import Lock
+from time import time as clock
 from typing import TYPE_CHECKING, Any
 
 from planner.exploring.outcome import Outcome
@@ -19,14 +20,13 @@ from planner.model.catalogue import Catalogue, Hosts, Region
 from planner.model.errors import AmbiguousRegionError, InputError
 from planner.model.estimate import WantedAddresses
 from planner.model.link import Site
-from planner.model.link_states import LinkState, Pair
+from planner.model.link_states import LinkState, Pair, still_believed
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import provider_of
 from planner.model.quotas.sites import with_quotas
 from relayd.questions.registry import Asking, question_of
 from relayd.sources.addresses import over_addresses, within_partitions
 from relayd.sources.given import graph_of
-from relayd.sources.memory import MemorySource, Source
 from relayd.tables.figures import matrix_of, measured_regions
 from relayd.tables.link_table import LinkTable
 from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
@@ -52,7 +52,7 @@ class NetworkCache:
         self._lock = Lock()
 
     def derived(
-        self, network: Network, how: tuple[object, ...], derive: Callable[[], Network]
+        self, how: tuple[object, ...], derive: Callable[..., Network], network: Network, *more: Any
     ) -> Network:
         """Return the network that was derived in some way before, else derive it."""
         key = (id(network), *how)
@@ -60,7 +60,7 @@ class NetworkCache:
             if kept := self._derived.get(key):
                 self._derived.move_to_end(key)
                 return kept[1]
-        found = derive()
+        found = derive(network, *more)
         with self._lock:
             # Kept with what it was made of, so that the identity stays taken.
             self._derived[key] = (network, found)
@@ -72,38 +72,57 @@ class NetworkCache:
 class Wan(Asking):
     """The wide-area network as far as it is known, and what to do on it.
 
-    Make one with :func:`relayd.open`. It reads the newest snapshot when first asked and keeps
-    it; :meth:`refresh` looks for a newer one.
+    Make one with :func:`relayd.open`. This one knows one network, for ever; nothing is read, so any
+    thread may use it. :class:`~relayd.sources.stored.StoredWan` and
+    :class:`~relayd.sources.mirror.MirroredWan` read theirs when first asked and keep it;
+    :meth:`refresh` looks for a newer one.
 
     Parameters
     ----------
-    source : Source
-        What is known.
+    catalogue : Catalogue
+        Regions, VM types and prices that answers rest on.
+    network : Network
+        A whole one. The state of each link is forgotten at the end of its validity: who said so
+        may not be there any more to say that the link is back.
     """
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._cache: NetworkCache | None = None
+    _cache: NetworkCache | None = None
+    _believed: tuple[Network | None, Mapping[Pair, LinkState], float] = (None, {}, inf)
+    """A network, its links that are down or degraded, and until when they are these."""
+
+    def __init__(self, catalogue: Catalogue, network: Network) -> None:
+        self.catalogue, self._network = catalogue, network
 
     def __repr__(self) -> str:
         """Say what it rests on."""
         return f"<Wan on snapshot {self.snapshot.id}>"
 
     @property
-    def catalogue(self) -> Catalogue:
-        """Regions, VM types and prices that answers rest on."""
-        return self._source.catalogue
-
-    @property
     def snapshot(self) -> Snapshot:
         """The state of knowledge that answers rest on."""
-        return self._source.network().snapshot
+        return self.as_read().snapshot
 
     @property
     def network(self) -> Network:
         """The whole graph of estimates, bounds widened for age, and links as they are now."""
         cache = self._current_cache()
         return self._as_asked(cache.whole, {}, "auto", "as they come", cache)
+
+    def as_read(self) -> Network:
+        """Return the network with verifications: the same object until there is a newer one."""
+        return self._network
+
+    def link_states(self) -> Mapping[Pair, LinkState]:
+        """Return the links that are down or degraded; the same object while they are the same."""
+        now_s, network = clock(), self._network
+        of, states, until_s = self._believed
+        if of is not network or now_s > until_s:
+            believed = still_believed(network.link_states, now_s)
+            states = believed if len(believed) < len(network.link_states) else network.link_states
+            ends = (state.valid_until_s for state in states.values())
+            until_s = min((end_s for end_s in ends if end_s is not None), default=inf)
+            self._believed = network, states, until_s
+        return states
 
     def refresh(self) -> Snapshot:
         """Forget cached data, so that the next answer rests on the newest snapshot.
@@ -113,17 +132,15 @@ class Wan(Asking):
         RelaydError
             If a service that this is a copy of does not answer.
         """
-        self._source.close()
+        self.close()
         return self.snapshot
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
         """Read again which links are down or degraded; the snapshot stays. Returns them."""
-        self._source.refresh_link_states()
-        return self._source.link_states()
+        return self.link_states()
 
     def close(self) -> None:
         """Close the store, or the connections; a question after that opens the store again."""
-        self._source.close()
 
     # ---- graphs that questions rest on -----------------------------------------------------
 
@@ -150,26 +167,27 @@ class Wan(Asking):
         cache = self._current_cache()
         network = cache.whole
         if further := tuple(region for region in regions if region not in network.sites):
-            every = partial(with_regions, network, self.catalogue, self.catalogue.regions)
-            whole = with_regions(cache.derived(network, ("all",), every), self.catalogue, further)
+            every = cache.derived(
+                ("all",), with_regions, network, self.catalogue, self.catalogue.regions
+            )
+            whole = with_regions(every, self.catalogue, further)
             sites = {**network.sites, **{name: whole.sites[name] for name in further}}
-            chosen = partial(network.with_, sites=sites, links=whole.usual)
-            network = cache.derived(network, further, chosen)
+            with_chosen = partial(Network.with_, sites=sites, links=whole.usual)
+            network = cache.derived(further, with_chosen, network)
         network = self._as_asked(network, vm_types, addresses, hosts, cache)
         if self.catalogue.apart.intersection(network.sites):
-            alone = partial(within_partitions, network, self.catalogue, frozenset(regions))
-            network = cache.derived(network, ("partitions", *sorted(regions)), alone)
+            key, ends = ("partitions", *sorted(regions)), frozenset(regions)
+            network = cache.derived(key, within_partitions, network, self.catalogue, ends)
         if self.catalogue.vcpu_quotas:  # what they leave at its sites
-            limited = partial(with_quotas, network, self.catalogue)
-            network = cache.derived(network, ("vCPU quotas",), limited)
+            network = cache.derived(("vCPU quotas",), with_quotas, network, self.catalogue)
         return network
 
     def _current_cache(self) -> NetworkCache:
-        cache, network = self._cache, self._source.network()
+        cache, network = self._cache, self.as_read()
         if cache is None or cache.source is not network:
             # As a service has it, whose network a mirror ages: the order decides last digits.
             usual = over_addresses(network, self.catalogue, "auto")
-            whole = usual.with_(aged_to_s=time.time())
+            whole = usual.with_(aged_to_s=clock())
             cache = self._cache = NetworkCache(network, whole)
         return cache
 
@@ -184,18 +202,19 @@ class Wan(Asking):
         """Return a network with other VM types and hosts, over a kind of address, as it is now."""
         # What was measured tells over which addresses VMs reach each other: models of other types
         # would hide it.
-        kind = partial(over_addresses, network, self.catalogue, addresses)
-        network = cache.derived(network, ("addresses", addresses), kind)
+        network = cache.derived(
+            ("addresses", addresses), over_addresses, network, self.catalogue, addresses
+        )
         if vm_types:
-            typed = partial(with_vm_types, network, self.catalogue, vm_types)
-            network = cache.derived(network, tuple(sorted(vm_types.items())), typed)
+            key = tuple(sorted(vm_types.items()))
+            network = cache.derived(key, with_vm_types, network, self.catalogue, vm_types)
         if hosts == "tuned":
-            tuned = partial(with_tuned_hosts, network, self.catalogue)
-            network = cache.derived(network, ("hosts", hosts), tuned)
-        states = self._source.link_states()
+            network = cache.derived(("hosts", hosts), with_tuned_hosts, network, self.catalogue)
+        states = self.link_states()
         if network.link_states is states:
             return network
-        return cache.derived(network, (id(states),), partial(network.with_, link_states=states))
+        with_states = partial(Network.with_, link_states=states)
+        return cache.derived((id(states),), with_states, network)
 
     # ---- names ---------------------------------------------------------------------------
 
@@ -210,7 +229,7 @@ class Wan(Asking):
 
     def sites(self) -> Mapping[str, Site]:
         """Return, by region, the VM type used there and the caps of one VM."""
-        return self._source.network().sites
+        return self.as_read().sites
 
     def resolve(
         self, name: str, field: str = "region", prefer_provider: str | None = None
@@ -279,7 +298,9 @@ class Wan(Asking):
         InputError
             If there is none, or this is a copy of a service's newest.
         """
-        return Wan(MemorySource(self.catalogue, self._source.earlier(snapshot)))
+        problem = "can't be looked up: only the newest one is held here"
+        remedy = "Ask a store, or a service whose answers are not made of a copy."
+        raise InputError("snapshot", problem, value=snapshot, remedy=remedy)
 
     def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
         """Return outcomes of finished transfers between two regions, for ``plan(outcomes=...)``.
@@ -287,7 +308,11 @@ class Wan(Asking):
         At most the newest thousand of those that took one path, as their programs reported them.
         """
         source, target, _ = self.resolve_pair(src, dst)
-        return tuple(self._source.outcomes(source, target))
+        return tuple(self._outcomes(source, target))
+
+    def _outcomes(self, src: str, dst: str) -> Iterable[Outcome]:  # noqa: ARG002
+        """Return the outcomes of finished transfers between two regions, by ids."""
+        return ()
 
     # ---- what is known -------------------------------------------------------------------
 

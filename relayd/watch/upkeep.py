@@ -15,7 +15,7 @@ from planner.model.network import Network
 from probes.estimation.current_samples import LinkShift
 from probes.samples import OWN, Metric, Sample
 from relayd.snapshots.building import make_snapshot
-from relayd.sources.stored import StoreSource
+from relayd.sources.stored import StoredWan
 from relayd.store import Store, open_store
 from relayd.store.events import Events
 from relayd.store.links import LevelShifts, LinkStates
@@ -124,8 +124,8 @@ class Upkeep:
             latest = store.snapshots.latest()
         if latest is None:
             return None, 0.0
-        with closing(StoreSource(self.catalogue, self.storage.db)) as source:
-            return source.network(), latest.created_at_s
+        with closing(StoredWan(self.catalogue, self.storage.db)) as wan:
+            return wan.as_read(), latest.created_at_s
 
     # ---- in threads ----------------------------------------------------------------------------
 

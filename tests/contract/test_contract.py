@@ -20,7 +20,6 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.http.answers import answer_bytes
 from relayd.http.description import document
 from relayd.questions.registry import QUESTIONS, Question
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 
 _REFERENCE = re.compile("#/components/schemas/([A-Za-z]+)")
@@ -124,7 +123,7 @@ def test_the_contract_is_up_to_date() -> None:
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda one: one.name)
 def test_answers_have_the_keys_that_were_promised(question: Question) -> None:
     catalogue = load_catalogue(())
-    wan = Wan(MemorySource(catalogue, baseline_network(catalogue)))
+    wan = Wan(catalogue, baseline_network(catalogue))
     answer = json.loads(answer_bytes(wan, question.request.from_json(question.example)))
     promises = [line.partition(":")[0].split(".") for line in CONTRACT.read_text().splitlines()]
     keys = {key for name, *rest in promises for key in rest if name == question.answer.__name__}

@@ -16,7 +16,7 @@ from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.snapshots.link_evidence import evidence_of
-from relayd.sources.stored import StoreSource
+from relayd.sources.stored import StoredWan
 from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links import LevelShifts
@@ -162,7 +162,7 @@ def test_the_baseline_rests_on_no_samples(tmp_path: Path) -> None:
 
 def test_every_figure_of_a_graph_can_be_followed_back(measured: Path) -> None:
     catalogue = load_catalogue()
-    network = StoreSource(catalogue, measured).network()
+    network = StoredWan(catalogue, measured).as_read()
     fields = ("rtt_ms", "per_flow_mbps", "aggregate_gbps")
     checked = 0
     with open_store(measured, mode="read") as store:

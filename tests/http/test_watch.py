@@ -79,7 +79,7 @@ def test_a_mirror_without_its_service_does_not_believe_for_ever_that_a_link_is_d
         service.kill()
     eventually(lambda: mirror.plan(*LINK, volume_gb=500).verdict != "direct" and mirror.problem)
     later_s = time.time() + 901
-    monkeypatch.setattr("relayd.sources.memory.clock", lambda: later_s)
+    monkeypatch.setattr("relayd.sources.wan.clock", lambda: later_s)
     assert mirror.plan(*LINK, volume_gb=500).verdict == "direct"
     mirror.close()
 

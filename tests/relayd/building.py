@@ -12,7 +12,6 @@ from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
 from relayd.__main__ import main
 from relayd.catalogue.loading import load_catalogue
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
@@ -62,7 +61,7 @@ def complete(regions: Iterable[str], row: str) -> list[str]:
 def modelled() -> Wan:
     """Return a source that knows the baseline alone."""
     catalogue = load_catalogue(())
-    return Wan(MemorySource(catalogue, baseline_network(catalogue)))
+    return Wan(catalogue, baseline_network(catalogue))
 
 
 def unreachable(folder: Path, *regions: str) -> Fleet:

@@ -34,7 +34,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.cli.commands import parse
 from relayd.cli.measuring.watch import watch_options
 from relayd.snapshots.building import make_snapshot
-from relayd.sources.stored import StoreSource
+from relayd.sources.stored import StoredWan
 from relayd.store import Store, open_store
 from relayd.store.campaigns import Campaigns, Spending
 from relayd.store.events import Event, Events
@@ -338,7 +338,7 @@ def test_estimates_rest_on_what_was_measured_since_the_change(store: Store) -> N
     make_snapshot(store, _CATALOGUE, on_shift=shifts.append)
     (shift,) = shifts
     assert (shift.before, shift.after) == pytest.approx((120, 180), rel=0.02)
-    link = StoreSource(_CATALOGUE, store.location).network().link(*_PAIR)
+    link = StoredWan(_CATALOGUE, store.location).as_read().link(*_PAIR)
     assert link.rtt_ms.expected == pytest.approx(180, rel=0.02)
     assert link.rtt_ms.samples == pytest.approx(15, abs=2)
     # It is told once, however often it is found.

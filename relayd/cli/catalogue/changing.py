@@ -31,7 +31,7 @@ from relayd.cli import text
 from relayd.cli.options import catalogue_files, service_address, store_location
 from relayd.cli.output import pick, respond
 from relayd.settings import load_settings
-from relayd.sources.stored import StoreSource
+from relayd.sources.stored import StoredWan
 from relayd.sources.wan import Wan
 from relayd.store import open_store
 from relayd.store.events import record_change
@@ -109,7 +109,7 @@ def _change(reading: Reading, options: argparse.Namespace) -> _Change:
         new = Path(folder) / "new.toml"
         new.write_text(overlay, encoding="utf-8")
         catalogues = [load_catalogue(files), load_catalogue(files, [*overlays_in_force(), new])]
-    wans = [Wan(StoreSource(catalogue, where, settings.fleet)) for catalogue in catalogues]
+    wans = [StoredWan(catalogue, where, settings.fleet) for catalogue in catalogues]
     return _Change(reading, comparison, effects(*wans), overlay)
 
 

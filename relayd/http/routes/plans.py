@@ -205,7 +205,7 @@ async def _plan(context: RequestContext, request: TransferRequest) -> tuple[Snap
     current, metrics = context.current, context.service.metrics
     check_limits(TRANSFER, request)
     if request.snapshot:
-        return await context.ask(answer_earlier, context.service.open_source, request)
+        return await context.ask(answer_earlier, context.service.open_stored, request)
     key = repr(request)  # canonical: it leaves defaults out
     body = current.answers.get(key)
     if body is not None:
@@ -270,7 +270,7 @@ async def post_question(context: RequestContext) -> bytes | tuple[Snapshot, byte
     """Answer in a worker, because it takes from milliseconds to seconds."""
     check_limits(question_of(context.body), context.body)
     if context.body.snapshot:
-        return await context.ask(answer_earlier, context.service.open_source, context.body)
+        return await context.ask(answer_earlier, context.service.open_stored, context.body)
     return await context.ask(answer_bytes, context.body)
 
 

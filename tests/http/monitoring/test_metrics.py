@@ -21,7 +21,6 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.http.monitoring.metrics import Metrics, link_gauges
 from relayd.http.store_access import StoreAccess
 from relayd.http.workers import Workers
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 from relayd.store import open_store
 from relayd.store.campaigns import CampaignTotals, campaign_totals
@@ -92,7 +91,7 @@ def measured_wan(regions: list[str]) -> Wan:
         }
         for src, row in network.usual.items()
     }
-    return Wan(MemorySource(load_catalogue(()), network.with_(links=links)))
+    return Wan(load_catalogue(()), network.with_(links=links))
 
 
 def test_sixty_three_regions_fit_into_a_scrape() -> None:
@@ -108,7 +107,7 @@ def test_a_bound_keeps_links_out_but_none_that_is_not_up() -> None:
     wan = measured_wan(regions)
     worst = LinkState("a:8", "a:7", "down", "2026-11-01T00:00:00Z", "no reply")
     down = wan.network.with_(link_states={("a:8", "a:7"): worst})
-    text = link_gauges(Wan(MemorySource(wan.catalogue, down)), 5)
+    text = link_gauges(Wan(wan.catalogue, down), 5)
     assert b"\nrelayd_links_known 72.0\n" in text
     assert b"\nrelayd_links_shown 5.0\n" in text
     states = figures(text)["relayd_link_state"]
@@ -118,7 +117,7 @@ def test_a_bound_keeps_links_out_but_none_that_is_not_up() -> None:
 
 def test_of_a_baseline_there_is_nothing_to_watch() -> None:
     catalogue = load_catalogue(())
-    text = link_gauges(Wan(MemorySource(catalogue, baseline_network(catalogue))), 5000)
+    text = link_gauges(Wan(catalogue, baseline_network(catalogue)), 5000)
     assert b"\nrelayd_links_known 0.0\n" in text
     assert b"relayd_link_" not in text
 

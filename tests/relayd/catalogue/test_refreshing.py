@@ -17,8 +17,7 @@ from planner.model.errors import InputError
 from relayd.__main__ import main
 from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
 from relayd.catalogue.overlays import overlays_in_force, toml_of, undo_overlay
-from relayd.sources.stored import StoreSource
-from relayd.sources.wan import Wan
+from relayd.sources.stored import StoredWan
 from tests.properties import examples
 from tests.relayd.catalogue.documents import (
     Price,
@@ -69,7 +68,7 @@ def azure_items() -> list[dict[str, object]]:
 
 
 def plan_ids() -> list[tuple[str, float]]:
-    wan = Wan(StoreSource(load_catalogue(), None))
+    wan = StoredWan(load_catalogue(), None)
     plans = [wan.plan(src, dst, volume_gb=500) for src, dst in ((SRC, DST), (DST, SRC))]
     return [(plan.plan_id, plan.cost_usd.total) for plan in plans]
 

@@ -26,7 +26,6 @@ from planner.transfer.plan import Plan
 from relayd.emitting.formats import FORMATS, emit
 from relayd.emitting.lanes import Lane, Vm, emission
 from relayd.emitting.uploads import MIB, STORES, part_mib, side_by_side
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 from tests.ports import free_port
 from tests.relayd.building import modelled
@@ -58,7 +57,7 @@ def relay(wan: Wan) -> Plan:
     """A relay alone: beside it, nothing is known of the direct path."""
     links = {src: dict(row) for src, row in wan.network.usual.items()}
     del links[ENDS[0]][ENDS[1]]
-    wan = Wan(MemorySource(wan.catalogue, wan.network.with_(links=links)))
+    wan = Wan(wan.catalogue, wan.network.with_(links=links))
     asked: dict[str, Any] = {"objective": "time", "margin": 0, "relays": "azure:centralindia"}
     plan = wan.plan(*ENDS, volume_gb=2000, vms=1, **asked)
     assert plan.verdict == "relay"

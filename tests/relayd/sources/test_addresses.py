@@ -17,7 +17,6 @@ from relayd.__main__ import main
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.link_evidence import evidence_of
 from relayd.sources.addresses import over_addresses
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 from relayd.store import open_store
 from tests.relayd.building import complete, imported, stored
@@ -60,7 +59,7 @@ def test_links_go_over_private_addresses_where_both_ends_can(tmp_path: Path) -> 
 
 def test_a_plan_uses_the_kind_that_is_asked_for_and_names_it(tmp_path: Path) -> None:
     wan = declared(tmp_path)
-    memory = Wan(MemorySource(wan.catalogue, wan.network))
+    memory = Wan(wan.catalogue, wan.network)
     asked: dict[str, Any] = {"vms": 1, "objective": "time", "vm_types": GRID_VM_TYPES}
     for wanted in WANTED_ADDRESSES:
         plan = wan.plan(SRC, DST, addresses=wanted, **asked)
@@ -91,7 +90,7 @@ def test_a_store_keeps_what_was_measured_over_both_kinds(
 ) -> None:
     db = both_kinds(tmp_path)
     wan = relayd.open(db)
-    memory = Wan(MemorySource(wan.catalogue, network_of(document_of(wan.network))))
+    memory = Wan(wan.catalogue, network_of(document_of(wan.network)))
     asked: dict[str, Any] = {"vms": 1, "objective": "time", "relays": "none"}
     for wanted in WANTED_ADDRESSES:
         gbps = 6.0 if wanted == "public" else 25.0

@@ -22,8 +22,7 @@ from planner.model.catalogue import CONTINENTS, Catalogue, EgressPrice, Tier
 from planner.model.errors import CatalogueError, DataError, InputError
 from planner.model.quotas.vcpus import VcpuQuota
 from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
-from relayd.sources.stored import StoreSource
-from relayd.sources.wan import Wan
+from relayd.sources.stored import StoredWan
 from tests.properties import cases, examples
 from tests.shared_data import shared
 
@@ -130,7 +129,7 @@ def test_names_that_people_type(built_in: Catalogue, name: str, region: str) -> 
 
 @pytest.mark.thorough
 def test_any_two_regions_can_be_planned_between(built_in: Catalogue) -> None:
-    wan = Wan(StoreSource(built_in, None))
+    wan = StoredWan(built_in, None)
     others = deque(("aws:us-east-1", "azure:mexicocentral", "gcp:europe-north2"))
     others += ("aws:ap-southeast-7", "azure:southafricawest")
     for turn, region in enumerate(built_in.regions):

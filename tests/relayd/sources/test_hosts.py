@@ -12,7 +12,6 @@ import pytest
 from planner.model.baseline.modelled_links import baseline_network
 from planner.model.catalogue import Hosts
 from relayd.catalogue.loading import load_catalogue
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 
 CATALOGUE = load_catalogue()
@@ -21,7 +20,7 @@ FAST = {"aws": "c7gn.16xlarge"}
 
 @pytest.fixture(scope="module")
 def wan() -> Wan:
-    return Wan(MemorySource(CATALOGUE, baseline_network(CATALOGUE)))
+    return Wan(CATALOGUE, baseline_network(CATALOGUE))
 
 
 def test_a_link_shown_and_a_plan_over_it_have_one_rate(wan: Wan) -> None:

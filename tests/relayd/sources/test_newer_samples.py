@@ -12,8 +12,7 @@ from planner.model.document import document_of, network_of
 from planner.model.network import NewerSamples
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
-from relayd.sources.memory import MemorySource
-from relayd.sources.stored import StoreSource
+from relayd.sources.stored import StoredWan
 from relayd.sources.wan import Wan
 from relayd.store import Store, open_store, parse_location
 from relayd.store.samples.ingest import append
@@ -70,15 +69,14 @@ def test_a_failure_is_said_at_once_in_the_same_words_everywhere(
             broken.setattr("relayd.snapshots.building.snapshot_of", lambda _: 1 / 0)
             with pytest.raises(ZeroDivisionError):
                 make_snapshot(store, CATALOGUE)
-    source = StoreSource(WHOLE, parse_location(where))
-    wan = Wan(source)
+    wan = StoredWan(WHOLE, parse_location(where))
     said = wan.plan(SRC, DST, volume_gb=100)
     (warning,) = [text for text in said.warnings if "not in this answer" in text]
     assert warning.startswith("1 sample is not in this answer, stored since 20")
     assert "failed at 20" in warning
     assert "`relayd data store rebuild`" in warning
-    copy = network_of(document_of(source.network()))  # as a service sends it
-    copied = Wan(MemorySource(WHOLE, copy)).plan(SRC, DST, volume_gb=100)
+    copy = network_of(document_of(wan.as_read()))  # as a service sends it
+    copied = Wan(WHOLE, copy).plan(SRC, DST, volume_gb=100)
     assert copied.warnings == said.warnings
 
     with open_store(where, mode="write") as store:

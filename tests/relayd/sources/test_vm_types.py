@@ -23,7 +23,6 @@ from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.files import built_in_folder
 from relayd.catalogue.loading import load_catalogue
-from relayd.sources.memory import MemorySource
 from relayd.sources.wan import Wan
 from scripts.catalogue_tables import TABLES
 from tests.shared_data import shared
@@ -156,7 +155,7 @@ def test_what_many_transfers_send_outlasts_bursts_too() -> None:
         name: replace(site, **caps) if name.startswith("aws:") else site
         for name, site in network.sites.items()
     }
-    wan = Wan(MemorySource(CATALOGUE, network.with_(sites=sites)))
+    wan = Wan(CATALOGUE, network.with_(sites=sites))
     lasting_s = 8 * (1e4 - 187.5) / 0.512
     assert wan.shuffle({(src, dst): 1e4}, vms=1).duration_s > lasting_s
     assert wan.broadcast(src, [dst], volume_gb=1e4, vms=1).duration_s > lasting_s
