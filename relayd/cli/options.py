@@ -40,10 +40,11 @@ def wan_of(options: argparse.Namespace) -> Wan:
     if options.catalogue:
         problem, remedy = "is for a store, and --db names a service", "Give it to `relayd serve`."
         raise InputError("--catalogue", problem, value=options.catalogue[0], remedy=remedy)
+    from relayd.client.blocking import RemoteWan
     from relayd.sources.mirror import MirroredWan
 
     # All of a command's answers rest on one snapshot: nothing newer is looked for.
-    wan = MirroredWan(url, ca=options.ca, attempts=2, refresh_s=inf)
+    wan = MirroredWan(RemoteWan(url, ca=options.ca, attempts=2), refresh_s=inf)
     wan.close()
     return wan
 

@@ -12,6 +12,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from planner.model.catalogue import Catalogue
 from planner.model.network import Network, Snapshot
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.connection import TIMEOUT_S
@@ -117,11 +118,12 @@ class RemoteWan(Asking):
         attempts: int = 4,
     ) -> None:
         self._wan = AsyncWan(url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts)
+        self.url = self._wan.url
         weakref.finalize(self, close, self._wan)
 
     def __repr__(self) -> str:
         """Say which service it asks."""
-        return f"<RemoteWan at {self._wan.url}>"
+        return f"<RemoteWan at {self.url}>"
 
     def __enter__(self) -> RemoteWan:
         """Open nothing yet: connections are made when first used."""
@@ -147,6 +149,12 @@ class RemoteWan(Asking):
     transfer = _waiting(AsyncWan.transfer)
     transfers = _waiting(AsyncWan.transfers)
     outcomes = _waiting(AsyncWan.outcomes)
+    network_if_changed = _waiting(AsyncWan.network_if_changed)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The catalogue that the service rests on, prices included."""
+        return wait_for(self._wan.catalogue())
 
     @property
     def snapshot(self) -> Snapshot:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-import weakref
 from collections.abc import Mapping
 from math import inf
-from pathlib import Path
 
 from planner.exploring.outcome import Outcome
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Snapshot
-from relayd.client.asynchronous import AsyncWan
-from relayd.client.blocking import close, wait_for
-from relayd.client.connection import TIMEOUT_S
+from relayd.client.blocking import RemoteWan
 from relayd.sources.wan import NetworkCache, Wan
 
 REFRESH_S = 30.0
@@ -30,8 +26,7 @@ class MirroredWan(Wan):
 
     Parameters
     ----------
-    url, token, ca, timeout_s, attempts
-        See :class:`relayd.client.asynchronous.AsyncWan`.
+    service : RemoteWan
     refresh_s : float
         How often to look for a newer snapshot; infinity for only when :meth:`refresh` is called.
 
@@ -41,20 +36,9 @@ class MirroredWan(Wan):
         Why the last look for a newer snapshot failed; None if it did not.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str | None = None,
-        ca: str | Path | None = None,
-        timeout_s: float = TIMEOUT_S,
-        attempts: int = 4,
-        refresh_s: float = REFRESH_S,
-    ) -> None:
+    def __init__(self, service: RemoteWan, refresh_s: float = REFRESH_S) -> None:
         self.problem: RelaydError | None = None
-        self._remote = AsyncWan(url, token=token, ca=ca, timeout_s=timeout_s, attempts=attempts)
-        weakref.finalize(self, close, self._remote)
-        self._refresh_s = refresh_s
+        self._service, self._refresh_s = service, refresh_s
         self._looking = threading.Lock()
         self._tag: str | None = None
         try:
@@ -66,7 +50,7 @@ class MirroredWan(Wan):
 
     def __repr__(self) -> str:
         """Say what it is a copy of."""
-        return f"<MirroredWan of {self._remote.url} on snapshot {self.snapshot.id}>"
+        return f"<MirroredWan of {self._service.url} on snapshot {self.snapshot.id}>"
 
     @property
     def copied_s_ago(self) -> float:
@@ -74,7 +58,7 @@ class MirroredWan(Wan):
         return time.monotonic() - self._confirmed_s
 
     def _outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
-        return wait_for(self._remote.outcomes(src, dst))  # they are not copied
+        return self._service.outcomes(src, dst)  # they are not copied
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
         """Ask the service for its newest data; return the links that are down or degraded."""
@@ -98,7 +82,7 @@ class MirroredWan(Wan):
     def close(self) -> None:
         """Close the connections; the copy stays."""
         self._refresh_s = inf
-        close(self._remote)
+        self._service.close()
 
     def _current_cache(self) -> NetworkCache:
         due = time.monotonic() - self._looked_s > self._refresh_s
@@ -121,9 +105,9 @@ class MirroredWan(Wan):
 
     def _take_newest(self) -> None:
         """Copy the newest snapshot, unless it is the one that is held."""
-        found, tag = wait_for(self._remote.network_if_changed(self._tag))
+        found, tag = self._service.network_if_changed(self._tag)
         if found is not None:
             # Widened for age here, so that no question waits for it.
             network = found.with_(aged_to_s=time.time())
-            self.catalogue, self._network = wait_for(self._remote.catalogue()), network
+            self.catalogue, self._network = self._service.catalogue, network
             self._tag = tag

@@ -108,7 +108,8 @@ def open(  # noqa: A001 - relayd.open() is what a user writes
         from relayd.sources.mirror import MirroredWan
 
         limit_s = TIMEOUT_S if timeout_s is None else timeout_s
-        return (MirroredWan if mirror else RemoteWan)(db, token=token, ca=ca, timeout_s=limit_s)
+        service = RemoteWan(db, token=token, ca=ca, timeout_s=limit_s)
+        return MirroredWan(service) if mirror else service
     for_service = {"token": token, "ca": ca, "mirror": mirror, "timeout_s": timeout_s is not None}
     if misplaced := [name for name, is_given in for_service.items() if is_given]:
         remedy = "Give the service's address, such as http://127.0.0.1:8080."

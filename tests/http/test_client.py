@@ -316,7 +316,7 @@ def test_silence_and_absence_are_told() -> None:
 def test_a_mirror_follows_new_snapshots_and_outlives_its_service(tmp_path: Path) -> None:
     db = filled(tmp_path / "store.db")
     with serving(db) as service:
-        wan = MirroredWan(service.url, refresh_s=0.2, attempts=1)
+        wan = MirroredWan(RemoteWan(service.url, attempts=1), refresh_s=0.2)
         first = wan.plan("azure:eastus", "aws:ap-northeast-1", vms=1)
         # One test counts for most of an estimate, and the law of its class for the rest.
         assert first.direct.throughput_gbps == pytest.approx(2.0, rel=0.2)

@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -348,10 +349,14 @@ def test_tls_with_an_authority_of_ones_own(
         assert "certificate verify failed" in refused.stderr
         assert "--ca" in refused.stderr
         assert run("data", "regions", "br", "--ca", str(ca), db=service.url).returncode == 0
-        for kind in (RemoteWan, MirroredWan):
+        kinds: tuple[Callable[[RemoteWan], RemoteWan | MirroredWan], ...] = (
+            lambda wan: wan,
+            MirroredWan,
+        )
+        for kind in kinds:
             with pytest.raises(ServiceError, match="certificate verify failed"):
-                kind(service.url, attempts=1).plan("us-east", "sa")
-            with closing(kind(service.url, ca=ca)) as wan:
+                kind(RemoteWan(service.url, attempts=1)).plan("us-east", "sa")
+            with closing(kind(RemoteWan(service.url, ca=ca))) as wan:
                 assert wan.plan("us-east", "sa").verdict
         assert relayd.open(service.url, ca=ca, mirror=True).plan("us-east", "sa").verdict
         monkeypatch.setenv("RELAYD_CA", str(ca))

@@ -11,6 +11,7 @@ import pytest
 
 from planner.model.link_states import Pair
 from probes.liveness.link_health import LinkHealth
+from relayd.client.blocking import RemoteWan
 from relayd.sources.mirror import MirroredWan
 from relayd.store import open_store
 from relayd.store.links import LinkStates
@@ -47,7 +48,7 @@ def test_verdicts_leave_a_link_that_is_down_and_come_back(store: Path) -> None:
     with served(store, environment=QUICK) as service:
         before = planned(service)
         assert before["verdict"] == "direct"
-        mirror = MirroredWan(service.url, refresh_s=0.1)
+        mirror = MirroredWan(RemoteWan(service.url), refresh_s=0.1)
         batch = {"plans": [{"src": LINK[0], "dst": LINK[1], "volume_gb": 500}]}
         keep(store, down, (), 3600)
         eventually(lambda: planned(service)["verdict"] != "direct")
@@ -73,7 +74,7 @@ def test_a_mirror_without_its_service_does_not_believe_for_ever_that_a_link_is_d
     }
     keep(store, down, (), 900)
     with served(store, environment=QUICK) as service:
-        mirror = MirroredWan(service.url, attempts=1, refresh_s=0.1)
+        mirror = MirroredWan(RemoteWan(service.url, attempts=1), refresh_s=0.1)
         (state,) = service.get("/v1/snapshots/current").json["leg_states"]
         assert 800 < state["valid_until_s"] - time.time() <= 900
         service.kill()
