@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 from airflow.sdk import BaseHook, BaseOperator, Connection
 from airflow.sdk.exceptions import AirflowFailException
@@ -147,16 +147,15 @@ class RelaydPlanOperator(BaseOperator):
         try:
             with RelaydHook(self.relayd_conn_id).get_conn() as wan:
                 answer = wan.ask(_request(self.question, self.request))
-        except WAITED_FOR as error:
-            if not self.deferrable:
-                _fail(error)
-            self.log.info("Not yet: %s", error)
-            trigger = WhenAnswered(
-                self.question, self.request, self.relayd_conn_id, self.ask_again_s
-            )
-            self.defer(trigger=trigger, method_name="answered", timeout=self.wait_at_most)
         except RelaydError as error:
-            _fail(error)
+            if self.deferrable and isinstance(error, WAITED_FOR):
+                self.log.info("Not yet: %s", error)
+                of = self.question, self.request, self.relayd_conn_id, self.ask_again_s
+                timeout = self.wait_at_most
+                self.defer(trigger=WhenAnswered(*of), method_name="answered", timeout=timeout)
+            if isinstance(error, DataError) or _may_heal(error):
+                raise  # the task is tried again: the service may answer later
+            raise AirflowFailException(str(error)) from error
         return self.answered(context, {"answer": answer.model_dump("json")})
 
     def answered(self, context: Any, event: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,13 +193,6 @@ def _request(question: str, fields: Mapping[str, Any]) -> Specified:
             return known.request(**fields)
     methods = ", ".join(known.method for known in QUESTIONS)
     raise InputError("question", f"must be one of {methods}", value=question)
-
-
-def _fail(error: RelaydError) -> NoReturn:
-    """Fail the task: again if the service may answer later, else for good."""
-    if isinstance(error, DataError) or _may_heal(error):
-        raise error
-    raise AirflowFailException(str(error)) from error
 
 
 def _may_heal(error: RelaydError) -> bool:
