@@ -198,10 +198,9 @@ class AsyncWan(AskingAsync, Connection):
         found = await self._call("GET", "/v1/snapshots/current", headers=headers)
         if found.status == 304:
             return None, tag
-        content, tag = await found.read(), found.headers.get("ETag")
-        if found.content_type == NETWORK_COLUMNS:
-            return network_of_columns(content), tag
-        return network_of(json.loads(content)), tag  # of another version
+        if found.media_type == NETWORK_COLUMNS:
+            return network_of_columns(found.content), found.tag
+        return network_of(json.loads(found.content)), found.tag  # of another version
 
     # ---- transfers under way --------------------------------------------------------------
 
@@ -313,7 +312,7 @@ class AsyncWan(AskingAsync, Connection):
             lines = b"\n".join(_line(sample) for sample in part) + b"\n"
             headers = {"Content-Type": "application/x-ndjson"}
             found = await self._call("POST", "/v1/samples", body=lines, headers=headers)
-            total += answer_of(IngestResult, await found.read())
+            total += answer_of(IngestResult, found.content)
         return total
 
     async def events(self, after: int | None = None) -> AsyncGenerator[Event]:

@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -31,6 +31,15 @@ _MOST_PER_HOST = 32
 _PAGE = 1000
 _of_parents: list[aiohttp.ClientSession] = []
 """Sessions of other loops, such as of the parent of a fork: collecting one would close it."""
+
+
+class Answered(NamedTuple):
+    """An answer: with status 304, what has the tag that was sent is as it was (RFC 9110, 13)."""
+
+    status: int
+    content: bytes
+    media_type: str
+    tag: str | None
 
 
 class Connection:
@@ -95,12 +104,11 @@ class Connection:
     async def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         """Return a document; parameters that are None are left out."""
         stated = {name: value for name, value in (query or {}).items() if value is not None}
-        return json.loads(await (await self._call("GET", path, query=stated)).read())
+        return json.loads((await self._call("GET", path, query=stated)).content)
 
     async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """Ask a question that changes nothing, so that it may be asked again."""
-        answer = await self._call("POST", path, body=json.dumps(body, allow_nan=False))
-        return await answer.read()
+        return (await self._call("POST", path, body=json.dumps(body, allow_nan=False))).content
 
     async def _pages(self, path: str, query: Mapping[str, Any], key: str) -> AsyncIterator[Any]:
         """Yield the entries of a list that comes in pages."""
@@ -120,11 +128,8 @@ class Connection:
         query: Mapping[str, Any] | None = None,
         body: str | bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> aiohttp.ClientResponse:
+    ) -> Answered:
         """Make a call, again where the service can't be reached or is overloaded.
-
-        The answer is read. With status 304, what has the tag that was sent is as it was (RFC 9110,
-        13).
 
         Raises
         ------
@@ -147,13 +152,14 @@ class Connection:
                     headers=sent,
                     allow_redirects=False,
                 ) as answer:
-                    content = await answer.read()  # and kept
+                    content = await answer.read()
             except (aiohttp.ClientError, TimeoutError) as error:
                 if is_last or isinstance(error, aiohttp.ClientConnectorCertificateError):
                     raise self._unreachable(error) from error
             else:
                 if answer.status < 300 or answer.status == 304:
-                    return answer
+                    tag = answer.headers.get("ETag")
+                    return Answered(answer.status, content, answer.content_type, tag)
                 if answer.status not in RETRIED or is_last:
                     raise self._problem(answer.status, content)
                 asked_s = answer.headers.get("Retry-After", "")
