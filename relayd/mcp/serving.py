@@ -28,13 +28,6 @@ _INSTRUCTIONS = (
     "answer's `reason`, `warnings` and `confidence` say what it rests on: pass them on. `links` "
     "shows the figures behind it."
 )
-_READ_ONLY = types.ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
-# A report is stored with those before it, and again changes nothing more.
-_STORES = types.ToolAnnotations(
-    read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-)
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
@@ -68,7 +61,13 @@ def _server(wan: Wan, tools: Sequence[AssistantTool]) -> Server[Any]:
             name=tool.name,
             description=tool.description,
             input_schema=tool.schema,
-            annotations=_READ_ONLY if tool.read_only else _STORES,
+            # A report is stored with those before it, and again changes nothing more.
+            annotations=types.ToolAnnotations(
+                read_only_hint=tool.read_only,
+                destructive_hint=False,
+                idempotent_hint=True,
+                open_world_hint=False,
+            ),
         )
         for tool in tools
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from threading import Lock
 from time import time as clock
@@ -44,12 +44,17 @@ class NetworkCache:
 
     def __init__(self, source: Network, whole: Network) -> None:
         self.source, self.whole = source, whole
-        self.measured: frozenset[str] | None = None
         self._derived: OrderedDict[tuple[object, ...], tuple[Network, Network]] = OrderedDict()
         self._most_derived = max(
             LEAST_DERIVED_KEPT, MOST_LINKS_KEPT // max(1, len(whole.sites)) ** 2
         )
         self._lock = Lock()
+
+    @cached_property
+    def preferred(self) -> frozenset[str]:
+        """Regions that throughput was measured from or to, and those of the fleet."""
+        fleet = {name for name, site in self.whole.sites.items() if site.vms is not None}
+        return frozenset(measured_regions(self.whole) | fleet)
 
     def derived(
         self, how: tuple[object, ...], derive: Callable[..., Network], network: Network, *more: Any
@@ -241,16 +246,8 @@ class Wan(Asking):
             field=field,
             known=self.known_regions(),
             prefer_provider=prefer_provider,
-            preferred=self._preferred,
+            preferred=lambda: self._current_cache().preferred,
         )
-
-    def _preferred(self) -> frozenset[str]:
-        """Regions that throughput was measured from or to, and those of the fleet."""
-        cache = self._current_cache()
-        if cache.measured is None:
-            fleet = {name for name, site in cache.whole.sites.items() if site.vms is not None}
-            cache.measured = frozenset(measured_regions(cache.whole) | fleet)
-        return cache.measured
 
     def resolve_pair(self, src: str, dst: str) -> tuple[str, str, tuple[Resolution, ...]]:
         """Return both ends of a transfer as region ids, with what they were chosen from.
