@@ -43,7 +43,7 @@ from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedSta
 
 T = TypeVar("T")
 BATCH = 1000
-"""Requests that go into one call of the service at most."""
+"""Requests that go into one call of the service at most, and links that one answers."""
 SAMPLES_A_CALL = 10_000
 
 
@@ -165,10 +165,14 @@ class AsyncWan(AskingAsync, Connection):
 
     async def links(self, src: str | None = None, dst: str | None = None) -> AsyncIterator[Link]:
         """Iterate over links, all or those from or into one region, a page at a time."""
-        async for row in self._pages(
-            "/v1/links", {"src": src or None, "dst": dst or None}, "links"
-        ):
-            yield link_of(row)
+        query = {"src": src or None, "dst": dst or None, "limit": BATCH, "cursor": None}
+        while True:
+            document = await self._get("/v1/links", query)
+            for row in document["links"]:
+                yield link_of(row)
+            if not (cursor := document.get("next_cursor")):
+                return
+            query["cursor"] = cursor
 
     async def matrix(
         self,

@@ -28,7 +28,6 @@ TIMEOUT_S = 60.0
 RETRIED = frozenset({429, 502, 503, 504})
 """Statuses after which a call is repeated (RFC 9110, 15.5 and 15.6; RFC 6585)."""
 _MOST_PER_HOST = 32
-_PAGE = 1000
 _of_parents: list[aiohttp.ClientSession] = []
 """Sessions of other loops, such as of the parent of a fork: collecting one would close it."""
 
@@ -109,16 +108,6 @@ class Connection:
     async def _post(self, path: str, body: Mapping[str, Any]) -> bytes:
         """Ask a question that changes nothing, so that it may be asked again."""
         return (await self._call("POST", path, body=json.dumps(body, allow_nan=False))).content
-
-    async def _pages(self, path: str, query: Mapping[str, Any], key: str) -> AsyncIterator[Any]:
-        """Yield the entries of a list that comes in pages."""
-        cursor = None
-        while True:
-            document = await self._get(path, {**query, "limit": _PAGE, "cursor": cursor})
-            for entry in document[key]:
-                yield entry
-            if not (cursor := document.get("next_cursor")):
-                return
 
     async def _call(
         self,
