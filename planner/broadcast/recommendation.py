@@ -11,7 +11,7 @@ forwarding by destinations alone.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -29,31 +29,24 @@ from planner.broadcast.plan import (
 )
 from planner.broadcast.problem import BroadcastProblem, broadcast_problem
 from planner.broadcast.request import BroadcastRequest
-from planner.broadcast.search import BroadcastCandidate, Search, candidate_of, value_of
-from planner.model.answer import Advice, Bottleneck, Cost, identified
+from planner.broadcast.search import BroadcastCandidate, Search, candidate_of
+from planner.model.answer import Advice, identified
 from planner.model.errors import DataError
+from planner.model.link import Link
 from planner.model.link_array import KINDS
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, limited_texts
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE, duration_text, more_usd_text, rate_text
-from planner.model.vm_limits import (
-    BINDING,
-    SAME_TIME,
-    bottlenecks_of_rows,
-    too_late,
-    vms_by_region,
-    widenings,
-)
+from planner.model.vm_limits import BINDING, SAME_TIME, bottlenecks_of_rows, too_late, widenings
 from planner.shared_vms.connections import connections_by_region
-from planner.shared_vms.explanation import OpenedConnections, ramps, untested_text, vm_warnings
+from planner.shared_vms.explanation import OpenedConnections, ramps, sending_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shared_vms.vm_count import with_decided_vms
-from planner.solvers.joint import Gain, compared
+from planner.solvers.joint import Gain
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
-from planner.transfer.plan import MeasureFirst
-from planner.transfer.wording import not_worth, plain_copy
+from planner.transfer.wording import not_worth
 
 
 class BroadcastDecision:
@@ -85,9 +78,8 @@ class BroadcastDecision:
         vms: Mapping[str, float],
     ) -> None:
         self.request, self.problem, self._vms = request, problem.with_vms(vms), vms
-        self._network, self._prices = network, prices
+        self.network, self.prices, self.regions = network, prices, problem.regions
         self.search = Search(request, self.problem)
-        self._drawn = self.problem.drawn_times(network, request.connections)
         star = self.search.star
         if request.relays == "none":
             if star is None:
@@ -106,17 +98,17 @@ class BroadcastDecision:
                 limit = self.problem.fullest_row(fastest.links_gbit, fastest.vms)
                 most_s, needed_s = self.search.most_s, fastest.duration_s
                 raise too_late(most_s, needed_s, fastest.vm_start_s, *limit)
-        own = self._without_relays(request) if self.relays(optimum) else None
+        own = self._without_relays(request) if optimum.relays else None
         if own and own.value <= optimum.value:  # a separate search, which may get further
             optimum, own = own, None
         direct = star if star and not self._late(star) else None
         self.optimum, self.chosen = optimum, optimum
         self.gap = max(0.0, optimum.value / bound - 1) if bound > 0 else 0.0
-        self.over_direct = self.gain(optimum, direct) if direct else None
+        self.over_direct = self._gain(optimum, direct) if direct else None
         # The simplest that the optimum does not beat by enough: direct; then destinations that
         # forward; then relays, which need their own VMs.
         for plain in (direct, own):
-            if plain and plain is not optimum and not self.gain(optimum, plain).worth:
+            if plain and plain is not optimum and not self._gain(optimum, plain).worth:
                 self.chosen = plain
                 break
 
@@ -140,23 +132,8 @@ class BroadcastDecision:
         assert best
         return best, bound
 
-    def gain(self, candidate: BroadcastCandidate, over: BroadcastCandidate) -> Gain:
-        """Return the gain of one candidate over another, in shared draws."""
-        worse, better = self._values(over), self._values(candidate)
-        ratios = np.divide(worse, better, out=np.ones_like(worse), where=better > 0)
-        expected = over.value / candidate.value if candidate.value > 0 else 1.0
-        return compared(expected, ratios, self.request.margin, self.request.risk)
-
-    def _values(self, candidate: BroadcastCandidate) -> Floats:
-        """Return a candidate's value in each draw."""
-        of = candidate.links_gbit, candidate.vms
-        longer = self.problem.rounding(*of, candidate.transfer_s)
-        busy_s = self._drawn.times_s(*of) * longer + candidate.ramp_s
-        vms_usd = self.problem.vm_usd(candidate.vms, busy_s).tolist()
-        costs = [Cost.of(candidate.cost.egress, usd) for usd in vms_usd]
-        times_s = (busy_s + candidate.vm_start_s).tolist()
-        values = map(value_of, [self.request] * len(costs), costs, times_s)
-        return np.array(list(values))
+    def _gain(self, candidate: BroadcastCandidate, over: BroadcastCandidate) -> Gain:
+        return candidate.gain(over, self.request, self.network)
 
     def _quickest(self) -> Iterator[BroadcastCandidate]:
         """Yield candidates of least time, for a deadline that no others meet."""
@@ -173,7 +150,7 @@ class BroadcastDecision:
         """Return the best candidate in which only destinations forward, if any keeps the limits."""
         own = replace(request, relays="ends")
         try:
-            problem = broadcast_problem(own, self._network, self._prices).with_vms(self._vms)
+            problem = broadcast_problem(own, self.network, self.prices).with_vms(self._vms)
         except DataError:
             return None
         search = Search(own, problem)
@@ -188,19 +165,135 @@ class BroadcastDecision:
     def _late(self, candidate: BroadcastCandidate) -> bool:
         return candidate.duration_s > self.search.most_s * (1 + SAME_TIME)
 
-    def relays(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
-        """Return the regions that only forward."""
-        entered = candidate.links_gbit.sum(axis=0) > 0
-        return self._named(entered & self.problem.is_relay)
+    # ---- the answer --------------------------------------------------------------------------
 
-    def forwarding(self, candidate: BroadcastCandidate) -> tuple[str, ...]:
-        """Return the regions that send on what they receive."""
-        sends = candidate.links_gbit.sum(axis=1) > 0
-        sends[self.problem.root] = False
-        return self._named(sends)
+    def trees(self, counts: Sequence[int]) -> tuple[TreePlan, ...]:
+        """Return the chosen trees, the largest first, whose links open these connections."""
+        problem, chosen, left = self.problem, self.chosen, iter(counts)
+        usd_per_gb = problem.fees.usd_per_gbit(chosen.links_gbit) * BITS_PER_BYTE
+        found = []
+        for arcs, share in zip(chosen.trees, chosen.shares.tolist(), strict=True):
+            rate, links = problem.volume_gbit / chosen.transfer_s * share, []
+            for arc in arcs:
+                src, dst = (self.regions[end] for end in arc)
+                fee, address = float(usd_per_gb[arc]), self.network.link(src, dst).address
+                links.append(TreeLink(src, dst, rate, next(left), fee, address))
+            relays = tuple(self.regions[head] for _, head in arcs if problem.is_relay[head])
+            found.append(TreePlan(share, rate, relays, tuple(links)))
+        return tuple(sorted(found, key=lambda tree: -tree.share))
 
-    def _named(self, which: np.ndarray) -> tuple[str, ...]:
-        return tuple(self.problem.regions[site] for site in np.nonzero(which)[0].tolist())
+    def reason(self) -> str:
+        """Explain the choice of this plan in plain sentences."""
+        star, chosen, request = self.search.star, self.chosen, self.request
+        kind, region = self.problem.fullest_row(chosen.links_gbit, chosen.vms)
+        limit = f"The bottleneck is {kind} at {region}."
+        own = len(chosen.forwarding) - len(chosen.relays)
+        parts = [f"{own} destination{'s forward' if own > 1 else ' forwards'}"] if own else []
+        if chosen.relays:
+            verb = "relay" if len(chosen.relays) > 1 else "relays"
+            parts.append(f"{' and '.join(chosen.relays)} {verb}")
+        who = (" and ".join(parts) or "No region forwards") + "."
+        if request.relays == "none":
+            return f"Only the source may send. {limit}"
+        if star is None:
+            return f"Some destinations have no direct link. {who} {limit}"
+        if self.over_direct is None:
+            took = duration_text(star.duration_s)
+            return f"Direct takes {took} and misses the deadline. {who} {limit}"
+        terms: str = request.objective
+        if terms == "value":
+            terms = f"cost plus time at ${request.time_value_usd_per_h:g}/h"
+        if chosen is star:
+            if self.optimum is star:
+                return f"Forwarding is not better in {terms}. {limit}"
+            margin, risk = request.margin, request.risk
+            return f"{not_worth('Forwarding', self.over_direct, terms, margin, risk)} {limit}"
+        gain = self._gain(chosen, star)
+        return (
+            f"{who} This is {gain.expected:.2f}x better in {terms} than sending each copy direct "
+            f"({gain.low:.2f}x to {gain.high:.2f}x): "
+            f"{star.duration_s / chosen.duration_s:.2f}x as fast, "
+            f"{more_usd_text(chosen.cost.total - star.cost.total)}. {limit}"
+        )
+
+    def worth_s(self) -> Floats:
+        """Return the marginal saving of one more VM of each row that decides the duration, in s."""
+        levels = self.problem.levels_s(self.chosen.links_gbit, self.chosen.vms)
+        vms = np.maximum(self.chosen.vms[self.problem.resources.row_sites], 1.0)
+        return np.where(levels >= levels.max() * (1 - BINDING), levels / vms, 0.0)
+
+    def advice(self) -> tuple[Advice, ...]:
+        """Return remedies, the cheapest first."""
+        found = [*self._more_connections(), *self._more_vms(), *self._measure()]
+        return tuple(sorted(found, key=lambda advice: advice.cost_usd))
+
+    def _more_connections(self) -> list[Advice]:
+        problem, links, resources = self.problem, self.chosen.links_gbit, self.problem.resources
+        wider = replace(
+            resources,
+            rate_gbps=problem.most_gbps,
+            connections_gbps=np.full_like(problem.most_gbps, np.inf),
+        )
+        time_s = wider.time_with_s(links, np.maximum(self.chosen.vms, 1.0))
+        if self.chosen.transfer_s < time_s * WORTH_ADVISING:
+            return []
+        most, rates = self.request.connections, links / time_s
+        counts = connections_by_region(resources, self.regions, rates, self.chosen.vms, most)
+        if (needed := max(counts.values())) <= most:
+            return []
+        rate, saved_s = rate_text(problem.volume_gbit / time_s), self.chosen.transfer_s - time_s
+        effect = f"{rate} to each destination, {duration_text(saved_s)} sooner"
+        return [Advice(f"Open up to {needed} connections a VM instead of {most}", effect, 0.0)]
+
+    def _more_vms(self) -> list[Advice]:
+        """Advise one more VM at the tightest sites, with its least saving over known trees."""
+        chosen, problem = self.chosen, self.problem
+        allowed = ~problem.is_relay | (chosen.links_gbit.sum(axis=0) > 0)
+        known = [t.arcs for t in self.search.trees.found if not t.entered[~allowed].any()]
+        resources = replace(problem.resources, vms=np.maximum(chosen.vms, 1.0))
+        places = widenings(resources, self.regions, self.worth_s(), 0.0)
+        found = []
+        for sites, place in list(places.items())[:SITES_SHOWN]:
+            vms = resources.with_vm_at(*sites).vms
+            wider = replace(problem, resources=replace(problem.resources, vms=vms))
+            packing = PackingProgram(Trees(wider, known)).solve()
+            faster = candidate_of(self.request, wider, packing)
+            saved_s = chosen.duration_s - faster.duration_s
+            if self.request.vms is None and faster.value >= chosen.value:
+                continue  # the number of VMs was left to the plan
+            enough = chosen.duration_s >= faster.duration_s * WORTH_ADVISING
+            if enough and saved_s >= LEAST_SAVED_BY_VM_S:
+                where = f"each end of {place}" if len(sites) > 1 else place
+                more = {self.regions[site]: int(vms[site]) for site in sites}
+                asked = limited_texts(self.network, above_quotas(self.network, more))
+                effect = "; ".join([f"at least {duration_text(saved_s)} sooner", *asked])
+                usd = faster.cost.total - chosen.cost.total
+                found.append(Advice(f"Use {vms[sites[0]]:.0f} VMs at {where}", effect, usd))
+        return found
+
+    def _measure(self) -> list[Advice]:
+        """Advise which link to measure where the bounds leave the verdict open."""
+        star = self.search.star
+        if star is None or self.chosen is self.optimum:
+            return []
+        links = [link for one in (self.optimum, star) for link in self._links(one)]
+        widest = max(links, key=lambda link: link.aggregate_gbps.relative_width)
+        if widest.aggregate_gbps.relative_width <= 0:
+            return []
+        of = self.network, self.prices, self.request.connections
+        return [to_measure(widest.src, widest.dst, *of)]
+
+    def _links(self, candidate: BroadcastCandidate) -> list[Link]:
+        """Return the links of all trees, in their order."""
+        arcs = dict.fromkeys(arc for arcs in candidate.trees for arc in arcs)
+        return [self.network.link(self.regions[u], self.regions[v]) for u, v in arcs]
+
+    def confidence(self) -> str:
+        """Describe the sources of the estimates in a sentence."""
+        links = self._links(self.chosen)
+        counts = Counter(link.aggregate_gbps.source for link in links)
+        parts = [f"{counts[kind]} {kind}" for kind in KINDS if kind in counts]
+        return f"Rests on {', '.join(parts)} link{'s' if len(links) > 1 else ''}."
 
 
 SITES_SHOWN = 2
@@ -224,9 +317,10 @@ def recommend_broadcast(
         If a destination can't be reached over known links.
     """
     problem = broadcast_problem(request, network, prices)
+    regions, root = problem.regions, problem.root
     # To begin with, as if the source sent one copy in all: forwarding divides the work.
     links = np.zeros_like(problem.rtt_ms)
-    links[problem.root, list(problem.terminals)] = problem.volume_gbit / len(problem.terminals)
+    links[root, list(problem.terminals)] = problem.volume_gbit / len(problem.terminals)
     known = bool((problem.resources.rate_gbps[links > 0] > 0).all())
     decision = with_decided_vms(
         request,
@@ -236,20 +330,34 @@ def recommend_broadcast(
         lambda vms: BroadcastDecision(request, network, prices, problem, vms),
     )
     problem, chosen, search = decision.problem, decision.chosen, decision.search
-    gain = decision.over_direct
-    answer = _BroadcastAnswer(decision, network, prices)
-    low_s, high_s = problem.range_s(chosen.links_gbit, chosen.vms, chosen.duration_s, chosen.lead_s)
-    rate = problem.volume_gbit / chosen.transfer_s
+    gain, volume_gbit = decision.over_direct, problem.volume_gbit
+    streams = problem.streams(chosen.trees, chosen.shares / chosen.transfer_s)
+    of = problem.resources, regions, streams, chosen.vms, request.connections
+    opened = OpenedConnections(network, *of)
+    used = chosen.links_gbit, chosen.vms, chosen.duration_s
+    low_s, high_s = problem.range_s(*used, chosen.lead_s)
+    volumes_gb = {(request.src, dst): request.volume_gb for dst in request.destinations}
+    warnings = [*notes, *sending_warnings(request, network, volumes_gb, chosen, opened)]
+    if request.relays != "none" and decision.gap > 0.01:
+        known_to = f"the best plan known is proven only to within {decision.gap:.0%}"
+        warnings.append(f"{known_to} of the optimum")
+    # Direct links that forwarding replaces, the slowest first.
+    direct_gbps = problem.resources.rate_gbps[root]
+    missed = (chosen.links_gbit[root] < volume_gbit * (1 - BINDING)) & (direct_gbps > 0)
+    replaced = sorted((t for t in problem.terminals if missed[t]), key=lambda t: direct_gbps[t])
+    avoided = [(request.src, regions[t]) for t in replaced]
+    with_vm = replace(problem.resources, vms=np.maximum(chosen.vms, 1.0))
+    verdict: BroadcastVerdict = "tree" if len(chosen.trees) == 1 else "trees"
     plan = BroadcastPlan(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
-        fees=problem.fee_lines(chosen.links_gbit, chosen.vms, chosen.duration_s),
-        verdict=answer.verdict(),
-        reason=answer.reason(),
-        throughput_gbps=rate,
-        throughput_gbps_low=problem.volume_gbit / (high_s - chosen.lead_s),
-        throughput_gbps_high=problem.volume_gbit / (low_s - chosen.lead_s),
+        fees=problem.fee_lines(*used),
+        verdict=verdict if chosen.forwarding else "direct",
+        reason=decision.reason(),
+        throughput_gbps=volume_gbit / chosen.transfer_s,
+        throughput_gbps_low=volume_gbit / (high_s - chosen.lead_s),
+        throughput_gbps_high=volume_gbit / (low_s - chosen.lead_s),
         duration_s=chosen.duration_s,
         duration_s_low=low_s,
         duration_s_high=high_s,
@@ -258,234 +366,36 @@ def recommend_broadcast(
         gap=decision.gap,
         volume_gb=request.volume_gb,
         cost_usd=chosen.cost,
-        trees=answer.trees(),
+        trees=decision.trees(opened.counts),
         destinations=tuple(
-            Delivery(problem.regions[site], chosen.transfer_s + chosen.vm_start_s + ramp_s)
+            Delivery(regions[site], chosen.transfer_s + chosen.vm_start_s + ramp_s)
             for site, ramp_s in chosen.ramps_s.items()
         ),
-        vms=answer.vms(chosen),
-        direct=answer.option(search.star),
-        best_relay=answer.option(search.best_relay),
-        optimum=answer.option(decision.optimum) if decision.optimum is not chosen else None,
+        vms=chosen.vms_in_order(),
+        direct=_option(search.star),
+        best_relay=_option(search.best_relay),
+        optimum=_option(decision.optimum if decision.optimum is not chosen else None),
         gain=gain.expected if gain else None,
         gain_low=gain.low if gain else None,
         gain_high=gain.high if gain else None,
         probability=gain.probability if gain else None,
-        connections=answer.opened.by_region,
-        measure_first=answer.measure_first(),
-        bottlenecks=answer.bottlenecks(),
-        advice=answer.advice(),
-        warnings=notes + answer.warnings(),
-        confidence=answer.confidence(),
-        frontier=answer.frontier() if request.frontier else (),
+        connections=opened.by_region,
+        measure_first=ramps(network, prices, avoided, request.connections),
+        bottlenecks=bottlenecks_of_rows(with_vm, regions, decision.worth_s(), chosen.transfer_s),
+        advice=decision.advice(),
+        warnings=tuple(warnings),
+        confidence=decision.confidence(),
+        frontier=tuple(
+            BroadcastPoint(p.duration_s, p.cost, p.relays, len(p.trees), p.vms_in_order())
+            for p in (search.frontier() if request.frontier else ())
+        ),
         vm_start_s=chosen.vm_start_s,
     )
     return identified(plan)
 
 
-class _BroadcastAnswer:
-    """Turns a decision into names and rates, and explains it."""
-
-    def __init__(self, decision: BroadcastDecision, network: Network, prices: Prices) -> None:
-        self.decision, self.network, self.prices = decision, network, prices
-        self.request, self.problem = decision.request, decision.problem
-        self.chosen = decision.chosen
-        rates = self.chosen.shares / self.chosen.transfer_s
-        streams, most = self.problem.streams(self.chosen.trees, rates), self.request.connections
-        of = self.problem.resources, self.problem.regions, streams, self.chosen.vms, most
-        self.opened = OpenedConnections(network, *of)
-
-    def verdict(self) -> BroadcastVerdict:
-        if not self.decision.forwarding(self.chosen):
-            return "direct"
-        return "tree" if len(self.chosen.trees) == 1 else "trees"
-
-    def trees(self) -> tuple[TreePlan, ...]:
-        problem, chosen, regions = self.problem, self.chosen, self.problem.regions
-        usd_per_gb = problem.fees.usd_per_gbit(chosen.links_gbit) * BITS_PER_BYTE
-        found, counts = [], iter(self.opened.counts)
-        for arcs, share in zip(chosen.trees, chosen.shares.tolist(), strict=True):
-            rate, links = problem.volume_gbit / chosen.transfer_s * share, []
-            for arc in arcs:
-                src, dst = (regions[end] for end in arc)
-                fee, address = float(usd_per_gb[arc]), self.network.link(src, dst).address
-                links.append(TreeLink(src, dst, rate, next(counts), fee, address))
-            relays = tuple(regions[head] for _, head in arcs if problem.is_relay[head])
-            found.append(TreePlan(share, rate, relays, tuple(links)))
-        return tuple(sorted(found, key=lambda tree: -tree.share))
-
-    def vms(self, candidate: BroadcastCandidate) -> dict[str, int]:
-        """Return the VMs of each region: the source, the destinations as asked, then relays."""
-        problem = self.problem
-        sites = [problem.root, *problem.terminals]
-        sites += [site for site in np.nonzero(candidate.vms)[0].tolist() if site not in sites]
-        return {problem.regions[site]: int(candidate.vms[site]) for site in sites}
-
-    def option(self, candidate: BroadcastCandidate | None) -> BroadcastOption | None:
-        if candidate is None:
-            return None
-        rate, relays = self.problem.volume_gbit / candidate.transfer_s, self.decision.forwarding
-        return BroadcastOption(relays(candidate), rate, candidate.duration_s, candidate.cost)
-
-    def frontier(self) -> tuple[BroadcastPoint, ...]:
-        relays = self.decision.relays
-        return tuple(
-            BroadcastPoint(one.duration_s, one.cost, relays(one), len(one.trees), self.vms(one))
-            for one in self.decision.search.frontier()
-        )
-
-    # ---- why ---------------------------------------------------------------------------------
-
-    def reason(self) -> str:
-        """Explain the choice of this plan in plain sentences."""
-        kind, region = self.problem.fullest_row(self.chosen.links_gbit, self.chosen.vms)
-        limit = f"The bottleneck is {kind} at {region}."
-        star, chosen, decision = self.decision.search.star, self.chosen, self.decision
-        who = self._who(chosen)
-        if self.request.relays == "none":
-            return f"Only the source may send. {limit}"
-        if star is None:
-            return f"Some destinations have no direct link. {who} {limit}"
-        if decision.over_direct is None:
-            took = duration_text(star.duration_s)
-            return f"Direct takes {took} and misses the deadline. {who} {limit}"
-        terms: str = self.request.objective
-        if terms == "value":
-            terms = f"cost plus time at ${self.request.time_value_usd_per_h:g}/h"
-        if chosen is star:
-            if decision.optimum is star:
-                return f"Forwarding is not better in {terms}. {limit}"
-            margin, risk = self.request.margin, self.request.risk
-            why = not_worth("Forwarding", decision.over_direct, terms, margin, risk)
-            return f"{why} {limit}"
-        gain = self.decision.gain(chosen, star)
-        return (
-            f"{who} This is {gain.expected:.2f}x better in {terms} than sending each copy direct "
-            f"({gain.low:.2f}x to {gain.high:.2f}x): "
-            f"{star.duration_s / chosen.duration_s:.2f}x as fast, "
-            f"{more_usd_text(chosen.cost.total - star.cost.total)}. {limit}"
-        )
-
-    def _who(self, candidate: BroadcastCandidate) -> str:
-        forwarding = self.decision.forwarding(candidate)
-        relays = self.decision.relays(candidate)
-        own = len(forwarding) - len(relays)
-        parts = []
-        if own:
-            parts.append(f"{own} destination{'s forward' if own > 1 else ' forwards'}")
-        if relays:
-            verb = "relay" if len(relays) > 1 else "relays"
-            parts.append(f"{' and '.join(relays)} {verb}")
-        return (" and ".join(parts) or "No region forwards") + "."
-
-    # ---- limits ------------------------------------------------------------------------------
-
-    def bottlenecks(self) -> tuple[Bottleneck, ...]:
-        """Return the rows that decide the duration, and the most that extra VMs there save."""
-        resources = replace(self.problem.resources, vms=np.maximum(self.chosen.vms, 1.0))
-        of = self._worth_s(), self.chosen.transfer_s
-        return bottlenecks_of_rows(resources, self.problem.regions, *of)
-
-    def _worth_s(self) -> Floats:
-        levels = self.problem.levels_s(self.chosen.links_gbit, self.chosen.vms)
-        resources = self.problem.resources
-        vms = np.maximum(self.chosen.vms[resources.row_sites], 1.0)
-        return np.where(levels >= levels.max() * (1 - BINDING), levels / vms, 0.0)
-
-    def advice(self) -> tuple[Advice, ...]:
-        """Return remedies, the cheapest first."""
-        found = [*self._more_connections(), *self._more_vms(), *self._measure()]
-        return tuple(sorted(found, key=lambda advice: advice.cost_usd))
-
-    def _more_connections(self) -> list[Advice]:
-        problem, links = self.problem, self.chosen.links_gbit
-        wider = replace(
-            problem.resources,
-            rate_gbps=problem.most_gbps,
-            connections_gbps=np.full_like(problem.most_gbps, np.inf),
-        )
-        time_s = wider.time_with_s(links, np.maximum(self.chosen.vms, 1.0))
-        if self.chosen.transfer_s < time_s * WORTH_ADVISING:
-            return []
-        most, of = self.request.connections, (problem.resources, problem.regions)
-        counts = connections_by_region(*of, links / time_s, self.chosen.vms, most)
-        if (needed := max(counts.values())) <= most:
-            return []
-        rate, saved_s = rate_text(problem.volume_gbit / time_s), self.chosen.transfer_s - time_s
-        effect = f"{rate} to each destination, {duration_text(saved_s)} sooner"
-        return [Advice(f"Open up to {needed} connections a VM instead of {most}", effect, 0.0)]
-
-    def measure_first(self) -> tuple[MeasureFirst, ...]:
-        """Return ramp tests of the direct links that forwarding replaces, the slowest first."""
-        problem, root = self.problem, self.problem.root
-        direct = problem.resources.rate_gbps[root]
-        missed = self.chosen.links_gbit[root] < problem.volume_gbit * (1 - BINDING)
-        ends = [site for site in problem.terminals if missed[site] and direct[site] > 0]
-        order = sorted(ends, key=lambda site: direct[site])
-        links = [(problem.regions[root], problem.regions[site]) for site in order]
-        return ramps(self.network, self.prices, links, self.request.connections)
-
-    def _more_vms(self) -> list[Advice]:
-        """Advise one more VM at the tightest sites, with its least saving over known trees."""
-        chosen, known = self.chosen, self.decision.search.trees.found
-        used = self.decision.relays(chosen)
-        allowed = np.isin(self.problem.regions, used) | ~self.problem.is_relay
-        resources = replace(self.problem.resources, vms=np.maximum(chosen.vms, 1.0))
-        places = widenings(resources, self.problem.regions, self._worth_s(), 0.0)
-        found = []
-        for sites, place in list(places.items())[:SITES_SHOWN]:
-            vms = resources.with_vm_at(*sites).vms
-            wider = replace(self.problem, resources=replace(self.problem.resources, vms=vms))
-            trees = Trees(wider, (t.arcs for t in known if not t.entered[~allowed].any()))
-            faster = candidate_of(self.request, wider, PackingProgram(trees).solve())
-            saved_s = chosen.duration_s - faster.duration_s
-            if self.request.vms is None and faster.value >= chosen.value:
-                continue  # the number of VMs was left to the plan
-            enough = chosen.duration_s >= faster.duration_s * WORTH_ADVISING
-            if enough and saved_s >= LEAST_SAVED_BY_VM_S:
-                where = f"each end of {place}" if len(sites) > 1 else place
-                more = {self.problem.regions[site]: int(vms[site]) for site in sites}
-                asked = limited_texts(self.network, above_quotas(self.network, more))
-                effect = "; ".join([f"at least {duration_text(saved_s)} sooner", *asked])
-                usd = faster.cost.total - chosen.cost.total
-                found.append(Advice(f"Use {vms[sites[0]]:.0f} VMs at {where}", effect, usd))
-        return found
-
-    def _measure(self) -> list[Advice]:
-        """Advise which link to measure where the bounds leave the verdict open."""
-        decision, star = self.decision, self.decision.search.star
-        if star is None or decision.chosen is decision.optimum:
-            return []
-        pairs = [arc for c in (decision.optimum, star) for arcs in c.trees for arc in arcs]
-        named = [(self.problem.regions[tail], self.problem.regions[head]) for tail, head in pairs]
-        links = [self.network.link(*pair) for pair in named]
-        widest = max(links, key=lambda link: link.aggregate_gbps.relative_width)
-        if widest.aggregate_gbps.relative_width <= 0:
-            return []
-        ends = widest.src, widest.dst
-        return [to_measure(*ends, self.network, self.prices, self.request.connections)]
-
-    # ---- how sure ----------------------------------------------------------------------------
-
-    def confidence(self) -> str:
-        """Describe the sources of the estimates in a sentence."""
-        regions, used = self.problem.regions, np.argwhere(self.chosen.links_gbit).tolist()
-        links = [self.network.link(regions[tail], regions[head]) for tail, head in used]
-        counts = Counter(link.aggregate_gbps.source for link in links)
-        parts = [f"{counts[kind]} {kind}" for kind in KINDS if kind in counts]
-        return f"Rests on {', '.join(parts)} link{'s' if len(links) > 1 else ''}."
-
-    def warnings(self) -> tuple[str, ...]:
-        """Return the assumptions behind the rates; and that plain copies do, where they do."""
-        request, opened, chosen = self.request, self.opened, self.chosen
-        links = self.network.links.get(request.src, {})
-        pairs = [(links.get(dst), request.volume_gb) for dst in request.destinations]
-        vms = vms_by_region(self.problem.regions, chosen.vms)
-        of = request, self.network, vms, request.ends, opened.by_region
-        copies = plain_copy(pairs, chosen.vm_start_s)
-        found = [*([copies] if copies else []), *untested_text(self.problem, chosen.links_gbit)]
-        found += vm_warnings(*of, opened=opened)
-        if request.relays != "none" and self.decision.gap > 0.01:
-            known = f"the best plan known is proven only to within {self.decision.gap:.0%}"
-            found.append(f"{known} of the optimum")
-        return tuple(found)
+def _option(candidate: BroadcastCandidate | None) -> BroadcastOption | None:
+    if candidate is None:
+        return None
+    rate = candidate.figures.volume_gbit / candidate.transfer_s
+    return BroadcastOption(candidate.forwarding, rate, candidate.duration_s, candidate.cost)

@@ -32,10 +32,10 @@ from planner.broadcast.packing import (
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
 from planner.broadcast.shallow import MOST_SITES, MOST_TERMINALS, pack_by_depth
-from planner.model.answer import Cost
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
+from planner.shared_vms.candidate import Candidate, unbeaten, value_of
 from planner.solvers.steiner import (
     EXACT_TERMINALS,
     Arcs,
@@ -66,48 +66,43 @@ CHARGED_ROUNDS = 3
 
 
 @dataclass(frozen=True)
-class BroadcastCandidate:
+class BroadcastCandidate(Candidate):
     """Trees that carry shares of the volume, with their time, VMs and cost.
 
     Attributes
     ----------
     shares : array
         Of the volume; their sum is 1.
-    links_gbit : array, shape (n, n)
-    transfer_s, vm_start_s : float
-        For moving everything, up to speed; and until VMs have started.
     ramps_s : dict
         By destination, the time that getting up to speed adds: 8.5 round trips for each link of its
         longest path.
-    vms : array, length n
-    value : float
-        Under the request's objective, the less the better: USD, or s where time alone counts.
     """
 
+    figures: BroadcastProblem
     trees: tuple[Arcs, ...]
     shares: Floats
-    links_gbit: Floats
-    transfer_s: float
-    vm_start_s: float
     ramps_s: dict[int, float]
-    vms: Floats
-    cost: Cost
-    value: float
 
     @property
-    def ramp_s(self) -> float:
-        """The time that getting up to speed adds for the last destination."""
-        return max(self.ramps_s.values())
+    def relays(self) -> tuple[str, ...]:
+        """Regions that only forward."""
+        return self._named((self.links_gbit.sum(axis=0) > 0) & self.figures.is_relay)
 
     @property
-    def lead_s(self) -> float:
-        """Until VMs have started and the longest path is up to speed."""
-        return self.vm_start_s + self.ramp_s
+    def forwarding(self) -> tuple[str, ...]:
+        """Regions that send on what they receive."""
+        sends = self.links_gbit.sum(axis=1) > 0
+        sends[self.figures.root] = False
+        return self._named(sends)
 
-    @property
-    def duration_s(self) -> float:
-        """Until the last destination has everything."""
-        return self.transfer_s + self.lead_s
+    def _named(self, which: np.ndarray) -> tuple[str, ...]:
+        return tuple(self.figures.regions[site] for site in np.flatnonzero(which).tolist())
+
+    def vms_in_order(self) -> dict[str, int]:
+        """Return the VMs of each region: the source, the destinations as asked, then relays."""
+        of = self.figures
+        sites = dict.fromkeys([of.root, *of.terminals, *np.flatnonzero(self.vms).tolist()])
+        return {of.regions[site]: int(self.vms[site]) for site in sites}
 
 
 def candidate_of(
@@ -132,14 +127,9 @@ def candidate_of(
     longest = {t: max(of[t] for of in ramps) for t in problem.terminals}
     busy_s, start_s = time_s + max(longest.values()), problem.start_s(vms)
     cost = problem.cost(links, vms, busy_s)
-    of = links, time_s, start_s, longest, vms, cost, value_of(request, cost, start_s + busy_s)
-    return BroadcastCandidate(packing.trees, packing.shares, *of)
-
-
-def value_of(request: BroadcastRequest, cost: Cost, duration_s: float) -> float:
-    """Value a cost and a duration by the objective of a request."""
-    hour_usd = request.hour_usd
-    return duration_s if hour_usd == inf else cost.total + hour_usd * duration_s / S_PER_H
+    value = value_of(request, cost.total, start_s + busy_s)
+    of = links, time_s, start_s, max(longest.values()), vms, cost, value
+    return BroadcastCandidate(problem, *of, packing.trees, packing.shares, longest)
 
 
 def best_of(candidates: Iterable[BroadcastCandidate]) -> BroadcastCandidate:
@@ -462,8 +452,4 @@ class Search:
                 between = start_s * (end_s / start_s) ** (step / FRONTIER_POINTS)
                 if between > start_s * (1 + GAP) and (point := self._cheapest_in(between)):
                     found.append(point)
-        kept: list[BroadcastCandidate] = []
-        for candidate in sorted(found, key=lambda c: (c.duration_s, c.cost.total)):
-            if not kept or candidate.cost.total < kept[-1].cost.total * (1 - GAP):
-                kept.append(candidate)
-        return kept
+        return unbeaten(found, GAP)

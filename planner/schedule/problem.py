@@ -50,15 +50,87 @@ class Disk(NamedTuple):
 
 
 @dataclass(frozen=True)
+class PendingTransfer:
+    """A transfer that still has volume to send.
+
+    Attributes
+    ----------
+    known : bool
+        Whether it is part of a schedule already: it is decided before all others, and has begun to
+        get up to speed in time.
+    stored_gb : mapping
+        Its volume stored at relays, by region.
+    starting_s : float | None
+        When its VMs began to start: None for now, minus infinity once it has sent.
+    past : tuple of Period
+        Before now.
+    """
+
+    transfer: TimedTransfer
+    left_gb: float
+    known: bool = False
+    stored_gb: Mapping[str, float] = field(default_factory=dict)
+    starting_s: float | None = None
+    past: tuple[Period, ...] = ()
+
+
+def progress_of(
+    existing: ScheduleInProgress | None, now_s: float
+) -> list[PendingTransfer | TransferSchedule]:
+    """Return what a schedule has left to send at a time if it was followed, and what has ended.
+
+    In the schedule's order; a transfer given up partway has ended, and one that was refused before
+    it sent anything is left out: it may be asked for again.
+
+    Raises
+    ------
+    InputError
+        If the time is before the one that the schedule was planned from.
+    """
+    if existing is None:
+        return []
+    if now_s < existing.now_s:
+        problem = f"is before the schedule in progress, made at {existing.now_s:g} s"
+        raise InputError("now", problem, value=now_s)
+    found: list[PendingTransfer | TransferSchedule] = []
+    for transfer in existing.transfers:
+        past = tuple(
+            replace(period, end_s=min(period.end_s, now_s))
+            for period in transfer.periods
+            if period.start_s < now_s
+        )
+        if transfer.verdict == "refused" and not past:
+            continue
+        moved_gb = defaultdict[str, float](float)
+        for period in past:
+            for region, gbit in period.moved_gbit(transfer.src, transfer.dst).items():
+                moved_gb[region] += gbit / BITS_PER_BYTE
+        volume_gb = transfer.volume_gb
+        left_gb = volume_gb - moved_gb.pop(transfer.dst, 0.0)
+        if transfer.verdict == "refused" or left_gb <= NOTHING_LEFT * volume_gb:
+            ended = replace(transfer, periods=past, egress_usd=0.0, remedies=None, stored=())
+            found.append(ended)
+            continue
+        asked = TimedTransfer(**TimedTransfer.figures_of(transfer))
+        least_gb = NOTHING_STORED * volume_gb / BITS_PER_BYTE
+        stored_gb = {region: gb for region, gb in moved_gb.items() if gb > least_gb}
+        since_s = -inf if past else existing.now_s
+        found.append(PendingTransfer(asked, left_gb, True, stored_gb, since_s, past))
+    return found
+
+
+@dataclass(frozen=True)
 class Commodity:
-    """A transfer as the program sees it.
+    """A pending transfer among sites.
 
     Attributes
     ----------
     src, dst : int
         Sites.
+    start_s : float
+        When it can be up to speed.
     first, last : int
-        Slots in which it may send, both included; none if last is before first.
+        Slots in which it may send by its deadline, both included; none if last is before first.
     hops : array of int
         Sites that may relay it.
     direct : bool
@@ -67,14 +139,21 @@ class Commodity:
         Stored at relays at the first cut: volume by site, part of `volume_gbit`.
     """
 
+    item: PendingTransfer
     src: int
     dst: int
     volume_gbit: float
+    start_s: float
     first: int
     last: int
     hops: np.ndarray
     direct: bool
-    stored_gbit: Mapping[int, float] = field(default_factory=dict)
+    stored_gbit: Mapping[int, float]
+
+    @property
+    def transfer(self) -> TimedTransfer:
+        """What was asked for."""
+        return self.item.transfer
 
     def delivers(self, route: Route) -> bool:
         """Return whether a route ends at the destination rather than in storage."""
@@ -84,91 +163,6 @@ class Commodity:
         """Return all paths: direct first."""
         direct = [(self.src, self.dst)] if self.direct else []
         return [*direct, *((self.src, hop, self.dst) for hop in self.hops.tolist())]
-
-
-@dataclass(frozen=True)
-class PendingTransfer:
-    """A transfer that still has volume to send.
-
-    Attributes
-    ----------
-    known : bool
-        Whether it is part of a schedule already: it is decided before all others, and has begun to
-        get up to speed in time.
-    starting_s : float | None
-        When its VMs began to start: None for now, minus infinity once it has sent.
-    stored_gb : mapping
-        Its volume stored at relays, by region.
-    """
-
-    transfer: TimedTransfer
-    left_gb: float
-    known: bool = False
-    stored_gb: Mapping[str, float] = field(default_factory=dict)
-    starting_s: float | None = None
-
-
-@dataclass
-class ScheduleProgress:
-    """The progress of a schedule, assuming that it was followed.
-
-    Attributes
-    ----------
-    order : list of str
-        Ids that new transfers can't have; one that was refused may be asked for again.
-    past : dict
-        Id to the periods before now.
-    done : list of TransferSchedule
-        Transfers that have ended, or were given up partway.
-    """
-
-    order: list[str] = field(default_factory=list)
-    past: dict[str, tuple[Period, ...]] = field(default_factory=dict)
-    pending: list[PendingTransfer] = field(default_factory=list)
-    done: list[TransferSchedule] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, existing: ScheduleInProgress | None, now_s: float) -> ScheduleProgress:
-        """Return the progress of a schedule at a time.
-
-        Raises
-        ------
-        InputError
-            If the time is before the one that the schedule was planned from.
-        """
-        found = cls()
-        if existing and now_s < existing.now_s:
-            problem = f"is before the schedule in progress, made at {existing.now_s:g} s"
-            raise InputError("now", problem, value=now_s)
-        for transfer in existing.transfers if existing else ():
-            before = tuple(
-                replace(period, end_s=min(period.end_s, now_s))
-                for period in transfer.periods
-                if period.start_s < now_s
-            )
-            if transfer.verdict == "refused" and not before:
-                continue
-            found.order.append(transfer.id)
-            found.past[transfer.id] = before
-            moved_gbit = defaultdict[str, float](float)
-            for period in before:
-                for region, gbit in period.moved_gbit(transfer.src, transfer.dst).items():
-                    moved_gbit[region] += gbit
-            left_gb = transfer.volume_gb - moved_gbit.pop(transfer.dst, 0.0) / BITS_PER_BYTE
-            if transfer.verdict == "refused" or left_gb <= NOTHING_LEFT * transfer.volume_gb:
-                done = replace(transfer, periods=before, egress_usd=0.0, remedies=None, stored=())
-                found.done.append(done)
-            else:
-                asked = TimedTransfer(**TimedTransfer.figures_of(transfer))
-                stored_gb = {
-                    region: gbit / BITS_PER_BYTE
-                    for region, gbit in moved_gbit.items()
-                    if gbit > NOTHING_STORED * transfer.volume_gb
-                }
-                since_s = -inf if before or existing is None else existing.now_s
-                pending = PendingTransfer(asked, left_gb, True, stored_gb, since_s)
-                found.pending.append(pending)
-        return found
 
 
 @dataclass(frozen=True)
@@ -182,9 +176,7 @@ class ScheduleProblem:
     cuts_s : array
         The last slot is beyond all deadlines, and long enough for any transfer alone.
     commodities : tuple of Commodity
-        Of the transfers that have a deadline, in the order given.
-    starts_s : tuple of float
-        When each pending transfer can be up to speed.
+        All pending transfers, in the order given.
     disks : mapping
         By site.
     """
@@ -193,9 +185,14 @@ class ScheduleProblem:
     resources: SiteResources
     cuts_s: Floats
     commodities: tuple[Commodity, ...]
-    starts_s: tuple[float, ...]
     tariffs: LinkTariffs
     disks: Mapping[int, Disk]
+
+    @property
+    def timed(self) -> list[int]:
+        """Numbers of the transfers that have a deadline."""
+        every = enumerate(self.commodities)
+        return [number for number, of in every if of.transfer.deadline_s is not None]
 
 
 def schedule_problem(
@@ -224,48 +221,54 @@ def schedule_problem(
     index = {region: position for position, region in enumerate(problem.regions)}
     disks = _disks(request, pending, index)
     resources = problem.low if request.rates == "low" else problem.resources
-    hops_of, starts = [], []
-    for item in pending:
+    hops_of, starts, ends_s = [], [], {}
+    for number, item in enumerate(pending):
+        transfer = item.transfer
         hops, ramp_s = _hops(item, resources, problem, index)
         hops_of.append(hops)
         running_s = now_s if item.starting_s is None else item.starting_s
-        running_s += problem.start_s(
-            np.isin(problem.regions, (item.transfer.src, item.transfer.dst))
-        )
-        starts.append(max(now_s, max(item.transfer.start_s, running_s) + ramp_s))
-    deadlines_s = enumerate(item.transfer.deadline_s for item in pending)
-    timed = [(number, end_s) for number, end_s in deadlines_s if end_s is not None]
+        running_s += problem.start_s(np.isin(problem.regions, (transfer.src, transfer.dst)))
+        starts.append(max(now_s, max(transfer.start_s, running_s) + ramp_s))
+        if transfer.deadline_s is not None:
+            ends_s[number] = transfer.deadline_s
     # What starts up to speed at nearly the same time does so at one: each time makes a slot.
     latest_s = inf
-    for number, end_s in sorted(timed, key=lambda of: -starts[of[0]]):
-        room_s = 0.0 if pending[number].known else TOGETHER * (end_s - starts[number])
+    for number in sorted(ends_s, key=lambda number: -starts[number]):
+        room_s = 0.0 if pending[number].known else TOGETHER * (ends_s[number] - starts[number])
         if latest_s > starts[number] + room_s:
             latest_s = starts[number]
         starts[number] = latest_s
     tariffs = LinkTariffs(request.tariffs, problem.regions, problem.usd_per_gbit, unused)
-    times = [now_s, *(time for number, end_s in timed for time in (starts[number], end_s))]
+    times = [now_s, *ends_s.values(), *(starts[number] for number in ends_s)]
     cuts = tariffs.cuts_s(time for time in times if time >= now_s)
-    commodities = []
-    for number, end_s in timed:
-        item = pending[number]
+    commodities, longest_s = [], 0.0
+    for number, item in enumerate(pending):
         i, j = index[item.transfer.src], index[item.transfer.dst]
-        first, end = np.searchsorted(cuts, (starts[number], end_s)).tolist()
-        direct = bool(resources.rate_gbps[i, j] > 0)
-        stored_gbit = {index[r]: gb * BITS_PER_BYTE for r, gb in item.stored_gb.items()}
-        of = item.left_gb * BITS_PER_BYTE, first, end - 1, hops_of[number], direct, stored_gbit
-        commodities.append(Commodity(i, j, *of))
-    longest_s = max((_alone_s(resources, of) for of in commodities), default=0.0)
+        first, end = np.searchsorted(cuts, (starts[number], ends_s.get(number, now_s))).tolist()
+        commodity = Commodity(
+            item,
+            i,
+            j,
+            item.left_gb * BITS_PER_BYTE,
+            starts[number],
+            first,
+            end - 1,
+            hops_of[number],
+            direct=bool(resources.rate_gbps[i, j] > 0),
+            stored_gbit={index[r]: gb * BITS_PER_BYTE for r, gb in item.stored_gb.items()},
+        )
+        commodities.append(commodity)
+        if number in ends_s:
+            longest_s = max(longest_s, _alone_s(resources, commodity))
     cuts = np.append(cuts, cuts[-1] + 1.0 + 1.01 * longest_s)
-    if len(disks) * len(commodities) * len(cuts) > MOST_STOCKS:
+    if len(disks) * len(ends_s) * len(cuts) > MOST_STOCKS:
         raise InputError(
             "disk_gb",
-            f"is at {len(disks)} relays, for {len(commodities)} transfers over {len(cuts) - 1} "
+            f"is at {len(disks)} relays, for {len(ends_s)} transfers over {len(cuts) - 1} "
             f"slots of time, together more than {MOST_STOCKS:,}",
             remedy="Give fewer relays disk, or transfers with the same starts and deadlines.",
         )
-    return ScheduleProblem(
-        problem, resources, cuts, tuple(commodities), tuple(starts), tariffs, disks
-    )
+    return ScheduleProblem(problem, resources, cuts, tuple(commodities), tariffs, disks)
 
 
 def _as_shuffle(

@@ -33,8 +33,10 @@ fits on the disk at the end of every slot, it always does. Storage costs ``price
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -77,7 +79,7 @@ FEES_ROOM = 1e-9
 
 
 class ScheduleProgram:
-    """The linear program of a set of transfers, of which each is in, out, or wanted: out at first.
+    """The linear program of transfers with a deadline, each in, out, or wanted: out at first.
 
     With a slot to be `divided`, that slot is two, and a variable, :attr:`part`, says how much of it
     is the first: rates become volumes over the whole slot, and each part has VMs in proportion to
@@ -104,29 +106,30 @@ class ScheduleProgram:
             self.middles_s.insert(divided, self.middles_s[divided])
             self.bands = [{} for _ in self.lengths_s]
         self.columns: dict[tuple[int, int, Route], Any] = {}
+        self.along = cache(self._along)
         self._fees_row: Any = None
         self._usd_scale = 1.0
-        self._routes: dict[Route, tuple[dict[int, float], float]] = {}
         self._rows: dict[tuple[int, int], Any] = {}  # by slot and limit of a site
         self._link_rows: dict[tuple[int, int, int], Any] = {}  # by slot and link with tariffs
         self._stock_rows: dict[tuple[int, int, int], Any] = {}  # by transfer, site and slot
         self._disk_rows: dict[tuple[int, int], Any] = {}  # by site and slot
-        self._src = np.array([of.src for of in self.commodities], dtype=np.int64)
-        self._dst = np.array([of.dst for of in self.commodities], dtype=np.int64)
-        self._volumes = np.array([of.volume_gbit for of in self.commodities], dtype=float)
-        self._may_hop = np.zeros((len(self.commodities), self.resources.count), dtype=bool)
+        of = [(c.src, c.dst, c.volume_gbit) for c in self.commodities]
+        ends, self._volumes = np.array(of)[:, :2].T.astype(int), np.array(of)[:, 2]
+        self._src, self._dst = ends
+        self._may_hop = np.zeros((len(of), self.resources.count), dtype=bool)
         for number, commodity in enumerate(self.commodities):
             self._may_hop[number, commodity.hops] = True
         self.more_vms = [self._variable(0.0) for _ in range(self.resources.count)]
-        self.shares = [self._variable(0.0) for _ in self.commodities]
-        self._share_rows = [self._row(0.0, 0.0, [(share, -1.0)]) for share in self.shares]
+        self.shares = {number: self._variable(0.0) for number in found.timed}
+        self._share_rows = {n: self._row(0.0, 0.0, [(of, -1.0)]) for n, of in self.shares.items()}
         self._alive: list[set[int]] = [set() for _ in self.lengths_s]
         self._in: set[int] = set()  # or wanted
         self._whole: set[int] = set()
         self.values = np.zeros(0)
         self.prices = np.zeros(0)
         self.work = 0  # iterations of the solver, times rows
-        for number, commodity in enumerate(self.commodities):
+        for number in self.shares:
+            commodity = self.commodities[number]
             for site in self._stores(number):
                 self._lay(number, site, commodity.stored_gbit.get(site, 0.0))
             for slot in range(commodity.first, commodity.last + 1):
@@ -141,17 +144,13 @@ class ScheduleProgram:
             row.SetCoefficient(variable, coefficient)
         return row
 
-    def along(self, route: Route) -> tuple[dict[int, float], float]:
+    def _along(self, route: Route) -> tuple[dict[int, float], float]:
         """Return the load of a Gbit/s on each row, in VMs, and the fee of a Gbit."""
-        if route not in self._routes:
-            loads: dict[int, float] = {}
-            fees = 0.0
-            for u, v in pairwise(route):
-                fees += float(self.usd_per_gbit[u, v])
-                for row, load in self.resources.link_rows(u, v):
-                    loads[row] = loads.get(row, 0.0) + load
-            self._routes[route] = loads, fees
-        return self._routes[route]
+        loads = defaultdict[int, float](float)
+        for u, v in pairwise(route):
+            for row, load in self.resources.link_rows(u, v):
+                loads[row] += load
+        return loads, sum(float(self.usd_per_gbit[link]) for link in pairwise(route))
 
     def _row_of(self, slot: int, position: int) -> Any:
         """Return the row of a slot and of a site's limit, made when first needed."""
@@ -159,7 +158,7 @@ class ScheduleProgram:
             site = int(self.resources.row_sites[position])
             vms = float(self.resources.vms[site])
             row = self._row(-self.many, vms, [(self.more_vms[site], -1.0)])
-            if self._divided is not None and slot == self._divided:
+            if slot == self._divided:
                 row.SetCoefficient(self.part, -vms)
                 row.SetUb(0.0)
             elif self._divided is not None and slot == self._divided + 1:
@@ -279,20 +278,20 @@ class ScheduleProgram:
 
     def aim(
         self,
-        *goal: tuple[Any, float],
+        terms: Sequence[tuple[Any, float]] = (),
         fees: float = 0.0,
         times: float = 0.0,
+        *,
         with_storage: bool = True,
     ) -> None:
-        """Minimise a sum of variables with coefficients, or a weighted sum of all that has a price.
+        """Minimise variables with coefficients, or a weighted sum of all that has a price.
 
         The weights are of fees, in USD, with those of storage or without, and of mean times of
         transfers, in seconds.
         """
-        self._goal = goal
-        self._weights, self._with_storage = (fees, times), with_storage
+        self._aim = terms, fees, times, with_storage
         self.goal.Clear()
-        for variable, coefficient in goal:
+        for variable, coefficient in terms:
             self.goal.SetCoefficient(variable, coefficient)
         if fees or times:
             for priced in (*self._priced, *(self._stocks.values() if with_storage else ())):
@@ -306,7 +305,7 @@ class ScheduleProgram:
             self._fees_row.SetCoefficient(variable, usd / self._usd_scale)
 
     def _weigh(self, variable: Any, usd: float, mean_s: float) -> None:
-        if weight := self._weights[0] * usd + self._weights[1] * mean_s:
+        if weight := self._aim[1] * usd + self._aim[2] * mean_s:
             self.goal.SetCoefficient(variable, weight)
 
     # ---- questions -----------------------------------------------------------------------
@@ -326,7 +325,7 @@ class ScheduleProgram:
             are whole fit together. None if the transfers that are in do not fit.
         """
         scale = max(worth.values())
-        self.aim(*((self.shares[n], -usd / scale) for n, usd in worth.items()))
+        self.aim([(self.shares[n], -usd / scale) for n, usd in worth.items()])
         found = self._attempt(WORTH_GAP)
         if found is None:
             return None
@@ -338,7 +337,7 @@ class ScheduleProgram:
 
     def most_moved(self, number: int) -> float:
         """Return the greatest share of a wanted transfer that can be moved."""
-        self.aim((self.shares[number], -1.0))
+        self.aim([(self.shares[number], -1.0)])
         self._optimise()
         return self._value(self.shares[number])
 
@@ -377,7 +376,15 @@ class ScheduleProgram:
         self.aim(times=1.0 / max(float(self.cuts_s[-1]), 1e-9))
         self._optimise(TIME_GAP, TIME_ROUNDS)
         rates = {key: self._value(of) for key, of in self.columns.items() if key[0] in self._in}
-        self._relay_what_need_not_be_stored(rates)
+        for number, slot, route in list(rates):
+            commodity, hop = self.commodities[number], route[-1]
+            if not commodity.delivers(route):  # what need not be stored is relayed
+                out, through = (hop, commodity.dst), (commodity.src, hop, commodity.dst)
+                both = min(rates[number, slot, route], rates[number, slot, out])
+                rates[number, slot, route] -= both
+                rates[number, slot, out] -= both
+                if both:
+                    rates[number, slot, through] = rates.get((number, slot, through), 0.0) + both
         moved = dict.fromkeys(self._in, 0.0)
         found: dict[int, dict[int, dict[Route, float]]] = {}
         for (number, slot, route), rate in rates.items():
@@ -392,18 +399,6 @@ class ScheduleProgram:
             for slot, here in sorted(found.items())
         }
 
-    def _relay_what_need_not_be_stored(self, rates: dict[tuple[int, int, Route], float]) -> None:
-        """Relay the volume that is stored and taken out within one slot."""
-        for number, slot, into in [key for key in rates if key[2][-1] in self.found.disks]:
-            commodity = self.commodities[number]
-            out = number, slot, (into[-1], commodity.dst)
-            if commodity.delivers(into) or not (both := min(rates[number, slot, into], rates[out])):
-                continue
-            through = number, slot, (commodity.src, into[-1], commodity.dst)
-            rates[through] = rates.get(through, 0.0) + both
-            rates[number, slot, into] -= both
-            rates[out] -= both
-
     def fewest_vms(self, fixed: dict[int, float]) -> tuple[Floats, float] | None:
         """Return the fewest extra VMs, in fractions, for all transfers that are in; and a bound.
 
@@ -414,7 +409,7 @@ class ScheduleProgram:
         """
         for site, variable in enumerate(self.more_vms):
             variable.SetUb(fixed.get(site, self.many))
-        self.aim(*((variable, 1.0) for variable in self.more_vms))
+        self.aim([(variable, 1.0) for variable in self.more_vms])
         found = self._attempt()
         for variable in self.more_vms:
             variable.SetUb(0.0)
@@ -447,7 +442,7 @@ class ScheduleProgram:
             for part in (where, where + 1) if where == slot else (where + (where > slot),):
                 if of in program._alive[part]:
                     program._column(of, part, route)
-        program.aim((program.part, 1.0))
+        program.aim([(program.part, 1.0)])
         return min(1.0, max(0.0, program._optimise()[0]))
 
     # ---- solving -------------------------------------------------------------------------
@@ -511,17 +506,17 @@ class ScheduleProgram:
         The first phase of the simplex method: the greatest sum of shares. Shares that miss 1 by no
         more than a solver's rounding then count as 1.
         """
-        goal, (fees, times), storage = self._goal, self._weights, self._with_storage
+        terms, fees, times, with_storage = self._aim
         whole = [self.shares[number] for number in sorted(self._whole)]
         for share in whole:
             share.SetLb(0.0)
-        self.aim(*((share, -1.0) for share in whole))
+        self.aim([(share, -1.0) for share in whole])
         self._optimise()
         least = min((self._value(share) for share in whole), default=1.0)
         fits = least >= NEARLY_WHOLE
         for share in whole:
             share.SetLb(least - SLACK if fits else 1.0)
-        self.aim(*goal, fees=fees, times=times, with_storage=storage)
+        self.aim(terms, fees, times, with_storage=with_storage)
         return fits
 
     def _add_relays(self) -> tuple[int, float]:
@@ -531,7 +526,7 @@ class ScheduleProgram:
         of each one's best path if it carries everything.
         """
         resources = self.resources
-        fees_weight, time_weight = self._weights
+        _, fees_weight, time_weight, _ = self._aim
         if self._fees_row is not None:
             fees_weight -= float(self.prices[self._fees_row.index()]) / self._usd_scale
         row_prices: dict[int, Floats] = {}
@@ -540,7 +535,9 @@ class ScheduleProgram:
                 of = row_prices.setdefault(slot, np.zeros(len(resources.rows)))
                 of[position] = max(0.0, -price)
         free = resources.link_prices(np.zeros(len(resources.rows)))
-        share_prices = self.prices[[row.index() for row in self._share_rows]]
+        share_prices = np.zeros(len(self.commodities))
+        for number, row in self._share_rows.items():
+            share_prices[number] = self.prices[row.index()]
         best_of = np.zeros(len(self.commodities))
         relayed = set(np.nonzero(self._may_hop.any(axis=1))[0].tolist()) & self._in
         found: list[tuple[float, int, int, Route]] = []

@@ -16,7 +16,7 @@ Networks*). Each keeps to its cheapest path, and is never held back while there 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 
@@ -26,22 +26,21 @@ from planner.model.answer import Cost, identified
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.units import BITS_PER_BYTE, usd_text
+from planner.model.units import usd_text
 from planner.schedule.admission import admit, remedies
 from planner.schedule.plan import (
     AdmissionClass,
     AdmissionObjective,
-    Period,
     Remedies,
     SchedulePlan,
+    ScheduleVerdict,
     TransferSchedule,
 )
 from planner.schedule.problem import (
     PendingTransfer,
     Route,
-    ScheduleProblem,
-    ScheduleProgress,
     possible_hops,
+    progress_of,
     schedule_problem,
     vms_of_largest,
 )
@@ -55,16 +54,13 @@ DONE = 1e-9
 
 
 class Scheduler:
-    """Decides one schedule.
+    """Decides one schedule of the pending transfers, which go by their number.
 
     Attributes
     ----------
-    timed : list of int
-        Numbers of those with a deadline.
+    admitted : set of int
     remedies : dict
-        By number of a refused transfer.
-    usage : Usage | None
-        None if nothing is to be sent.
+        Of the first refused transfers.
     bound_usd : float
         No schedule of the admitted transfers has lower egress fees.
     """
@@ -78,46 +74,37 @@ class Scheduler:
         prices: Prices,
         unused: Collection[str],
     ) -> None:
-        self.request, self.pending, self.now_s = request, pending, now_s
-        self.timed = [n for n, item in enumerate(pending) if item.transfer.deadline_s is not None]
+        self.found = schedule_problem(request, pending, now_s, network, prices, unused)
+        self.program, self.commodities = ScheduleProgram(self.found), self.found.commodities
+        self.timed, self.explain = self.found.timed, request.explain
         self.admitted: set[int] = set()
         self.admission: list[AdmissionClass] = []
         self.remedies: dict[int, Remedies] = {}
         self.sending: list[RoutedRates] = []
         self.bound_usd = 0.0
-        self.usage: Usage | None = None
-        if not pending:
-            return
-        self.found: ScheduleProblem = schedule_problem(
-            request, pending, now_s, network, prices, unused
-        )
-        self.program = ScheduleProgram(self.found)
         self._send_in_time()
-        usage = Usage(self.found, request, prices, self.sending)
+        self.usage = Usage(self.found, request, prices, self.sending)
         if len(self.timed) < len(pending):
-            self._send_the_rest(usage)
-            usage = Usage(self.found, request, prices, self.sending)
-        self.usage = usage
+            self._send_the_rest(self.usage)
+            self.usage = Usage(self.found, request, prices, self.sending)
         of = self.found.problem
         self.bound_usd *= of.fees.least_part(of.usd_per_gbit, of.most_gbit)
 
     def _send_in_time(self) -> None:
         """Admit transfers, find remedies for the refused, and schedule the admitted."""
         program, regions = self.program, self.found.problem.regions
-        order = sorted(range(len(self.timed)), key=self._rank)
-        admitted: set[int] = set()
+        order = sorted(self.timed, key=self._rank)
         for (_, priority, unvalued), members in groupby(order, key=lambda n: self._rank(n)[:3]):
-            values = {n: self.pending[self.timed[n]].transfer.value_usd or 1.0 for n in members}
+            values = {n: self.commodities[n].transfer.value_usd or 1.0 for n in members}
             choice = admit(program, values)
-            admitted |= choice.admitted
+            self.admitted |= choice.admitted
             counts = len(values), len(choice.admitted)
             objective: AdmissionObjective = "number" if unvalued else "value"
             self.admission.append(AdmissionClass(-priority, objective, *counts, *choice[1:]))
-        self.admitted = {self.timed[number] for number in admitted}
-        refused = [number for number in order if number not in admitted]
-        for number in refused[: self.request.explain]:
-            self.remedies[self.timed[number]] = remedies(program, number, regions)
-        if not admitted:
+        refused = [number for number in order if number not in self.admitted]
+        for number in refused[: self.explain]:
+            self.remedies[number] = remedies(program, number, regions)
+        if not self.admitted:
             return
         least_usd, self.bound_usd = program.least_fees()
         if self.found.disks:
@@ -130,10 +117,9 @@ class Scheduler:
 
         Those that agree in the first three are decided together.
         """
-        item = self.pending[self.timed[number]]
-        transfer, deadline_s = item.transfer, item.transfer.deadline_s or 0.0
-        together = not item.known, -transfer.priority, not transfer.value_usd
-        return *together, -transfer.usd_per_gb, deadline_s, number
+        known, transfer = self.commodities[number].item.known, self.commodities[number].transfer
+        together = not known, -transfer.priority, not transfer.value_usd
+        return *together, -transfer.usd_per_gb, transfer.deadline_s or 0.0, number
 
     def _send_in_slot(self, slot: int, rates: dict[int, dict[Route, float]]) -> None:
         """Send a slot's volumes, each transfer as fast as all rows on its paths allow at least.
@@ -152,7 +138,7 @@ class Scheduler:
                 here.update({row: load * rate for row, load in program.along(route)[0].items()})
                 here.update(dict.fromkeys(pairwise(route), rate))
             taken.update(here)
-            delivers[number] = [program.commodities[number].delivers(route) for route in of]
+            delivers[number] = [self.commodities[number].delivers(route) for route in of]
         most = {row: float(row_vms[row]) for row in taken if isinstance(row, int)}
         most |= {link: of[0].rate_gbps for link, of in program.bands[slot].items()}
         start_s, stop_s = self.found.cuts_s[slot : slot + 2].tolist()
@@ -165,17 +151,12 @@ class Scheduler:
                 begin_s, end_s = stop_s - (end_s - start_s), stop_s
             elif speed == 1.0:
                 end_s = stop_s  # exactly, or rounding would make two slots overlap
-            self._send(self.timed[number], begin_s, end_s, rates[number], speed)
-
-    def _send(
-        self, number: int, begin_s: float, end_s: float, rates: dict[Route, float], speed: float
-    ) -> None:
-        at_once = {route: rate * speed for route, rate in rates.items()}
-        self.sending.append(RoutedRates(number, begin_s, end_s, self._ends(number), at_once))
+            faster = {route: rate * speed for route, rate in rates[number].items()}
+            self.sending.append(RoutedRates(number, begin_s, end_s, faster))
 
     def _send_the_rest(self, usage: Usage) -> None:
         """Give the remaining capacity to transfers without a deadline, on their cheapest paths."""
-        found, routes = self.found, {}
+        found, resources = self.found, self.found.resources
         least_usd_per_gbit = found.tariffs.least_usd_per_gbit(found.problem.usd_per_gbit)
 
         def dearness(route: Route) -> tuple[float, int, float]:
@@ -185,40 +166,29 @@ class Scheduler:
         def least_usd(route: Route) -> float:
             return sum(float(least_usd_per_gbit[link]) for link in pairwise(route))
 
-        for number in sorted(set(range(len(self.pending))) - set(self.timed)):
-            src, dst = self._ends(number)
-            direct = [(src, dst)] if found.resources.rate_gbps[src, dst] > 0 else []
-            hops = possible_hops(found.resources, src, dst).tolist()
-            possible: list[Route] = [*direct, *((src, hop, dst) for hop in hops)]
-            routes[number] = min(possible, key=dearness)
-            self.bound_usd += self._volume_gbit(number) * min(map(least_usd, possible))
-        for number, begin_s, end_s, rate in self._filled(routes, usage):
-            self._send(number, begin_s, end_s, {routes[number]: rate}, 1.0)
-
-    def _filled(
-        self, routes: dict[int, Route], usage: Usage
-    ) -> Iterator[tuple[int, float, float, float]]:
-        """Yield transfer, start, end and rate of each period of sending, until all have ended."""
-        numbers, row_vms = list(routes), self.found.resources.row_vms
-        loads = [self.program.along(routes[number])[0] for number in numbers]
-        level = np.repeat(np.arange(len(numbers)), [len(of) for of in loads])
+        numbers = [n for n, of in enumerate(self.commodities) if of.transfer.deadline_s is None]
+        rest, routes = [self.commodities[number] for number in numbers], list[Route]()
+        for of in rest:
+            possible = replace(of, hops=possible_hops(resources, of.src, of.dst)).routes()
+            routes.append(min(possible, key=dearness))
+            self.bound_usd += of.volume_gbit * min(map(least_usd, possible))
+        loads = [self.program.along(route)[0] for route in routes]
+        level = np.repeat(np.arange(len(rest)), [len(of) for of in loads])
         row, load = np.array([item for of in loads for item in of.items()]).T
         sparse = level, row.astype(np.int64), load
-        volumes = np.array([self._volume_gbit(number) for number in numbers])
-        left = volumes.copy()
-        starts = np.array([self.found.starts_s[number] for number in numbers])
-        priorities = np.array([self.pending[number].transfer.priority for number in numbers])
+        volumes, starts = np.array([(of.volume_gbit, of.start_s) for of in rest]).T
+        priorities = np.array([of.transfer.priority for of in rest])
         changes = np.unique(np.concatenate([usage.cuts_s, starts]))
-        now = float(starts.min())
+        left, now = volumes.copy(), float(starts.min())
         while (left > 0).any():
             active = (left > 0) & (starts <= now)
             later = changes[changes > now]
             until = float(later[0]) if len(later) else np.inf
             slot = int(np.searchsorted(usage.cuts_s, now, side="right")) - 1
-            room = row_vms - usage.loads[slot] if 0 <= slot < len(usage.loads) else row_vms
+            room = resources.row_vms - (usage.loads[slot] if 0 <= slot < len(usage.loads) else 0.0)
             # So little room that sending would never end is none.
-            room = np.where(room <= FULL * row_vms, 0.0, room)
-            rates = np.zeros(len(numbers))
+            room = np.where(room <= FULL * resources.row_vms, 0.0, room)
+            rates = np.zeros(len(rest))
             for priority in sorted(set(priorities[active].tolist()), reverse=True):
                 rates, room = filled(rates, sparse, active & (priorities == priority), room)
             sending = active & (rates > 0)
@@ -226,109 +196,46 @@ class Scheduler:
             ends_s[sending] = now + left[sending] / rates[sending]
             until = min(until, float(ends_s.min()))
             for at in np.nonzero(sending)[0].tolist():
-                yield numbers[at], now, until, float(rates[at])
+                rate = {routes[at]: float(rates[at])}
+                self.sending.append(RoutedRates(numbers[at], now, until, rate))
             left = np.where(ends_s <= until, 0.0, left - rates * (until - now))
             left[left < DONE * volumes] = 0.0
             now = until
 
-    def _volume_gbit(self, number: int) -> float:
-        return self.pending[number].left_gb * BITS_PER_BYTE
-
-    def _ends(self, number: int) -> tuple[int, int]:
-        regions = self.found.problem.regions
-        transfer = self.pending[number].transfer
-        return regions.index(transfer.src), regions.index(transfer.dst)
-
-    # ---- answer ----------------------------------------------------------------------------
-
-    def plan(
-        self, progress: ScheduleProgress, network: Network, notes: tuple[str, ...]
-    ) -> SchedulePlan:
-        """Return the answer."""
-        usage, pending, past = self.usage, self.pending, progress.past
-        periods = usage.periods(network) if usage else {}
-        fees = usage.egress_usd() if usage else {}
-        made = [
-            self._answer(n, past.get(of.transfer.id, ()), periods.get(n, ()), fees.get(n, 0.0))
-            for n, of in enumerate(pending)
-        ]
-        order = {name: at for at, name in enumerate(progress.order)}
-        found = sorted([*progress.done, *made], key=lambda t: order.get(t.id, len(order)))
-        transfers, verdicts = tuple(found), [transfer.verdict for transfer in found]
-        needed = usage.connections() if usage else {}
-        vms = usage.most_vms() if usage else {}
-        storage_usd = sum((stored.usd for t in made for stored in t.stored), 0.0)
-        ends = {end for item in pending for end in (item.transfer.src, item.transfer.dst)}
-        starts_s = (self.request.starts_s(network.sites[end]) for end in ends)
-        late = {*self.timed} - self.admitted
-        broken = (
-            f"{pending[number].transfer.id} was admitted before, but current estimates no longer "
-            "allow it"
-            for number in sorted(late)
-            if pending[number].known
-        )
-        sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
-        plan = SchedulePlan(
-            plan_id="",
-            snapshot=network.snapshot,
-            request=self.request.described(),
-            reason=_reason(transfers),
-            fees=usage.fee_lines() if usage else (),
-            now_s=self.now_s,
-            end_s=max((transfer.end_s or 0.0 for transfer in sent), default=self.now_s),
-            admitted=verdicts.count("admitted"),
-            refused=verdicts.count("refused"),
-            best_effort=verdicts.count("best effort"),
-            volume_gb=sum((transfer.volume_gb for transfer in sent), 0.0),
-            relayed_share=usage.relayed_share() if usage else 0.0,
-            cost_usd=usage.cost(storage_usd) if usage else Cost.of(0.0, 0.0),
-            bound_usd=self.bound_usd,
-            value_usd=sum((t.value_usd or 0.0 for t in transfers if t.verdict == "admitted"), 0.0),
-            transfers=transfers,
-            vms=vms,
-            busiest=usage.busiest() if usage else (),
-            admission=tuple(self.admission),
-            connections=needed,
-            storage_usd=storage_usd,
-            tariffs=usage.tariffs() if usage else (),
-            vm_start_s=max(starts_s, default=0.0),
-            warnings=(
-                *notes,
-                *broken,
-                *_warnings(made, self.admission, self.request.explain),
-                *vm_warnings(self.request, network, vms, ends, needed),
-            ),
-        )
-        return identified(plan)
-
-    def _answer(
-        self, number: int, past: tuple[Period, ...], periods: tuple[Period, ...], egress_usd: float
-    ) -> TransferSchedule:
-        item = self.pending[number]
-        transfer = item.transfer
-        ends, prices = (transfer.src, transfer.dst), self.request.disk_price
-        usd_per_gb_month = {region: prices(region) for region in self.request.disk_gb}
-        stored = stored_volumes(periods, ends, item.stored_gb, self.now_s, usd_per_gb_month)
-        periods = past + periods
-        timed = transfer.deadline_s is not None
-        refused = timed and number not in self.admitted
-        end_s = None if refused else max(period.end_s for period in periods)
-        slack_s = None
-        if end_s is not None and transfer.deadline_s is not None:
-            slack_s = max(0.0, transfer.deadline_s - end_s)
-        found = self.remedies.get(number)
-        if found and (sent_gb := transfer.volume_gb - item.left_gb):  # which counts
-            found = replace(found, volume_gb=found.volume_gb + sent_gb)
-        return TransferSchedule(
-            **TimedTransfer.figures_of(transfer),
-            verdict="refused" if refused else "admitted" if timed else "best effort",
-            end_s=end_s,
-            slack_s=slack_s,
-            egress_usd=egress_usd,
-            periods=periods,
-            remedies=found,
-            stored=stored,
-        )
+    def answers(
+        self, request: ScheduleRequest, now_s: float, network: Network
+    ) -> list[TransferSchedule]:
+        """Return the answer about each pending transfer."""
+        fees, all_periods, found = self.usage.egress_usd(), self.usage.periods(network), []
+        usd_per_gb_month = {region: request.disk_price(region) for region in request.disk_gb}
+        for number, of in enumerate(self.commodities):
+            transfer, item, periods = of.transfer, of.item, all_periods.get(number, ())
+            ends, deadline_s = (transfer.src, transfer.dst), transfer.deadline_s
+            stored = stored_volumes(periods, ends, item.stored_gb, now_s, usd_per_gb_month)
+            periods = item.past + periods
+            verdict: ScheduleVerdict = "best effort"
+            if deadline_s is not None:
+                verdict = "admitted" if number in self.admitted else "refused"
+            end_s = None if verdict == "refused" else max(period.end_s for period in periods)
+            slack_s = None
+            if end_s is not None and deadline_s is not None:
+                slack_s = max(0.0, deadline_s - end_s)
+            would_do = self.remedies.get(number)
+            if would_do and (sent_gb := transfer.volume_gb - item.left_gb):  # which counts
+                would_do = replace(would_do, volume_gb=would_do.volume_gb + sent_gb)
+            found.append(
+                TransferSchedule(
+                    **TimedTransfer.figures_of(transfer),
+                    verdict=verdict,
+                    end_s=end_s,
+                    slack_s=slack_s,
+                    egress_usd=fees.get(number, 0.0),
+                    periods=periods,
+                    remedies=would_do,
+                    stored=stored,
+                )
+            )
+        return found
 
 
 NAMES_SHOWN = 5
@@ -354,31 +261,73 @@ def recommend_schedule(
         If nothing is known of any permitted path of a transfer.
     """
     now_s = request.now_s or 0.0
-    progress = ScheduleProgress.of(request.existing, now_s)
+    begun = progress_of(request.existing, now_s)
+    known = {of.id if isinstance(of, TransferSchedule) else of.transfer.id for of in begun}
     for transfer in request.transfers:
-        if transfer.id in progress.order:
+        if transfer.id in known:
             problem = "have an id that the schedule in progress has"
             remedy = "Give the new transfer an id of its own."
             raise InputError("transfers", problem, value=transfer.id, remedy=remedy)
-    pending = [*progress.pending, *(PendingTransfer(t, t.volume_gb) for t in request.transfers)]
+    every = [*begun, *(PendingTransfer(t, t.volume_gb) for t in request.transfers)]
+    pending = [item for item in every if isinstance(item, PendingTransfer)]
 
     def scheduled(asked: ScheduleRequest) -> Scheduler:
         unused: set[str] = set()
         schedule = Scheduler(asked, pending, now_s, network, prices, unused)
-        while dearer := schedule.usage.dearer_tariffs() if schedule.usage else None:
+        while dearer := schedule.usage.dearer_tariffs():
             unused |= dearer
             bound_usd = schedule.bound_usd  # still a bound without the unused tariffs
             schedule = Scheduler(asked, pending, now_s, network, prices, unused)
             schedule.bound_usd = min(schedule.bound_usd, bound_usd)
         return schedule
 
-    vms = vms_of_largest(request, pending, now_s, network, prices)
-    schedule = scheduled(replace(request, vms_in=vms) if vms else request)
-    if vms and set(schedule.timed) - schedule.admitted:
-        both = schedule, scheduled(request)
-        schedule = max(both, key=lambda one: [of.reached for of in one.admission])
-    schedule.request = request
-    return schedule.plan(progress, network, notes)
+    schedule = None
+    if pending:
+        vms = vms_of_largest(request, pending, now_s, network, prices)
+        schedule = scheduled(replace(request, vms_in=vms) if vms else request)
+        if vms and set(schedule.timed) - schedule.admitted:
+            both = schedule, scheduled(request)
+            schedule = max(both, key=lambda one: [of.reached for of in one.admission])
+    made = schedule.answers(request, now_s, network) if schedule else []
+    answers = iter(made)
+    transfers = tuple(of if isinstance(of, TransferSchedule) else next(answers) for of in every)
+    usage, admission = (schedule.usage, schedule.admission) if schedule else (None, [])
+    vms, needed = (usage.most_vms(), usage.connections()) if usage else ({}, {})
+    storage_usd = sum((stored.usd for t in made for stored in t.stored), 0.0)
+    ends = {end for t in made for end in (t.src, t.dst)}
+    verdicts = [transfer.verdict for transfer in transfers]
+    sent = [transfer for transfer in transfers if transfer.verdict != "refused"]
+    plan = SchedulePlan(
+        plan_id="",
+        snapshot=network.snapshot,
+        request=request.described(),
+        reason=_reason(transfers),
+        fees=usage.fee_lines() if usage else (),
+        now_s=now_s,
+        end_s=max((transfer.end_s or 0.0 for transfer in sent), default=now_s),
+        admitted=verdicts.count("admitted"),
+        refused=verdicts.count("refused"),
+        best_effort=verdicts.count("best effort"),
+        volume_gb=sum((transfer.volume_gb for transfer in sent), 0.0),
+        relayed_share=usage.relayed_share() if usage else 0.0,
+        cost_usd=usage.cost(storage_usd) if usage else Cost.of(0.0, 0.0),
+        bound_usd=schedule.bound_usd if schedule else 0.0,
+        value_usd=sum((t.value_usd or 0.0 for t in transfers if t.verdict == "admitted"), 0.0),
+        transfers=transfers,
+        vms=vms,
+        busiest=usage.busiest() if usage else (),
+        admission=tuple(admission),
+        connections=needed,
+        storage_usd=storage_usd,
+        tariffs=usage.tariffs() if usage else (),
+        vm_start_s=max((request.starts_s(network.sites[end]) for end in ends), default=0.0),
+        warnings=(
+            *notes,
+            *_warnings(made, pending, admission, request.explain),
+            *vm_warnings(request, network, vms, ends, needed),
+        ),
+    )
+    return identified(plan)
 
 
 def _reason(transfers: Sequence[TransferSchedule]) -> str:
@@ -397,16 +346,26 @@ def _reason(transfers: Sequence[TransferSchedule]) -> str:
 
 
 def _warnings(
-    made: Sequence[TransferSchedule], admission: Sequence[AdmissionClass], explained: int
+    made: Sequence[TransferSchedule],
+    pending: Sequence[PendingTransfer],
+    admission: Sequence[AdmissionClass],
+    explained: int,
 ) -> tuple[str, ...]:
-    """Warn of transfers not worth their fees, unfinished searches and remedies left out.
+    """Warn of broken promises, fees above a worth, unfinished searches and remedies left out.
 
     Parameters
     ----------
+    pending : sequence of PendingTransfer
+        That these answers are about.
     explained : int
         The most refused transfers that get remedies.
     """
     found = [
+        f"{transfer.id} was admitted before, but current estimates no longer allow it"
+        for transfer, item in zip(made, pending, strict=True)
+        if item.known and transfer.verdict == "refused"
+    ]
+    found += [
         f"{transfer.id} is worth {usd_text(transfer.value_usd)}, less than its egress fees of "
         f"{usd_text(transfer.egress_usd)}"
         for transfer in made

@@ -33,7 +33,6 @@ class RoutedRates:
     number: int
     start_s: float
     end_s: float
-    ends: tuple[int, int]
     rates_gbps: Mapping[Route, float]
 
     @property
@@ -50,6 +49,8 @@ class Usage:
     cuts_s : array, length periods + 1
     loads : array, shape (periods, rows)
         In VMs.
+    vms : array, shape (periods, sites)
+        Whole ones that each site needs.
     """
 
     def __init__(
@@ -59,54 +60,73 @@ class Usage:
         prices: Prices,
         sending: Sequence[RoutedRates],
     ) -> None:
-        self._problem, self._resources, self._request = found.problem, found.resources, request
-        self._prices, self._sending = prices, sending
+        self._found, self._problem, self._resources = found, found.problem, found.resources
+        self._request, self._prices, self._sending = request, prices, sending
         bounds = [time for item in sending for time in (item.start_s, item.end_s)]
         self.cuts_s = found.tariffs.cuts_s(bounds)
         self._lengths_s: list[float] = np.diff(self.cuts_s).tolist()
         self.loads = np.zeros((len(self._lengths_s), len(self._resources.rows)))
         self._links_gbps = [defaultdict[tuple[int, int], float](float) for _ in self._lengths_s]
         for item in sending:
-            first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s))
+            first, last = self._periods_of(item)
             for u, v, rate in item.links:
                 for row, load in self._resources.link_rows(u, v):
                     self.loads[first:last, row] += rate * load
                 for links in self._links_gbps[first:last]:
                     links[u, v] += rate
-        # The Gbit/s that each tariff charges on each link, by period; the volume sent under each.
-        self._by_tariff: list[dict[tuple[int, int], dict[int, float]]] = []
-        self._by_tariff_gb = [0.0] * len(request.tariffs)
+        needed = np.zeros((len(self.loads), self._resources.count))
+        np.maximum.at(needed.T, self._resources.row_sites, self.loads.T)
+        self.vms: Floats = np.ceil(needed - ROUNDING)
+        self._charge()
+
+    def _periods_of(self, item: RoutedRates) -> tuple[int, int]:
+        first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s)).tolist()
+        return first, last
+
+    def _charge(self) -> None:
+        """Work out each transfer's GB on links that no tariff covers, and what tariffs charge it.
+
+        Tariffs cover the same share of every transfer that uses a link at the same time.
+        """
+        tariffs = self._request.tariffs
+        self._by_tariff_gb = [0.0] * len(tariffs)
+        # Per Gbit on a link, by period: the part that meters count, and what tariffs charge.
+        terms: list[dict[tuple[int, int], tuple[float, float]]] = []
         for at_s, length_s, links in zip(
             self.cuts_s.tolist(), self._lengths_s, self._links_gbps, strict=False
         ):
-            bands = found.tariffs.at(at_s + length_s / 2)
-            here = {link: within(of, links[link]) for link, of in bands.items() if link in links}
-            self._by_tariff.append(here)
-            for parts in here.values():
+            bands, here = self._found.tariffs.at(at_s + length_s / 2), {}
+            for link in bands.keys() & links.keys():
+                parts, gbps, usd_s = within(bands[link], links[link]), links[link], 0.0
                 for number, rate in parts.items():
                     self._by_tariff_gb[number] += rate * length_s / BITS_PER_BYTE
-        self._charged = self._charges()
-        # The volume on each link that meters count.
-        self._outside_gb = defaultdict[Pair, float](float)
-        for _, link, gb, _ in self._charged:
-            self._outside_gb[link] += gb
-
-    def site_vms(self) -> Floats:
-        """Return the VMs that each site needs in each period, shape (periods, sites)."""
-        needed = np.zeros((len(self.loads), self._resources.count))
-        for row, site in enumerate(self._resources.row_sites.tolist()):
-            needed[:, site] = np.maximum(needed[:, site], self.loads[:, row])
-        return np.ceil(needed - ROUNDING)
+                    usd_s += rate * tariffs[number].per_gb_usd / BITS_PER_BYTE
+                here[link] = max(0.0, gbps - fsum(parts.values())) / gbps, usd_s / gbps
+            terms.append(here)
+        self._charged: list[tuple[int, Pair, float, float]] = []
+        self._outside_gb = defaultdict[Pair, float](float)  # the volume that meters count
+        for item in self._sending:
+            first, last = self._periods_of(item)
+            for u, v, rate in item.links:
+                gb = usd = 0.0
+                for period in range(first, last):
+                    gbit = rate * self._lengths_s[period]
+                    part, usd_per_gbit = terms[period].get((u, v), (1.0, 0.0))
+                    gb += gbit * part / BITS_PER_BYTE
+                    usd += gbit * usd_per_gbit
+                pair = self._problem.regions[u], self._problem.regions[v]
+                self._charged.append((item.number, pair, gb, usd))
+                self._outside_gb[pair] += gb
 
     def most_vms(self) -> dict[str, int]:
         """Return the most VMs at a time by region, of those that take part."""
-        return vms_by_region(self._problem.regions, self.site_vms().max(axis=0, initial=0.0))
+        return vms_by_region(self._problem.regions, self.vms.max(axis=0, initial=0.0))
 
     def connections(self) -> dict[str, int]:
         """Return the most connections that a VM of each region needs at a time."""
         most: dict[str, int] = {}
         regions, allowed = self._problem.regions, self._request.connections
-        for links_gbps, vms in zip(self._links_gbps, self.site_vms(), strict=True):
+        for links_gbps, vms in zip(self._links_gbps, self.vms, strict=True):
             rates = np.zeros_like(self._resources.rate_gbps)
             for link, rate in links_gbps.items():
                 rates[link] = rate
@@ -116,18 +136,16 @@ class Usage:
 
     def cost(self, storage_usd: float) -> Cost:
         """Return the cost of fees and VMs; VMs start again each time that a period needs more."""
-        vms = self.site_vms()
         hours = np.array(self._lengths_s) / S_PER_H
-        started = np.maximum(0.0, np.diff(vms, axis=0, prepend=0.0)).sum(axis=0)
-        vm_hours = hours @ vms + started * self._problem.vm_start_s / S_PER_H
+        started = np.maximum(0.0, np.diff(self.vms, axis=0, prepend=0.0)).sum(axis=0)
+        vm_hours = hours @ self.vms + started * self._problem.vm_start_s / S_PER_H
         egress_usd = sum(self.egress_usd().values(), 0.0)
-        vm_usd = float(vm_hours @ self._problem.vm_usd_per_h)
-        vm_usd += hours_usd(self.fee_lines())
+        vm_usd = float(vm_hours @ self._problem.vm_usd_per_h) + hours_usd(self.fee_lines())
         return Cost(egress_usd, vm_usd, egress_usd + vm_usd + storage_usd)
 
     def fee_lines(self) -> tuple[FeeLine, ...]:
         """List the fees besides egress, by the hour while a region has VMs."""
-        hours = (np.array(self._lengths_s) / S_PER_H) @ (self.site_vms() > 0)
+        hours = (np.array(self._lengths_s) / S_PER_H) @ (self.vms > 0)
         hours_at = dict(zip(self._problem.regions, hours.tolist(), strict=True))
         return fee_lines(self._prices, self._outside_gb, hours_at)
 
@@ -138,27 +156,6 @@ class Usage:
         for number, link, gb, by_tariffs_usd in self._charged:
             usd[number] += gb * usd_per_gb[link], by_tariffs_usd
         return {number: fsum(of) for number, of in usd.items()}
-
-    def _charges(self) -> list[tuple[int, Pair, float, float]]:
-        """Return each transfer's GB on a link that no tariff covers, and what tariffs charge it.
-
-        Tariffs cover the same share of every transfer that uses a link at the same time.
-        """
-        regions, found = self._problem.regions, []
-        usd_per_gbit = [tariff.per_gb_usd / BITS_PER_BYTE for tariff in self._request.tariffs]
-        for item in self._sending:
-            first, last = np.searchsorted(self.cuts_s, (item.start_s, item.end_s)).tolist()
-            for u, v, rate in item.links:
-                outside_gbit = usd = 0.0
-                for period in range(first, last):
-                    gbps = self._links_gbps[period][u, v]
-                    by_tariff = self._by_tariff[period].get((u, v), {})
-                    gbit = self._lengths_s[period] * rate / gbps  # for each Gbit/s of the link
-                    outside_gbit += gbit * max(0.0, gbps - fsum(by_tariff.values()))
-                    usd += gbit * fsum(rate * usd_per_gbit[n] for n, rate in by_tariff.items())
-                link = regions[u], regions[v]
-                found.append((item.number, link, outside_gbit / BITS_PER_BYTE, usd))
-        return found
 
     def _metered_usd(self, links_gb: Mapping[Pair, float]) -> float:
         """Return the metered fees of volumes on links."""
@@ -201,10 +198,11 @@ class Usage:
         whole = relayed = 0.0
         for item in self._sending:
             for route, rate in item.rates_gbps.items():
-                if route[-1] == item.ends[1]:
+                of = self._found.commodities[item.number]
+                if of.delivers(route):
                     volume = rate * (item.end_s - item.start_s)
                     whole += volume
-                    relayed += volume if route != item.ends else 0.0
+                    relayed += volume if route != (of.src, of.dst) else 0.0
         return relayed / whole if whole else 0.0
 
     def busiest(self) -> tuple[Busy, ...]:

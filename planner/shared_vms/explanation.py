@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
+from planner.fields.demands import Pair
 from planner.fields.shared import RelayingRequest
 from planner.model.answer import OneMoreVm, PathShare
 from planner.model.baseline.modelled_links import least_cap
@@ -21,11 +23,13 @@ from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, left_out_text, limited_texts
 from planner.model.shared_resources import Floats, SiteResources, links_of_paths
 from planner.model.vm_limits import vms_by_region, widenings
+from planner.shared_vms.candidate import Candidate
 from planner.shared_vms.connections import Streams
-from planner.shared_vms.problem import UNTESTED_CAPS, SharedFigures, participants
+from planner.shared_vms.problem import UNTESTED_CAPS, participants
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.problem import most_vms
 from planner.transfer.readings import ramp, warnings
+from planner.transfer.wording import plain_copy
 
 RAMPS_SHOWN = 3
 MORE_VMS_SHOWN = 3
@@ -113,16 +117,32 @@ def vm_warnings(
     )
 
 
-def untested_text(figures: SharedFigures, links_gbit: Floats) -> tuple[str, ...]:
-    """Return the warning that no one measured what VMs carry over many links at once."""
-    regions = figures.untested_at(links_gbit)
-    if not regions:
-        return ()
-    named = ", ".join(regions[:PLACES_NAMED]) + ", ..." * (len(regions) > PLACES_NAMED)
-    return (
-        f"no one measured how much a VM at {named} carries over many links at once; its bounds "
-        f"allow for {UNTESTED_CAPS:g} times the time. Probe the caps, or import them",
-    )
+def sending_warnings(
+    request: RelayingRequest,
+    network: Network,
+    volumes_gb: Mapping[Pair, float],
+    chosen: Candidate,
+    opened: OpenedConnections,
+    *,
+    more: Iterable[OneMoreVm] = (),
+) -> tuple[str, ...]:
+    """Return :func:`vm_warnings` of a plan for volumes between ends, and what else it assumes.
+
+    That plain copies do, where they do; and that no one measured what VMs carry over many links at
+    once.
+    """
+    figures = chosen.figures
+    links = [(network.links.get(src, {}).get(dst), gb) for (src, dst), gb in volumes_gb.items()]
+    found = [text for text in (plain_copy(links, chosen.vm_start_s),) if text]
+    if regions := figures.untested_at(chosen.links_gbit):
+        named = ", ".join(regions[:PLACES_NAMED]) + ", ..." * (len(regions) > PLACES_NAMED)
+        found.append(
+            f"no one measured how much a VM at {named} carries over many links at once; its bounds "
+            f"allow for {UNTESTED_CAPS:g} times the time. Probe the caps, or import them"
+        )
+    vms, ends = vms_by_region(figures.regions, chosen.vms), dict.fromkeys(chain(*volumes_gb))
+    of = vms, ends, opened.by_region
+    return (*found, *vm_warnings(request, network, *of, more=more, opened=opened))
 
 
 class OpenedConnections:

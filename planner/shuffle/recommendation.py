@@ -32,14 +32,9 @@ from planner.model.vm_limits import (
     too_late,
     vms_by_region,
 )
+from planner.shared_vms.candidate import Candidate, unbeaten, value_of
 from planner.shared_vms.connections import Streams
-from planner.shared_vms.explanation import (
-    OpenedConnections,
-    one_more_vm,
-    ramps,
-    untested_text,
-    vm_warnings,
-)
+from planner.shared_vms.explanation import OpenedConnections, one_more_vm, ramps, sending_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
 from planner.shared_vms.vm_count import with_decided_vms
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
@@ -53,57 +48,39 @@ from planner.solvers.column_generation import (
     least_time,
     without_slivers,
 )
-from planner.solvers.joint import Gain, compared
+from planner.solvers.joint import Gain
 from planner.solvers.max_min_fill import direct_paths, equal_share_finish_s, fill
-from planner.transfer.wording import not_worth, plain_copy
+from planner.transfer.wording import not_worth
 
 # Part of the gap finds the least time; the rest is room to choose the cheapest routing.
 TIME_GAP = 0.4 * GAP
 FEES_GAP = 5e-3
+MORE_VMS_GAP = 5e-3
 FRONTIER_POINTS = 8
 FEWER, TINY = (0.1, 0.2, 0.4, 0.6, 1.0), 1e-300
 """Parts of a pair's largest path that may not be worth whole connections of their own."""
 
 
 @dataclass(frozen=True)
-class ShuffleCandidate:
+class ShuffleCandidate(Candidate):
     """One way to run the shuffle.
 
     Attributes
     ----------
-    paths_gbit : array, shape (n, n, n)
-        By source, first hop and destination.
-    transfer_s, vm_start_s, ramp_up_s : float
-        For moving all volumes; before that, until VMs have started, and until the slowest path is
-        up to speed.
-    rate_gbps, finish_s : arrays, shape (n, n)
-        Of each pair.
-    vms : array, length n
-        The fewest that keep the time.
     figures : ShuffleProblem
         With the connections that its paths take.
+    vms : array, length n
+        The fewest that keep the time.
+    paths_gbit : array, shape (n, n, n)
+        By source, first hop and destination.
+    rate_gbps, finish_s : arrays, shape (n, n)
+        Of each pair.
     """
 
+    figures: ShuffleProblem
     paths_gbit: Floats
-    links_gbit: Floats
-    transfer_s: float
-    vm_start_s: float
-    ramp_up_s: float
     rate_gbps: Floats
     finish_s: Floats
-    vms: Floats
-    cost: Cost
-    figures: ShuffleProblem
-
-    @property
-    def lead_s(self) -> float:
-        """Until VMs have started and the slowest path is up to speed."""
-        return self.vm_start_s + self.ramp_up_s
-
-    @property
-    def duration_s(self) -> float:
-        """Until the last pair ends."""
-        return self.transfer_s + self.lead_s
 
     @cached_property
     def relays(self) -> bool:
@@ -111,27 +88,10 @@ class ShuffleCandidate:
         direct = np.einsum("ijj->ij", self.paths_gbit)
         return bool((self.paths_gbit.sum(axis=1) - direct).max() > 0)
 
-
-@dataclass(frozen=True)
-class ShuffleDecision:
-    """The decision.
-
-    Attributes
-    ----------
-    relayed : ShuffleCandidate | None
-        The best with relays, if they are allowed.
-    gain : Gain | None
-        Of the relayed over direct, in the objective's terms; None where one of them is missing or
-        nothing is relayed.
-    bound_usd : float
-        No plan that meets the deadline has lower egress fees.
-    """
-
-    search: ShuffleSearch
-    chosen: ShuffleCandidate
-    relayed: ShuffleCandidate | None
-    gain: Gain | None
-    bound_usd: float
+    @property
+    def relayed_share(self) -> float:
+        """The share of the volume that takes a second link."""
+        return max(0.0, float(self.links_gbit.sum() / self.figures.demands_gbit.sum()) - 1)
 
 
 class ShuffleSearch:
@@ -141,12 +101,27 @@ class ShuffleSearch:
     ----------
     direct : ShuffleCandidate | None
         The best rates without relays; None where a pair has no direct link.
+    routed : Routing | None
+        The fastest routing, once it is computed.
+    chosen, relayed : ShuffleCandidate | None
+        The decision, and the best with relays, if they are allowed.
+    gain : Gain | None
+        Of the relayed over direct, in the objective's terms; None where one of them is missing or
+        nothing is relayed.
+    bound_usd : float
+        No plan that meets the deadline has lower egress fees.
+
+    Raises
+    ------
+    InfeasibleError
+        If no plan meets the deadline.
+    DataError
+        If a pair has no direct link and relays are not allowed.
     """
 
     def __init__(self, request: ShuffleRequest, problem: ShuffleProblem, network: Network) -> None:
-        self.request, self.problem = request, problem
-        self._network = network
-        self.resources = problem.resources
+        self.request, self.problem, self.network = request, problem, network
+        self.resources, self.regions = problem.resources, problem.regions
         self.volumes = problem.demands_gbit
         self.moved = self.volumes > 0
         self.columns = PathColumns(self.resources, self.volumes, problem.usd_per_gbit)
@@ -154,7 +129,18 @@ class ShuffleSearch:
         if (self.resources.rate_gbps[self.moved] > 0).all():
             self.direct = self.candidate(direct_paths(self.volumes))
         self.routed: Routing | None = None
-        """The fastest routing, once it is computed."""
+        self.relayed: ShuffleCandidate | None = None
+        self.gain: Gain | None = None
+        if request.relays == "none" or not self.resources.may_relay.any():
+            if self.direct is None:
+                raise DataError("A pair has no direct link, and relays are not allowed.")
+            self.chosen, self.bound_usd = self.direct, self.direct.cost.egress
+        else:
+            self.chosen = self._by_cost() if request.objective == "cost" else self._by_time()
+        deadline_s, found = request.deadline_s, self.chosen
+        if deadline_s is not None and found.duration_s > deadline_s * (1 + SAME_TIME):
+            limit = found.figures.fullest_row(found.links_gbit, self.resources.vms)
+            raise too_late(deadline_s, found.duration_s, found.vm_start_s, *limit)
 
     def candidate(self, paths_gbit: Floats) -> ShuffleCandidate:
         """Return the candidate of a routing with whole connections, and its fewest VMs."""
@@ -178,9 +164,9 @@ class ShuffleSearch:
         ramp_s, start_s = float(ramps.max()), problem.start_s(vms)
         finish = np.where(self.moved, finish + (start_s + ramps), 0.0)
         cost = problem.cost(links, vms, time_s + ramp_s)
-        return ShuffleCandidate(
-            paths_gbit, links, time_s, start_s, ramp_s, rate, finish, vms, cost, problem
-        )
+        value = value_of(self.request, cost.total, time_s + (start_s + ramp_s))
+        of = links, time_s, start_s, ramp_s, vms, cost, value
+        return ShuffleCandidate(problem, *of, paths_gbit, rate, finish)
 
     def _with_whole_connections(self, paths_gbit: Floats) -> Floats:
         """Return paths, or the larger ones alone where whole connections make that faster."""
@@ -275,11 +261,7 @@ class ShuffleSearch:
         if slow > quick * (1 + BINDING):
             shares = [step / (FRONTIER_POINTS - 1) for step in range(1, FRONTIER_POINTS - 1)]
             found += [self.cheapest(quick * (slow / quick) ** share)[0] for share in shares]
-        kept: list[ShuffleCandidate] = []
-        for candidate in sorted(found, key=lambda c: (c.duration_s, c.cost.total)):
-            if not kept or candidate.cost.total < kept[-1].cost.total * (1 - BINDING):
-                kept.append(candidate)
-        return kept
+        return unbeaten(found, BINDING)
 
     @cached_property
     def bound_at_leisure_usd(self) -> float:
@@ -289,87 +271,156 @@ class ShuffleSearch:
 
     # ---- the choice --------------------------------------------------------------------------
 
-    def decide(self) -> ShuffleDecision:
-        """Return the decision.
-
-        Raises
-        ------
-        InfeasibleError
-            If no plan meets the deadline.
-        DataError
-            If a pair has no direct link and relays are not allowed.
-        """
-        request = self.request
-        if request.relays == "none" or not self.resources.may_relay.any():
-            if self.direct is None:
-                raise DataError("A pair has no direct link, and relays are not allowed.")
-            self._refuse_late(self.direct)
-            return ShuffleDecision(self, self.direct, None, None, self.direct.cost.egress)
-        decision = self._by_cost() if request.objective == "cost" else self._by_time()
-        self._refuse_late(decision.chosen)
-        return decision
-
     def as_fast(self, relayed: ShuffleCandidate) -> bool:
         """Return whether direct rates are as fast, within the gap: then the cost decides."""
         direct = self.direct
         return bool(direct and direct.duration_s <= relayed.duration_s * (1 + GAP))
 
-    def _by_time(self) -> ShuffleDecision:
+    def _by_time(self) -> ShuffleCandidate:
         direct, relayed = self.direct, self.fastest()
-        chosen, gain = relayed, self._gain(relayed)
+        self.bound_usd = self.bound_at_leisure_usd
+        keep = self._is_in_vain(relayed)
+        chosen = relayed
         if direct:
-            keep = gain is None or not gain.worth
             if self.as_fast(relayed):
                 cheaper = direct.cost.total > relayed.cost.total * (1 + self.request.margin)
                 keep = not cheaper or relayed.duration_s > direct.duration_s * (1 + GAP)
             chosen = direct if keep or not relayed.relays else relayed
         if chosen.duration_s > (self.request.deadline_s or inf):
             chosen = min(chosen, relayed, key=lambda candidate: candidate.duration_s)
-        return ShuffleDecision(self, chosen, relayed, gain, self.bound_at_leisure_usd)
+        return chosen
 
-    def _by_cost(self) -> ShuffleDecision:
+    def _by_cost(self) -> ShuffleCandidate:
         deadline_s, direct = self.request.deadline_s or inf, self.direct
         if deadline_s == inf:
             relayed = min(self.points(), key=lambda point: point.cost.total)
-            bound = self.cheapest(inf)[1]
+            self.bound_usd = self.cheapest(inf)[1]
         else:
-            relayed, bound = self.before(deadline_s)
-        chosen, gain = relayed, self._gain(relayed)
-        if direct and direct.duration_s <= deadline_s:
-            in_vain = gain is None or not gain.worth
-            chosen = direct if in_vain or relayed.duration_s > deadline_s else relayed
-        return ShuffleDecision(self, chosen, relayed, gain, bound)
+            relayed, self.bound_usd = self.before(deadline_s)
+        keep = self._is_in_vain(relayed) or relayed.duration_s > deadline_s
+        return direct if direct and direct.duration_s <= deadline_s and keep else relayed
 
-    def _gain(self, relayed: ShuffleCandidate) -> Gain | None:
-        """Return the gain of relaying over direct rates, in shared draws."""
-        direct, request = self.direct, self.request
-        if direct is None or not relayed.relays:
-            return None
-        over, of = self._values(direct), self._values(relayed)
-        if request.objective == "cost":
-            expected = direct.cost.total / relayed.cost.total if relayed.cost.total else 1.0
-        else:
-            expected = direct.duration_s / relayed.duration_s
-        return compared(expected, over / of, request.margin, request.risk)
+    def _is_in_vain(self, relayed: ShuffleCandidate) -> bool:
+        """Return whether the best with relays is not worth it over direct rates."""
+        self.relayed = relayed
+        if self.direct and relayed.relays:
+            self.gain = relayed.gain(self.direct, self.request, self.network)
+        return self.gain is None or not self.gain.worth
 
-    def _values(self, candidate: ShuffleCandidate) -> Floats:
-        """Return a candidate's duration, or its cost, in each draw."""
-        figures, of = candidate.figures, (candidate.links_gbit, candidate.vms)
-        times_s = figures.drawn_times(self._network, self.request.connections).times_s(*of)
-        times_s = times_s * figures.rounding(*of, candidate.transfer_s) + candidate.ramp_up_s
-        if self.request.objective == "time":
-            return times_s + candidate.vm_start_s
-        return candidate.cost.egress + self.problem.vm_usd(candidate.vms, times_s)
+    # ---- the answer --------------------------------------------------------------------------
 
-    def _refuse_late(self, candidate: ShuffleCandidate) -> None:
-        deadline_s = self.request.deadline_s
-        if deadline_s is None or candidate.duration_s <= deadline_s * (1 + SAME_TIME):
-            return
-        limit = candidate.figures.fullest_row(candidate.links_gbit, self.problem.resources.vms)
-        raise too_late(deadline_s, candidate.duration_s, candidate.vm_start_s, *limit)
+    def reason(self) -> str:
+        """Explain the choice of this plan in plain sentences."""
+        request, direct, chosen = self.request, self.direct, self.chosen
+        relayed, gain = self.relayed, self.gain
+        kind, region = chosen.figures.fullest_row(chosen.links_gbit, self.resources.vms)
+        limit = f"The bottleneck is {kind} at {region}."
+        if direct is None:
+            return f"Some pairs have no direct link, so they are relayed. {limit}"
+        saved = direct.cost.total - chosen.cost.total
+        if chosen.relays:
+            if request.objective == "cost":
+                what = f"costs {usd_text(abs(saved))} {'less' if saved >= 0 else 'more'} than"
+                return f"Relaying a part {what} the best direct rates and meets the limit. {limit}"
+            if self.as_fast(chosen):
+                return (
+                    f"Relaying a part costs {usd_text(saved)} less than the best direct rates and "
+                    f"takes no longer. {limit}"
+                )
+            within = f" ({gain.low:.2f}x to {gain.high:.2f}x)" if gain else ""
+            return (
+                f"Relaying a part ends {direct.duration_s / chosen.duration_s:.2f}x sooner{within} "
+                f"than the best direct rates, {more_usd_text(-saved)}. {limit}"
+            )
+        if relayed is None or request.objective == "cost":
+            return f"Direct is cheapest within the limits. {limit}"
+        if gain is None or self.as_fast(relayed):
+            return f"No relay makes it end sooner. {limit}"
+        return f"{not_worth('Relaying a part', gain, 'time', request.margin, request.risk)} {limit}"
 
+    def opened(self) -> OpenedConnections:
+        """Return the connections that the plan opens on links."""
+        chosen, shares = self.chosen, np.zeros_like(self.volumes)
+        np.divide(chosen.rate_gbps, self.volumes, out=shares, where=self.moved)
+        streams = Streams.of(chosen.paths_gbit * shares[:, None, :])
+        of = self.resources, self.regions, streams, chosen.vms, self.request.connections
+        return OpenedConnections(self.network, *of)
 
-MORE_VMS_GAP = 5e-3
+    def relayed_pairs(self) -> list[tuple[str, str]]:
+        """Return the pairs that use relays, those with the most relayed volume first."""
+        relayed = self.volumes - np.einsum("ijj->ij", self.chosen.paths_gbit)
+        count = np.count_nonzero(relayed > SAME_COUNT * self.volumes)
+        order = np.argsort(-relayed, axis=None, kind="stable")[:count]
+        ends = (at.tolist() for at in np.unravel_index(order, relayed.shape))
+        return [(self.regions[a], self.regions[b]) for a, b in zip(*ends, strict=True)]
+
+    def equal_share(self) -> Comparison:
+        """Return the time and cost of starting everything at once, direct."""
+        if self.direct is None:
+            return Comparison(None, None)
+        finish = equal_share_finish_s(self.resources, self.volumes, self.request.connections)
+        time_s = float(finish.max()) + self.direct.ramp_s
+        vms = self.problem.ends * self.resources.vms
+        vm_usd, start_s = self.problem.vm_usd(vms, time_s), self.problem.start_s(vms)
+        return Comparison(start_s + time_s, Cost.of(self.direct.cost.egress, float(vm_usd)))
+
+    def pairs(self, counts: list[int]) -> tuple[PairPlan, ...]:
+        """Return the plans of pairs, whose paths open these connections."""
+        chosen, regions = self.chosen, self.regions
+        i, k, j = np.nonzero(chosen.paths_gbit)
+        share, rank = chosen.paths_gbit[i, k, j] / self.volumes[i, j], np.argsort(regions).argsort()
+        order = np.lexsort((rank[k], -share, k != j, j, i))
+        i, k, j, share = i[order], k[order], j[order], share[order]
+        relayed, rate = k != j, chosen.rate_gbps[i, j] * share
+        fees = self.problem.fees.usd_per_gbit(chosen.links_gbit)
+        usd_per_gb = (fees[i, k] + np.where(relayed, fees[k, j], 0.0)) * BITS_PER_BYTE
+        paths: dict[tuple[int, int], list[ShufflePath]] = {}
+        columns = (i, k, j, relayed, rate, share, np.array(counts)[order], usd_per_gb)
+        for a, via, b, is_relayed, *figures in zip(*(c.tolist() for c in columns), strict=True):
+            hops = tuple(regions[at] for at in ((a, via, b) if is_relayed else (a, b)))
+            addresses = self.network.addresses(hops)
+            paths.setdefault((a, b), []).append(ShufflePath(hops, *figures, addresses=addresses))
+        found = []
+        for at, own in paths.items():
+            src, dst = (regions[end] for end in at)
+            gb, gbps = float(self.volumes[at]) / BITS_PER_BYTE, float(chosen.rate_gbps[at])
+            found.append(PairPlan(src, dst, gb, gbps, float(chosen.finish_s[at]), tuple(own)))
+        return tuple(found)
+
+    def worth_s(self) -> Floats:
+        """Return the marginal saving of one more VM of each row, in s."""
+        chosen, resources = self.chosen, self.resources
+        if chosen.relays and self.request.objective == "time":
+            return self.fast().row_prices * chosen.transfer_s
+        levels = resources.loads(chosen.links_gbit) / resources.row_vms
+        fullest = np.arange(len(levels)) == levels.argmax()
+        return np.where(fullest, levels / resources.row_vms, 0.0)
+
+    def one_more_vm(self) -> tuple[OneMoreVm, ...]:
+        """Return the least saving of one more VM at each of the tightest sites."""
+        chosen = self.chosen
+
+        def saved_with(more: SiteResources) -> tuple[float, float]:
+            time_s = more.paths_time_s(chosen.paths_gbit)
+            if chosen.relays:
+                columns = self.columns.with_resources(more)
+                time_s = min(time_s, least_time(columns, MORE_VMS_GAP).objective)
+            return time_s + chosen.lead_s, chosen.transfer_s - time_s
+
+        least_s = BINDING * chosen.transfer_s
+        return one_more_vm(self.resources, self.regions, self.worth_s(), least_s, saved_with)
+
+    def frontier(self) -> tuple[ShufflePoint, ...]:
+        """Return the points of the frontier, from the fastest to the cheapest."""
+        points = [self.direct] if self.direct else []
+        if self.request.relays != "none":
+            points = self.points()
+        return tuple(
+            ShufflePoint(
+                of.duration_s, of.cost, of.relayed_share, vms_by_region(self.regions, of.vms)
+            )
+            for of in points
+        )
 
 
 def recommend_shuffle(
@@ -391,193 +442,51 @@ def recommend_shuffle(
     """
     problem = shuffle_problem(request, network, prices, at_once=True)
     all_direct = bool((problem.resources.rate_gbps[problem.demands_gbit > 0] > 0).all())
-    hour_usd = 0.0 if request.objective == "cost" else request.time_value_usd_per_h
-    decision = with_decided_vms(
+    search = with_decided_vms(
         request,
         problem,
-        hour_usd,
+        0.0 if request.objective == "cost" else request.time_value_usd_per_h,
         problem.demands_gbit if all_direct else None,
-        lambda vms: ShuffleSearch(request, problem.with_vms(vms), network).decide(),
+        lambda vms: ShuffleSearch(request, problem.with_vms(vms), network),
     )
-    search, chosen = decision.search, decision.chosen
-    builder = _ShufflePlanBuilder(search)
-    gain = decision.gain if chosen.relays else None
-    used = chosen.links_gbit, chosen.vms, chosen.duration_s
+    chosen, direct, equal = search.chosen, search.direct, search.equal_share()
+    used, opened = (chosen.links_gbit, chosen.vms, chosen.duration_s), search.opened()
     low_s, high_s = chosen.figures.range_s(*used, chosen.lead_s)
-    equal, direct = builder.equal_share(), search.direct
-    opened = builder.opened(chosen, network)
-    vms = vms_by_region(search.problem.regions, chosen.vms)
-    more = builder.one_more_vm(chosen)
+    more, worth_s = search.one_more_vm(), search.worth_s()
+    gain = search.gain if chosen.relays else None
     certain = 1.0 if direct and not chosen.relays else None
-    demands = request.demands_gb.items()
-    links = [(network.links.get(src, {}).get(dst), gb) for (src, dst), gb in demands]
-    copies = plain_copy(links, chosen.vm_start_s)
     plan = ShufflePlan(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
         fees=search.problem.fee_lines(*used),
         verdict="relayed" if chosen.relays else "direct",
-        reason=_reason(search, decision),
+        reason=search.reason(),
         duration_s=chosen.duration_s,
         duration_s_low=low_s,
         duration_s_high=high_s,
         bound_s=search.routed.bound if search.routed else chosen.transfer_s,
-        bound_usd=decision.bound_usd,
+        bound_usd=search.bound_usd,
         volume_gb=request.volume_gb,
-        relayed_share=builder.relayed_share(chosen),
+        relayed_share=chosen.relayed_share,
         cost_usd=chosen.cost,
-        pairs=builder.pairs(chosen, opened, network),
-        vms=vms,
+        pairs=search.pairs(opened.counts),
+        vms=vms_by_region(search.regions, chosen.vms),
         gain=equal.duration_s / chosen.duration_s if equal.duration_s else None,
         gain_low=gain.low if gain else certain,
         equal_share=equal,
         direct=Comparison(*((direct.duration_s, direct.cost) if direct else (None, None))),
         gain_high=gain.high if gain else certain,
-        probability=decision.gain.probability if decision.gain else None,
+        probability=search.gain.probability if search.gain else None,
         bottlenecks=bottlenecks_of_rows(
-            search.resources, search.problem.regions, builder.worth_s(chosen), chosen.transfer_s
+            search.resources, search.regions, worth_s, chosen.transfer_s
         ),
         one_more_vm=more,
         connections=opened.by_region,
-        warnings=(
-            *notes,
-            *([copies] if copies else []),
-            *untested_text(search.problem, chosen.links_gbit),
-            *vm_warnings(
-                request, network, vms, request.ends, opened.by_region, more=more, opened=opened
-            ),
-        ),
-        measure_first=ramps(network, prices, builder.relayed_pairs(chosen), request.connections),
-        frontier=builder.frontier() if request.frontier else (),
+        warnings=notes
+        + sending_warnings(request, network, request.demands_gb, chosen, opened, more=more),
+        measure_first=ramps(network, prices, search.relayed_pairs(), request.connections),
+        frontier=search.frontier() if request.frontier else (),
         vm_start_s=chosen.vm_start_s,
     )
     return identified(plan)
-
-
-def _reason(search: ShuffleSearch, decision: ShuffleDecision) -> str:
-    """Explain the choice of this plan in plain sentences."""
-    request, direct, chosen = search.request, search.direct, decision.chosen
-    problem = search.problem
-    kind, region = chosen.figures.fullest_row(chosen.links_gbit, problem.resources.vms)
-    limit = f"The bottleneck is {kind} at {region}."
-    relayed, gain = decision.relayed, decision.gain
-    if direct is None:
-        return f"Some pairs have no direct link, so they are relayed. {limit}"
-    saved = direct.cost.total - chosen.cost.total
-    if chosen.relays:
-        if request.objective == "cost":
-            what = f"costs {usd_text(abs(saved))} {'less' if saved >= 0 else 'more'} than"
-            return f"Relaying a part {what} the best direct rates and meets the limit. {limit}"
-        if search.as_fast(chosen):
-            return (
-                f"Relaying a part costs {usd_text(saved)} less than the best direct rates and "
-                f"takes no longer. {limit}"
-            )
-        within = f" ({gain.low:.2f}x to {gain.high:.2f}x)" if gain else ""
-        return (
-            f"Relaying a part ends {direct.duration_s / chosen.duration_s:.2f}x sooner{within} "
-            f"than the best direct rates, {more_usd_text(-saved)}. {limit}"
-        )
-    if relayed is None or request.objective == "cost":
-        return f"Direct is cheapest within the limits. {limit}"
-    if gain is None or search.as_fast(relayed):
-        return f"No relay makes it end sooner. {limit}"
-    return f"{not_worth('Relaying a part', gain, 'time', request.margin, request.risk)} {limit}"
-
-
-class _ShufflePlanBuilder:
-    """Builds the parts of a plan: turns positions and volumes into names and rates."""
-
-    def __init__(self, search: ShuffleSearch) -> None:
-        self.search, self.request, self.problem = search, search.request, search.problem
-        self.resources, self.volumes = search.resources, search.volumes
-
-    def opened(self, chosen: ShuffleCandidate, network: Network) -> OpenedConnections:
-        """Return the connections that the plan opens on links."""
-        shares = np.zeros_like(self.volumes)
-        np.divide(chosen.rate_gbps, self.volumes, out=shares, where=self.search.moved)
-        streams, most = Streams.of(chosen.paths_gbit * shares[:, None, :]), self.request.connections
-        of = self.resources, self.problem.regions, streams, chosen.vms, most
-        return OpenedConnections(network, *of)
-
-    def relayed_share(self, candidate: ShuffleCandidate) -> float:
-        """Return the share of the volume that takes a second link."""
-        return max(0.0, float(candidate.links_gbit.sum() / self.volumes.sum()) - 1)
-
-    def relayed_pairs(self, chosen: ShuffleCandidate) -> list[tuple[str, str]]:
-        """Return the pairs that use relays, those with the most relayed volume first."""
-        regions = self.problem.regions
-        relayed = self.volumes - np.einsum("ijj->ij", chosen.paths_gbit)
-        count = np.count_nonzero(relayed > SAME_COUNT * self.volumes)
-        order = np.argsort(-relayed, axis=None, kind="stable")[:count]
-        i, j = np.unravel_index(order, relayed.shape)
-        return [(regions[a], regions[b]) for a, b in zip(i.tolist(), j.tolist(), strict=True)]
-
-    def equal_share(self) -> Comparison:
-        """Return the time and cost of starting everything at once, direct."""
-        if self.search.direct is None:
-            return Comparison(None, None)
-        finish = equal_share_finish_s(self.resources, self.volumes, self.request.connections)
-        time_s = float(finish.max()) + self.search.direct.ramp_up_s
-        vms = self.problem.ends * self.resources.vms
-        vm_usd, start_s = self.problem.vm_usd(vms, time_s), self.problem.start_s(vms)
-        return Comparison(start_s + time_s, Cost.of(self.search.direct.cost.egress, float(vm_usd)))
-
-    def pairs(
-        self, chosen: ShuffleCandidate, opened: OpenedConnections, network: Network
-    ) -> tuple[PairPlan, ...]:
-        regions = self.problem.regions
-        i, k, j = np.nonzero(chosen.paths_gbit)
-        share, rank = chosen.paths_gbit[i, k, j] / self.volumes[i, j], np.argsort(regions).argsort()
-        order = np.lexsort((rank[k], -share, k != j, j, i))
-        i, k, j, share = i[order], k[order], j[order], share[order]
-        relayed, rate = k != j, chosen.rate_gbps[i, j] * share
-        connections = np.array(opened.counts)[order]
-        fees = self.problem.fees.usd_per_gbit(chosen.links_gbit)
-        usd_per_gb = (fees[i, k] + np.where(relayed, fees[k, j], 0.0)) * BITS_PER_BYTE
-        paths: dict[tuple[int, int], list[ShufflePath]] = {}
-        columns = (i, k, j, relayed, rate, share, connections, usd_per_gb)
-        for a, via, b, is_relayed, *figures in zip(*(c.tolist() for c in columns), strict=True):
-            hops = tuple(regions[at] for at in ((a, via, b) if is_relayed else (a, b)))
-            addresses = network.addresses(hops)
-            paths.setdefault((a, b), []).append(ShufflePath(hops, *figures, addresses=addresses))
-        found = []
-        for at, own in paths.items():
-            src, dst = (regions[end] for end in at)
-            gb, gbps = float(self.volumes[at]) / BITS_PER_BYTE, float(chosen.rate_gbps[at])
-            found.append(PairPlan(src, dst, gb, gbps, float(chosen.finish_s[at]), tuple(own)))
-        return tuple(found)
-
-    def worth_s(self, chosen: ShuffleCandidate) -> Floats:
-        """Return the marginal saving of one more VM of each row, in s."""
-        if chosen.relays and self.request.objective == "time":
-            return self.search.fast().row_prices * chosen.transfer_s
-        resources = self.resources
-        levels = resources.loads(chosen.links_gbit) / resources.row_vms
-        fullest = np.arange(len(levels)) == levels.argmax()
-        return np.where(fullest, levels / resources.row_vms, 0.0)
-
-    def one_more_vm(self, chosen: ShuffleCandidate) -> tuple[OneMoreVm, ...]:
-        """Return the least saving of one more VM at each of the tightest sites."""
-
-        def saved_with(more: SiteResources) -> tuple[float, float]:
-            time_s = more.paths_time_s(chosen.paths_gbit)
-            if chosen.relays:
-                columns = self.search.columns.with_resources(more)
-                time_s = min(time_s, least_time(columns, MORE_VMS_GAP).objective)
-            return time_s + chosen.lead_s, chosen.transfer_s - time_s
-
-        least_s = BINDING * chosen.transfer_s
-        worth_s = self.worth_s(chosen)
-        return one_more_vm(self.resources, self.problem.regions, worth_s, least_s, saved_with)
-
-    def frontier(self) -> tuple[ShufflePoint, ...]:
-        points = [self.search.direct] if self.search.direct else []
-        if self.request.relays != "none":
-            points = self.search.points()
-        regions, share = self.problem.regions, self.relayed_share
-        return tuple(
-            ShufflePoint(one.duration_s, one.cost, share(one), vms_by_region(regions, one.vms))
-            for one in points
-        )

@@ -431,6 +431,6 @@ def test_transfers_that_start_together_share_a_slot() -> None:
     assert len(found.cuts_s) < 10
     for number, (src, dst) in enumerate(ends):
         alone_s = 60 + 8.5 * rtt_ms[names.index(src), names.index(dst)] / 1000
-        assert -1e-6 <= found.starts_s[number] - alone_s <= 7.2
+        assert -1e-6 <= found.commodities[number].start_s - alone_s <= 7.2
     assert found.starts_s[-1] == pytest.approx(60 + 8.5 * rtt_ms[0, 1] / 1000)
     assert not recommend_schedule(request, network, FlatPrices(names)).refused
