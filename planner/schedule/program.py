@@ -100,8 +100,11 @@ class ScheduleProgram:
         self.many: float = self.solver.infinity()
         self.goal = self.solver.Objective()
         self.aim()
-        self._divided, self.part = divided, self._variable(1.0)
+        self.part = self._variable(1.0)
+        # Where a slot does not have all its VMs: a part of them, and how it grows with `part`.
+        self._vms_in: dict[int, tuple[float, float]] = {}
         if divided is not None:
+            self._vms_in = {divided: (0.0, 1.0), divided + 1: (1.0, -1.0)}
             self.lengths_s.insert(divided, self.lengths_s[divided])
             self.middles_s.insert(divided, self.middles_s[divided])
             self.bands = [{} for _ in self.lengths_s]
@@ -113,18 +116,17 @@ class ScheduleProgram:
         self._link_rows: dict[tuple[int, int, int], Any] = {}  # by slot and link with tariffs
         self._stock_rows: dict[tuple[int, int, int], Any] = {}  # by transfer, site and slot
         self._disk_rows: dict[tuple[int, int], Any] = {}  # by site and slot
-        of = [(c.src, c.dst, c.volume_gbit) for c in self.commodities]
-        ends, self._volumes = np.array(of)[:, :2].T.astype(int), np.array(of)[:, 2]
-        self._src, self._dst = ends
-        self._may_hop = np.zeros((len(of), self.resources.count), dtype=bool)
-        for number, commodity in enumerate(self.commodities):
+        every = self.commodities
+        self._src, self._dst = np.array([(of.src, of.dst) for of in every]).T
+        self._first, self._last = np.array([(of.first, of.last) for of in every]).T
+        self._volumes = np.array([of.volume_gbit for of in every])
+        self._may_hop = np.zeros((len(every), self.resources.count), dtype=bool)
+        for number, commodity in enumerate(every):
             self._may_hop[number, commodity.hops] = True
         self.more_vms = [self._variable(0.0) for _ in range(self.resources.count)]
         self.shares = {number: self._variable(0.0) for number in found.timed}
         self._share_rows = {n: self._row(0.0, 0.0, [(of, -1.0)]) for n, of in self.shares.items()}
-        self._alive: list[set[int]] = [set() for _ in self.lengths_s]
-        self._in: set[int] = set()  # or wanted
-        self._whole: set[int] = set()
+        self._state = dict.fromkeys(self.shares, "out")
         self.values = np.zeros(0)
         self.prices = np.zeros(0)
         self.work = 0  # iterations of the solver, times rows
@@ -132,8 +134,7 @@ class ScheduleProgram:
             commodity = self.commodities[number]
             for site in self._stores(number):
                 self._lay(number, site, commodity.stored_gbit.get(site, 0.0))
-            for slot in range(commodity.first, commodity.last + 1):
-                self._let_send(number, slot)
+            self._let_send(number)
 
     def _variable(self, most: float) -> Any:
         return self.solver.NumVar(0.0, most, "")
@@ -156,31 +157,25 @@ class ScheduleProgram:
         """Return the row of a slot and of a site's limit, made when first needed."""
         if (slot, position) not in self._rows:
             site = int(self.resources.row_sites[position])
-            vms = float(self.resources.vms[site])
-            row = self._row(-self.many, vms, [(self.more_vms[site], -1.0)])
-            if slot == self._divided:
-                row.SetCoefficient(self.part, -vms)
-                row.SetUb(0.0)
-            elif self._divided is not None and slot == self._divided + 1:
-                row.SetCoefficient(self.part, vms)
+            fixed, by_part = np.array(self._vms_in.get(slot, (1.0, 0.0))) * self.resources.vms[site]
+            row = self._row(-self.many, float(fixed), [(self.more_vms[site], -1.0)])
+            if by_part:
+                row.SetCoefficient(self.part, -float(by_part))
             self._rows[slot, position] = row
         return self._rows[slot, position]
 
-    def _let_send(self, number: int, slot: int) -> None:
-        self._alive[slot].add(number)
-        commodity = self.commodities[number]
-        if commodity.direct:
-            self._column(number, slot, (commodity.src, commodity.dst))
-        elif len(commodity.hops):
-            inverse = self.resources.s_per_gbit
-            slow = np.maximum(
-                inverse[commodity.src, commodity.hops], inverse[commodity.hops, commodity.dst]
-            )
-            hop = int(commodity.hops[slow.argmin()])
-            self._column(number, slot, (commodity.src, hop, commodity.dst))
-        for site in self._stores(number):
-            self._column(number, slot, (commodity.src, site))
-            self._column(number, slot, (site, commodity.dst))
+    def _let_send(self, number: int) -> None:
+        """Add a transfer's first columns in the slots in which it may send."""
+        commodity, inverse = self.commodities[number], self.resources.s_per_gbit
+        src, dst, hops = commodity.src, commodity.dst, commodity.hops
+        routes: list[Route] = [(src, dst)] if commodity.direct else []
+        if not routes and len(hops):
+            slow = np.maximum(inverse[src, hops], inverse[hops, dst])
+            routes = [(src, int(hops[slow.argmin()]), dst)]
+        routes += [route for site in self._stores(number) for route in ((src, site), (site, dst))]
+        for slot in range(self._first[number], self._last[number] + 1):
+            for route in routes:
+                self._column(number, slot, route)
 
     def _column(self, number: int, slot: int, route: Route) -> None:
         """Add the rate of a transfer over a route in a slot, if it is new."""
@@ -254,19 +249,19 @@ class ScheduleProgram:
         """Make transfers `in` (moved whole), `wanted` (moved as far as possible) or `out`."""
         for number in numbers:
             self.shares[number].SetBounds(*BOUNDS[state])
-            (self._in.discard if state == "out" else self._in.add)(number)
-            (self._whole.add if state == "in" else self._whole.discard)(number)
+            self._state[number] = state
+
+    @property
+    def _in(self) -> list[int]:
+        """Transfers that are in or wanted."""
+        return [number for number, state in self._state.items() if state != "out"]
 
     def let_send_until(self, number: int, last: int) -> None:
         """Move the last slot of a transfer."""
-        first = self.commodities[number].first
-        for slot, alive in enumerate(self._alive):
-            if slot < first or slot > last:
-                alive.discard(number)
-            elif number not in alive:
-                self._let_send(number, slot)
+        self._last[number] = last
+        self._let_send(number)
         for slot, _, rate in self.rates_of(number):
-            rate.SetUb(self.many if first <= slot <= last else 0.0)
+            rate.SetUb(self.many if slot <= last else 0.0)
 
     def rates_of(self, number: int) -> Iterator[tuple[int, Route, Any]]:
         """Yield slot, route and variable of each rate of a transfer."""
@@ -375,7 +370,8 @@ class ScheduleProgram:
         self._fees_row = self._row(-self.many, (fees_usd + room_usd) / scale, of)
         self.aim(times=1.0 / max(float(self.cuts_s[-1]), 1e-9))
         self._optimise(TIME_GAP, TIME_ROUNDS)
-        rates = {key: self._value(of) for key, of in self.columns.items() if key[0] in self._in}
+        moved = dict.fromkeys(self._in, 0.0)
+        rates = {key: self._value(of) for key, of in self.columns.items() if key[0] in moved}
         for number, slot, route in list(rates):
             commodity, hop = self.commodities[number], route[-1]
             if not commodity.delivers(route):  # what need not be stored is relayed
@@ -385,7 +381,6 @@ class ScheduleProgram:
                 rates[number, slot, out] -= both
                 if both:
                     rates[number, slot, through] = rates.get((number, slot, through), 0.0) + both
-        moved = dict.fromkeys(self._in, 0.0)
         found: dict[int, dict[int, dict[Route, float]]] = {}
         for (number, slot, route), rate in rates.items():
             commodity = self.commodities[number]
@@ -440,7 +435,7 @@ class ScheduleProgram:
         program.put([*self._in, number], "in")
         for of, where, route in self.columns:
             for part in (where, where + 1) if where == slot else (where + (where > slot),):
-                if of in program._alive[part]:
+                if program._first[of] <= part <= program._last[of]:
                     program._column(of, part, route)
         program.aim([(program.part, 1.0)])
         return min(1.0, max(0.0, program._optimise()[0]))
@@ -507,7 +502,7 @@ class ScheduleProgram:
         more than a solver's rounding then count as 1.
         """
         terms, fees, times, with_storage = self._aim
-        whole = [self.shares[number] for number in sorted(self._whole)]
+        whole = [self.shares[number] for number, state in self._state.items() if state == "in"]
         for share in whole:
             share.SetLb(0.0)
         self.aim([(share, -1.0) for share in whole])
@@ -539,15 +534,15 @@ class ScheduleProgram:
         for number, row in self._share_rows.items():
             share_prices[number] = self.prices[row.index()]
         best_of = np.zeros(len(self.commodities))
-        relayed = set(np.nonzero(self._may_hop.any(axis=1))[0].tolist()) & self._in
+        relayed = np.isin(np.arange(len(best_of)), self._in) & self._may_hop.any(axis=1)
         found: list[tuple[float, int, int, Route]] = []
         route: Route
-        for slot, alive in enumerate(self._alive):
-            numbers = np.array(sorted(alive & relayed), dtype=np.int64)
+        for slot, bands in enumerate(self.bands):
+            numbers = np.flatnonzero(relayed & (self._first <= slot) & (slot <= self._last))
             if not len(numbers):
                 continue
             links = resources.link_prices(row_prices[slot]) if slot in row_prices else free.copy()
-            for link in self.bands[slot]:
+            for link in bands:
                 links[link] -= self._taken_off(slot, link, fees_weight)
             src, dst, volumes = self._src[numbers], self._dst[numbers], self._volumes[numbers]
             worth = (links[src] + links[:, dst].T) * (volumes / self.lengths_s[slot])[:, None]

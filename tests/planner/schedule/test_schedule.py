@@ -432,5 +432,5 @@ def test_transfers_that_start_together_share_a_slot() -> None:
     for number, (src, dst) in enumerate(ends):
         alone_s = 60 + 8.5 * rtt_ms[names.index(src), names.index(dst)] / 1000
         assert -1e-6 <= found.commodities[number].start_s - alone_s <= 7.2
-    assert found.starts_s[-1] == pytest.approx(60 + 8.5 * rtt_ms[0, 1] / 1000)
+    assert found.commodities[-1].start_s == pytest.approx(60 + 8.5 * rtt_ms[0, 1] / 1000)
     assert not recommend_schedule(request, network, FlatPrices(names)).refused
