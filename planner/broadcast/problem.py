@@ -11,7 +11,7 @@ import numpy as np
 
 from planner.broadcast.request import BroadcastRequest
 from planner.model.errors import no_path
-from planner.model.link import Link
+from planner.model.link_array import rates_gbps
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
@@ -20,6 +20,7 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.shared_vms.connections import Streams
+from planner.shared_vms.drawn_times import link_cells
 from planner.shared_vms.problem import SharedFigures, participants, shared_figures
 from planner.solvers.steiner import Arcs, closure
 
@@ -101,22 +102,17 @@ def broadcast_problem(
     regions = participants(request, network, request.ends, relays=request.relays == "any")
     n = len(regions)
     root = regions.index(request.src)
-    most = np.zeros((n, n))
-
-    def unusable(src: int, dst: int, link: Link) -> bool:
-        may = dst != root and (request.relays != "none" or src == root)
-        if not may or link.rate_gbps(request.connections) <= 0:
-            return True
-        most[src, dst] = link.rate_gbps(PAIR_CONNECTIONS)
-        return False
-
+    cells, usable = link_cells(network, regions), np.ones((n, n), dtype=bool)
+    if request.relays == "none":
+        usable = np.broadcast_to(np.arange(n)[:, None] == root, (n, n))
+    usable = usable & (np.arange(n) != root) & (rates_gbps(cells, request.connections) > 0)
     figures = shared_figures(
         request,
         network,
         prices,
         regions,
         may_relay=np.ones(n, dtype=bool),
-        unusable=unusable,
+        usable=usable,
         no_link_ms=inf,
     )
     terminals = tuple(regions.index(r) for r in request.destinations)
@@ -132,5 +128,5 @@ def broadcast_problem(
         terminals=terminals,
         volume_gbit=volume_gbit,
         usd_per_gbit=figures.fees.usd_per_gbit(star, missing=inf),
-        most_gbps=most,
+        most_gbps=np.where(usable, rates_gbps(cells, PAIR_CONNECTIONS), 0.0),
     )

@@ -114,16 +114,16 @@ class Workload:
             Of a VM, in all; and of a VM to one other, at most.
         """
         index = {region: i for i, region in enumerate(self.regions)}
-        gbit, links = np.zeros((len(index), len(index))), {}
+        gbit = np.zeros((len(index), len(index)))
         for (src, dst), gb in self.links_gb.items():
             if gb > 0:
-                at = index[src], index[dst]
-                gbit[at], links[at] = gb * BITS_PER_BYTE, network.link(src, dst)
+                network.link(src, dst)  # known, or a DataError
+                gbit[index[src], index[dst]] = gb * BITS_PER_BYTE
         vms = np.array([float(max(1, self.vms.get(region, 1))) for region in index])
         may = np.ones(len(index), dtype=bool)
         of_vms = vms, may, connections, pair_connections
         in_all = links_gbps(prices, list(index))
-        at_bounds = resources_at_bounds(network, list(index), links, *of_vms, in_all)
+        at_bounds = resources_at_bounds(network, list(index), gbit > 0, *of_vms, in_all)
         expected = at_bounds["expected"]
         if (expected.rate_gbps[gbit > 0] <= 0).any():
             return [inf, inf, inf]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.estimate import Estimate
-from planner.model.link_array import bounds_of
+from planner.model.link_array import KINDS, Records, bounds_of, most_gbps
 from planner.model.network import Network
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.units import MBPS_PER_GBPS
@@ -125,18 +125,24 @@ class DrawnTimes:
 
         A window is that of all senders; a class is of what many connections carry.
         """
-        count = min(self.connections, PAIR_CONNECTIONS)
-        found, odd = [], []
-        for a, b in zip(src.tolist(), dst.tolist(), strict=True):
-            link = self.network.link(self.regions[a], self.regions[b])
-            flows_gbps = count * link.per_flow_mbps.expected / MBPS_PER_GBPS
-            of_window = link.per_flow_mbps.origin.method == "window-over-rtt"
-            most_gbps = link.most_gbps(count) * (1 + EQUAL)
-            reaches = name == "connections_gbps" or flows_gbps <= most_gbps
-            found.append(of_window and reaches)
-            carried = name == "rate_gbps" and self.connections > 1
-            odd.append(carried and link.aggregate_gbps.source != "measured")
-        return np.array(found, dtype=bool), np.array(odd, dtype=bool)
+        count, links = min(self.connections, PAIR_CONNECTIONS), self.network.links
+        cells = link_cells(self.network, self.regions)[src, dst]
+        methods = [origin.method for origin in links.origins]
+        origins = links.evidence["origin"][cells["per_flow_mbps"]["evidence"]]
+        inferred = np.array(methods, dtype=object)[origins] == "window-over-rtt"
+        if name == "connections_gbps":
+            return inferred, np.zeros(len(src), dtype=bool)
+        flows_gbps = count * cells["per_flow_mbps"]["expected"] / MBPS_PER_GBPS
+        reaches = flows_gbps <= most_gbps(cells, count) * (1 + EQUAL)
+        measured = links.kinds(cells, "aggregate_gbps") == KINDS.index("measured")
+        return inferred & reaches, ~measured & (self.connections > 1)
+
+
+def link_cells(network: Network, regions: Sequence[str]) -> Records:
+    """Return the records of the links among some regions, shape (n, n)."""
+    at = [network.index[region] for region in regions]
+    found: Records = network.links.whole[np.ix_(at, at)]
+    return found
 
 
 def with_further_vms(low: SiteResources, links_gbit: Floats, vms: Floats) -> SiteResources:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -12,14 +12,15 @@ from planner.fields.shared import RelayingRequest, VmRequest
 from planner.model.answer import Cost, FeeLine
 from planner.model.errors import DataError
 from planner.model.estimate import BOUNDS, Bound, Method
-from planner.model.link import LIMITED_BY, Link
+from planner.model.link import FURTHER_VM, LIMITED_BY
 from planner.model.link_array import held_ends
 from planner.model.network import Network
 from planner.model.pricing import Prices, hours_usd, links_gbps
 from planner.model.shared_resources import UNLIMITED, Floats, SiteResources
+from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS, S_PER_H
 from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, row_place
-from planner.shared_vms.drawn_times import DrawnTimes, with_further_vms
+from planner.shared_vms.drawn_times import DrawnTimes, link_cells, with_further_vms
 from planner.shared_vms.fees import LinkFees
 from planner.solvers.joint import spread
 from planner.transfer.allocation import whole_vms
@@ -153,7 +154,7 @@ def shared_figures(
     *,
     may_relay: np.ndarray,
     needed: Collection[tuple[int, int]] = (),
-    unusable: Callable[[int, int, Link], bool] = lambda *_: False,
+    usable: np.ndarray | bool = True,
     no_link_ms: float = 0.0,
     links_out: np.ndarray | None = None,
 ) -> SharedFigures:
@@ -165,8 +166,8 @@ def shared_figures(
     may_relay : array of bool, length n
     needed : collection of (int, int)
         Links whose price must be known; others without a price are left out.
-    unusable : callable
-        Whether a link may not be used.
+    usable : array of bool, shape (n, n), optional
+        Links that may be used.
     no_link_ms : float
         The round trip where there is no link.
     links_out : array, length n, optional
@@ -178,24 +179,16 @@ def shared_figures(
     DataError
         If the price of a link that is needed is not known.
     """
-    n = len(regions)
-    index = {region: i for i, region in enumerate(regions)}
-    links: dict[tuple[int, int], Link] = {}
-    fees, rtt = LinkFees(prices, regions), np.full((n, n), no_link_ms)
-    for src, i in index.items():
-        row = network.links.get(src, {})
-        for dst, j in index.items():
-            link = row.get(dst) if i != j else None
-            if link is None or unusable(i, j, link):
-                continue
-            try:
-                fees.add(i, j)
-            except DataError:
-                if (i, j) in needed:
-                    raise
-                continue  # its price is not known, so nothing is sent over it
-            rtt[i, j] = link.rtt_ms.expected
-            links[i, j] = link
+    n, cells, fees = len(regions), link_cells(network, regions), LinkFees(prices, regions)
+    used = (cells["address"] > 0) & ~np.eye(n, dtype=bool) & usable
+    for link in map(tuple, np.argwhere(used).tolist()):
+        try:
+            fees.add(*link)
+        except DataError:
+            if link in needed:
+                raise
+            used[link] = False  # its price is not known, so nothing is sent over it
+    rtt = np.where(used, cells["rtt_ms"]["expected"], no_link_ms)
     sites = [network.sites[region] for region in regions]
     vms = np.array([float(most_vms(request, site)) for site in sites])
     others = np.maximum(0, (np.zeros(n) if links_out is None else links_out) - 1)
@@ -205,7 +198,7 @@ def shared_figures(
     untested = np.array([[cap.origin.method in UNTESTED for cap in of_ends] for of_ends in caps])
     queues = untested[0] & (others >= SURE_TOGETHER) & (each == 1)
     at = resources_at_bounds(
-        network, regions, links, vms, may_relay, request.connections, each, in_all, queues
+        network, regions, used, vms, may_relay, request.connections, each, in_all, queues
     )
     vm_usd_per_h = np.array([prices.vm_usd_per_h(region) for region in regions])
     vm_start_s = np.array([request.starts_s(site) for site in sites])
@@ -228,7 +221,7 @@ def participants(
 def resources_at_bounds(
     network: Network,
     regions: Sequence[str],
-    links: Mapping[tuple[int, int], Link],
+    used: np.ndarray,
     vms: Floats,
     may_relay: np.ndarray,
     connections: int,
@@ -241,8 +234,8 @@ def resources_at_bounds(
     Parameters
     ----------
     regions : sequence of str, length n
-    links : mapping
-        By position of source and destination; others are not used.
+    used : array of bool, shape (n, n)
+        Links that may be used, by source and destination.
     vms : array, length n
     may_relay : array of bool, length n
     connections : int
@@ -254,51 +247,54 @@ def resources_at_bounds(
     queues : array of bool, length n, optional
         Whether single flows out of a VM of each site wait for each other, see :data:`QUEUE_MS`.
     """
-    n = len(regions)
-    src, dst = np.array(list(links), dtype=np.int64).reshape(-1, 2).T
-    found: dict[Bound, SiteResources] = {}
-    each, doubtful = np.zeros(n) + pair_connections, dict[str, Any]()
-    if connections > 1 and any(link.slow_connections for link in links.values()):
-        slow_gbps, probability = np.full((n, n), np.inf), np.zeros((n, n))
-        for ends, link in links.items():
-            if link.slow_connections:
-                slow_gbps[ends] = connections * link.slow_gbps
-                probability[ends] = link.slow_connections
-        doubtful = {"slow_gbps": slow_gbps, "slow_probability": probability}
-    rtts_ms = np.array([link.rtt_ms.expected for link in links.values()])
-    wait = np.broadcast_to(queues, n)[src]
-    further = np.zeros((3, n, n))
-    further[:2, src, dst] = np.array([link.further for link in links.values()]).reshape(-1, 2).T
-    limits = np.array([LIMITED_BY.index(link.limited_by) for link in links.values()])
+    n, links, cells = len(regions), network.links, link_cells(network, regions)[used]
+    src, _ = np.nonzero(used)
+
+    def laid(values: Any, elsewhere: float = 0.0) -> Floats:
+        """Return figures of the links that may be used, shape (n, n)."""
+        found = np.full((n, n), elsewhere)
+        found[used] = values
+        return found
+
+    figures = [origin.figures for origin in links.origins]
+    of_tests = np.array(
+        [((f and f.connections) or LAW_CONNECTIONS, (f and f.vms) or 1) for f in figures]
+    ).reshape(-1, 2)
+    measured, tried = of_tests[links.evidence["origin"][cells["aggregate_gbps"]["evidence"]]].T
+    probability, doubtful = cells["slow_connections"].astype(float).round(6), dict[str, Any]()
+    if connections > 1 and probability.any():
+        slow_gbps = connections * (cells["aggregate_gbps"]["expected"] / measured)
+        slow_gbps = np.where(probability > 0, slow_gbps, np.inf)
+        doubtful = {"slow_gbps": laid(slow_gbps, np.inf), "slow_probability": laid(probability)}
+    counts = np.minimum(connections, np.zeros(n) + pair_connections)[src]
+    by_windows = cells["limited_by"] == LIMITED_BY.index("window")
+    wider = np.where(by_windows, np.maximum(1.0, counts / LAW_CONNECTIONS), 1.0)
+    rtts_ms, wait = cells["rtt_ms"]["expected"], np.broadcast_to(queues, n)[src]
     egress, ingress, *weights = caps_by_kind(network, regions)
     caps = egress[:, None] / weights[0], ingress / weights[1]
-    held = held_ends(limits, *(np.broadcast_to(cap, (n, n))[src, dst] for cap in caps))
+    held = held_ends(cells["limited_by"], *(np.broadcast_to(cap, (n, n))[used] for cap in caps))
+    found: dict[Bound, SiteResources] = {}
     for bound in BOUNDS:
-        flow_mbps = np.array([getattr(link.per_flow_mbps, bound) for link in links.values()])
-        flow_mbps *= np.where(wait, rtts_ms / (rtts_ms + QUEUE_MS[bound]), 1.0)
-        counts = np.minimum(connections, each)[src]
-        opened = zip(links.values(), counts.tolist(), strict=True)
-        most = np.array([link.most_gbps(int(count), bound) for link, count in opened])
-        pair, received, carried = np.zeros((3, n, n))
+        flow_mbps = cells["per_flow_mbps"][bound]
+        flow_mbps = flow_mbps * np.where(wait, rtts_ms / (rtts_ms + QUEUE_MS[bound]), 1.0)
+        most = cells["aggregate_gbps"][bound] * wider
         sends, receives = (np.where(is_held, most, np.inf) for is_held in held)
-        pair[src, dst] = np.minimum(counts * flow_mbps / MBPS_PER_GBPS, sends)
-        received[src, dst] = receives
-        carried[src, dst] = connections * np.minimum(flow_mbps / MBPS_PER_GBPS, most)
         egress, ingress, out_weights, in_weights = caps_by_kind(network, regions, bound)
         found[bound] = SiteResources(
-            pair,
-            carried,
+            laid(np.minimum(counts * flow_mbps / MBPS_PER_GBPS, sends)),
+            laid(connections * np.minimum(flow_mbps / MBPS_PER_GBPS, most)),
             egress,
             ingress,
             vms,
             may_relay,
             egress_weights=out_weights,
             ingress_weights=in_weights,
-            received_gbps=received,
+            received_gbps=laid(receives),
             link_gbps=link_gbps,
             **doubtful,
         )
     pairs = (np.minimum(found[b].rate_gbps, found[b].receivers_gbps) for b in ("expected", "low"))
-    further[2] = spread(*pairs)
+    share = np.array([FURTHER_VM[limit] for limit in LIMITED_BY])[cells["limited_by"]]
+    further = np.array([laid(tried), laid(share), spread(*pairs)])
     found["low"] = replace(found["low"], further=further)
     return found

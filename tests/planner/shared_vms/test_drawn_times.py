@@ -109,7 +109,7 @@ def test_a_link_that_no_one_measured_is_odd_in_one_draw() -> None:
     """As for a single transfer: a tenth of its class, where many connections carry it."""
     rates = {pair: Estimate(1.8, 2.0, 2.2, INFERRED) for pair in permutations("abc", 2)}
     network = stated_network({**rates, ("b", "a"): Estimate(1.8, 2.0, 2.2, MEASURED)})
-    links = {(i, j): network.link("abc"[i], "abc"[j]) for i, j in permutations(range(3), 2)}
+    links = ~np.eye(3, dtype=bool)
     vms, worst = np.ones(3), {}
     for connections in (64, 1):
         at = resources_at_bounds(network, "abc", links, vms, vms > 0, connections)
