@@ -81,6 +81,10 @@ class BroadcastProblem(SharedFigures):
             rtt_ms[head] = rtt_ms[tail] + float(self.rtt_ms[tail, head])
         return {t: ramp_up_s(rtt_ms[t]) for t in self.terminals}
 
+    def depth_s(self, arcs: Arcs) -> float:
+        """Return the time that a tree needs to get up to speed."""
+        return max(self.ramps_s(arcs).values())
+
 
 def broadcast_problem(
     request: BroadcastRequest, network: Network, prices: Prices

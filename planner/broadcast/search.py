@@ -7,14 +7,15 @@ longest one's caps, and VMs are paid at least for the shortest: both bound every
 
 A broadcast takes the time of its packing plus the time that its deepest tree needs to get up to
 speed. Lightest trees at prices of links ignore depth, so trees are also packed within several
-limits of depth: small problems exactly (:mod:`planner.broadcast.shallow`); for others, trees are
-looked for at prices that count round trips, which gives a plan, but no bound.
+limits of depth: small problems exactly (:func:`planner.broadcast.packing.pack_by_depth`); for
+others, trees are looked for at prices that count round trips, which gives a plan, but no bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from heapq import heappop, heappush
 from math import inf
 
@@ -23,15 +24,17 @@ import numpy as np
 from planner.broadcast.packing import (
     GAP,
     MOST_ROUNDS,
+    MOST_SITES,
+    MOST_TERMINALS,
     Deadline,
     Packing,
     PackingProgram,
     Trees,
     fewer_trees,
+    pack_by_depth,
 )
 from planner.broadcast.problem import BroadcastProblem
 from planner.broadcast.request import BroadcastRequest
-from planner.broadcast.shallow import MOST_SITES, MOST_TERMINALS, pack_by_depth
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
@@ -52,12 +55,11 @@ INTERVALS, MOST_INTERVALS = 12, 36
 CLOSE = 1.5e-3
 ROUNDS = 40
 # Share of the duration from which getting up to speed justifies a search for shallower trees;
-# weights of round trips against prices of links in it; number of depths tried; rounds at each; what
-# a tree has to be lighter.
+# weights of round trips against prices of links in it; number of depths tried; rounds at each.
 RAMP_MATTERS = 5e-3
 MIXES = (0.1, 0.3, 1.0, 3.0)
 DEPTHS = 12
-SHALLOW_ROUNDS, LIGHTER = 8, 1e-4
+SHALLOW_ROUNDS = 8
 # Durations this close count as equal.
 AS_FAST = 3e-3
 FRONTIER_POINTS = 6
@@ -168,9 +170,7 @@ class Search:
         self.least_lead_s = float(problem.vm_start_s[self.ends].max()) + self.least_ramp_s
         self.found: list[BroadcastCandidate] = []
         self.least_transfer_s = self.ends_transfer_s
-        self._fastest: Packing | None = None
         self._least_s = 0.0
-        self._cheapest: dict[float, tuple[Arcs, float]] = {}
         star = tuple((problem.root, terminal) for terminal in problem.terminals)
         known = all(problem.resources.rate_gbps[arc] > 0 for arc in star)
         self.star = self.of_tree(star) if known else None
@@ -232,20 +232,20 @@ class Search:
 
     # ---- least time --------------------------------------------------------------------------
 
+    @cached_property
     def fastest(self) -> Packing:
-        """Return the packing of least time."""
-        if self._fastest is None:
-            problem = self.problem
-            even = problem.resources.link_prices(np.ones(len(problem.resources.rows)))
-            for arcs in near_trees(even, problem.root, problem.terminals):
-                self.trees.add(arcs)
-            self._fastest = PackingProgram(self.trees).solve(0.5 * GAP, MOST_ROUNDS)
-            self.least_transfer_s = max(self.least_transfer_s, self._fastest.bound)
-        return self._fastest
+        """The packing of least time."""
+        problem = self.problem
+        even = problem.resources.link_prices(np.ones(len(problem.resources.rows)))
+        for arcs in near_trees(even, problem.root, problem.terminals):
+            self.trees.add(arcs)
+        found = PackingProgram(self.trees).solve(0.5 * GAP, MOST_ROUNDS)
+        self.least_transfer_s = max(self.least_transfer_s, found.bound)
+        return found
 
     def least_duration(self) -> BroadcastCandidate:
         """Return a candidate of least duration, the cheapest among equally fast ones."""
-        fast = self.fastest()
+        fast = self.fastest
         found = [self.candidate(fast), self.candidate(fewer_trees(self.trees, fast))]
         if (cheap := self._cheapest_in(fast.objective * (1 + GAP))) is not None:
             found.append(cheap)
@@ -260,7 +260,7 @@ class Search:
 
     def _shallow(self) -> list[BroadcastCandidate]:
         """Return fast candidates whose trees get up to speed soon."""
-        problem, fast = self.problem, self.fastest()
+        problem, fast = self.problem, self.fastest
         if len(problem.regions) <= MOST_SITES and len(problem.terminals) <= MOST_TERMINALS:
             packings, self._least_s = pack_by_depth(self.trees, fast, AS_FAST)
             return [self.candidate(packing) for packing in packings]
@@ -270,38 +270,28 @@ class Search:
         prices = program.link_weights(np.maximum(of_rows, 1e-3 * of_rows.max()))
         for weights in (*self._with_round_trips(prices), problem.rtt_ms):
             program.welcome(near_trees(weights, problem.root, problem.terminals))
-        depths = np.quantile(
-            [max(problem.ramps_s(tree.arcs).values()) for tree in self.trees.found],
-            np.linspace(0, 1, DEPTHS + 1)[:-1],
-        )
-        within = (self._within(program, depth_s) for depth_s in np.unique(depths).tolist())
-        return [self.candidate(packing) for packing in within if packing.trees]
+        depths_s = [problem.depth_s(tree.arcs) for tree in self.trees.found]
+        found, parts = [], np.linspace(0, 1, DEPTHS, endpoint=False)
+        for most_s in np.unique(np.quantile(depths_s, parts)).tolist():
+
+            def shallow(arcs: Arcs, most_s: float = most_s) -> bool:
+                return problem.depth_s(arcs) <= most_s
+
+            def lighter(weights: Floats, below: float) -> list[Arcs]:
+                mixes = self._with_round_trips(weights)
+                near = [a for m in mixes for a in near_trees(m, problem.root, problem.terminals)]
+                return [a for a in near if weight_of(weights, a) < below and shallow(a)]
+
+            packing, _ = program.solve_among(shallow, lighter, SHALLOW_ROUNDS)
+            if packing.trees:
+                found.append(self.candidate(packing))
+        return found
 
     def _with_round_trips(self, prices: Floats) -> list[Floats]:
         """Return prices of links with round trips in several proportions."""
         known = np.isfinite(prices)
         round_trips = self.problem.rtt_ms / self.problem.rtt_ms[known].mean()
         return [prices + mix * prices[known].mean() * round_trips for mix in MIXES]
-
-    def _within(self, program: PackingProgram, depth_s: float) -> Packing:
-        """Return the fastest packing found of trees that are up to speed in a time."""
-        problem = self.problem
-
-        def shallow(arcs: Arcs) -> bool:
-            return max(problem.ramps_s(arcs).values()) <= depth_s
-
-        program.allow(shallow)
-        packing = program.solve()
-        for _ in range(SHALLOW_ROUNDS):
-            prices, tree_price = program.prices()
-            weights, most = program.link_weights(prices), tree_price * (1 - LIGHTER)
-            mixes = self._with_round_trips(weights)
-            found = [a for m in mixes for a in near_trees(m, problem.root, problem.terminals)]
-            light = [a for a in found if weight_of(weights, a) < most and shallow(a)]
-            if not program.welcome(light):
-                break
-            packing = program.solve()
-        return packing
 
     # ---- least cost and value ----------------------------------------------------------------
 
@@ -313,14 +303,13 @@ class Search:
         hour_usd = self.request.hour_usd if self.request.hour_usd < inf else 0.0
         return hour_usd * (transfer_s + self.least_lead_s) / S_PER_H
 
-    def cheapest_tree(self, transfer_s: float) -> tuple[Arcs, float]:
-        """Return the tree of least fees and VM cost, and a bound on all plans of that duration."""
-        if transfer_s not in self._cheapest:
-            self._cheapest[transfer_s] = self._tree_at(transfer_s, self.problem.usd_per_gbit)
-        return self._cheapest[transfer_s]
+    @cached_property
+    def cheapest_tree(self) -> Callable[[float], tuple[Arcs, float]]:
+        """From a duration to :meth:`_tree_at` the problem's fees, kept."""
+        return cache(lambda transfer_s: self._tree_at(transfer_s, self.problem.usd_per_gbit))
 
     def _tree_at(self, transfer_s: float, usd_per_gbit: Floats) -> tuple[Arcs, float]:
-        """Return the same at other fees."""
+        """Return the tree of least fees and VM cost, and a bound on all plans of that duration."""
         problem = self.problem
         paid_s = self._paid_s(0.0) + np.maximum(transfer_s, self.least_busy_s)
         vm_usd = problem.vm_usd_per_h * paid_s / S_PER_H
@@ -380,7 +369,7 @@ class Search:
         slowest_s = self._slowest_s(arcs)
         self.note(self.of_tree(arcs, min(slowest_s, max(slow.transfer_s, most_s))))
         self.note(self.least_duration())
-        start_s = self.fastest().objective
+        start_s = self.fastest.objective
         if start_s > most_s:
             return bound
         slowest_s = min(max(slowest_s, start_s * (1 + GAP)), most_s)
@@ -433,7 +422,7 @@ class Search:
             late_s = candidate.duration_s - self.most_s
             # Getting up to speed takes part of the time allowed.
             sooner_s = (candidate.transfer_s - late_s) * (1 - 1e-9)
-            in_time = late_s > 0 and sooner_s >= self.fastest().objective
+            in_time = late_s > 0 and sooner_s >= self.fastest.objective
             if in_time and (shorter := self._cheapest_in(sooner_s)):
                 self.note(shorter)
             self.note(candidate)
@@ -447,7 +436,7 @@ class Search:
             arcs, _ = self.cheapest_tree(quick.transfer_s)
             cheap = self.of_tree(arcs, self._slowest_s(arcs))
             found = [quick, cheap, self.of_tree(arcs), *self.plain, *self.found]
-            start_s, end_s = self.fastest().objective, cheap.transfer_s
+            start_s, end_s = self.fastest.objective, cheap.transfer_s
             for step in range(1, FRONTIER_POINTS):
                 between = start_s * (end_s / start_s) ** (step / FRONTIER_POINTS)
                 if between > start_s * (1 + GAP) and (point := self._cheapest_in(between)):

@@ -92,10 +92,9 @@ class ScheduleProgram:
         self.lengths_s: list[float] = np.diff(self.cuts_s).tolist()
         self.middles_s: list[float] = ((self.cuts_s[1:] + self.cuts_s[:-1]) / 2).tolist()
         self.bands = [found.tariffs.at(middle_s) for middle_s in self.middles_s]
-        # Everything that has a price: variable, USD, and mean time of delivery in s; and the same
-        # of stored volumes, by position of the variable.
-        self._priced: list[tuple[Any, float, float]] = []
-        self._stocks: dict[int, tuple[Any, float, float]] = {}
+        # Everything that has a price, by position: variable, USD, mean time of delivery in s, and
+        # whether that is of stored volumes.
+        self._priced: dict[int, tuple[Any, float, float, bool]] = {}
         self.solver = new_solver()
         self.many: float = self.solver.infinity()
         self.goal = self.solver.Objective()
@@ -240,8 +239,8 @@ class ScheduleProgram:
     def _add_stock(self, number: int, site: int, variable: Any, gbit_s: float) -> None:
         usd = gbit_s * self.found.disks[site].usd_per_gbit_s
         mean_s = STORED_TIME * gbit_s / self.commodities[number].volume_gbit
-        _, more_usd, more_s = self._stocks.get(variable.index(), (None, 0.0, 0.0))
-        self._stocks[variable.index()] = variable, usd + more_usd, mean_s + more_s
+        _, more_usd, more_s, _ = self._priced.get(variable.index(), (None, 0.0, 0.0, True))
+        self._add_price(variable, usd + more_usd, mean_s + more_s, stored=True)
 
     # ---- states of transfers -------------------------------------------------------------
 
@@ -260,14 +259,12 @@ class ScheduleProgram:
         """Move the last slot of a transfer."""
         self._last[number] = last
         self._let_send(number)
-        for slot, _, rate in self.rates_of(number):
+        for slot, rate in self._rates_of(number):
             rate.SetUb(self.many if slot <= last else 0.0)
 
-    def rates_of(self, number: int) -> Iterator[tuple[int, Route, Any]]:
-        """Yield slot, route and variable of each rate of a transfer."""
-        for (of, slot, route), rate in self.columns.items():
-            if of == number:
-                yield slot, route, rate
+    def _rates_of(self, number: int) -> Iterator[tuple[int, Any]]:
+        """Yield slot and variable of each rate of a transfer."""
+        return ((slot, rate) for (of, slot, _), rate in self.columns.items() if of == number)
 
     # ---- objective -----------------------------------------------------------------------
 
@@ -289,12 +286,13 @@ class ScheduleProgram:
         for variable, coefficient in terms:
             self.goal.SetCoefficient(variable, coefficient)
         if fees or times:
-            for priced in (*self._priced, *(self._stocks.values() if with_storage else ())):
-                self._weigh(*priced)
+            for variable, usd, mean_s, stored in self._priced.values():
+                if with_storage or not stored:
+                    self._weigh(variable, usd, mean_s)
         self.goal.SetMinimization()
 
-    def _add_price(self, variable: Any, usd: float, mean_s: float) -> None:
-        self._priced.append((variable, usd, mean_s))
+    def _add_price(self, variable: Any, usd: float, mean_s: float, *, stored: bool = False) -> None:
+        self._priced[variable.index()] = variable, usd, mean_s, stored
         self._weigh(variable, usd, mean_s)
         if self._fees_row is not None:
             self._fees_row.SetCoefficient(variable, usd / self._usd_scale)
@@ -365,8 +363,7 @@ class ScheduleProgram:
         """
         scale = self._usd_scale
         room_usd = FEES_ROOM * (fees_usd + (scale if self._link_rows else 0.0))
-        priced = (*self._priced, *self._stocks.values())
-        of = ((variable, usd / scale) for variable, usd, _ in priced)
+        of = ((variable, usd / scale) for variable, usd, *_ in self._priced.values())
         self._fees_row = self._row(-self.many, (fees_usd + room_usd) / scale, of)
         self.aim(times=1.0 / max(float(self.cuts_s[-1]), 1e-9))
         self._optimise(TIME_GAP, TIME_ROUNDS)
@@ -414,9 +411,9 @@ class ScheduleProgram:
 
     def last_slot(self, number: int) -> int:
         """Return the last slot in which a transfer sends by the last solution."""
-        least, lengths_s = SLIVER * self.commodities[number].volume_gbit, self.lengths_s
-        rates = ((slot, self._value(rate)) for slot, _, rate in self.rates_of(number))
-        return max(slot for slot, rate in rates if rate * lengths_s[slot] > least)
+        least = SLIVER * self.commodities[number].volume_gbit
+        sent = ((s, self._value(rate) * self.lengths_s[s]) for s, rate in self._rates_of(number))
+        return max(slot for slot, gbit in sent if gbit > least)
 
     def least_part(self, number: int, slot: int) -> float:
         """Return the least part of a slot after which a transfer can have ended.

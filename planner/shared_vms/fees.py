@@ -45,12 +45,11 @@ class LinkFees:
     def __init__(self, prices: Prices, regions: Sequence[str]) -> None:
         n = len(regions)
         self._prices, self._regions = prices, regions
-        # Links of one meter that have one price list cost the same.
+        # Links of one meter that have one price list cost the same: the number of each link's
+        # list, and of each list an example and its meter.
         self._list_of: NDArray[np.int64] = np.full((n, n), -1)
         self._lists: dict[Hashable, int] = {}
-        self._first_usd_per_gb: list[float] = []
-        # An example of each list whose price depends on the volume.
-        self._tiered: dict[int, Pair] = {}
+        self._examples: list[Pair] = []
         self._meters: dict[tuple[str, str], int] = {}
         self._meter_of_list: list[int] = []
 
@@ -63,22 +62,18 @@ class LinkFees:
             If its price is not known.
         """
         pair, prices = (self._regions[src], self._regions[dst]), self._prices
-        counted_with = meter(*pair)
-        tiered = type(prices) is not FlatPrices  # custom prices may depend on the volume
-        key: Hashable = pair
+        key: Hashable = pair  # custom prices may depend on the volume
         if isinstance(prices, CataloguePrices):
-            tiers = prices.price_list(*pair)
-            key, tiered = (counted_with, id(tiers)), len(tiers) > 1
-        elif not tiered:
-            key = counted_with, prices.egress_usd_per_gb(*pair, LEAST_GB)
-        number = self._lists.get(key)
-        if number is None:
-            self._first_usd_per_gb.append(prices.egress_usd_per_gb(*pair, LEAST_GB))
-            number = self._lists[key] = len(self._lists)
-            self._meter_of_list.append(self._meters.setdefault(counted_with, len(self._meters)))
-            if tiered:
-                self._tiered[number] = pair
-        self._list_of[src, dst] = number
+            key = meter(*pair), id(prices.price_list(*pair))
+        elif type(prices) is FlatPrices:
+            key = meter(*pair), prices.egress_usd_per_gb(*pair, LEAST_GB)
+        if key not in self._lists:
+            prices.egress_usd_per_gb(*pair, LEAST_GB)  # is known
+            self._lists[key] = len(self._examples)
+            self._examples.append(pair)
+            number = self._meters.setdefault(meter(*pair), len(self._meters))
+            self._meter_of_list.append(number)
+        self._list_of[src, dst] = self._lists[key]
 
     def usd_per_gbit(self, links_gbit: Floats, missing: float = 0.0) -> Floats:
         """Return the mean fee of each link if the links carry these volumes in the same month.
@@ -148,11 +143,9 @@ class LinkFees:
 
     def _usd_per_gb(self, counted_gb: Floats) -> Floats:
         """Return the mean price of every list at its metered volume."""
-        fees = np.array(self._first_usd_per_gb)
-        for number, pair in self._tiered.items():
-            gb = max(float(counted_gb[number]), LEAST_GB)
-            fees[number] = self._prices.egress_usd_per_gb(*pair, gb)
-        return fees
+        volumes_gb = np.maximum(counted_gb, LEAST_GB).tolist()
+        lists = zip(self._examples, volumes_gb, strict=True)
+        return np.array([self._prices.egress_usd_per_gb(*pair, gb) for pair, gb in lists])
 
     def _matrix(self, usd_per_gb: Floats, missing: float) -> Floats:
         return np.append(usd_per_gb / BITS_PER_BYTE, missing)[self._list_of]

@@ -34,15 +34,13 @@ def fill(resources: SiteResources, paths_gbit: Floats, time_s: float) -> Floats:
     used = np.sign(links_of(paths_gbit))
     resources = resources.with_path_rows(resources.path_rows_above(used, 0.0))
     ones, rows = np.ones(len(source)), len(resources.rows)
-    # Loads of pairs on rows, ascending: most pairs load few of the rows.
     number = np.zeros(paths_gbit.shape[::2], dtype=np.int64)
     number[source, destination] = np.arange(len(source))
     i, k, j = np.nonzero(paths_gbit)
     of, row, load = resources.loads_of_paths(i, k, j, paths_gbit[i, k, j])
-    pair, loaded = number[i, j][of], (row < rows) & (load > 0)
-    cells, where = np.unique((pair * rows + row)[loaded], return_inverse=True)
-    load = np.asarray(np.bincount(where, load[loaded], len(cells)), dtype=float)
-    pair, row = divmod(cells, rows)
+    loaded = (row < rows) & (load > 0)
+    pair = np.broadcast_to(number[i, j][of], row.shape)[loaded]
+    row, load = row[loaded], load[loaded]
     room = resources.row_vms - np.bincount(row, load / time_s, rows)
     speed, _ = filled(ones, (pair, row, load / time_s), ones > 0, room)
     result = np.zeros(paths_gbit.shape[::2])
