@@ -263,7 +263,13 @@ class PackingProgram:
             if done:
                 break
             value = self._optimum()
-        return self._packing(value, bound)
+        if value is None or (self.deadline and self.time.solution_value() > LATE):
+            return Packing((), np.zeros(0), np.inf, bound * self.unit)
+        used = {tree: share.solution_value() for tree, share in self.shares.items()}
+        used = {tree: share for tree, share in used.items() if share > 1e-7}
+        shares = np.array(list(used.values()))
+        carrying = tuple(self.trees.found[tree].arcs for tree in used)
+        return Packing(carrying, shares / shares.sum(), value * self.unit, bound * self.unit)
 
     def welcome(self, trees: Iterable[Arcs]) -> bool:
         """Add trees to the program; return whether any is new to it."""
@@ -331,15 +337,6 @@ class PackingProgram:
         net = net - np.bincount(resources.row_sites, prices[:rows], minlength=len(net))
         net[self.relays] -= prices[rows:]
         return float(np.where(net > 0, net * self.least_vms, net * resources.vms).sum())
-
-    def _packing(self, value: float | None, bound: float) -> Packing:
-        if value is None or (self.deadline and self.time.solution_value() > LATE):
-            return Packing((), np.zeros(0), np.inf, bound * self.unit)
-        used = {tree: share.solution_value() for tree, share in self.shares.items()}
-        used = {tree: share for tree, share in used.items() if share > 1e-7}
-        shares = np.array(list(used.values()))
-        trees = tuple(self.trees.found[tree].arcs for tree in used)
-        return Packing(trees, shares / shares.sum(), value * self.unit, bound * self.unit)
 
 
 # ---- trees that get up to speed soon -------------------------------------------------------------

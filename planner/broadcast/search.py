@@ -38,7 +38,7 @@ from planner.broadcast.request import BroadcastRequest
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
-from planner.shared_vms.candidate import Candidate, unbeaten, value_of
+from planner.shared_vms.vm_count import Candidate, unbeaten, value_of
 from planner.solvers.steiner import (
     EXACT_TERMINALS,
     Arcs,
@@ -326,15 +326,6 @@ class Search:
             return None
         return self.candidate(fewer_trees(self.trees, packing, deadline), transfer_s)
 
-    def least_value(self) -> tuple[BroadcastCandidate | None, float]:
-        """Return the candidate of least value, and a lower bound on the value of any plan.
-
-        None where no plan meets the deadline.
-        """
-        bound = self._search_value()
-        found = best_of(self.found) if self.found else None
-        return found, self._charged(bound, found.value if found else inf)
-
     def _charged(self, bound: float, known_usd: float) -> float:
         """Correct a lower bound, proven at the problem's fees, for meters that charge less.
 
@@ -356,6 +347,15 @@ class Search:
                     left_usd = max(0.0, known_usd - self._tree_at(at_s, besides)[1])
                     most_gbit[number] = min(most_gbit[number], left_usd / lowest)
         return min(part * bound, known_usd)
+
+    def least_value(self) -> tuple[BroadcastCandidate | None, float]:
+        """Return the candidate of least value, and a lower bound on the value of any plan.
+
+        None where no plan meets the deadline.
+        """
+        bound = self._search_value()
+        found = best_of(self.found) if self.found else None
+        return found, self._charged(bound, found.value if found else inf)
 
     def _search_value(self) -> float:
         """Note candidates of little value; return a bound on that of any plan."""

@@ -258,8 +258,10 @@ def schedule_problem(
             stored_gbit={index[r]: gb * BITS_PER_BYTE for r, gb in item.stored_gb.items()},
         )
         commodities.append(commodity)
-        if number in ends_s:
-            longest_s = max(longest_s, _alone_s(resources, commodity))
+        if number in ends_s:  # alone: direct if possible, else by its fastest relay
+            routes = commodity.routes()[: 1 if commodity.direct else None]
+            times_s = (_alone_s(resources, route, commodity.volume_gbit) for route in routes)
+            longest_s = max(longest_s, min(times_s, default=0.0))
     cuts = np.append(cuts, cuts[-1] + 1.0 + 1.01 * longest_s)
     if len(disks) * len(ends_s) * len(cuts) > MOST_STOCKS:
         raise InputError(
@@ -379,11 +381,7 @@ def _hops(
     return hops, ramp_up_s(max(shortest, float(around[kept].max(initial=0.0))))
 
 
-def _alone_s(resources: SiteResources, commodity: Commodity) -> float:
-    """Return the duration of a transfer alone: direct if possible, else by its fastest relay."""
-    times = []
-    for route in commodity.routes()[: 1 if commodity.direct else None]:
-        links = np.zeros_like(resources.rate_gbps)
-        links[route[:-1], route[1:]] = commodity.volume_gbit
-        times.append(resources.time_s(links))
-    return min(times, default=0.0)
+def _alone_s(resources: SiteResources, route: Route, volume_gbit: float) -> float:
+    links = np.zeros_like(resources.rate_gbps)
+    links[route[:-1], route[1:]] = volume_gbit
+    return resources.time_s(links)

@@ -540,7 +540,13 @@ class ScheduleProgram:
                 continue
             links = resources.link_prices(row_prices[slot]) if slot in row_prices else free.copy()
             for link in bands:
-                links[link] -= self._taken_off(slot, link, fees_weight)
+                # Tariffs take the price of the link's row off one more Gbit/s, or the discount of
+                # the cheapest if nothing uses the link yet.
+                if row := self._link_rows.get((slot, *link)):
+                    links[link] -= max(0.0, -float(self.prices[row.index()]))
+                else:
+                    less_usd = self._less_usd(*link, bands[link][0])
+                    links[link] -= fees_weight * less_usd * self.lengths_s[slot]
             src, dst, volumes = self._src[numbers], self._dst[numbers], self._volumes[numbers]
             worth = (links[src] + links[:, dst].T) * (volumes / self.lengths_s[slot])[:, None]
             if fees_weight:
@@ -561,12 +567,3 @@ class ScheduleProgram:
             if worth_now <= PAYS_ENOUGH * found[0][0]:
                 self._column(number, slot, route)
         return len(found), float(best_of.sum())
-
-    def _taken_off(self, slot: int, link: tuple[int, int], fees_weight: float) -> float:
-        """Return the discount that tariffs give on one more Gbit/s of a link.
-
-        It is the price of the link's row, or the cheapest tariff's if nothing uses the link yet.
-        """
-        if row := self._link_rows.get((slot, *link)):
-            return max(0.0, -float(self.prices[row.index()]))
-        return fees_weight * self._less_usd(*link, self.bands[slot][link][0]) * self.lengths_s[slot]

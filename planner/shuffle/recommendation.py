@@ -32,11 +32,10 @@ from planner.model.vm_limits import (
     too_late,
     vms_by_region,
 )
-from planner.shared_vms.candidate import Candidate, unbeaten, value_of
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.explanation import OpenedConnections, one_more_vm, ramps, sending_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
-from planner.shared_vms.vm_count import with_decided_vms
+from planner.shared_vms.vm_count import Candidate, unbeaten, value_of, with_decided_vms
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest
@@ -160,7 +159,9 @@ class ShuffleSearch:
         speed[streams.src[held], streams.dst[held]] = 1.0
         rate = self.volumes / time_s * speed
         finish = np.divide(time_s, speed, out=np.zeros_like(speed), where=speed > 0)
-        ramps = self._ramps_s(paths_gbit)
+        rtt, (i, k, j), longest = problem.rtt_ms, np.nonzero(paths_gbit), np.zeros_like(links)
+        np.maximum.at(longest, (i, j), rtt[i, k] + np.where(k != j, rtt[k, j], 0.0))
+        ramps = ramp_up_s(1.0) * longest  # of each pair's longest path
         ramp_s, start_s = float(ramps.max()), problem.start_s(vms)
         finish = np.where(self.moved, finish + (start_s + ramps), 0.0)
         cost = problem.cost(links, vms, time_s + ramp_s)
@@ -184,13 +185,6 @@ class ShuffleSearch:
             whole = np.maximum(kept.sum(axis=1), TINY)[:, None]
             options.append(kept * (self.volumes[:, None] / whole))
         return min(options[::-1], key=whole_s)
-
-    def _ramps_s(self, paths_gbit: Floats) -> Floats:
-        """Return the time that each pair's longest path takes to get up to speed."""
-        rtt, (i, k, j) = self.problem.rtt_ms, np.nonzero(paths_gbit)
-        longest = np.zeros_like(rtt)
-        np.maximum.at(longest, (i, j), rtt[i, k] + np.where(k != j, rtt[k, j], 0.0))
-        return np.asarray(ramp_up_s(1.0) * longest)
 
     def fast(self) -> Routing:
         """Return the fastest routing."""
