@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
 from itertools import count
 from math import ceil, floor, fsum, gcd, inf
-from typing import NamedTuple
 
 import numpy as np
 
@@ -31,23 +30,7 @@ WORK_OF_NODE = 100_000
 PRECISION = 1e-6
 
 
-class Admission(NamedTuple):
-    """The transfers that are admitted, of some that were decided together.
-
-    Attributes
-    ----------
-    reached : float
-        Their total worth.
-    bound : float
-        No choice is worth more, proven.
-    """
-
-    admitted: set[int]
-    reached: float
-    bound: float
-
-
-def admit(program: ScheduleProgram, worth: Mapping[int, float]) -> Admission:
+def admit(program: ScheduleProgram, worth: Mapping[int, float]) -> tuple[set[int], float, float]:
     """Admit some of the transfers that are decided together, and put them `in` the program.
 
     Parameters
@@ -56,6 +39,11 @@ def admit(program: ScheduleProgram, worth: Mapping[int, float]) -> Admission:
         With all of these transfers out.
     worth : mapping
         Above 0, by transfer.
+
+    Returns
+    -------
+    tuple
+        Those admitted, their total worth, and a proven bound: no choice is worth more.
     """
     best, bound = _search(program, worth)
     program.put(worth, "out")
@@ -69,7 +57,7 @@ def admit(program: ScheduleProgram, worth: Mapping[int, float]) -> Admission:
             admitted.add(number)
         program.put([number], "in" if number in admitted else "out")
     reached = _total(worth, admitted)
-    return Admission(admitted, reached, max(reached, bound))
+    return admitted, reached, max(reached, bound)
 
 
 def _total(worth: Mapping[int, float], numbers: Iterable[int]) -> float:

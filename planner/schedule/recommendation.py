@@ -96,11 +96,11 @@ class Scheduler:
         order = sorted(self.timed, key=self._rank)
         for (_, priority, unvalued), members in groupby(order, key=lambda n: self._rank(n)[:3]):
             values = {n: self.commodities[n].transfer.value_usd or 1.0 for n in members}
-            choice = admit(program, values)
-            self.admitted |= choice.admitted
-            counts = len(values), len(choice.admitted)
+            admitted, *worth = admit(program, values)
+            self.admitted |= admitted
             objective: AdmissionObjective = "number" if unvalued else "value"
-            self.admission.append(AdmissionClass(-priority, objective, *counts, *choice[1:]))
+            counts = len(values), len(admitted)
+            self.admission.append(AdmissionClass(-priority, objective, *counts, *worth))
         refused = [number for number in order if number not in self.admitted]
         for number in refused[: self.explain]:
             self.remedies[number] = remedies(program, number, regions)

@@ -7,6 +7,7 @@ Transfers with NetStitcher*, SIGCOMM 2011; Feng et al., *Jetway*, ACM Multimedia
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from math import inf
 from typing import NamedTuple
@@ -26,11 +27,12 @@ MICROSECONDS = 6
 
 
 class Band(NamedTuple):
-    """A part of a link's rate that has a price of its own."""
+    """A part of a link's rate that has a price of its own, by the number of its tariff."""
 
-    tariff: int
+    number: int
     rate_gbps: float
     usd_per_gbit: float
+    tariff: Tariff
 
 
 class LinkTariffs:
@@ -56,14 +58,16 @@ class LinkTariffs:
         unused: Collection[str] = (),
     ) -> None:
         index = {region: site for site, region in enumerate(regions)}
-        self._of: dict[tuple[int, int], list[tuple[int, Tariff]]] = {}
+        self._bands = defaultdict[tuple[int, int], list[Band]](list)
         for number, tariff in enumerate(tariffs):
             if tariff.src in index and tariff.dst in index and tariff.id not in unused:
-                link = index[tariff.src], index[tariff.dst]
-                if tariff.per_gb_usd / BITS_PER_BYTE < usd_per_gbit[link]:
-                    self._of.setdefault(link, []).append((number, tariff))
-        for of in self._of.values():
-            of.sort(key=lambda numbered: numbered[1].per_gb_usd)
+                link, rate = (index[tariff.src], index[tariff.dst]), tariff.rate_gbps
+                usd = tariff.per_gb_usd / BITS_PER_BYTE
+                if usd < usd_per_gbit[link]:
+                    band = Band(number, inf if rate is None else rate, usd, tariff)
+                    self._bands[link].append(band)
+        for bands in self._bands.values():
+            bands.sort(key=lambda band: band.usd_per_gbit)
 
     def cuts_s(self, times_s: Iterable[float]) -> Floats:
         """Add to times those between them at which a tariff begins or ends.
@@ -80,7 +84,7 @@ class LinkTariffs:
         if not len(times):
             return times
         from_s, to_s = float(times[0]), float(times[-1])
-        tariffs = [tariff for of in self._of.values() for _, tariff in of]
+        tariffs = [band.tariff for bands in self._bands.values() for band in bands]
         of_tariffs = {tariff.id: _changes_s(tariff, from_s, to_s) for tariff in tariffs}
         found = np.array([at_s for of in of_tariffs.values() for at_s in of], dtype=float)
         changes = np.unique(np.round(found, MICROSECONDS))
@@ -99,20 +103,17 @@ class LinkTariffs:
 
     def at(self, time_s: float) -> dict[tuple[int, int], list[Band]]:
         """Return the bands that hold at a time, by link, the cheapest first."""
-        found: dict[tuple[int, int], list[Band]] = {}
-        for link, of in self._of.items():
-            for number, tariff in of:
-                if tariff.holds_at(time_s):
-                    rate_gbps = inf if tariff.rate_gbps is None else tariff.rate_gbps
-                    band = Band(number, rate_gbps, tariff.per_gb_usd / BITS_PER_BYTE)
-                    found.setdefault(link, []).append(band)
-        return found
+        now = {
+            link: [band for band in bands if band.tariff.holds_at(time_s)]
+            for link, bands in self._bands.items()
+        }
+        return {link: bands for link, bands in now.items() if bands}
 
     def least_usd_per_gbit(self, usd_per_gbit: Floats) -> Floats:
         """Return the lowest fee of each link at any time, shape (n, n)."""
         least = usd_per_gbit.copy()
-        for link, of in self._of.items():
-            least[link] = of[0][1].per_gb_usd / BITS_PER_BYTE
+        for link, bands in self._bands.items():
+            least[link] = bands[0].usd_per_gbit
         return least
 
 
@@ -133,8 +134,8 @@ def within(bands: Sequence[Band], rate_gbps: float) -> dict[int, float]:
     for band in bands:
         if rate_gbps <= 0:
             break
-        found[band.tariff] = min(rate_gbps, band.rate_gbps)
-        rate_gbps -= found[band.tariff]
+        found[band.number] = min(rate_gbps, band.rate_gbps)
+        rate_gbps -= found[band.number]
     return found
 
 
