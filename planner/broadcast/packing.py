@@ -173,14 +173,16 @@ class PackingProgram:
         self.goal = self.solver.Objective()
         self.goal.SetMinimization()
         self.whole = self.solver.Constraint(1.0, 1.0)
-        # Made when a tree first loads them: most rows of paths are never needed.
-        self.rows: dict[int, Any] = {}
         self.time = self.solver.NumVar(0.0, many, "")
         self.goal.SetCoefficient(self.time, PENALTY if deadline else 1.0)
         self.shares: dict[int, Any] = {}
         self.counts: list[Any] = []
         self.relays: list[int] = np.nonzero(is_relay)[0].tolist() if deadline else []
-        self.relay_rows = [self.solver.Constraint(-many, 0.0) for _ in self.relays]
+        # Rows of resources, made when a tree first loads them: most of paths are never needed; and
+        # behind them those of relays.
+        self.row_sites = np.append(resources.row_sites, np.array(self.relays, dtype=np.int64))
+        behind = range(len(self.limits), len(self.row_sites))
+        self.rows = {row: self.solver.Constraint(-many, 0.0) for row in behind}
         if deadline:
             self.unit_s = deadline.transfer_s
             self.vm_usd = problem.vm_usd_per_h * (deadline.paid_s / S_PER_H)
@@ -191,7 +193,7 @@ class PackingProgram:
             self.counts = [self.solver.NumVar(least, most, "") for least, most in vms]
             for count, usd in zip(self.counts, self.vm_usd.tolist(), strict=True):
                 self.goal.SetCoefficient(count, usd / self.unit)
-            for row, site in zip(self.relay_rows, self.relays, strict=True):
+            for row, site in zip(self.rows.values(), self.relays, strict=True):
                 row.SetCoefficient(self.counts[site], -1.0)
         else:
             self.unit = self.unit_s = float((trees.found[0].loads / self.limits).max())
@@ -202,20 +204,16 @@ class PackingProgram:
         tree = self.trees.found[number]
         share = self.shares[number] = self.solver.NumVar(0.0, self.solver.infinity(), "")
         self.whole.SetCoefficient(share, 1.0)
-        for position in np.nonzero(tree.loads)[0].tolist():
+        loads = np.append(tree.loads / self.unit_s, tree.entered[self.relays])
+        for position in np.nonzero(loads)[0].tolist():
             if position not in self.rows:
-                row = self.solver.Constraint(-self.solver.infinity(), 0.0)
+                row = self.rows[position] = self.solver.Constraint(-self.solver.infinity(), 0.0)
                 row.SetCoefficient(self.time, -float(self.limits[position]))
                 if self.deadline:
-                    site = self.problem.resources.row_sites[position]
-                    row.SetCoefficient(self.counts[site], -1.0)
-                self.rows[position] = row
-            self.rows[position].SetCoefficient(share, float(tree.loads[position] / self.unit_s))
+                    row.SetCoefficient(self.counts[self.row_sites[position]], -1.0)
+            self.rows[position].SetCoefficient(share, float(loads[position]))
         if self.deadline:
             self.goal.SetCoefficient(share, tree.usd / self.unit)
-            for row, site in zip(self.relay_rows, self.relays, strict=True):
-                if tree.entered[site]:
-                    row.SetCoefficient(share, 1.0)
 
     def solve(self, gap: float = 1.0, most_rounds: int = 0, enough: float = np.inf) -> Packing:
         """Return a packing within a gap of the best, adding trees until it is.
@@ -232,7 +230,7 @@ class PackingProgram:
         """
         problem, enough = self.problem, enough / self.unit
         ends = problem.root, problem.terminals
-        bound, center = 0.0, np.zeros(len(self.limits) + len(self.relays))
+        bound, center = 0.0, np.zeros(len(self.row_sites))
         if not self.deadline:  # limits of sites are worth the same, and those of paths nothing
             of_sites = len(self.limits) - len(problem.resources.paths[0]) or len(self.limits)
             center[:of_sites] = 1.0 / self.limits[:of_sites].sum()
@@ -312,10 +310,9 @@ class PackingProgram:
 
     def prices(self) -> tuple[Floats, float]:
         """Return the prices of rows and relays, and the weight of the best trees so far."""
-        duals = np.zeros(len(self.limits) + len(self.relay_rows))
+        duals = np.zeros(len(self.row_sites))
         for position, row in self.rows.items():
             duals[position] = -row.dual_value()
-        duals[len(self.limits) :] = [-row.dual_value() for row in self.relay_rows]
         return np.maximum(duals, 0.0), float(self.whole.dual_value())
 
     def link_weights(self, prices: Floats) -> Floats:
@@ -332,10 +329,8 @@ class PackingProgram:
         """Return the least of the program's other terms at some prices."""
         if not self.deadline:
             return 0.0
-        rows, resources = len(self.limits), self.problem.resources
-        net = self.vm_usd / self.unit
-        net = net - np.bincount(resources.row_sites, prices[:rows], minlength=len(net))
-        net[self.relays] -= prices[rows:]
+        net, resources = self.vm_usd / self.unit, self.problem.resources
+        net = net - np.bincount(self.row_sites, prices, minlength=len(net))
         return float(np.where(net > 0, net * self.least_vms, net * resources.vms).sum())
 
 
