@@ -36,7 +36,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from math import isfinite
 from typing import Any
@@ -44,7 +44,7 @@ from typing import Any
 import numpy as np
 
 from planner.model.errors import RelaydError
-from planner.model.shared_resources import Floats
+from planner.model.shared_resources import Floats, SiteResources
 from planner.schedule.problem import Route, ScheduleProblem
 from planner.schedule.tariffs import Band
 from planner.solvers.linear_solver import new_solver, solved
@@ -78,6 +78,17 @@ TIME_ROUNDS = 5
 FEES_ROOM = 1e-9
 
 
+def _along(
+    resources: SiteResources, usd_per_gbit: Floats, route: Route
+) -> tuple[dict[int, float], float]:
+    """Return the load of a Gbit/s on each row, in VMs, and the fee of a Gbit."""
+    loads = defaultdict[int, float](float)
+    for u, v in pairwise(route):
+        for row, load in resources.link_rows(u, v):
+            loads[row] += load
+    return loads, sum(float(usd_per_gbit[link]) for link in pairwise(route))
+
+
 class ScheduleProgram:
     """The linear program of transfers with a deadline, each in, out, or wanted: out at first.
 
@@ -108,7 +119,7 @@ class ScheduleProgram:
             self.middles_s.insert(divided, self.middles_s[divided])
             self.bands = [{} for _ in self.lengths_s]
         self.columns: dict[tuple[int, int, Route], Any] = {}
-        self.along = cache(self._along)
+        self.along = cache(partial(_along, self.resources, self.usd_per_gbit))
         self._fees_row: Any = None
         self._usd_scale = 1.0
         self._rows: dict[tuple[int, int], Any] = {}  # by slot and limit of a site
@@ -143,14 +154,6 @@ class ScheduleProgram:
         for variable, coefficient in of:
             row.SetCoefficient(variable, coefficient)
         return row
-
-    def _along(self, route: Route) -> tuple[dict[int, float], float]:
-        """Return the load of a Gbit/s on each row, in VMs, and the fee of a Gbit."""
-        loads = defaultdict[int, float](float)
-        for u, v in pairwise(route):
-            for row, load in self.resources.link_rows(u, v):
-                loads[row] += load
-        return loads, sum(float(self.usd_per_gbit[link]) for link in pairwise(route))
 
     def _row_of(self, slot: int, position: int) -> Any:
         """Return the row of a slot and of a site's limit, made when first needed."""
