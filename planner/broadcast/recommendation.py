@@ -133,7 +133,8 @@ class BroadcastDecision:
         return best, bound
 
     def _gain(self, candidate: BroadcastCandidate, over: BroadcastCandidate) -> Gain:
-        return candidate.gain(over, self.request, self.network)
+        request = self.request
+        return candidate.gain(over, request, self.network, request.margin, request.risk)
 
     def _quickest(self) -> Iterator[BroadcastCandidate]:
         """Yield candidates of least time, for a deadline that no others meet."""

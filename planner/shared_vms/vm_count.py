@@ -17,7 +17,6 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from planner.broadcast.request import BroadcastRequest
 from planner.fields.shared import RelayingRequest, VmRequest
 from planner.model.answer import Cost
 from planner.model.errors import InfeasibleError
@@ -27,8 +26,7 @@ from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
 from planner.model.vm_limits import SAME_TIME
 from planner.shared_vms.problem import SharedFigures
-from planner.shuffle.request import ShuffleRequest
-from planner.solvers.joint import Gain, compared
+from planner.solvers.joint import Gain, Risk, compared
 from planner.transfer.allocation import ROUNDING
 from planner.transfer.decision import slack
 
@@ -73,13 +71,13 @@ class Candidate:
         return self.transfer_s + self.lead_s
 
     def gain(
-        self, over: Candidate, request: ShuffleRequest | BroadcastRequest, network: Network
+        self, over: Candidate, request: VmRequest, network: Network, margin: float, risk: Risk
     ) -> Gain:
         """Return the gain over another candidate in the objective's terms, in shared draws."""
         worse, better = (one._drawn_values(request, network) for one in (over, self))
         ratios = np.divide(worse, better, out=np.ones_like(worse), where=better > 0)
         expected = over.value / self.value if self.value > 0 else 1.0
-        return compared(expected, ratios, request.margin, request.risk)
+        return compared(expected, ratios, margin, risk)
 
     def _drawn_values(self, request: VmRequest, network: Network) -> Floats:
         """Return the value in each draw of the unknowns."""

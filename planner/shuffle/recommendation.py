@@ -298,7 +298,8 @@ class ShuffleSearch:
         """Return whether the best with relays is not worth it over direct rates."""
         self.relayed = relayed
         if self.direct and relayed.relays:
-            self.gain = relayed.gain(self.direct, self.request, self.network)
+            of = self.request, self.network, self.request.margin, self.request.risk
+            self.gain = relayed.gain(self.direct, *of)
         return self.gain is None or not self.gain.worth
 
     # ---- the answer --------------------------------------------------------------------------
