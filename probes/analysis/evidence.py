@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any, TypeAlias
@@ -32,6 +33,12 @@ def require(what: str, have: int, need: int) -> None:
     """Raise :class:`TooFewError` unless there is enough."""
     if have < need:
         raise TooFewError(what, have, need)
+
+
+def figure_in(told: Mapping[str, Any], name: str) -> float | None:
+    """Return a figure of a sample's detail; None where it is missing, or no number."""
+    value = told.get(name)
+    return float(value) if isinstance(value, int | float) else None
 
 
 def finite(values: ArrayLike) -> Floats:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from math import inf
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
 from planner.model.catalogue import Catalogue
+from planner.model.link_states import Pair
 from planner.model.network import UNSAVED, Network
 from planner.model.throughput import steady_rates
-from probes.analysis.evidence import Floats
+from probes.analysis.evidence import Floats, Record, TooFewError
 from probes.estimation import Estimator
 from probes.samples import Metric, Rows, Sample, Samples
 from relayd.history import SampleHistory
 from relayd.tables.figures import matrix_of, measured_regions
 
+K = TypeVar("K")
+V = TypeVar("V")
 # Metrics that slow start lowers, and whether they are of one connection.
 _FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False}
 
@@ -34,7 +38,7 @@ class ReportData:
     ) -> None:
         self.samples, self.catalogue, self.since_s = samples, catalogue, since_s
         self._samples: dict[str, Samples] = {}
-        self._medians: dict[str, dict[tuple[str, str], float]] = {}
+        self._medians: dict[str, dict[Pair, float]] = {}
         self.corrected: dict[Metric, int] = {}
 
     def read(self, metric: Metric | None = None, *, details: bool = False) -> Samples:
@@ -70,11 +74,10 @@ class ReportData:
         """Count the samples of a metric."""
         return len(self.samples_of(metric))
 
-    def pairs(self, metric: Metric) -> Iterator[tuple[str, str, Rows]]:
-        """Yield source, destination and samples of each link, oldest first."""
-        for (src, dst, _), part in self.samples_of(metric).groups():
-            if src != dst:
-                yield src, dst, part.rows
+    def pairs(self, metric: Metric) -> dict[Pair, Rows]:
+        """Return the samples of each link, oldest first."""
+        series = self.samples_of(metric).groups()
+        return {(src, dst): part.rows for (src, dst, _), part in series if src != dst}
 
     def vm_types(self, metric: Metric, row: np.void) -> str:
         """Return the VM types of a sample, such as ``m5.8xlarge > n2-standard-32``."""
@@ -86,13 +89,11 @@ class ReportData:
         samples = self.read(metric, details=True)
         return iter(samples[samples.rows[which] > 0])
 
-    def medians(self, metric: Metric) -> dict[tuple[str, str], float]:
-        """Return the median of each pair's samples, in the order of the store."""
+    def medians(self, metric: Metric) -> dict[Pair, float]:
+        """Return the median of each link's samples, in the order of the store."""
         if metric not in self._medians:
-            pairs = self.pairs(metric)
-            self._medians[metric] = {
-                (src, dst): float(np.median(rows["value"])) for src, dst, rows in pairs
-            }
+            pairs = self.pairs(metric).items()
+            self._medians[metric] = {pair: float(np.median(rows["value"])) for pair, rows in pairs}
         return self._medians[metric]
 
     def matrix(self, metric: Metric) -> Floats:
@@ -120,6 +121,33 @@ class ReportData:
         read = [one.rows["measured_at_s"] for one in self._samples.values()]
         times = np.concatenate([np.empty(0), *read])
         return (float(times.min()), float(times.max())) if len(times) else None
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key, keys in the order of their first value."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def analysed(of_links: Mapping[Pair, V], analyse: Callable[[V], Record]) -> list[Record]:
+    """Return the analyses of links as records with their ends, where there is enough for one."""
+    records = []
+    for (src, dst), one in of_links.items():
+        with suppress(TooFewError):
+            records.append({"src": src, "dst": dst, **analyse(one)})
+    return records
+
+
+def in_time(analyse: Callable[..., Record]) -> Callable[[Rows], Record]:
+    """Return an analysis of times and values as one of samples."""
+    return lambda rows: analyse(rows["measured_at_s"], rows["value"])
+
+
+def median_of(records: Sequence[Record], key: str) -> float:
+    """Return the median of one figure of some records."""
+    return float(np.median([one[key] for one in records]))
 
 
 def provider_pair(src: str, dst: str) -> str:

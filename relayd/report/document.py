@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from planner.model.answer import dumped
@@ -62,6 +62,11 @@ class Section:
         """Add sentences to the answer."""
         self.statements += sentences
 
+    def tell(self, key: str, figures: Record, sentence: str, **besides: object) -> None:
+        """Keep figures under a key, and say a sentence that has them, and others, in braces."""
+        self.figures[key] = figures
+        self.say(sentence.format_map({**figures, **besides}))
+
     def conclude(self, key: str, analyse: Callable[..., Any], *of: Any) -> Any:
         """Run an analysis and keep its figures, or state that there are too few samples for it."""
         try:
@@ -86,16 +91,25 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A section's question, and the function that answers it from data, metric by metric."""
+    """A question, and as a decorator what makes a section's analysis of the function it is put on.
 
-    answer: Callable[..., None]
+    The function is called for each of the metrics on whose samples it rests. Without any it is
+    called once, and counts its samples itself.
+    """
+
     key: str
     title: str
     method: str
     metrics: Collection[Any] = ()
+    answer: Callable[..., None] | None = None
+
+    def __call__(self, answer: Callable[..., None]) -> Analysis:
+        """Return the analysis that answers by a function."""
+        return replace(self, answer=answer)
 
     def section(self, data: Any) -> Section:
-        """Return the section; it is inconclusive where it shows nothing."""
+        """Return the answer of data; it is inconclusive where it shows nothing."""
+        assert self.answer
         section = Section(self.key, self.title, self.method)
         for metric in self.metrics:
             section.samples += data.count(metric)
@@ -105,15 +119,6 @@ class Analysis:
         shown = section.figures or section.tables or section.charts
         section.concluded = section.concluded and bool(shown)
         return section
-
-
-def analysis(*about: Any) -> Callable[[Callable[..., None]], Analysis]:
-    """Make an analysis of the function that answers its question, with what is told about it.
-
-    It is called for each of the metrics on whose samples it rests. Without any it is called once,
-    and counts its samples itself.
-    """
-    return lambda answer: Analysis(answer, *about)
 
 
 class Report(NamedTuple):

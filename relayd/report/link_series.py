@@ -24,7 +24,7 @@ from probes.analysis.patterns import (
     without_pattern,
 )
 from probes.samples import Metric, Rows
-from relayd.report.document import Report, Section, analysis
+from relayd.report.document import Analysis, Report, Section
 from relayd.store import Store
 from relayd.times import utc_text
 
@@ -63,7 +63,7 @@ def report_series(
     return Report(f"{metric} of {src} > {dst}", about, sections)
 
 
-@analysis(
+@Analysis(
     "autocorrelation",
     "How long does it remember?",
     "Autocorrelation; Bartlett's bounds, integrated time of correlation.",
@@ -85,7 +85,7 @@ def memory(section: Section, series: _Series) -> None:
     )
 
 
-@analysis(
+@Analysis(
     "periods",
     "Does it repeat itself?",
     "Folded at half an hour, a day and a week, with cycles turned at random; the strongest "
@@ -124,7 +124,7 @@ def _extreme(found: Record) -> str:
     return f"{word} from {at_s / 60:.0f} min into it, {how} usual"
 
 
-@analysis(
+@Analysis(
     "forecast",
     "What does it do next?",
     "The level, the time of day and the present, each day forecast from the days before; skill "
@@ -147,7 +147,7 @@ def next_hours(section: Section, series: _Series) -> None:
     )
 
 
-@analysis(
+@Analysis(
     "levels",
     "Has its level changed?",
     "Page's cumulative sums (1954) for shifts that last; rates in two groups with a gap, whose "
@@ -191,7 +191,7 @@ def levels(section: Section, series: _Series) -> None:
         section.statements = [besides + said[0].lower() + said[1:] for said in section.statements]
 
 
-@analysis(
+@Analysis(
     "occurrences",
     "How often are packets lost?",
     "Samples with loss, Wilson's interval (1927), and whether they come in fewer runs than by "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import Counter
 from contextlib import suppress
 
 import numpy as np
 
 from planner.model.answer import dumped
 from planner.model.errors import DataError
+from planner.model.link_states import Pair
 from probes.analysis.comparisons import (
     FEWEST_PAIRS,
     collapses,
@@ -19,16 +19,16 @@ from probes.analysis.comparisons import (
     vm_spread,
     zone_pairs,
 )
-from probes.analysis.evidence import Record, TooFewError, discoveries, spread
+from probes.analysis.evidence import Record, TooFewError, discoveries, figure_in, spread
 from probes.analysis.fleet_caps import CAP_NAMES
 from probes.analysis.geodesic import GLASS, LIGHT_KM_PER_MS, detours, propagation
 from probes.analysis.patterns import occurrences
 from probes.analysis.udp import FEWEST_RATES, rate_sweep
 from probes.samples import ADDRESSES, Metric, Rows
-from relayd.report.data import ReportData, provider_pair
-from relayd.report.document import Section, analysis
+from relayd.report.data import ReportData, analysed, grouped, median_of, provider_pair
+from relayd.report.document import Analysis, Section
 from relayd.report.rendering import cumulative, points
-from relayd.report.sections.speed import MOST_LISTED, RATES
+from relayd.report.sections.speed import METRICS, MOST_LISTED, RATES
 
 TOGETHER_S = 1800.0
 """Tests of the two directions within this time are taken as made together."""
@@ -36,7 +36,7 @@ BAND_MS = 50
 PACKETS: dict[Metric, str] = {"loss_pct": "loss, %", "jitter_ms": "jitter, ms"}
 
 
-@analysis(
+@Analysis(
     "directions",
     "Are both directions alike?",
     "Tests of both directions within half an hour, compared pair by pair with signs drawn at "
@@ -46,12 +46,12 @@ PACKETS: dict[Metric, str] = {"loss_pct": "loss, %", "jitter_ms": "jitter, ms"}
 )
 def directions(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell whether a pair is as fast in one direction as in the other."""
-    rows_of = {(src, dst): rows for src, dst, rows in data.pairs(metric)}
+    pairs = data.pairs(metric)
     ratios: list[float] = []
     verdicts: list[bool] = []
     down: list[Record] = []
-    for (src, dst), rows in rows_of.items():
-        back = rows_of.get((dst, src))
+    for (src, dst), rows in pairs.items():
+        back = pairs.get((dst, src))
         if back is None or src > dst:
             continue
         ratios.append(float(np.median(rows["value"]) / np.median(back["value"])))
@@ -65,20 +65,20 @@ def directions(section: Section, data: ReportData, metric: Metric) -> None:
         section.say(f"{metric}: no pair was tested in both directions.")
         return
     larger = np.exp(np.abs(np.log(np.array(ratios))))
-    median, share = float(np.median(larger)), float((larger > 1.5).mean())
-    section.figures[metric] = {
-        "pairs": len(ratios),
-        "median_ratio": median,
-        "share_over_1_5": share,
-        "tested": len(verdicts),
-        "differing": sum(verdicts),
-        "collapses": len(down),
-    }
-    section.say(
-        f"{metric}: the faster direction of a pair is {median:.2f}x the other "
-        f"(median of {len(ratios)} pairs); {share:.0%} of pairs differ by more than 1.5x. "
-        f"Of {len(verdicts)} pairs tested often enough, {sum(verdicts)} differ beyond "
-        f"chance. {len(down)} one-way collapses."
+    section.tell(
+        metric,
+        {
+            "pairs": len(ratios),
+            "median_ratio": float(np.median(larger)),
+            "share_over_1_5": float((larger > 1.5).mean()),
+            "tested": len(verdicts),
+            "differing": sum(verdicts),
+            "collapses": len(down),
+        },
+        f"{metric}: the faster direction of a pair is {{median_ratio:.2f}}x the other "
+        "(median of {pairs} pairs); {share_over_1_5:.0%} of pairs differ by more than 1.5x. "
+        "Of {tested} pairs tested often enough, {differing} differ beyond chance. "
+        "{collapses} one-way collapses.",
     )
     caption = f"{metric}: faster over slower direction of each pair."
     section.charts.append(cumulative(caption, "ratio", {metric: larger}, log=True))
@@ -101,7 +101,7 @@ def _together(rows: Rows, back: Rows) -> tuple[Rows, Rows]:
     return rows[close], back[nearest[close]]
 
 
-@analysis(
+@Analysis(
     "addresses",
     "Do private addresses do better than public ones?",
     "Medians of each link over both kinds, compared link by link with signs drawn at random "
@@ -109,57 +109,53 @@ def _together(rows: Rows, back: Rows) -> tuple[Rows, Rows]:
 )
 def addresses(section: Section, data: ReportData) -> None:
     """Tell whether private addresses carry more, or are nearer, than public ones."""
-    metrics: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
-    for metric in metrics:
-        records = list(_over_both(section, data, metric))
+    kinds = {kind: ADDRESSES.index(kind) for kind in ("private", "public")}
+    for metric in METRICS:
+        records: list[Record] = []
+        for (src, dst, _), part in data.read(metric).groups():
+            of = {kind: part.rows["value"][part.rows["address"] == k] for kind, k in kinds.items()}
+            if src == dst or not all(map(len, of.values())):
+                continue
+            section.samples += sum(map(len, of.values()))
+            medians = {kind: float(np.median(values)) for kind, values in of.items()}
+            ratio = medians["private"] / medians["public"] if medians["public"] else np.inf
+            records.append({"src": src, "dst": dst, **medians, "ratio": ratio})
         if not records:
             section.say(f"{metric}: no link was tested over both kinds of address.")
             continue
-        private, public = ([one[kind] for one in records] for kind in ("private", "public"))
         section.table(
             f"{metric} over private and public addresses, where they differ most",
-            sorted(records, key=lambda one: -one["apart"])[:MOST_LISTED],
+            sorted(records, key=lambda one: -_apart(one["ratio"]))[:MOST_LISTED],
             "src dst private:.4g public:.4g ratio:.2f",
         )
         try:
-            found = paired_difference(private, public)
+            found = paired_difference(*([one[kind] for one in records] for kind in kinds))
         except TooFewError:
             section.say(
                 f"{metric}: {len(records)} links were tested over both kinds; at least "
                 f"{FEWEST_PAIRS} are needed to tell a difference from chance."
             )
             continue
-        section.figures[metric] = {
-            "legs": len(records),
-            "private_over_public": found["ratio"],
-            "p_value": found["p_value"],
-            "differs": found["differs"],
-        }
         words = "more than chance gives" if found["differs"] else "no more than chance gives"
-        section.say(
-            f"{metric}: private over public is {found['ratio']:.2f} (geometric mean of "
-            f"{len(records)} links), {words} (p = {found['p_value']:.3f})."
+        section.tell(
+            metric,
+            {
+                "legs": len(records),
+                "private_over_public": found["ratio"],
+                "p_value": found["p_value"],
+                "differs": found["differs"],
+            },
+            f"{metric}: private over public is {{private_over_public:.2f}} (geometric mean of "
+            f"{{legs}} links), {words} (p = {{p_value:.3f}}).",
         )
     section.concluded = bool(section.figures)
 
 
-def _over_both(section: Section, data: ReportData, metric: Metric) -> Iterator[Record]:
-    """Yield the medians of links that were measured over both kinds of address."""
-    for (src, dst, _), part in data.read(metric).groups():
-        values, address = part.rows["value"], part.rows["address"]
-        private, public = (
-            values[address == ADDRESSES.index(kind)] for kind in ("private", "public")
-        )
-        if src != dst and len(private) and len(public):
-            section.samples += len(private) + len(public)
-            one, other = float(np.median(private)), float(np.median(public))
-            ratio = one / other if other else np.inf
-            apart = abs(np.log(ratio)) if 0 < ratio < np.inf else 0.0
-            told = {"src": src, "dst": dst, "private": one, "public": other}
-            yield {**told, "ratio": ratio, "apart": apart}
+def _apart(ratio: float) -> float:
+    return abs(np.log(ratio)) if 0 < ratio < np.inf else 0.0
 
 
-@analysis(
+@Analysis(
     "caps",
     "What do VMs carry at most?",
     "Caps from one-to-many and many-to-one tests, by VM type; how VMs of one type differ, and "
@@ -170,12 +166,14 @@ def caps(section: Section, data: ReportData) -> None:
     records: list[Record] = []
     for metric, name in CAP_NAMES.items():
         section.samples += data.count(metric)
-        # Sources are their region and zone.
-        rates: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         columns = map(data.samples_of(metric).column, ("src", "src_zone", "src_vm", "value"))
-        for region, zone, vm, value in zip(*columns, strict=True):
-            rates[f"{region.partition(':')[0]}:{vm or '?'}"][region + zone].append(value)
-        for vm_type, by_vm in sorted(rates.items()):
+        rates = grouped(
+            # A VM is its region and zone.
+            (f"{region.partition(':')[0]}:{vm or '?'}", (region + zone, value))
+            for region, zone, vm, value in zip(*columns, strict=True)
+        )
+        for vm_type, of_type in sorted(rates.items()):
+            by_vm = grouped(of_type)
             values = spread([np.median(of_vm) for of_vm in by_vm.values()], fewest=1)
             records.append({"vm_type": vm_type, "cap": name, **values})
             try:
@@ -198,7 +196,7 @@ def caps(section: Section, data: ReportData) -> None:
         section.say("There is no test of VM caps.")
 
 
-@analysis(
+@Analysis(
     "sweeps",
     "What arrives of what is sent?",
     "UDP tests of one link at growing rates: received against truly sent, the sender's cap, "
@@ -207,24 +205,33 @@ def caps(section: Section, data: ReportData) -> None:
 )
 def sweeps(section: Section, data: ReportData) -> None:
     """Find the sending rates from which the received rate stops following."""
-    rates: dict[tuple[str, str], list[tuple[float, float, float]]] = defaultdict(list)
-    best: dict[tuple[str, str], tuple[float, bool]] = {}
-    for test in data.tests("udp_mbps", "detail"):
-        section.samples += 1
+    tests = list(data.tests("udp_mbps", "detail"))
+    section.samples = len(tests)
+    steps = []
+    best: dict[Pair, tuple[float, bool]] = {}
+    for test in tests:
         link, detail = (test.src, test.dst), test.read_detail()
         sent, received, asked = (
-            float(told) if isinstance(told := detail.get(name), int | float) else None
-            for name in ("offered_mbps", "mean_mbps", "asked_mbps")
+            figure_in(detail, name) for name in ("offered_mbps", "mean_mbps", "asked_mbps")
         )
         if sent is not None:
-            rates[link].append((asked or sent, sent, test.value if received is None else received))
+            steps.append(
+                (link, (asked or sent, sent, test.value if received is None else received))
+            )
         bound = detail.get("lower_bound") is not False
         best[link] = max(best.get(link, (0.0, True)), (test.value, bound))
-    _say_capacities(section, best)
-    records: list[Record] = []
-    for (src, dst), steps in rates.items():
-        with suppress(TooFewError):
-            records.append({"src": src, "dst": dst, **rate_sweep(*np.array(steps).T)})
+    if best:
+        reached = [mbps for mbps, is_bound in best.values() if not is_bound]
+        over = f", {min(reached):,.0f} to {max(reached):,.0f} Mbit/s" if reached else ""
+        section.figures["capacity"] = [
+            {"src": src, "dst": dst, "mbps": mbps, "is_lower_bound": is_bound}
+            for (src, dst), (mbps, is_bound) in best.items()
+        ]
+        section.say(
+            f"Of {len(best)} links, tests of {len(reached)} reached the capacity of the path"
+            f"{over}; on the others all that was sent arrived, so their figure is a lower bound."
+        )
+    records = analysed(grouped(steps), lambda rates: rate_sweep(*np.array(rates).T))
     if not records:
         section.say(
             f"No link was tested at {FEWEST_RATES} sending rates: `relayd probe --udp-rates 12` "
@@ -247,22 +254,7 @@ def sweeps(section: Section, data: ReportData) -> None:
     )
 
 
-def _say_capacities(section: Section, best: dict[tuple[str, str], tuple[float, bool]]) -> None:
-    if not best:
-        return
-    section.figures["capacity"] = [
-        {"src": src, "dst": dst, "mbps": mbps, "is_lower_bound": bound}
-        for (src, dst), (mbps, bound) in best.items()
-    ]
-    reached = [mbps for mbps, bound in best.values() if not bound]
-    over = f", {min(reached):,.0f} to {max(reached):,.0f} Mbit/s" if reached else ""
-    section.say(
-        f"Of {len(best)} links, tests of {len(reached)} reached the capacity of the path{over}; on "
-        "the others all that was sent arrived, so their figure is a lower bound."
-    )
-
-
-@analysis(
+@Analysis(
     "latency",
     "Does distance explain latency?",
     "RTT against the great circle: the bound 2 d / c, the remainder in bands of 50 ms, and "
@@ -351,7 +343,7 @@ def _say_zones(section: Section, data: ReportData) -> None:
         )
 
 
-@analysis(
+@Analysis(
     "packets",
     "Are packets lost or late?",
     "Loss and jitter of pings by pair of providers, and loss as what happens in some samples: "
@@ -366,9 +358,7 @@ def packets(section: Section, data: ReportData) -> None:
         if not medians:
             section.say(f"There is no sample of {name.partition(',')[0]}.")
             continue
-        groups: dict[str, list[float]] = defaultdict(list)
-        for (src, dst), value in medians.items():
-            groups[provider_pair(src, dst)].append(value)
+        groups = grouped((provider_pair(*pair), value) for pair, value in medians.items())
         worst = sorted(medians.items(), key=lambda item: -item[1])[:MOST_LISTED]
         section.figures[metric] = {
             "pairs": len(medians),
@@ -390,25 +380,21 @@ def packets(section: Section, data: ReportData) -> None:
 
 def _say_occurrences(section: Section, data: ReportData) -> None:
     """Tell the number of samples with lost packets: medians of pairs do not see rare loss."""
-    records = [
-        {"src": src, "dst": dst, **occurrences(rows["value"])}
-        for src, dst, rows in data.pairs("loss_pct")
-    ]
+    records = analysed(data.pairs("loss_pct"), lambda rows: occurrences(rows["value"]))
     samples, lossy = (sum(one[key] for one in records) for key in ("samples", "occurrences"))
     lossy_pairs = [record for record in records if record["occurrences"]]
-    clean = len(records) - len(lossy_pairs)
-    clustered = sum(record["clustered"] for record in lossy_pairs)
-    section.figures["loss_occurrences"] = {
-        "samples": samples,
-        "lossy": lossy,
-        "pairs": len(records),
-        "pairs_without_loss": clean,
-        "pairs_with_clusters": clustered,
-    }
-    section.say(
-        f"{clean} of {len(records)} pairs lost nothing in any sample; {lossy:,} of {samples:,} "
-        f"samples lost packets ({lossy / samples:.2%}). On {clustered} of {len(lossy_pairs)} pairs "
-        "with loss it comes together in time more than by chance."
+    section.tell(
+        "loss_occurrences",
+        {
+            "samples": samples,
+            "lossy": lossy,
+            "pairs": len(records),
+            "pairs_without_loss": len(records) - len(lossy_pairs),
+            "pairs_with_clusters": sum(record["clustered"] for record in lossy_pairs),
+        },
+        "{pairs_without_loss} of {pairs} pairs lost nothing in any sample; {lossy:,} of "
+        f"{{samples:,}} samples lost packets ({lossy / samples:.2%}). On {{pairs_with_clusters}} "
+        f"of {len(lossy_pairs)} pairs with loss it comes together in time more than by chance.",
     )
     section.table(
         "Samples with loss, the most frequent first",
@@ -419,15 +405,12 @@ def _say_occurrences(section: Section, data: ReportData) -> None:
 
 def _say_first_packets(section: Section, data: ReportData) -> None:
     """Name the links on which the first packet of a run takes longer than the others."""
-    runs: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for test in data.tests("rtt_ms", "detail"):
-        first_ms = test.read_detail().get("first_ms")
-        if isinstance(first_ms, int | float):
-            runs[test.src, test.dst].append((float(first_ms), test.value))
-    records: list[Record] = []
-    for (src, dst), of_link in runs.items():
-        with suppress(TooFewError):
-            records.append({"src": src, "dst": dst, **first_packets(*np.array(of_link).T)})
+    runs = grouped(
+        ((test.src, test.dst), (first_ms, test.value))
+        for test in data.tests("rtt_ms", "detail")
+        if (first_ms := figure_in(test.read_detail(), "first_ms")) is not None
+    )
+    records = analysed(runs, lambda times_ms: first_packets(*np.array(times_ms).T))
     if not records:
         section.say("First packets: no conclusion, no pair has six runs that keep them.")
         return
@@ -435,21 +418,20 @@ def _say_first_packets(section: Section, data: ReportData) -> None:
     slow = sorted((one for one in records if one["first_differs"]), key=lambda one: one["p_value"])
     slow = slow[: discoveries([one["p_value"] for one in records])]
     kept = {"src": "src", "dst": "dst", "over_others": "first_over_others", "extra_ms": "extra_ms"}
-    section.figures["first_packets"] = {
-        "pairs": len(records),
-        "slow": [{name: one[key] for name, key in kept.items()} for one in slow[:MOST_LISTED]],
-        "with_slow_first": len(slow),
-    }
-    extra = ""
-    if slow:
-        extra = f", by {np.median([one['extra_ms'] for one in slow]):.3g} ms (median)"
-    section.say(
-        f"The first packet of a run takes longer than the others on {len(slow)} of {len(records)} "
-        f"pairs{extra}."
+    extra = f", by {median_of(slow, 'extra_ms'):.3g} ms (median)" if slow else ""
+    section.tell(
+        "first_packets",
+        {
+            "pairs": len(records),
+            "slow": [{name: one[key] for name, key in kept.items()} for one in slow[:MOST_LISTED]],
+            "with_slow_first": len(slow),
+        },
+        "The first packet of a run takes longer than the others on {with_slow_first} of {pairs} "
+        f"pairs{extra}.",
     )
 
 
-@analysis(
+@Analysis(
     "fees",
     "Does a higher price buy speed?",
     "Rank correlation over source regions of the first-tier egress fee and the throughput "
@@ -458,22 +440,20 @@ def _say_first_packets(section: Section, data: ReportData) -> None:
 )
 def fees(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell whether expensive egress is faster."""
-    by_source: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    links = []
     for (src, dst), mbps in data.medians(metric).items():
-        try:
+        usd_per_gb = np.nan
+        with suppress(DataError):
             usd_per_gb = data.catalogue.egress_price(src, dst).tiers[0].usd_per_gb
-        except DataError:
-            usd_per_gb = np.nan
-        by_source[src].append((usd_per_gb, mbps))
+        links.append((src, (usd_per_gb, mbps)))
     rows = [
         (float(np.nanmedian(prices)), float(np.median(rates)), src.partition(":")[0])
-        for src, links in by_source.items()
-        for prices, rates in [np.array(links).T]
+        for src, of_source in grouped(links).items()
+        for prices, rates in [np.array(of_source).T]
         if np.isfinite(prices).any()
     ]
     prices, rates = ([row[at] for row in rows] for at in (0, 1))
-    key = "fees_against_throughput"
-    found = section.conclude(key, fees_against_performance, prices, rates)
+    found = section.conclude("fees_against_throughput", fees_against_performance, prices, rates)
     if found is None:
         return
     correlation = found["correlation"]

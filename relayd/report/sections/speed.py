@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 
@@ -21,10 +22,11 @@ from probes.analysis.evidence import (
     Record,
     TooFewError,
     discoveries,
+    figure_in,
     spread,
 )
 from probes.analysis.falls import FEWEST_TESTS as FEWEST_BURSTS
-from probes.analysis.falls import BurstTest, burst_of, drop_cause, token_bucket
+from probes.analysis.falls import burst_of, drop_cause, token_bucket
 from probes.analysis.forecast import forecast
 from probes.analysis.level_shift import FEWEST_TESTS, LevelPattern, levels_between_tests
 from probes.analysis.patterns import (
@@ -38,8 +40,8 @@ from probes.analysis.patterns import (
 from probes.analysis.steady_state import changes_in
 from probes.samples import Metric
 from relayd.backtesting.history import ReplayHistory
-from relayd.report.data import ReportData, provider_pair
-from relayd.report.document import Section, analysis
+from relayd.report.data import ReportData, analysed, grouped, in_time, median_of, provider_pair
+from relayd.report.document import Analysis, Section
 from relayd.report.rendering import cumulative, ranges
 
 RATES: dict[Metric, str] = {"per_flow_mbps": "one connection", "aggregate_mbps": "many connections"}
@@ -74,7 +76,7 @@ REFILLING = {
 }
 
 
-@analysis(
+@Analysis(
     "throughput",
     "How fast are transfers?",
     "Mean and standard deviation of each pair's median, by providers and VM types; coefficient "
@@ -84,29 +86,31 @@ REFILLING = {
 )
 def throughput(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell the rates of pairs, and their variation from test to test."""
-    name = RATES[metric]
-    groups: dict[tuple[str, str], list[float]] = defaultdict(list)
-    repeated: list[float] = []
-    for src, dst, rows in data.pairs(metric):
-        group = provider_pair(src, dst), data.vm_types(metric, rows[-1])
-        groups[group].append(float(np.median(rows["value"])))
-        if len(rows) >= FEWEST_REPEATS and rows["value"].mean() > 0:
-            repeated.append(spread(rows["value"])["cov"])
-    if not groups:
+    name, pairs = RATES[metric], data.pairs(metric)
+    if not pairs:
         section.say(f"There is no test with {name}.")
         return
-    kept = ("mean", "deviation", "minimum", "maximum")
+    medians = data.medians(metric)
+    groups = grouped(
+        ((provider_pair(*pair), data.vm_types(metric, rows[-1])), medians[pair])
+        for pair, rows in pairs.items()
+    )
     records = []
     for (providers, vm_types), values in sorted(groups.items()):
         found = spread(values, fewest=1)
-        record: Record = {"providers": providers, "vm_types": vm_types, "pairs": len(values)}
-        records.append(record | {key: found[key] for key in kept})
+        kept = {key: found[key] for key in ("mean", "deviation", "minimum", "maximum")}
+        records.append({"providers": providers, "vm_types": vm_types, "pairs": len(values), **kept})
     section.figures[metric] = records
     section.table(
         f"Throughput of {name}, Mbit/s",
         records,
         "providers vm_types pairs mean:,.0f deviation:,.0f minimum:,.0f maximum:,.0f",
     )
+    repeated = [
+        spread(rows["value"])["cov"]
+        for rows in pairs.values()
+        if len(rows) >= FEWEST_REPEATS and rows["value"].mean() > 0
+    ]
     if not repeated:
         section.say(
             f"No pair was tested {FEWEST_REPEATS} times with {name}: how much tests vary can't "
@@ -114,16 +118,16 @@ def throughput(section: Section, data: ReportData, metric: Metric) -> None:
         )
         return
     middle, high = np.percentile(repeated, (50, 95)).tolist()
-    figures = {"pairs": len(repeated), "median": middle, "percentile_95": high}
-    section.figures[f"{metric}_cov_across_tests"] = figures
-    section.say(
-        f"Tests of one pair with {name} vary by {middle:.1%} (median coefficient of "
-        f"variation over {len(repeated)} pairs tested {FEWEST_REPEATS} times or more; "
-        f"95th percentile {high:.1%})."
+    section.tell(
+        f"{metric}_cov_across_tests",
+        {"pairs": len(repeated), "median": middle, "percentile_95": high},
+        f"Tests of one pair with {name} vary by {{median:.1%}} (median coefficient of "
+        f"variation over {{pairs}} pairs tested {FEWEST_REPEATS} times or more; "
+        "95th percentile {percentile_95:.1%}).",
     )
 
 
-@analysis(
+@Analysis(
     "heterogeneity",
     "Is bandwidth the same towards every destination?",
     "Coefficient of variation of the rates from one source to its destinations, and fastest "
@@ -133,9 +137,7 @@ def throughput(section: Section, data: ReportData, metric: Metric) -> None:
 def heterogeneity(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell whether bandwidth differs by destination, for one flow and for many."""
     name = RATES[metric]
-    rates: dict[str, list[float]] = defaultdict(list)
-    for (src, _), value in data.medians(metric).items():
-        rates[src].append(value)
+    rates = grouped((src, value) for (src, _), value in data.medians(metric).items())
     found = [homogeneity(row) for row in rates.values() if len(row) >= FEWEST_DESTINATIONS]
     if not found:
         section.say(
@@ -143,20 +145,17 @@ def heterogeneity(section: Section, data: ReportData, metric: Metric) -> None:
             "source has them."
         )
         return
-    cov, ratio = (
-        float(np.median([one[key] for one in found])) for key in ("cov", "fastest_over_slowest")
-    )
-    uniform = sum(one["homogeneous"] for one in found)
-    section.figures[metric] = {
-        "sources": len(found),
-        "median_cov": cov,
-        "homogeneous": uniform,
-        "median_fastest_over_slowest": ratio,
-    }
-    section.say(
-        f"With {name}, rates from one source vary by {cov:.0%} over its "
-        f"destinations (median of {len(found)} sources; fastest over slowest {ratio:.1f}x); "
-        f"{uniform} of {len(found)} sources send at one rate to all (under 10 %)."
+    section.tell(
+        metric,
+        {
+            "sources": len(found),
+            "median_cov": median_of(found, "cov"),
+            "homogeneous": sum(one["homogeneous"] for one in found),
+            "median_fastest_over_slowest": median_of(found, "fastest_over_slowest"),
+        },
+        f"With {name}, rates from one source vary by {{median_cov:.0%}} over its destinations "
+        "(median of {sources} sources; fastest over slowest {median_fastest_over_slowest:.1f}x); "
+        "{homogeneous} of {sources} sources send at one rate to all (under 10 %).",
     )
     shown = sorted(rates, key=lambda src: -float(np.median(rates[src])))
     section.charts.append(
@@ -170,7 +169,7 @@ def heterogeneity(section: Section, data: ReportData, metric: Metric) -> None:
     )
 
 
-@analysis(
+@Analysis(
     "relays",
     "What would relays gain?",
     "Best single relay over direct for every pair between measured regions, by the estimates that "
@@ -190,8 +189,7 @@ def relays(section: Section, data: ReportData) -> None:
         if found is None:
             continue
         words = name.replace("_", " ")
-        gains[words] = found["gains"].tolist()
-        section.figures[name].pop("gains")
+        gains[words] = section.figures[name].pop("gains").tolist()
         section.say(
             f"{words.capitalize()}: {found['share_1_5']:.0%} of {found['pairs']} pairs "
             f"gain 1.5x or more, {found['share_1_1']:.0%} gain 1.1x or more; median "
@@ -209,7 +207,7 @@ def relays(section: Section, data: ReportData) -> None:
     section.samples = sum(map(data.count, (*RATES, "rtt_ms")))
 
 
-@analysis(
+@Analysis(
     "stability",
     "Does the time matter?",
     "Each pair's series is folded at half an hour, a day and a week; cycles are turned at "
@@ -220,58 +218,52 @@ def relays(section: Section, data: ReportData) -> None:
 )
 def stability(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell whether figures change with the time of day, the week, or fixed minutes."""
-    series = [
-        (rows["measured_at_s"], rows["value"])
-        for _, _, rows in data.pairs(metric)
+    series = {
+        pair: rows
+        for pair, rows in data.pairs(metric).items()
         if len(rows) >= FEWEST_FOR_BOXES and np.median(rows["value"]) > 0
-    ]
+    }
     if not series:
         section.say(
             f"{metric}: no conclusion. {FEWEST_FOR_BOXES} samples of a pair are needed, and no "
             "pair has them."
         )
         return
-    p_values: dict[str, list[float]] = {name: [] for name in (*PERIOD_NAMES, ANY_PERIOD)}
-    for times, values in series:
-        for name, period_s in PERIOD_NAMES.items():
-            with suppress(TooFewError):
-                p_values[name].append(periodicity(times, values, period_s)["p_value"])
-        with suppress(TooFewError):
-            p_values[ANY_PERIOD].append(strongest_period(times, values)["p_value"])
-    for name, found in p_values.items():
-        _say_pattern(section, metric, name, found)
-    ratios = np.concatenate([values / np.median(values) for _, values in series])
-    hours = np.concatenate([times for times, _ in series]) % DAY_S // HOUR_S
-    rows = [(f"{hour:02} h", ratios[hours == hour]) for hour in range(24)]
+    for name in (*PERIOD_NAMES, ANY_PERIOD):
+        is_any = name == ANY_PERIOD
+        words = "of any period" if is_any else f"by {name.replace('_', ' ')}"
+        analyse = strongest_period if is_any else partial(periodicity, period_s=PERIOD_NAMES[name])
+        p_values = [one["p_value"] for one in analysed(series, in_time(analyse))]
+        if not p_values:
+            section.say(
+                f"{metric}, pattern {words}: no conclusion, no pair has enough samples spread over "
+                "enough whole cycles."
+            )
+            continue
+        section.tell(
+            f"{metric}_{name}",
+            {
+                "pairs": len(p_values),
+                "below_5_percent": float(np.mean(np.array(p_values) <= FALSE_ALARMS)),
+                "with_a_pattern": discoveries(p_values),
+            },
+            f"{metric}, pattern {words}: {{with_a_pattern}} of {{pairs}} pairs have one (Benjamini "
+            "and Hochberg at 5 %); chance alone explains 5 % of single tests, "
+            "{below_5_percent:.0%} were below.",
+        )
+    ratios = np.concatenate([rows["value"] / np.median(rows["value"]) for rows in series.values()])
+    hours = np.concatenate([rows["measured_at_s"] for rows in series.values()]) % DAY_S // HOUR_S
     section.charts.append(
         ranges(
             f"{metric} by hour of the day (UTC), each pair relative to its own median "
             f"({len(series)} pairs, {ratios.size:,} samples): median, 5th to 95th percentile.",
             "relative to the pair's median",
-            [(hour, of_hour) for hour, of_hour in rows if len(of_hour)],
+            [(f"{hour:02.0f} h", ratios[hours == hour]) for hour in np.unique(hours)],
         )
     )
 
 
-def _say_pattern(section: Section, metric: str, name: str, p_values: list[float]) -> None:
-    words = "of any period" if name == ANY_PERIOD else f"by {name.replace('_', ' ')}"
-    if not p_values:
-        section.say(
-            f"{metric}, pattern {words}: no conclusion, no pair has enough samples spread over "
-            "enough whole cycles."
-        )
-        return
-    count, surely = len(p_values), discoveries(p_values)
-    alarms = float(np.mean(np.array(p_values) <= FALSE_ALARMS))
-    figures = {"pairs": count, "below_5_percent": alarms, "with_a_pattern": surely}
-    section.figures[f"{metric}_{name}"] = figures
-    section.say(
-        f"{metric}, pattern {words}: {surely} of {count} pairs have one (Benjamini and "
-        f"Hochberg at 5 %); chance alone explains 5 % of single tests, {alarms:.0%} were below."
-    )
-
-
-@analysis(
+@Analysis(
     "forecasts",
     "Can the next hours be foretold?",
     "Autocorrelation of each pair's series (Computer Networks 2016; Predictability of cloud "
@@ -282,72 +274,53 @@ def _say_pattern(section: Section, metric: str, name: str, p_values: list[float]
 )
 def forecasts(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell whether a link's next hours follow from its past."""
-    memories: list[Record] = []
-    found: dict[str, list[Record]] = {name: [] for name in HORIZONS_S}
-    for src, dst, rows in data.pairs(metric):
-        with suppress(TooFewError):
-            memories.append(autocorrelation(rows["measured_at_s"], rows["value"]))
-            for name, horizon_s in HORIZONS_S.items():
-                ahead = forecast(rows["measured_at_s"], rows["value"], horizon_s)
-                found[name].append({"src": src, "dst": dst, **ahead})
+    pairs = data.pairs(metric)
+    memories = analysed(pairs, in_time(autocorrelation))
     if not memories:
         section.say(f"{metric}: no conclusion, no pair has 48 samples at roughly equal steps.")
         return
-    _say_memory(section, metric, memories)
-    for name, of_pairs in found.items():
-        _say_forecasts(section, metric, name, of_pairs)
-
-
-def _say_memory(section: Section, metric: str, memories: list[Record]) -> None:
-    remember = sum(memory["remembers"] for memory in memories)
-    next_one, lasts_s, independent, samples = (
-        np.array([memory[key] for memory in memories])
-        for key in ("next", "correlation_time_s", "independent_samples", "samples")
+    worth = [one["independent_samples"] / one["samples"] for one in memories]
+    lasts_s = median_of(memories, "correlation_time_s")
+    section.tell(
+        f"{metric}_autocorrelation",
+        {
+            "pairs": len(memories),
+            "remember": sum(memory["remembers"] for memory in memories),
+            "median_of_next": median_of(memories, "next"),
+            "median_correlation_time_s": lasts_s,
+            "median_share_independent": float(np.median(worth)),
+        },
+        f"{metric}: samples of {{remember}} of {{pairs}} pairs resemble the one before beyond "
+        "chance (median correlation {median_of_next:.2f}); a sample is news after "
+        f"{lasts_s / 3600:.2g} h, so {{median_share_independent:.0%}} of samples are independent "
+        "(medians).",
     )
-    worth = float(np.median(independent / samples))
-    correlation, usual_s = float(np.median(next_one)), float(np.median(lasts_s))
-    section.figures[f"{metric}_autocorrelation"] = {
-        "pairs": len(memories),
-        "remember": remember,
-        "median_of_next": correlation,
-        "median_correlation_time_s": usual_s,
-        "median_share_independent": worth,
-    }
-    section.say(
-        f"{metric}: samples of {remember} of {len(memories)} pairs resemble the one before beyond "
-        f"chance (median correlation {correlation:.2f}); a sample is news after "
-        f"{usual_s / 3600:.2g} h, so {worth:.0%} of samples are independent (medians)."
-    )
-
-
-def _say_forecasts(section: Section, metric: str, name: str, found: list[Record]) -> None:
-    if not found:
-        section.say(f"{metric}, {name} ahead: no conclusion, no pair has ten days of samples.")
-        return
-    # Of many pairs tested, 5 % would pass by chance: only so many count.
-    surely = discoveries([ahead["p_value"] for ahead in found])
-    useful = sorted((ahead for ahead in found if ahead["useful"]), key=lambda a: a["p_value"])
-    useful = useful[:surely]
-    skill = float(np.median([ahead["skill"] for ahead in useful])) if useful else None
-    figures = {"pairs": len(found), "foretold": len(useful), "median_skill": skill}
-    section.figures[f"{metric}_forecast_{name}"] = figures
-    if skill is None:
-        section.say(
-            f"{metric}, {name} ahead: the time of day foretells none of {len(found)} pairs."
+    for name, horizon_s in HORIZONS_S.items():
+        ahead = f"{metric}, {name} ahead"
+        found = analysed(pairs, in_time(partial(forecast, horizon_s=horizon_s)))
+        if not found:
+            section.say(f"{ahead}: no conclusion, no pair has ten days of samples.")
+            continue
+        # Of many pairs tested, 5 % would pass by chance: only so many count.
+        useful = sorted((one for one in found if one["useful"]), key=lambda one: one["p_value"])
+        useful = useful[: discoveries([one["p_value"] for one in found])]
+        skill = median_of(useful, "skill") if useful else None
+        section.tell(
+            f"{metric}_forecast_{name}",
+            {"pairs": len(found), "foretold": len(useful), "median_skill": skill},
+            f"{ahead}: {{foretold}} of {{pairs}} pairs can be foretold; errors are "
+            "{median_skill:.0%} smaller than those of 'same as now' (median)."
+            if useful
+            else f"{ahead}: the time of day foretells none of {{pairs}} pairs.",
         )
-        return
-    section.say(
-        f"{metric}, {name} ahead: {len(useful)} of {len(found)} pairs can be foretold; errors are "
-        f"{skill:.0%} smaller than those of 'same as now' (median)."
-    )
-    section.table(
-        f"{metric}, {name} ahead, the most predictable first",
-        sorted(useful, key=lambda ahead: -ahead["skill"])[:MOST_LISTED],
-        "src dst skill:.0% now:,.4g expected:,.4g low:,.4g high:,.4g",
-    )
+        section.table(
+            f"{ahead}, the most predictable first",
+            sorted(useful, key=lambda one: -one["skill"])[:MOST_LISTED],
+            "src dst skill:.0% now:,.4g expected:,.4g low:,.4g high:,.4g",
+        )
 
 
-@analysis(
+@Analysis(
     "calibration",
     "Do the bounds hold?",
     "At the beginning of each day, links that were measured before are estimated from what was "
@@ -357,9 +330,23 @@ def _say_forecasts(section: Section, metric: str, name: str, found: list[Record]
     METRICS[:2],
 )
 def calibration(section: Section, data: ReportData, metric: Metric) -> None:
-    """Tell whether 90 % bounds held 90 % of later measurements, by pair of providers."""
-    held, count = _predictions(data, metric)
-    total = Coverage.of(sum(held.values()), sum(count.values()))
+    """Tell whether 90 % bounds held 90 % of later measurements, by pair of providers.
+
+    Each day, links are estimated from the samples of before.
+    """
+    held: Counter[str] = Counter()
+    count: Counter[str] = Counter()
+    history = ReplayHistory(data.samples, data.catalogue, metric)
+    connections = 1
+    if metric == "aggregate_mbps":
+        connections = max(2, history.most_connections or DEFAULT_CONNECTIONS)
+    names = np.array([[provider_pair(a, b) for b in history.regions] for a in history.regions])
+    days = history.steps(history.edges_s(DAY_S, data.since_s, None))
+    for step in map(history.estimator(connections), days):
+        foreseen = step.estimated & ~np.isnan(step.truth_gbps)
+        count.update(names[foreseen].tolist())
+        held.update(names[foreseen & step.covered].tolist())
+    total = Coverage.of(held.total(), count.total())
     if total.predictions < FEWEST_PREDICTIONS or total.share is None:
         section.say(
             f"{metric}: no conclusion. {FEWEST_PREDICTIONS} measurements of links that had been "
@@ -369,53 +356,28 @@ def calibration(section: Section, data: ReportData, metric: Metric) -> None:
     found = {name: Coverage.of(held[name], count[name]) for name in sorted(count)}
     section.figures[metric] = dumped({"all": total, "by_providers": found}, as_json=True)
     low, high = AIMED_AT
-    verdict = (
-        "bounds are too narrow"
-        if total.share < low
-        else "bounds are too wide"
-        if total.share > high
-        else "as it should"
-    )
+    verdict = "bounds are too narrow" if total.share < low else "as it should"
+    verdict = "bounds are too wide" if total.share > high else verdict
     section.say(
         f"{metric}: {total.share:.0%} of {total.predictions:,} later measurements lay within the "
         f"90 % bounds of before: {verdict}."
     )
+    records: list[Record] = []
+    for name, one in {"all": total, **found}.items():
+        record: Record = {"providers": name, "predictions": one.predictions}
+        record |= {"in_bounds": "too few", "interval": ""}
+        if one.predictions >= FEWEST_PREDICTIONS:
+            interval = f"{one.low:.0%} to {one.high:.0%}"
+            record |= {"in_bounds": f"{one.share:.0%}", "interval": interval}
+        records.append(record)
     section.table(
         f"{metric}: later measurements within the 90 % bounds of before.",
-        (_coverage_record(name, one) for name, one in {"all": total, **found}.items()),
+        records,
         "providers predictions:,d in_bounds interval",
     )
 
 
-def _predictions(data: ReportData, metric: Metric) -> tuple[Counter[str], Counter[str]]:
-    """Count the later measurements within the bounds of before, and all later measurements.
-
-    By pair of providers. Each day, links are estimated from the samples of before.
-    """
-    held: Counter[str] = Counter()
-    count: Counter[str] = Counter()
-    history = ReplayHistory(data.samples, data.catalogue, metric)
-    connections = 1
-    if metric == "aggregate_mbps":
-        connections = max(2, history.most_connections or DEFAULT_CONNECTIONS)
-    estimated = history.estimator(connections)
-    names = np.array([[provider_pair(a, b) for b in history.regions] for a in history.regions])
-    for step in map(estimated, history.steps(history.edges_s(DAY_S, data.since_s, None))):
-        foreseen = step.estimated & ~np.isnan(step.truth_gbps)
-        count.update(names[foreseen].tolist())
-        held.update(names[foreseen & step.covered].tolist())
-    return held, count
-
-
-def _coverage_record(name: str, coverage: Coverage) -> Record:
-    record = {"providers": name, "predictions": coverage.predictions}
-    if coverage.share is None or coverage.predictions < FEWEST_PREDICTIONS:
-        return record | {"in_bounds": "too few", "interval": ""}
-    interval = f"{coverage.low:.0%} to {coverage.high:.0%}"
-    return record | {"in_bounds": f"{coverage.share:.0%}", "interval": interval}
-
-
-@analysis(
+@Analysis(
     "transients",
     "Do rates hold during a transfer?",
     "Lasting changes of level in the 1 s intervals of probes: initial bursts, falls from high "
@@ -425,45 +387,48 @@ def _coverage_record(name: str, coverage: Coverage) -> Record:
 )
 def transients(section: Section, data: ReportData) -> None:
     """Tell whether rates hold from a test's first to its last second."""
-    for metric, name in RATES.items():
-        _inside_tests(data, metric, name, section)
-        _between_tests(data, metric, name, section)
+    for metric in RATES:
+        _inside_tests(section, data, metric)
+        _between_tests(section, data, metric)
 
 
-def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section) -> None:
-    tests: Counter[str] = Counter()
-    changes: dict[tuple[str, str], list[Record]] = defaultdict(list)
-    drops: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for test in data.tests(metric, "intervals"):
-        providers = provider_pair(test.src, test.dst)
-        tests[providers] += 1
-        for change in changes_in(test.read_detail()):
-            changes[providers, change["pattern"]].append(change)
-            if change["pattern"] == "drop":
-                drops[test.src, test.dst].append((change["at_s"], change["at_gb"]))
-    count = tests.total()
-    section.samples += count
-    if not count:
+def _inside_tests(section: Section, data: ReportData, metric: Metric) -> None:
+    name = RATES[metric]
+    tests = list(data.tests(metric, "intervals"))
+    section.samples += len(tests)
+    if not tests:
         section.say(f"No test with {name} kept its intervals.")
         return
+    changes = [(test, change) for test in tests for change in changes_in(test.read_detail())]
+    by_pattern = grouped(
+        ((provider_pair(test.src, test.dst), change["pattern"]), change) for test, change in changes
+    )
+    of_providers = Counter(provider_pair(test.src, test.dst) for test in tests)
     records: list[Record] = [
-        {"providers": providers, "pattern": pattern, "found": len(found), "tests": tests[providers]}
+        {"providers": providers, "pattern": pattern, "found": len(found), "tests": count}
         | {
-            key.replace("at_", "after_"): float(np.median([change[key] for change in found]))
+            key.replace("at_", "after_"): median_of(found, key)
             for key in ("at_s", "at_gb", "before_mbps", "after_mbps")
         }
-        for providers in sorted(tests)
+        for providers, count in sorted(of_providers.items())
         for pattern in CHANGES
-        if (found := changes[providers, pattern])
+        if (found := by_pattern.get((providers, pattern)))
     ]
-    causes = {pair: drop_cause(found) for pair, found in drops.items()}
+    drops = grouped(
+        ((test.src, test.dst), (change["at_s"], change["at_gb"]))
+        for test, change in changes
+        if change["pattern"] == "drop"
+    )
+    causes = [
+        {"src": src, "dst": dst, "cause": drop_cause(found)} for (src, dst), found in drops.items()
+    ]
     section.figures[f"{metric}_within_tests"] = {
-        "tests": count,
+        "tests": len(tests),
         "changes": records,
-        "drop_causes": [{"src": a, "dst": b, "cause": c} for (a, b), c in causes.items()],
+        "drop_causes": causes,
     }
     if not records:
-        section.say(f"The rate held in all {count} tests with {name}.")
+        section.say(f"The rate held in all {len(tests)} tests with {name}.")
         return
     section.table(
         f"Changes during tests with {name} (medians)",
@@ -474,36 +439,37 @@ def _inside_tests(data: ReportData, metric: Metric, name: str, section: Section)
         ),
         "providers what of after_s:.0f after_gb:.3g before_mbps:,.0f after_mbps:,.0f",
     )
-    share = sum(record["found"] for record in records) / count
+    share = sum(record["found"] for record in records) / len(tests)
     section.say(f"In tests with {name} there are {share:.2g} lasting changes a test.")
     for cause in ("time", "volume"):
-        if pairs := sum(found == cause for found in causes.values()):
+        if pairs := sum(one["cause"] == cause for one in causes):
             section.say(
                 f"Paths whose rate falls after a certain {cause}, whatever the rate: {pairs}."
             )
 
 
-def _between_tests(data: ReportData, metric: Metric, name: str, section: Section) -> None:
-    asked = 0
-    records: list[Record] = []
-    for src, dst, rows in data.pairs(metric):
-        rates = rows["value"][rows["connections"] == rows["connections"].max()]
-        if len(rates) < FEWEST_TESTS:
-            continue
-        asked += 1
-        if levels := levels_between_tests(rates.tolist()):
-            records.append({"src": src, "dst": dst, **levels._asdict()})
+def _between_tests(section: Section, data: ReportData, metric: Metric) -> None:
+    name, pairs = RATES[metric], data.pairs(metric)
+    most = {
+        pair: rows[rows["connections"] == rows["connections"].max()] for pair, rows in pairs.items()
+    }
+    asked = {pair: rows for pair, rows in most.items() if len(rows) >= FEWEST_TESTS}
     if not asked:
         section.say(f"No pair was tested {FEWEST_TESTS} times with {name}.")
         return
+    records: list[Record] = [
+        {"src": src, "dst": dst, **levels._asdict()}
+        for (src, dst), rows in asked.items()
+        if (levels := levels_between_tests(rows["value"].tolist()))
+    ]
     kept = ("src", "dst", "low_mbps", "high_mbps")
-    section.figures[f"{metric}_between_tests"] = {"pairs": asked} | {
+    section.figures[f"{metric}_between_tests"] = {"pairs": len(asked)} | {
         key: [{name: one[name] for name in kept} for one in records if one["pattern"] == pattern]
         for pattern, key in (("two-level", "two_levels"), ("shift", "shifts"))
     }
     counts = Counter(record["pattern"] for record in records)
     section.say(
-        f"Of {asked} pairs with {name}, {counts['two-level']} are at one of two levels "
+        f"Of {len(asked)} pairs with {name}, {counts['two-level']} are at one of two levels "
         f"from test to test, {counts['shift']} went from one to another for good, and of "
         f"{counts['undecided']} the order of tests does not tell which."
     )
@@ -514,7 +480,7 @@ def _between_tests(data: ReportData, metric: Metric, name: str, section: Section
     )
 
 
-@analysis(
+@Analysis(
     "buckets",
     "Do VMs burst, and when again?",
     "Tests of one VM, at any destination, whose rate fell: tokens are what went beyond the "
@@ -523,16 +489,17 @@ def _between_tests(data: ReportData, metric: Metric, name: str, section: Section
 )
 def buckets(section: Section, data: ReportData) -> None:
     """Tell the volume that VMs may send before their rate falls, and the rate of its return."""
-    by_vm: dict[tuple[str, str], list[BurstTest]] = defaultdict(list)
-    for metric in RATES:
-        for test in data.tests(metric, "intervals"):
-            section.samples += 1
-            if (burst := burst_of(test)) is not None:
-                by_vm[test.src + test.src_zone, test.src_vm or "?"].append(burst)
+    tests = [test for metric in RATES for test in data.tests(metric, "intervals")]
+    section.samples = len(tests)
+    by_vm = grouped(
+        ((test.src + test.src_zone, test.src_vm or "?"), burst)
+        for test in tests
+        if (burst := burst_of(test)) is not None
+    )
     records: list[Record] = []
-    for (place, vm_type), tests in sorted(by_vm.items()):
+    for (place, vm_type), bursts in sorted(by_vm.items()):
         with suppress(TooFewError):
-            bucket = token_bucket(sorted(tests))._asdict()
+            bucket = token_bucket(sorted(bursts))._asdict()
             records.append({"vm": place, "vm_type": vm_type, **bucket})
     if not records:
         section.say(
@@ -558,7 +525,7 @@ def buckets(section: Section, data: ReportData) -> None:
     )
 
 
-@analysis(
+@Analysis(
     "transfers",
     "How alike are transfers of one file?",
     "Times of repeated transfers of the same volume (as 105 MB by scp ten times an hour: "
@@ -567,12 +534,13 @@ def buckets(section: Section, data: ReportData) -> None:
 )
 def transfers(section: Section, data: ReportData) -> None:
     """Tell the variation of repeated transfers of one file."""
-    times: dict[tuple[str, str, float], list[float]] = defaultdict(list)
-    for test in data.tests("transfer_s", "detail"):
-        section.samples += 1
-        volume_gb = test.read_detail().get("volume_gb")
-        if isinstance(volume_gb, int | float):
-            times[test.src, test.dst, float(volume_gb)].append(test.value)
+    tests = list(data.tests("transfer_s", "detail"))
+    section.samples = len(tests)
+    times = grouped(
+        ((test.src, test.dst, volume_gb), test.value)
+        for test in tests
+        if (volume_gb := figure_in(test.read_detail(), "volume_gb")) is not None
+    )
     records: list[Record] = []
     for (src, dst, volume_gb), seconds in sorted(times.items()):
         with suppress(TooFewError):
@@ -589,11 +557,10 @@ def transfers(section: Section, data: ReportData) -> None:
         return
     section.figures["transfers"] = records
     records = sorted(records, key=lambda record: -record["percentile_95_over_median"])
-    worst = records[0]["percentile_95_over_median"]
-    usual = float(np.median([record["cov"] for record in records]))
     section.say(
-        f"Times of {len(records)} repeated transfers vary by {usual:.1%} (median coefficient of "
-        f"variation); of the least steady, one in twenty takes over {worst:.2f}x the median."
+        f"Times of {len(records)} repeated transfers vary by {median_of(records, 'cov'):.1%} "
+        "(median coefficient of variation); of the least steady, one in twenty takes over "
+        f"{records[0]['percentile_95_over_median']:.2f}x the median."
     )
     section.table(
         "Transfers of one volume, the least steady first",
