@@ -54,9 +54,12 @@ class HealthPolicy:
     trust_rate_s: float = 6 * 3600.0  # for which a sample counts, unless it is measured again
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LinkHealth:
-    """The condition of a link and the evidence for it; times are in seconds since 1970."""
+    """The condition of a link and the evidence for it; times are in seconds since 1970.
+
+    Nothing changes one that was handed out: what follows from a measurement is a copy.
+    """
 
     condition: Condition = "up"
     since_s: float = 0.0  # for an outage the first probe without a reply
@@ -107,26 +110,26 @@ def after_probe(
     loaded : bool
         Whether a throughput probe is filling queues now: then only silence counts.
     """
+    health = replace(health)
     if probe.received == 0:
-        health = replace(
-            health,
-            silent=health.silent + 1,
-            silent_sent=health.silent_sent + probe.sent,
-            silent_lost=health.silent_lost + min(probe.sent, MOST_LOSSES_PER_PROBE),
-            bad_since_s=health.bad_since_s if health.silent or health.slow else probe.at_s,
-            well_since_s=None,
-        )
+        if not health.silent and not health.slow:
+            health.bad_since_s = probe.at_s
+        health.silent += 1
+        health.silent_sent += probe.sent
+        health.silent_lost += min(probe.sent, MOST_LOSSES_PER_PROBE)
+        health.well_since_s = None
         if health.condition != "down" and health.silent >= policy.confirmations:
-            health = replace(health, loss_score=0.0, loss_sent=0, loss_lost=0)
-            return _changed(
-                health, "down", health.bad_since_s, f"{health.silent} probes in a row got no reply"
-            )
+            health.loss_score, health.loss_sent, health.loss_lost = 0.0, 0, 0
+            reason = f"{health.silent} probes in a row got no reply"
+            _change(health, "down", health.bad_since_s, reason)
         return health
     if not loaded:
-        health = _with_slowness(health, probe, policy, usual_rtt_ms)
-        health = _with_losses(health, probe)
-    health = replace(health, silent=0, silent_sent=0, silent_lost=0, rtt_ms=probe.rtt_ms)
-    return _settled(health, probe.at_s, policy, usual_rtt_ms)
+        _count_slowness(health, probe, policy, usual_rtt_ms)
+        _count_losses(health, probe)
+    health.silent = health.silent_sent = health.silent_lost = 0
+    health.rtt_ms = probe.rtt_ms
+    _settle(health, probe.at_s, policy, usual_rtt_ms)
+    return health
 
 
 def after_throughput(
@@ -148,25 +151,27 @@ def after_throughput(
         return health
     collapsed = measured < policy.low_share * low
     share = max(measured, 0.0) / expected if collapsed else 1.0
-    return _settled(replace(health, rate_share=share, rate_at_s=at_s), at_s, policy, None)
+    health = replace(health, rate_share=share, rate_at_s=at_s)
+    _settle(health, at_s, policy, None)
+    return health
 
 
-def _with_slowness(
+def _count_slowness(
     health: LinkHealth, probe: LivenessProbe, policy: HealthPolicy, usual_ms: float | None
-) -> LinkHealth:
-    slow = (
-        usual_ms is not None
-        and probe.rtt_ms is not None
-        and probe.rtt_ms > max(usual_ms * policy.slow_factor, usual_ms + policy.slow_ms)
-    )
-    if not slow:
-        return replace(health, slow=0)
-    return replace(
-        health, slow=health.slow + 1, bad_since_s=health.bad_since_s if health.slow else probe.at_s
-    )
+) -> None:
+    if (
+        usual_ms is None
+        or probe.rtt_ms is None
+        or probe.rtt_ms <= max(usual_ms * policy.slow_factor, usual_ms + policy.slow_ms)
+    ):
+        health.slow = 0
+        return
+    if not health.slow:
+        health.bad_since_s = probe.at_s
+    health.slow += 1
 
 
-def _with_losses(health: LinkHealth, probe: LivenessProbe) -> LinkHealth:
+def _count_losses(health: LinkHealth, probe: LivenessProbe) -> None:
     lost, sent = probe.sent - probe.received, probe.sent
     counted = min(lost, MOST_LOSSES_PER_PROBE)
     if health.condition != "down":
@@ -175,36 +180,28 @@ def _with_losses(health: LinkHealth, probe: LivenessProbe) -> LinkHealth:
         lost += health.silent_sent
         sent += health.silent_sent
     score = health.loss_score + counted * _LOST + probe.received * _KEPT
-    if score <= 0:
-        return replace(health, loss_score=0.0, loss_sent=0, loss_lost=0)
-    return replace(
-        health,
-        # No more than is needed for an alarm twice over: a link must be able to recover.
-        loss_score=min(score, 2 * LOSS_ALARM),
-        loss_sent=health.loss_sent + sent,
-        loss_lost=health.loss_lost + lost,
-    )
+    # No more than is needed for an alarm twice over: a link must be able to recover.
+    health.loss_score = min(max(0.0, score), 2 * LOSS_ALARM)
+    health.loss_sent = health.loss_sent + sent if score > 0 else 0
+    health.loss_lost = health.loss_lost + lost if score > 0 else 0
 
 
-def _settled(
-    health: LinkHealth, at_s: float, policy: HealthPolicy, usual_ms: float | None
-) -> LinkHealth:
-    """Return the health in the condition that follows, given that the link answers."""
+def _settle(health: LinkHealth, at_s: float, policy: HealthPolicy, usual_ms: float | None) -> None:
+    """Give a link that answers the condition that follows from the evidence."""
     if health.rate_share < 1 and at_s - health.rate_at_s > policy.trust_rate_s:
-        health = replace(health, rate_share=1.0)
+        health.rate_share = 1.0
     problem = _problem(health, policy, usual_ms)
     if health.condition == "up":
-        if not problem:
-            return health
-        since_s = health.bad_since_s if health.slow >= policy.confirmations else at_s
-        return _changed(health, "degraded", since_s, problem)
-    if health.condition == "degraded" and problem:
-        return replace(health, well_since_s=None, reason=problem)
-    # A link that was down and answers slowly goes on as degraded, once it surely answers.
-    well_since_s = at_s if health.well_since_s is None else health.well_since_s
-    if at_s - well_since_s < policy.hold_s:
-        return replace(health, well_since_s=well_since_s)
-    return _changed(health, "degraded" if problem else "up", at_s, problem)
+        if problem:
+            since_s = health.bad_since_s if health.slow >= policy.confirmations else at_s
+            _change(health, "degraded", since_s, problem)
+    elif health.condition == "degraded" and problem:
+        health.well_since_s, health.reason = None, problem
+    else:
+        # A link that was down and answers slowly goes on as degraded, once it surely answers.
+        health.well_since_s = at_s if health.well_since_s is None else health.well_since_s
+        if at_s - health.well_since_s >= policy.hold_s:
+            _change(health, "degraded" if problem else "up", at_s, problem)
 
 
 def _problem(health: LinkHealth, policy: HealthPolicy, usual_ms: float | None) -> str:
@@ -222,5 +219,6 @@ def _problem(health: LinkHealth, policy: HealthPolicy, usual_ms: float | None) -
     return ", ".join(problems)
 
 
-def _changed(health: LinkHealth, condition: Condition, since_s: float, reason: str) -> LinkHealth:
-    return replace(health, condition=condition, since_s=since_s, reason=reason, well_since_s=None)
+def _change(health: LinkHealth, condition: Condition, since_s: float, reason: str) -> None:
+    health.condition, health.since_s, health.reason = condition, since_s, reason
+    health.well_since_s = None

@@ -140,6 +140,12 @@ def analysed(of_links: Mapping[Pair, V], analyse: Callable[[V], Record]) -> list
     return records
 
 
+def at_most_connections(rows: Rows) -> Rows:
+    """Return the tests with the largest number of connections."""
+    most: Rows = rows[rows["connections"] == rows["connections"].max(initial=0)]
+    return most
+
+
 def in_time(analyse: Callable[..., Record]) -> Callable[[Rows], Record]:
     """Return an analysis of times and values as one of samples."""
     return lambda rows: analyse(rows["measured_at_s"], rows["value"])

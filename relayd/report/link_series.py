@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import NamedTuple
 
-from probes.analysis.evidence import Record, TooFewError
+from probes.analysis.evidence import TooFewError
 from probes.analysis.forecast import forecast
 from probes.analysis.level_shift import (
     FEWEST_TESTS,
@@ -24,6 +25,7 @@ from probes.analysis.patterns import (
     without_pattern,
 )
 from probes.samples import Metric, Rows
+from relayd.report.data import at_most_connections, in_time
 from relayd.report.document import Analysis, Report, Section
 from relayd.store import Store
 from relayd.times import utc_text
@@ -57,8 +59,8 @@ def report_series(
     sections = [one.section(_Series(rows, horizon_s)) for one in asked]
     for section in sections:
         section.samples = len(rows)
-    first_last = [utc_text(float(at)) for at in rows["measured_at_s"][[0, -1]]] if len(rows) else []
-    measured = " to ".join(dict.fromkeys(first_last)) or "never"
+    first_last = rows["measured_at_s"][[0, -1]].tolist() if len(rows) else []
+    measured = " to ".join(dict.fromkeys(map(utc_text, first_last))) or "never"
     about = {"samples": f"{len(rows):,}", "measured": measured}
     return Report(f"{metric} of {src} > {dst}", about, sections)
 
@@ -70,19 +72,15 @@ def report_series(
 )
 def memory(section: Section, series: _Series) -> None:
     """Tell how much samples resemble earlier ones."""
-    rows = series.rows
-    found = section.conclude(
-        "autocorrelation", autocorrelation, rows["measured_at_s"], rows["value"]
-    )
-    if found is None:
-        return
-    alike = f"(correlation {found['next']:.2f})" if found["remembers"] else "no more than by chance"
-    section.say(
-        f"A sample resembles the one {found['step_s'] / 60:.3g} min before {alike}; "
-        f"{found['samples']:,} samples are worth {found['independent_samples']:,.0f} independent "
-        f"ones, one every {found['correlation_time_s'] / 3600:.2g} h.",
-        *(f"Correlation over {lag_s / 3600:g} h: {r:.2f}." for lag_s, r in found["at_lags"]),
-    )
+    if found := section.conclude("autocorrelation", in_time(autocorrelation), series.rows):
+        alike = f"(correlation {found['next']:.2f})"
+        section.say(
+            f"A sample resembles the one {found['step_s'] / 60:.3g} min before "
+            f"{alike if found['remembers'] else 'no more than by chance'}; "
+            f"{found['samples']:,} samples are worth {found['independent_samples']:,.0f} "
+            f"independent ones, one every {found['correlation_time_s'] / 3600:.2g} h.",
+            *(f"Correlation over {lag_s / 3600:g} h: {r:.2f}." for lag_s, r in found["at_lags"]),
+        )
 
 
 @Analysis(
@@ -93,35 +91,30 @@ def memory(section: Section, series: _Series) -> None:
 )
 def periods(section: Section, series: _Series) -> None:
     """Tell whether there is a pattern that comes back."""
-    times, values = series.rows["measured_at_s"], series.rows["value"]
     for name, period_s in PERIOD_NAMES.items():
-        found = section.conclude(name, periodicity, times, values, period_s)
-        if found is not None:
+        folded = in_time(partial(periodicity, period_s=period_s))
+        if found := section.conclude(name, folded, series.rows):
+            # The part of the period that is farthest from the usual level.
+            word, side = (
+                ("highest", "above") if found["height"] > found["depth"] else ("lowest", "below")
+            )
+            off, at_s = max(found["height"], found["depth"]), found[f"{word}_phase_s"]
             section.say(
                 f"By {name.replace('_', ' ')}: "
                 + (
-                    f"a pattern (p = {found['p_value']:.3f}), {_extreme(found)}."
+                    f"a pattern (p = {found['p_value']:.3f}), {word} from {at_s / 60:.0f} min into "
+                    f"it, {off:.1%} {side} usual."
                     if found["present"]
                     else f"no more than chance gives (p = {found['p_value']:.2f})."
                 )
             )
-    found = section.conclude("any_period", strongest_period, times, values)
-    if found is not None:
+    if found := section.conclude("any_period", in_time(strongest_period), series.rows):
         section.say(
             f"Of any period: every {found['period_s'] / 3600:.3g} h, {found['share']:.0%} of "
             f"the variance (p = {found['p_value']:.3f})."
             if found["present"]
             else f"Of any period: none beyond chance (p = {found['p_value']:.2f})."
         )
-
-
-def _extreme(found: Record) -> str:
-    """Describe the part of the period that is farthest from the usual level."""
-    if found["height"] > found["depth"]:
-        word, at_s, how = "highest", found["highest_phase_s"], f"{found['height']:.1%} above"
-    else:
-        word, at_s, how = "lowest", found["lowest_phase_s"], f"{found['depth']:.1%} below"
-    return f"{word} from {at_s / 60:.0f} min into it, {how} usual"
 
 
 @Analysis(
@@ -132,19 +125,17 @@ def _extreme(found: Record) -> str:
 )
 def next_hours(section: Section, series: _Series) -> None:
     """Forecast the link, where that is possible."""
-    rows, horizon_s = series
-    found = section.conclude("forecast", forecast, rows["measured_at_s"], rows["value"], horizon_s)
-    if found is None:
-        return
-    ahead = f"In {found['horizon_s'] / 3600:.3g} h"
-    section.say(
-        f"{ahead}: {found['expected']:,.4g} ({found['low']:,.4g} to {found['high']:,.4g}), now "
-        f"{found['now']:,.4g}. Over {found['days']} days such forecasts had a skill of "
-        f"{found['skill']:.0%} (p = {found['p_value']:.3f})."
-        if found["useful"]
-        else f"{ahead}: no forecast. The time of day tells nothing beyond chance (p = "
-        f"{found['p_value']:.2f})."
-    )
+    ahead = in_time(partial(forecast, horizon_s=series.horizon_s))
+    if found := section.conclude("forecast", ahead, series.rows):
+        when = f"In {found['horizon_s'] / 3600:.3g} h"
+        section.say(
+            f"{when}: {found['expected']:,.4g} ({found['low']:,.4g} to {found['high']:,.4g}), now "
+            f"{found['now']:,.4g}. Over {found['days']} days such forecasts had a skill of "
+            f"{found['skill']:.0%} (p = {found['p_value']:.3f})."
+            if found["useful"]
+            else f"{when}: no forecast. The time of day tells nothing beyond chance (p = "
+            f"{found['p_value']:.2f})."
+        )
 
 
 @Analysis(
@@ -155,8 +146,7 @@ def next_hours(section: Section, series: _Series) -> None:
 )
 def levels(section: Section, series: _Series) -> None:
     """Tell whether the level has shifted, or is one of two by turns."""
-    rows = series.rows
-    rows = rows[rows["connections"] == rows["connections"].max(initial=0)]
+    rows = at_most_connections(series.rows)
     times, rates = rows["measured_at_s"], rows["value"]
     if len(rates) <= max(LEARNT_FROM, FEWEST_TESTS):
         error = TooFewError("samples with the same connections", len(rates), LEARNT_FROM + 1)

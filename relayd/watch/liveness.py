@@ -10,20 +10,22 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 
+from planner.model.catalogue import Catalogue
 from planner.model.errors import StoreError
 from planner.model.link_states import Pair
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet
 from probes.fleet.sessions import Sessions
 from probes.liveness.link_health import LivenessProbe, suspicious
-from probes.liveness.probing import LivenessProber, ProbeParameters
+from probes.liveness.probing import LivenessProber, ProbeParameters, parameters_for
+from relayd.campaigns.inputs import MeasuredFleet
 from relayd.store import Store
 from relayd.store.campaigns import Spending
 from relayd.times import utc_date
 from relayd.watch.links import WatchedLinks
+from relayd.watch.settings import DAY_S, WatchOptions
 from relayd.watch.storage import StoreThread
 
 OVERHEAD_S = 0.15
@@ -33,6 +35,12 @@ LEAST_SHARE = 0.3
 LEARNING = 0.2
 MOST_REPEATS = 8
 JITTER = 0.1
+BLOCK_S = 15.0
+"""Liveness probes of this long are paid for in advance. A kill leaves that much spent: the store
+does not know which of them were sent."""
+LIVENESS_SHARE = 0.5
+"""Share of the daily budget for liveness probes; beyond that they are sent less often."""
+USUAL_FAR_MS = 300.0
 
 
 def period_s(
@@ -111,54 +119,87 @@ class LivenessBudget:
         )
 
 
-@dataclass
 class LivenessMonitor:
-    """Probes the watched links from each of their source regions."""
+    """Probes the watched links from each of their source regions.
 
-    # Not shared with a campaign: ending leftovers must not end a campaign's probes
-    sessions: Sessions
-    links: WatchedLinks
-    budget: LivenessBudget
-    parameters: ProbeParameters
-    interval_s: float  # within which an outage is to be noticed
-    least_period_s: float  # shortest period that the budget allows
-    # Pair of regions to the price of a probe, the reply included
-    usd_per_probe: Mapping[Pair, float]
-    on_probed: Callable[[], Awaitable[None]]  # awaited after each source's probes
-    on_note: Callable[[str], None] = lambda _: None
-    loaded: Callable[[], bool] = lambda: False
-    unreachable: dict[str, ProbeError] = field(default_factory=dict)
-    last_probe_s: float = 0.0
-    overhead_s: float = OVERHEAD_S
+    The usual round-trip times of the links set how long a probe waits. Where probes would take over
+    half of the daily budget, they are sent less often.
 
-    def __post_init__(self) -> None:
-        self._prober = LivenessProber(self.sessions, self.parameters, self._usual_ms)
-        self._hosts: dict[str, list[str]] = {}
+    Parameters
+    ----------
+    sessions : Sessions
+        Not shared with a campaign: ending leftovers must not end a campaign's probes.
+    on_probed : callable
+        Awaited after each source's probes.
+    loaded : callable
+        Tells whether a campaign is filling queues now.
+    """
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        catalogue: Catalogue,
+        options: WatchOptions,
+        links: WatchedLinks,
+        storage: StoreThread,
+        *,
+        on_probed: Callable[[], Awaitable[None]],
+        on_note: Callable[[str], None],
+        loaded: Callable[[], bool],
+    ) -> None:
+        self._sessions, self._links, self._interval_s = sessions, links, options.interval_s
+        self._on_probed, self._on_note, self._loaded = on_probed, on_note, loaded
+        longest_ms = max(links.usual_ms.values(), default=USUAL_FAR_MS)
+        self._parameters = parameters_for(self._interval_s, longest_ms)
+        self._prober = LivenessProber(sessions, self._parameters, self._usual_ms)
+        # Requests and replies pay where they leave.
+        meter = MeasuredFleet(sessions.fleet, catalogue, None).meter()
+        each_gb = self._parameters.probe_gb / 2
+        self._usd_per_probe = {
+            (src, dst): meter.price(src, dst, each_gb) + meter.price(dst, src, each_gb)
+            for src, dst in links.healths
+        }
+        self._overhead_s, self._least_period_s = OVERHEAD_S, 0.0
+        per_round_usd = sum(self._usd_per_probe.values())
+        most_usd = LIVENESS_SHARE * options.daily_budget_usd
+        if per_round_usd * DAY_S / self.period_s > most_usd > 0:
+            self._least_period_s = per_round_usd * DAY_S / most_usd
+            on_note(
+                f"Liveness probes of {len(links.healths)} links every {options.interval_s:g} s "
+                "would take over half of the daily budget: they are sent every "
+                f"{self.period_s:.0f} s."
+            )
+        self.usd_per_day = per_round_usd * DAY_S / self.period_s
+        block_usd = self.usd_per_day * BLOCK_S / DAY_S
+        self.budget = LivenessBudget(storage, options.daily_budget_usd, block_usd)
+        self.unreachable: dict[str, ProbeError] = {}
+        self.last_probe_s = 0.0
         self._noted_day = ""
-        for host in self.sessions.fleet:
+        self._hosts: dict[str, list[str]] = {}
+        for host in sessions.fleet:
             self._hosts.setdefault(host.region, []).append(host.name)
         self._random = random.Random()  # noqa: S311 - spreads starts, keeps no secret
 
     @property
     def period_s(self) -> float:
         """Time between the probes of one source."""
-        confirmations = self.links.policy.confirmations
-        every_s = period_s(self.interval_s, self.parameters, confirmations, self.overhead_s)
-        return max(self.least_period_s, every_s)
+        confirmations = self._links.policy.confirmations
+        every_s = period_s(self._interval_s, self._parameters, confirmations, self._overhead_s)
+        return max(self._least_period_s, every_s)
 
     @property
     def noticed_within_s(self) -> float:
         """Longest time until an outage is noticed, at the pace at which hosts answer now."""
-        probe_s = self.parameters.probe_s + self.overhead_s
-        return self.period_s + self.links.policy.confirmations * probe_s
+        probe_s = self._parameters.probe_s + self._overhead_s
+        return self.period_s + self._links.policy.confirmations * probe_s
 
     def _usual_ms(self, src: str, dst: str) -> float:
-        fleet = self.sessions.fleet
-        return self.links.usual_ms.get((fleet[src].region, fleet[dst].region), 0.0)
+        fleet = self._sessions.fleet
+        return self._links.usual_ms.get((fleet[src].region, fleet[dst].region), 0.0)
 
     async def run(self) -> None:
         """Probe until cancelled."""
-        sources = dict.fromkeys(src for src, _ in self.links.healths)
+        sources = dict.fromkeys(src for src, _ in self._links.healths)
         async with asyncio.TaskGroup() as group:
             for region in sources:
                 group.create_task(self._watch(region))
@@ -171,28 +212,27 @@ class LivenessMonitor:
             try:
                 await self._round(region)
             except StoreError as error:
-                self.on_note(f"{error} Liveness probing waits.")
+                self._on_note(f"{error} Liveness probing waits.")
             due_s = began_s + self.period_s * self._random.uniform(1 - JITTER, 1)
             await asyncio.sleep(max(0.05, due_s - time.monotonic()))
 
     async def _round(self, region: str) -> None:
         """Probe all neighbours, and repeat at once where one probe does not settle it."""
-        targets = [dst for src, dst in self.links.healths if src == region]
-        for number in range(1 + MOST_REPEATS):
+        targets = [dst for src, dst in self._links.healths if src == region]
+        for _ in range(1 + MOST_REPEATS):
             results = await self._probe(region, targets)
             if results is None:
                 break
             again = []
             for dst, probe in results.items():
-                health = self.links.observed((region, dst), probe, loaded=self.loaded())
-                if suspicious(health, probe, self.links.policy):
+                health = self._links.observed((region, dst), probe, loaded=self._loaded())
+                if suspicious(health, probe, self._links.policy):
                     again.append(dst)
-                if dst in self.unreachable and (dst, region) in self.links.healths:
+                if dst in self.unreachable and (dst, region) in self._links.healths:
                     # A probe needs both directions: it also shows the silent host's link.
-                    self.links.observed((dst, region), probe, loaded=self.loaded())
-            if number == 0 or not again or self.links.changed:
-                await self.on_probed()
-            targets = [dst for dst in again if (region, dst) in self.links.answered]
+                    self._links.observed((dst, region), probe, loaded=self._loaded())
+            await self._on_probed()
+            targets = [dst for dst in again if (region, dst) in self._links.answered]
             if not targets:
                 break
 
@@ -207,39 +247,39 @@ class LivenessMonitor:
             silent = frozenset(
                 name
                 for name, dst in names.items()
-                if self.links.healths[region, dst].condition == "down"
+                if self._links.healths[region, dst].condition == "down"
             )
             cost = self._cost(region, host, names, silent)
             if not (day := await self.budget.spend(*cost)):
                 if self._noted_day != (today := utc_date(time.time())):
                     self._noted_day = today
-                    self.on_note(
+                    self._on_note(
                         "The budget of today is used up: nothing is sent until midnight UTC."
                     )
                 return None
             began_s, reached = time.monotonic(), False
             try:
-                await self.sessions.session(host)
+                await self._sessions.session(host)
                 reached = True
                 results = await self._prober.probe(host, list(names), silent)
             except ProbeError as error:
                 if not reached:
                     await self.budget.give_back(day, *cost)
                 if error.of_the_host:
-                    self.sessions.forget(host)
+                    self._sessions.forget(host)
                 errors.append(error)
                 continue
             self.last_probe_s = time.time()
             if not silent:
                 lost = any(probe.received < probe.sent for probe in results.values())
-                quick_s = self.parameters.probe_s - (0.0 if lost else self.parameters.wait_s)
+                quick_s = self._parameters.probe_s - (0.0 if lost else self._parameters.wait_s)
                 extra_s = max(OVERHEAD_S, time.monotonic() - began_s - quick_s)
-                self.overhead_s += LEARNING * (extra_s - self.overhead_s)
+                self._overhead_s += LEARNING * (extra_s - self._overhead_s)
             if self.unreachable.pop(region, None) is not None:
-                self.on_note(f"{region} can be used again.")
+                self._on_note(f"{region} can be used again.")
             return {names[name]: probe for name, probe in results.items()}
         if region not in self.unreachable:
-            self.on_note(f"{errors[-1]} Its links are judged by the probes of others.")
+            self._on_note(f"{errors[-1]} Its links are judged by the probes of others.")
         self.unreachable[region] = errors[-1]
         return None
 
@@ -248,8 +288,8 @@ class LivenessMonitor:
     ) -> tuple[float, float]:
         """Return the most that probes from a host and their answers take, in USD and GB."""
         gb = {name: self._prober.most_gb(host, name, silent=name in silent) for name in names}
-        each_usd = {name: self.usd_per_probe[region, dst] for name, dst in names.items()}
-        usd = sum(gb[name] / self.parameters.probe_gb * each_usd[name] for name in names)
+        each_usd = {name: self._usd_per_probe[region, dst] for name, dst in names.items()}
+        usd = sum(gb[name] / self._parameters.probe_gb * each_usd[name] for name in names)
         return usd, sum(gb.values())
 
 

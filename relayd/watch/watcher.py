@@ -14,8 +14,6 @@ from planner.model.errors import InputError, StoreError
 from probes.fleet.hosts import Fleet
 from probes.fleet.login import Timeouts
 from probes.fleet.sessions import Sessions
-from probes.liveness.probing import parameters_for
-from relayd.campaigns.inputs import MeasuredFleet
 from relayd.store import Location, Store
 from relayd.store.campaigns import Campaigns, Spending
 from relayd.store.events import Events
@@ -24,8 +22,8 @@ from relayd.store.links import LinkStates
 from relayd.times import utc_date
 from relayd.watch.campaigns import CampaignScheduler, settle_killed
 from relayd.watch.links import WatchedLinks, health_detail
-from relayd.watch.liveness import LivenessBudget, LivenessMonitor, period_s, region_pairs
-from relayd.watch.settings import DAY_S, WatchOptions
+from relayd.watch.liveness import LivenessMonitor, region_pairs
+from relayd.watch.settings import WatchOptions
 from relayd.watch.storage import StoreThread
 from relayd.watch.upkeep import Upkeep
 from relayd.watch.webhook import Notifier
@@ -33,12 +31,6 @@ from relayd.watch.webhook import Notifier
 STANDBY_S = 1.0
 """Between two attempts to acquire the lease."""
 UPKEEP_S = 5.0
-BLOCK_S = 15.0
-"""Liveness probes of this long are paid for in advance. A kill leaves that much spent: the store
-does not know which of them were sent."""
-LIVENESS_SHARE = 0.5
-"""Share of the daily budget for liveness probes; beyond that they are sent less often."""
-USUAL_FAR_MS = 300.0
 STORE_RETRY_S = 2.0
 
 
@@ -170,61 +162,25 @@ class _Prober:
         await self.upkeep.begin()
         if self.notifier:
             await self.notifier.begin()
-        self.monitor, liveness_usd_per_day = self._liveness()
+        self.monitor = LivenessMonitor(
+            self._sessions,
+            watcher.catalogue,
+            watcher.options,
+            self.links,
+            self._storage,
+            on_probed=self._keep,
+            on_note=watcher.on_note,
+            loaded=lambda: bool(self.scheduler.running),
+        )
         self.scheduler = CampaignScheduler(
             self._storage,
             watcher.fleet,
             watcher.catalogue,
             watcher.options,
-            liveness_usd_per_day,
+            self.monitor.usd_per_day,
             self.links.collapsed,
             watcher.on_note,
         )
-
-    def _liveness(self) -> tuple[LivenessMonitor, float]:
-        """Return the liveness monitor, and the cost of its probes a day in USD."""
-        watcher, links = self._watcher, self.links
-        options = watcher.options
-        longest_ms = max(links.usual_ms.values(), default=USUAL_FAR_MS)
-        parameters = parameters_for(options.interval_s, longest_ms)
-        # Requests and replies pay where they leave.
-        meter = MeasuredFleet(watcher.fleet, watcher.catalogue, None).meter()
-        each_gb = parameters.probe_gb / 2
-        usd_per_probe = {
-            (src, dst): meter.price(src, dst, each_gb) + meter.price(dst, src, each_gb)
-            for src, dst in links.healths
-        }
-        every_s = period_s(options.interval_s, parameters, options.policy.confirmations)
-        per_round_usd = sum(usd_per_probe.values())
-        most_usd = LIVENESS_SHARE * options.daily_budget_usd
-        least_s = 0.0
-        if per_round_usd * DAY_S / every_s > most_usd > 0:
-            least_s = every_s = per_round_usd * DAY_S / most_usd
-            watcher.on_note(
-                f"Liveness probes of {len(links.healths)} links every {options.interval_s:g} s "
-                "would take over half of the daily budget: they are sent every "
-                f"{every_s:.0f} s."
-            )
-        usd_per_day = per_round_usd * DAY_S / every_s
-        block_usd = usd_per_day * BLOCK_S / DAY_S
-
-        async def on_probed() -> None:
-            if links.changed:
-                await self._keep()
-
-        monitor = LivenessMonitor(
-            self._sessions,
-            links,
-            LivenessBudget(self._storage, options.daily_budget_usd, block_usd),
-            parameters,
-            options.interval_s,
-            least_s,
-            usd_per_probe,
-            on_probed,
-            watcher.on_note,
-            loaded=lambda: bool(self.scheduler.running),
-        )
-        return monitor, usd_per_day
 
     async def run(self, *until: Coroutine[Any, Any, object]) -> None:
         """Probe until one of the other loops has ended; store all results.
@@ -307,13 +263,15 @@ class _Prober:
         if now_s - self.monitor.last_probe_s < confirm_s < now_s - self._confirmed_s:
             self._confirmed_s = now_s
             await self._keep(all_of_them=True)
-        elif self.links.changed:
+        else:
             await self._keep()
         await self._count_spending()
 
     async def _keep(self, *, all_of_them: bool = False) -> None:
         """Store the states that have changed, with their events: all readers plan by them then."""
         links = self.links
+        if not links.changed and not all_of_them:
+            return
         unusual = links.unusual()
         changes, changed = links.take_changes()
         keep = unusual if all_of_them else {p: h for p, h in unusual.items() if p in changed}
@@ -327,8 +285,6 @@ class _Prober:
                     detail = {"src": src, "dst": dst, "from": before, "to": health.condition}
                     events.add("leg", f"{src}>{dst}", detail | health_detail(health))
 
-        if not keep and not changed and not changes:
-            return
         try:
             await self._storage.do(write)
         except StoreError:

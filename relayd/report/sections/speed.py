@@ -40,7 +40,15 @@ from probes.analysis.patterns import (
 from probes.analysis.steady_state import changes_in
 from probes.samples import Metric
 from relayd.backtesting.history import ReplayHistory
-from relayd.report.data import ReportData, analysed, grouped, in_time, median_of, provider_pair
+from relayd.report.data import (
+    ReportData,
+    analysed,
+    at_most_connections,
+    grouped,
+    in_time,
+    median_of,
+    provider_pair,
+)
 from relayd.report.document import Analysis, Section
 from relayd.report.rendering import cumulative, ranges
 
@@ -450,17 +458,15 @@ def _inside_tests(section: Section, data: ReportData, metric: Metric) -> None:
 
 def _between_tests(section: Section, data: ReportData, metric: Metric) -> None:
     name, pairs = RATES[metric], data.pairs(metric)
-    most = {
-        pair: rows[rows["connections"] == rows["connections"].max()] for pair, rows in pairs.items()
-    }
-    asked = {pair: rows for pair, rows in most.items() if len(rows) >= FEWEST_TESTS}
+    most = {pair: at_most_connections(rows)["value"] for pair, rows in pairs.items()}
+    asked = {pair: rates for pair, rates in most.items() if len(rates) >= FEWEST_TESTS}
     if not asked:
         section.say(f"No pair was tested {FEWEST_TESTS} times with {name}.")
         return
     records: list[Record] = [
         {"src": src, "dst": dst, **levels._asdict()}
-        for (src, dst), rows in asked.items()
-        if (levels := levels_between_tests(rows["value"].tolist()))
+        for (src, dst), rates in asked.items()
+        if (levels := levels_between_tests(rates.tolist()))
     ]
     kept = ("src", "dst", "low_mbps", "high_mbps")
     section.figures[f"{metric}_between_tests"] = {"pairs": len(asked)} | {
