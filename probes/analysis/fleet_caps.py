@@ -18,7 +18,7 @@ import numpy as np
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.units import MBPS_PER_GBPS
-from probes.analysis.evidence import Floats, Record
+from probes.analysis.evidence import Floats, Record, figure_in
 from probes.analysis.steady_state import Interval
 from probes.samples import Metric, Sample
 
@@ -169,8 +169,8 @@ def _type(sample: Sample) -> str:
 
 def is_lower_bound(sample: Sample) -> bool:
     """Tell whether a probe of a cap itself says that its VM was not fully loaded."""
-    high_mbps = sample.read_detail().get("high_mbps")
-    return isinstance(high_mbps, int | float) and high_mbps > sample.value * MOST_OPEN_CAP
+    high_mbps = figure_in(sample.read_detail(), "high_mbps")
+    return high_mbps is not None and high_mbps > sample.value * MOST_OPEN_CAP
 
 
 CAP_NOISE = 0.05

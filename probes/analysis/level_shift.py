@@ -23,7 +23,7 @@ number of runs, by the exact test of Wald and Wolfowitz (1940).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb, exp, inf, log
+from math import comb, exp, log
 from statistics import median
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -68,11 +68,6 @@ class Shift(NamedTuple):
     found_at: int
     before: float
     after: float
-
-    @property
-    def ratio(self) -> float:
-        """New level over old."""
-        return self.after / self.before if self.before else inf
 
 
 def level_shifts(values: Sequence[float]) -> list[Shift]:

@@ -24,6 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
+from probes.analysis.evidence import figure_in
 from probes.analysis.stopping import median_interval
 
 Pattern: TypeAlias = Literal["slow-start", "burst", "drop", "rise", "two-level", "stall"]
@@ -182,21 +183,18 @@ def changes_in(detail: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     told = detail.get("findings")
     figures = ("at_s", "at_gb", "before_mbps", "after_mbps")
-    omitted_s, omitted_gb = (
-        float(value) if isinstance(value := detail.get(name), int | float) else 0.0
-        for name in ("omitted_s", "omitted_gb")
-    )
+    omitted_s, omitted_gb = (figure_in(detail, name) or 0.0 for name in ("omitted_s", "omitted_gb"))
     return [
         {
             **change,
             "at_s": change["at_s"] + omitted_s,
             "at_gb": change["at_gb"] + omitted_gb,
-            "after_gb": gb if isinstance(gb := change.get("after_gb"), int | float) else None,
+            "after_gb": figure_in(change, "after_gb"),
         }
         for change in (told if isinstance(told, list) else [])
         if isinstance(change, dict)
         and isinstance(change.get("pattern"), str)
-        and all(isinstance(change.get(name), int | float) for name in figures)
+        and None not in [figure_in(change, name) for name in figures]
     ]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -30,6 +30,9 @@ from probes.samples import Sample
 from probes.tools.round_trips import HANDSHAKES, INTERVAL_S, PACKET_GB
 
 ProbeProtocol: TypeAlias = Literal["icmp", "tcp"]
+_Method: TypeAlias = Callable[
+    [HostSession, Mapping[str, str], float], Awaitable[dict[str, LivenessProbe]]
+]
 HANDSHAKE_GB = 6 * 74e-9
 """A connection that is accepted and closed; a refused one, or a request sent again, is less."""
 AT_ONCE = 64
@@ -107,48 +110,44 @@ class LivenessProber:
         """
         session = await self.sessions.session(src)
         at_s = time.time()
-
-        def over(protocol: ProbeProtocol) -> list[str]:
-            known = self._protocols
-            return [
+        found = dict.fromkeys(targets, LivenessProbe(at_s, self.parameters.packets, 0))
+        methods: dict[ProbeProtocol, _Method] = {"icmp": self._pings, "tcp": self._handshakes}
+        for protocol, send in methods.items():
+            asked = [
                 name
                 for name in targets
-                if name in silent or known.get((src, name), protocol) == protocol
+                if not found[name].received
+                and (name in silent or self._protocols.get((src, name), protocol) == protocol)
             ]
-
-        found = dict.fromkeys(targets, LivenessProbe(at_s, self.parameters.packets, 0))
-        if by_icmp := over("icmp"):
-            found |= await self._pings(session, by_icmp, at_s)
-        if by_tcp := [name for name in over("tcp") if not found[name].received]:
-            found |= await self._handshakes(session, by_tcp, at_s)
+            if not asked:
+                continue
+            addresses = {name: self.sessions.fleet.target(src, name) for name in asked}
+            for name, probe in (await send(session, addresses, at_s)).items():
+                found[name] = probe
+                if probe.received:
+                    self._protocols[src, name] = protocol
+                    if probe.rtt_ms is not None:
+                        # The shortest recent time; drifts up by one percent a probe.
+                        shortest = self._shortest_ms.get((src, name), probe.rtt_ms)
+                        self._shortest_ms[src, name] = min(probe.rtt_ms, shortest * 1.01)
         return found
 
     async def _pings(
-        self, session: HostSession, targets: Sequence[str], at_s: float
+        self, session: HostSession, addresses: Mapping[str, str], at_s: float
     ) -> dict[str, LivenessProbe]:
         src, parameters = session.host.name, self.parameters
-        addresses = {name: self.sessions.fleet.target(src, name) for name in targets}
         settings = [str(parameters.packets), str(INTERVAL_S), f"{parameters.wait_s:g}"]
         output = await session.ask(
             ["sh", "-c", _PINGS, "relayd", *settings, *addresses.values()],
-            -(-len(targets) // AT_ONCE) * parameters.probe_s + COMMAND_S,
+            -(-len(addresses) // AT_ONCE) * parameters.probe_s + COMMAND_S,
         )
         if output.status in NOT_FOUND:
             raise ProbeError(src, "missing-tool", "sh can't be run there")
         said = _by_address(output.stdout)
-        found = {}
-        for name, address in addresses.items():
-            found[name] = self._read(src, name, said.get(address, b""), at_s)
-            if found[name].received:
-                self._answered(src, name, "icmp", found[name])
-        return found
-
-    def _answered(self, src: str, dst: str, protocol: ProbeProtocol, probe: LivenessProbe) -> None:
-        self._protocols[src, dst] = protocol
-        if probe.rtt_ms is not None:
-            # The shortest recent time; drifts up by one percent a probe.
-            shortest = self._shortest_ms.get((src, dst), probe.rtt_ms)
-            self._shortest_ms[src, dst] = min(probe.rtt_ms, shortest * 1.01)
+        return {
+            name: self._read(src, name, said.get(address, b""), at_s)
+            for name, address in addresses.items()
+        }
 
     def _read(self, src: str, dst: str, output: bytes, at_s: float) -> LivenessProbe:
         fleet = self.sessions.fleet
@@ -169,12 +168,11 @@ class LivenessProber:
         return LivenessProbe(at_s, detail["packets"], received, rtt_ms)
 
     async def _handshakes(
-        self, session: HostSession, targets: Sequence[str], at_s: float
+        self, session: HostSession, addresses: Mapping[str, str], at_s: float
     ) -> dict[str, LivenessProbe]:
         """Shake hands by TCP; a reset by something on the way does not count."""
         fleet, src, parameters = self.sessions.fleet, session.host.name, self.parameters
-        addresses = {name: fleet.target(src, name) for name in targets}
-        places = [w for name in targets for w in (addresses[name], str(fleet[name].first_port))]
+        places = [w for name, at in addresses.items() for w in (at, str(fleet[name].first_port))]
         settings = [str(parameters.packets), f"{parameters.wait_s:g}"]
         output = await session.ask(
             ["python3", "-I", "-c", HANDSHAKES, *settings, *places],
@@ -192,8 +190,6 @@ class LivenessProber:
             genuine = [ms for ms in times_ms.get(address, ()) if ms >= least_ms]
             shortest = min(genuine, default=None)
             found[name] = LivenessProbe(at_s, parameters.packets, len(genuine), shortest)
-            if genuine:
-                self._answered(src, name, "tcp", found[name])
         return found
 
 

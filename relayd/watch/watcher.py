@@ -237,10 +237,8 @@ class _Prober:
             "last_campaign": scheduler.last or None,
             "webhook": self.notifier
             and {
-                "delivered": self.notifier.delivered,
-                "failures": self.notifier.failures,
-                "given_up": self.notifier.given_up,
-                "problem": self.notifier.problem,
+                name: getattr(self.notifier, name)
+                for name in ("delivered", "failures", "given_up", "problem")
             },
         }
 

@@ -171,9 +171,10 @@ class Notifier:
             for event in events:
                 if event.kind in KINDS:
                     await self._deliver(event)
-                self._last_id = event.id
+                    # Before the next one, so that a crash repeats one event at most.
+                    await self._remember(event)
             if events:
-                await self._remember()
+                await self._remember(events[-1])
             else:
                 await asyncio.sleep(POLL_EVERY_S)
 
@@ -194,11 +195,8 @@ class Notifier:
             else:
                 self.delivered += 1
                 self.failures, self.problem = 0, ""
-                # Before the next one, so that a crash repeats one event at most.
-                self._last_id = event.id
-                await self._remember()
                 return
 
-    async def _remember(self) -> None:
-        last_id = float(self._last_id)
+    async def _remember(self, event: Event) -> None:
+        self._last_id, last_id = event.id, float(event.id)
         await self.storage.do(lambda store: store.database.set_metadata(LAST_DELIVERED, last_id))
