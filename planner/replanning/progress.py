@@ -160,9 +160,11 @@ class Workload:
         )
 
 
-@dataclass(frozen=True)
 class InProgress:
-    """A plan in progress.
+    """A plan in progress, read from its document and what has moved.
+
+    For a shuffle, the volume moved is that of all pairs together (divided by the plan's rates) or
+    of each pair; otherwise, the volume that every destination has.
 
     Attributes
     ----------
@@ -176,19 +178,69 @@ class InProgress:
         Mean rate of the plan until now, and the time of all its volume once up to speed.
     rate_gbps : float | None
         Of the moment, where it is known.
+
+    Raises
+    ------
+    InputError
+        If the document is no plan, the figures are out of range, or nothing is left.
     """
 
-    kind: PlanKind
-    plan: Mapping[str, Any]
-    request: AnyRequest
-    workload: Workload
-    started: Workload
-    moved_gb: float
-    remaining_gb: float
-    elapsed_s: float
-    planned_gbps: float
-    planned_s: float
-    rate_gbps: float | None
+    def __init__(self, asked: ReplanRequest) -> None:
+        plan = self.plan = asked.document
+        self.elapsed_s, self.rate_gbps = asked.elapsed_s, asked.rate_gbps
+        kinds = [of for of, (key, _) in KINDS.items() if isinstance(plan.get(key), list | tuple)]
+        if not kinds or not {"plan_id", "snapshot", "request", "vms"} <= set(plan):
+            problem = "is not a plan of a transfer, a shuffle or a broadcast"
+            raise InputError("plan", problem, remedy=REMEDY)
+        self.kind = kinds[0]
+        try:
+            self._read(asked.moved_gb)
+        except (KeyError, TypeError, AttributeError) as fault:
+            problem = f"is not a {self.kind}'s plan: {type(fault).__name__} {fault}"
+            raise InputError("plan", problem, remedy=REMEDY) from None
+
+    def _read(self, moved_gb: Moved) -> None:
+        """Read volumes and rates; those of a transfer or a broadcast are of one pair."""
+        plan, is_shuffle = self.plan, self.kind == "shuffle"
+        if not is_shuffle and isinstance(moved_gb, Mapping):
+            problem, remedy = f"must be one volume for a {self.kind}", "Only a shuffle has pairs."
+            raise InputError("moved_gb", problem, value=dict(moved_gb), remedy=remedy)
+        if is_shuffle:
+            volumes, rates = (
+                {(row["src"], row["dst"]): float(row[name]) for row in plan["pairs"]}
+                for name in ("volume_gb", "throughput_gbps")
+            )
+        else:
+            volumes = {("", ""): float(plan["request"]["volume_gb"])}
+            rates = {("", ""): float(plan["throughput_gbps"])}
+
+        def reached_gb(time_s: float) -> dict[Pair, float]:
+            return {pair: min(gb, rates[pair] * time_s / 8) for pair, gb in volumes.items()}
+
+        whole_gb, times_s = sum(volumes.values()), [8 * gb / rates[of] for of, gb in volumes.items()]
+        if isinstance(moved_gb, Mapping):
+            moved = {
+                pair: _checked(gb, volumes.get(pair, 0.0), f"moved_gb {pair[0]} -> {pair[1]}")
+                for pair, gb in moved_gb.items()
+            }
+        elif len(volumes) == 1:
+            moved = dict.fromkeys(volumes, _checked(moved_gb, whole_gb, "moved_gb"))
+        else:  # each pair's part, at the rates of the plan
+            ends_s = [0.0, *sorted(times_s)]
+            until_gb = [sum(reached_gb(end_s).values()) for end_s in ends_s]
+            gb = _checked(moved_gb, whole_gb, "moved_gb")
+            moved = reached_gb(float(np.interp(gb, until_gb, ends_s)))
+        left = {pair: gb - moved.get(pair, 0.0) for pair, gb in volumes.items()}
+        left = {pair: gb for pair, gb in left.items() if gb > volumes[pair] * (1 - ALL)}
+        self.moved_gb, self.remaining_gb = sum(moved.values()), sum(left.values())
+        if self.remaining_gb <= max(whole_gb * (1 - ALL), LEAST_FIGURE):
+            raise InputError("moved_gb", "leaves nothing to move", value=whole_gb)
+        self.planned_gbps, self.planned_s = sum(rates.values()), max(times_s)
+        if is_shuffle and self.elapsed_s > 0:
+            self.planned_gbps = 8 * sum(reached_gb(self.elapsed_s).values()) / self.elapsed_s
+        self.request = _asked(plan, self.kind, left if is_shuffle else self.remaining_gb)
+        self.workload = Workload.of(plan, left if is_shuffle else self.remaining_gb)
+        self.started = Workload.of(plan, volumes if is_shuffle else whole_gb)
 
     @property
     def since_asked_s(self) -> float:
@@ -219,81 +271,6 @@ class InProgress:
         observed = BITS_PER_BYTE * self.moved_gb / steady_s
         known = sorted((self.planned_gbps, today_gbps))
         return observed / min(max(observed, known[0]), known[1]), steady_s
-
-
-def in_progress(request: ReplanRequest) -> InProgress:
-    """Return a plan in progress.
-
-    For a shuffle, the volume moved is that of all pairs together (divided by the plan's rates) or
-    of each pair; otherwise, the volume that every destination has.
-
-    Raises
-    ------
-    InputError
-        If the document is no plan, the figures are out of range, or nothing is left.
-    """
-    plan, elapsed_s, moved_gb = request.document, request.elapsed_s, request.moved_gb
-    kinds = [kind for kind, (key, _) in KINDS.items() if isinstance(plan.get(key), list | tuple)]
-    if not kinds or not {"plan_id", "snapshot", "request", "vms"} <= set(plan):
-        problem = "is not a plan of a transfer, a shuffle or a broadcast"
-        raise InputError("plan", problem, remedy=REMEDY)
-    kind = kinds[0]
-    asked_gb: Left
-    left_gb: Left
-    try:
-        if kind == "shuffle":
-            asked_gb, left_gb, moved, planned_gbps = _shuffle(plan, moved_gb, elapsed_s)
-            whole, remaining = sum(asked_gb.values()), sum(left_gb.values())
-            s_per_gb = (pair["volume_gb"] / pair["throughput_gbps"] for pair in plan["pairs"])
-            planned_s = BITS_PER_BYTE * max(s_per_gb)
-        else:
-            if isinstance(moved_gb, Mapping):
-                problem, remedy = f"must be one volume for a {kind}", "Only a shuffle has pairs."
-                raise InputError("moved_gb", problem, value=dict(moved_gb), remedy=remedy)
-            asked_gb = whole = float(plan["request"]["volume_gb"])
-            moved = _checked(moved_gb, whole, "moved_gb")
-            left_gb = remaining = whole - moved
-            planned_gbps = float(plan["throughput_gbps"])
-            planned_s = BITS_PER_BYTE * whole / planned_gbps
-        if remaining <= max(whole * (1 - ALL), LEAST_FIGURE):
-            raise InputError("moved_gb", "leaves nothing to move", value=whole)
-        asked = _asked(plan, kind, left_gb)
-        workload, started = (Workload.of(plan, gb) for gb in (left_gb, asked_gb))
-    except (KeyError, TypeError, AttributeError) as fault:
-        problem = f"is not a {kind}'s plan: {type(fault).__name__} {fault}"
-        raise InputError("plan", problem, remedy=REMEDY) from None
-    progress = workload, started, moved, remaining, elapsed_s, planned_gbps, planned_s
-    return InProgress(kind, plan, asked, *progress, request.rate_gbps)
-
-
-def _shuffle(
-    plan: Mapping[str, Any], moved_gb: Moved, elapsed_s: float
-) -> tuple[dict[Pair, float], dict[Pair, float], float, float]:
-    """Return each pair's volume and remaining volume, the total moved, and the mean rate."""
-    volumes, rates = (
-        {(pair["src"], pair["dst"]): float(pair[name]) for pair in plan["pairs"]}
-        for name in ("volume_gb", "throughput_gbps")
-    )
-
-    def reached_gb(time_s: float) -> dict[Pair, float]:
-        return {pair: min(gb, rates[pair] * time_s / 8) for pair, gb in volumes.items()}
-
-    if isinstance(moved_gb, Mapping):
-        moved = {
-            pair: _checked(gb, volumes.get(pair, 0.0), f"moved_gb {pair[0]} -> {pair[1]}")
-            for pair, gb in moved_gb.items()
-        }
-    else:  # each pair's part, at the rates of the plan
-        gb = _checked(moved_gb, sum(volumes.values()), "moved_gb")
-        times_s = [0.0, *sorted(8 * gb / rates[pair] for pair, gb in volumes.items())]
-        until_gb = [sum(reached_gb(time_s).values()) for time_s in times_s]
-        moved = reached_gb(float(np.interp(gb, until_gb, times_s)))
-    left = {pair: gb - moved.get(pair, 0.0) for pair, gb in volumes.items()}
-    left = {pair: gb for pair, gb in left.items() if gb > volumes[pair] * (1 - ALL)}
-    planned_gbps = sum(rates.values())
-    if elapsed_s > 0:
-        planned_gbps = 8 * sum(reached_gb(elapsed_s).values()) / elapsed_s
-    return volumes, left, sum(moved.values()), planned_gbps
 
 
 def _asked(plan: Mapping[str, Any], kind: PlanKind, left_gb: Left) -> AnyRequest:

@@ -34,7 +34,6 @@ from planner.replanning.progress import (
     AnyRequest,
     InProgress,
     Workload,
-    in_progress,
     without_limits,
 )
 from planner.replanning.request import ReplanRequest
@@ -68,7 +67,7 @@ def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
     DataError
         If nothing is known of a link of the plan any more.
     """
-    progress = in_progress(request)
+    progress = InProgress(request)
     for region in progress.workload.regions:
         network.check_region(region, "plan", names="names a region that")
     network = with_running(network, progress.workload.vms)

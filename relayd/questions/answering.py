@@ -415,7 +415,7 @@ def _types(
 
 def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
     """Answer a :class:`~planner.replanning.request.ReplanRequest` with names of regions."""
-    from planner.replanning.progress import in_progress
+    from planner.replanning.progress import InProgress
     from planner.replanning.recommendation import replan
 
     if isinstance(request.moved_gb, Mapping):
@@ -424,7 +424,7 @@ def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
             src, dst = (wan.resolve(name, "moved_gb").region_id for name in pair)
             moved[src, dst] = gb
         request = replace(request, moved_gb=moved)
-    workload, wanted, hosts = in_progress(request).workload, request.addresses, request.hosts
+    workload, wanted, hosts = InProgress(request).workload, request.addresses, request.hosts
     plan = request.plan
     asked = plan["request"] if isinstance(plan, Mapping) else plan.request
     if wanted == "auto":  # VMs reach each other as the plan was asked for

@@ -235,7 +235,7 @@ def _saved(row: StoredTransfer, of: TrackedTransfer) -> tuple[float, float, floa
         return None
     if abs(of.volume_gb - expected.volume_gb) > SAME_VOLUME * expected.volume_gb:
         return None
-    if not set(json.loads(row.moved_via)) <= {path.via for path in expected.paths}:
+    if not set(row.moved_via) <= {path.via for path in expected.paths}:
         return None
     took_s = of.ended_s - of.began_s
     direct, paid_usd = plan.direct, plan.cost_usd.egress + plan.vm_usd(took_s)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from time import time as clock
 from typing import Any
 
@@ -17,7 +17,7 @@ from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.errors import InputError
 from planner.model.units import volume_text
 from relayd.questions.answering import NetworkView
-from relayd.store.database import NAMED_ENDS, Database, matching
+from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matching
 from relayd.store.events import Events
 from relayd.store.samples.ingest import Batch
 from relayd.times import utc_text
@@ -56,9 +56,7 @@ _RETRACTED = (
     "AND value = ended_s - began_s "
     "AND metric_id = (SELECT id FROM metrics WHERE name = 'transfer_s'))"
 )
-_OTHERS = {"src": "src.name", "dst": "dst.name", "is_retracted": _RETRACTED}
-_COLUMNS = [_OTHERS.get(one.name, f"transfers.{one.name}") for one in fields(StoredTransfer)]
-_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM transfers {NAMED_ENDS}"  # noqa: S608
+_COLUMNS = {**COLUMNS_OF_ENDS, "id": "transfers.id", "is_retracted": _RETRACTED}
 _ENDED = {"finished": "finished", "failed": "failed", "cancelled": "was cancelled"}
 
 
@@ -102,9 +100,12 @@ def transfer_rows(
             "dst.name = ?": dst,
         }
     )
-    sql = f"{_SELECT} WHERE {condition} ORDER BY number DESC LIMIT ?"
-    rows = database.rows(sql, (*values, limit))
-    return [StoredTransfer(*row) for row in rows]
+    return _rows(database, f"{condition} ORDER BY number DESC LIMIT ?", *values, limit)
+
+
+def _rows(database: Database, condition: str, *values: object) -> list[StoredTransfer]:
+    of = f"transfers {NAMED_ENDS} WHERE {condition}"
+    return database.records(StoredTransfer, of, values, _COLUMNS)
 
 
 def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
@@ -228,18 +229,7 @@ class TransferRegister:
         reporter's. Raises InputError if it has ended, or the report goes backwards, beyond the
         volume or into the future.
         """
-        via, now_s = self._via(request.via_gb), clock()
-        with self._database.transaction():
-            row = self._require_own(name)
-            if row.state != "running":
-                raise InputError(
-                    "id",
-                    f"is of a transfer that {_ended_text(row)}",
-                    value=name,
-                    remedy="Begin another transfer for what is moved after that.",
-                )
-            self._keep(row, request.moved_gb, via, _time(request.at_s, now_s), now_s)
-            return self._told(name)
+        return self._reported(name, request, request.moved_gb, "running")
 
     def end(self, name: str, request: TransferEndRequest) -> TrackedTransfer:
         """Store the end of a transfer; repeating it changes nothing.
@@ -248,26 +238,7 @@ class TransferRegister:
         reporter's. Raises InputError if it has ended in another way, or the last report is wrong;
         see :meth:`report`.
         """
-        via, state, now_s = self._via(request.via_gb), request.state, clock()
-        with self._database.transaction():
-            row = self._require_own(name)
-            if row.state == state:
-                return tracked(row, now_s)
-            if row.state != "running":
-                raise InputError(
-                    "state", f"can't be {state}: the transfer {_ended_text(row)}", value=state
-                )
-            moved_gb = request.moved_gb
-            if moved_gb is None:
-                moved_gb = row.volume_gb if state == "finished" else row.moved_gb
-            ended_s = _time(request.at_s, now_s)
-            self._keep(row, moved_gb, via, ended_s, now_s)
-            self._database.change(
-                "UPDATE transfers SET state = ?, problem = ?, ended_s = ? WHERE number = ?",
-                (state, request.problem or "", ended_s, row.number),
-            )
-            store_outcome(self._database, self._require(name), self._batch, self._names)
-            return self._told(name)
+        return self._reported(name, request, request.moved_gb, request.state, request.problem or "")
 
     def transfer(self, id: str) -> TransferDetails:  # noqa: A002
         """Return a transfer with its reports.
@@ -290,8 +261,7 @@ class TransferRegister:
     # ---- parts -------------------------------------------------------------------------------
 
     def _find(self, name: str) -> StoredTransfer | None:
-        found = self._database.row(f"{_SELECT} WHERE transfers.id = ?", (name,))
-        return None if found is None else StoredTransfer(*found)
+        return next(iter(_rows(self._database, "transfers.id = ?", name)), None)
 
     def _require(self, name: str) -> StoredTransfer:
         found = self._find(name)
@@ -334,28 +304,49 @@ class TransferRegister:
             for via, gb in given.items()
         }
 
-    def _keep(
+    def _reported(
         self,
-        row: StoredTransfer,
-        moved_gb: float,
-        moved_via: Mapping[str, float],
-        at_s: float,
-        now_s: float,
-    ) -> None:
-        """Store a report in the caller's transaction; paths that it leaves out stay as they are."""
-        _check_progress(row, moved_gb, at_s)
-        via = _added(row, moved_gb, moved_via)
-        reports = [report for report in row.all_reports() if report[0] != at_s]
-        reports.append((at_s, moved_gb))
-        if len(reports) > MOST_REPORTS:
-            reports = [*reports[1:-1:2], reports[-1]]
-        only = next(iter(via)) if len(via) == 1 else row.via if not via else None
-        texts = json.dumps(via, sort_keys=True), json.dumps(reports)
-        self._database.change(
-            "UPDATE transfers SET moved_gb = ?, via = ?, reported_s = ?, heard_s = ?, "
-            "moved_via = ?, reports = ? WHERE number = ?",
-            (moved_gb, only, at_s, now_s, *texts, row.number),
-        )
+        name: str,
+        request: TransferProgressRequest | TransferEndRequest,
+        moved_gb: float | None,
+        state: str,
+        problem: str = "",
+    ) -> TrackedTransfer:
+        """Store a report; paths that it leaves out stay as they are."""
+        via, now_s = self._via(request.via_gb), clock()
+        ends = state != "running"
+        with self._database.transaction():
+            row = self._require_own(name)
+            if ends and row.state == state:
+                return tracked(row, now_s)
+            if row.state != "running":
+                at_s = row.heard_s if row.ended_s is None else row.ended_s
+                ended = f"{_ENDED[row.state]} at {utc_text(at_s)}"
+                if ends:
+                    text = f"can't be {state}: the transfer {ended}"
+                    raise InputError("state", text, value=state)
+                text, remedy = f"is of a transfer that {ended}", "Begin another transfer for what "
+                raise InputError("id", text, value=name, remedy=f"{remedy}is moved after that.")
+            if moved_gb is None:
+                moved_gb = row.volume_gb if state == "finished" else row.moved_gb
+            at_s = _time(request.at_s, now_s)
+            _check_progress(row, moved_gb, at_s)
+            moved_via = _added(row, moved_gb, via)
+            reports = [report for report in row.all_reports() if report[0] != at_s]
+            reports.append((at_s, moved_gb))
+            if len(reports) > MOST_REPORTS:
+                reports = [*reports[1:-1:2], reports[-1]]
+            only = next(iter(moved_via)) if len(moved_via) == 1 else None if moved_via else row.via
+            texts = json.dumps(moved_via, sort_keys=True), json.dumps(reports)
+            told = state, problem, at_s if ends else None
+            self._database.change(
+                "UPDATE transfers SET moved_gb = ?, via = ?, reported_s = ?, heard_s = ?, "
+                "moved_via = ?, reports = ?, state = ?, problem = ?, ended_s = ? WHERE number = ?",
+                (moved_gb, only, at_s, now_s, *texts, *told, row.number),
+            )
+            if ends:
+                store_outcome(self._database, self._require(name), self._batch, self._names)
+            return self._told(name)
 
     def _told(self, name: str) -> TrackedTransfer:
         """Add an event, in the caller's transaction; it replaces the one of progress before."""
@@ -372,11 +363,6 @@ class TransferRegister:
             "UPDATE transfers SET event_id = ? WHERE number = ?", (replaced, row.number)
         )
         return tracked(row, clock())
-
-
-def _ended_text(row: StoredTransfer) -> str:
-    at_s = row.heard_s if row.ended_s is None else row.ended_s
-    return f"{_ENDED[row.state]} at {utc_text(at_s)}"
 
 
 def _time(at_s: float | None, now_s: float) -> float:
@@ -412,7 +398,7 @@ def _check_progress(row: StoredTransfer, moved_gb: float, at_s: float) -> None:
 
 def _added(row: StoredTransfer, moved_gb: float, given: Mapping[str, float]) -> dict[str, float]:
     """Return GB by path, with those that a report names."""
-    known: dict[str, float] = json.loads(row.moved_via)
+    known = row.moved_via
     for name, gb in given.items():
         _refuse_less(f"via_gb {name}", known.get(name, 0.0), gb)
     found = {**known, **given}

@@ -78,7 +78,7 @@ class StoredTransfer(Transfer):
     plan: str | None
     expected: str | None
     state: StoredState
-    moved_via: str
+    moved_via: dict[str, float]
     heard_s: float
     event_id: int | None
     reports: str
@@ -235,7 +235,7 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
         forecast_end_s=forecast_end_s,
         is_late=late,
         is_slow=slow,
-        is_retracted=bool(row.is_retracted),
+        is_retracted=row.is_retracted,
     )
     return replace(found, reason=_reason(found))
 
@@ -341,8 +341,7 @@ def _least_gbps(expected: ExpectedTransfer | None) -> float | None:
 
 
 def _paths(row: StoredTransfer, transfer: TrackedTransfer) -> tuple[TrackedPath, ...]:
-    moved = json.loads(row.moved_via)
-    found = {}
+    moved, found = row.moved_via, {}
     for path in transfer.expected.paths if transfer.expected else ():
         found[path.via] = TrackedPath(path.regions, path.throughput_gbps, moved.get(path.via))
     for via, gb in moved.items():

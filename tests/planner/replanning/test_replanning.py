@@ -24,7 +24,6 @@ from planner.model.shared_resources import Floats
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.plan import Replan
 from planner.replanning.progress import InProgress
-from planner.replanning.progress import in_progress as progress_of
 from planner.replanning.recommendation import replan as answer_replan
 from planner.replanning.request import ReplanRequest
 from planner.shuffle.recommendation import recommend_shuffle
@@ -80,7 +79,7 @@ def replan(
 
 
 def in_progress(plan: Any, moved_gb: Any, elapsed_s: float) -> InProgress:
-    return progress_of(ReplanRequest(plan, moved_gb=moved_gb, elapsed_s=elapsed_s))
+    return InProgress(ReplanRequest(plan, moved_gb=moved_gb, elapsed_s=elapsed_s))
 
 
 # ---- known answers -------------------------------------------------------------------------------
