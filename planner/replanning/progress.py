@@ -217,7 +217,10 @@ class InProgress:
         def reached_gb(time_s: float) -> dict[Pair, float]:
             return {pair: min(gb, rates[pair] * time_s / 8) for pair, gb in volumes.items()}
 
-        whole_gb, times_s = sum(volumes.values()), [8 * gb / rates[of] for of, gb in volumes.items()]
+        whole_gb, times_s = (
+            sum(volumes.values()),
+            [8 * gb / rates[of] for of, gb in volumes.items()],
+        )
         if isinstance(moved_gb, Mapping):
             moved = {
                 pair: _checked(gb, volumes.get(pair, 0.0), f"moved_gb {pair[0]} -> {pair[1]}")

@@ -30,12 +30,7 @@ from planner.model.quotas.sites import with_running
 from planner.model.units import S_PER_H, duration_text, gbps_text, rate_text, usd_text
 from planner.model.vm_limits import PAIR_CONNECTIONS
 from planner.replanning.plan import ChangeCost, Continuation, Replan, ReplanVerdict
-from planner.replanning.progress import (
-    AnyRequest,
-    InProgress,
-    Workload,
-    without_limits,
-)
+from planner.replanning.progress import AnyRequest, InProgress, Workload, without_limits
 from planner.replanning.request import ReplanRequest
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest

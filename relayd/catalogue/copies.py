@@ -22,3 +22,8 @@ def copies() -> dict[str, Any]:
 def filled(lines: str, known: Mapping[str, object]) -> str:
     """Return lines with values in place of their names between ``@``."""
     return re.sub(r"@(\w+)@", lambda found: str(known[found[1]]), lines)
+
+
+def shell(name: str, **known: object) -> str:
+    """Return lines of the table ``lines``, with values in place of their names."""
+    return filled(copies()["lines"][name], known)

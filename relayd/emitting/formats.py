@@ -14,7 +14,7 @@ from relayd.emitting.buckets import copy
 from relayd.emitting.lanes import Emission, emission
 from relayd.emitting.scripts import haproxy, iperf3, socat
 from relayd.emitting.text import header
-from relayd.emitting.uploads import rclone, to_store
+from relayd.emitting.uploads import upload
 
 
 def env(emission: Emission) -> str:
@@ -55,16 +55,12 @@ def env(emission: Emission) -> str:
     return header(emission, "Variables") + "\n".join(lines) + "\n"
 
 
-OF_BUCKETS = ("storage-transfer", "datasync", "skyplane")
-
-
 FORMATS: dict[str, Callable[[Emission], str]] = {
     "haproxy": haproxy,
     "socat": socat,
     "iperf3": iperf3,
-    "rclone": rclone,
-    **{name: partial(to_store, tool=name) for name in ("aws-cli", "azcopy", "gcloud")},
-    **{name: partial(copy, tool=name) for name in OF_BUCKETS},
+    **{name: partial(upload, tool=name) for name in ("rclone", "aws-cli", "azcopy", "gcloud")},
+    **{name: partial(copy, tool=name) for name in ("storage-transfer", "datasync", "skyplane")},
     "env": env,
 }
 _TO_VMS = ("haproxy", "socat", "iperf3", "env")

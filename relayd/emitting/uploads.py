@@ -7,12 +7,11 @@ from end to end. All four tools honour the variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from math import ceil
 from typing import NamedTuple
 
 from planner.model.errors import InputError
-from relayd.catalogue.copies import copies, filled
+from relayd.catalogue.copies import copies, filled, shell
 from relayd.emitting.buckets import SERVER_SIDE, host_of, is_within, one_lane, remotes
 from relayd.emitting.lanes import Emission, Lane
 from relayd.emitting.text import addresses, by_number, header, lane_words, script, summary
@@ -20,69 +19,68 @@ from relayd.emitting.text import addresses, by_number, header, lane_words, scrip
 PROXY_PORT = 3128  # registered for it, and what squid listens on
 
 
-def _text(name: str, of: str = "lines") -> str:
-    return str(copies()[of][name])
+def upload(emission: Emission, tool: str) -> str:
+    """Return a script that sends a folder, or a bucket by rclone, as ``copies.toml`` has it.
 
+    It divides files over the plan's lanes, checks what arrived, and sums up.
 
-def upload(
-    emission: Emission,
-    title: str,
-    settings: Callable[[Lane], Sequence[str]],
-    whole: str,
-    listed: str,
-    destination: str,
-    notes: Sequence[str] = (),
-    default: tuple[str, str] = ("", ""),
-) -> str:
-    """Return a script that sends a folder over a plan's lanes, checks it and sums up.
-
-    Parameters
-    ----------
-    settings : callable
-        From a lane to lines that set the tool up for it.
-    whole : str
-        Lines that upload everything.
-    listed : str
-        Lines that upload the files that ``$list`` names, relative to ``$folder``.
-    destination : str
-        What to say of ``DESTINATION``.
-    default : (str, str)
-        ``SOURCE``, where it is a bucket, and ``DESTINATION``, where they are known.
+    Raises
+    ------
+    InputError
+        If the plan ends at a provider to whose store the tool does not send.
     """
+    how, dst = copies()["upload"][tool], emission.destinations[0].region
+    provider = dst.partition(":")[0]
+    if provider != how.get("provider", provider):
+        problem = f"is {tool}, which uploads to {how['store']}, and the plan ends in {dst}"
+        raise InputError("emit", problem, remedy="`--emit rclone` uploads to any store.")
+    store = provider if provider in STORES else "aws"  # S3's is what most others offer
+    how, said = {**how, **how.get(store, {})}, copies()["notes"]
+    notes, flags = how["notes"], how.get("flags", "")
+    source, destination = "", "" if provider == "azure" else emission.dst_bucket
+    if tool == "rclone":
+        source, destination = remotes(emission)
+        if is_within(emission):  # the store copies
+            emission, notes = one_lane(emission), [SERVER_SIDE]
+            flags = f"  --server-side-across-configs \\\n{flags}"
     several = len(emission.lanes) > 1
-    said = [*notes]
+    notes = [*notes, *([said["part"]] if "@part@" in how["settings"] else [])]
     if emission.relays:
-        said.append(_text("proxy", "notes"))
+        notes.append(said["proxy"])
     if several:
-        said.append(_text("shares", "notes"))
-        said += [lane_words(lane, to_vms=False) for lane in emission.lanes]
+        notes += [said["shares"], *(lane_words(lane, to_vms=False) for lane in emission.lanes)]
     choices = []
     for lane in emission.lanes:
-        proxy = []
+        threads, processes = side_by_side(lane.connections)
+        part = part_mib(lane, emission.volume_gb, STORES[store])
+        known = {"threads": threads, "processes": processes, "connections": lane.connections}
+        settings = filled(how["settings"], {"part": part, **known})
         if lane.relay:
             through = f'"http://${lane.relay.variable}:${{PROXY_PORT:-{PROXY_PORT}}}"'
-            proxy = [*addresses([lane.relay]).splitlines(), f"export HTTPS_PROXY={through}"]
-            # What a bucket is read over stays in its region.
-            if default[0]:
-                proxy.append(f'export NO_PROXY="{host_of(emission)}${{NO_PROXY:+,$NO_PROXY}}"')
-        words = f"{lane.regions}, from {lane.src.words}"
-        choices.append((words, [*proxy, *settings(lane)]))
+            proxy = f"{addresses([lane.relay])}export HTTPS_PROXY={through}\n"
+            if source:  # what a bucket is read over stays in its region
+                proxy += f'export NO_PROXY="{host_of(emission)}${{NO_PROXY:+,$NO_PROXY}}"\n'
+            settings = proxy + settings
+        choices.append((f"{lane.regions}, from {lane.src.words}", settings.splitlines()))
     lines = by_number("LANE", "which lane to send, each from its source VM", choices)
     if several:
         lines += f'shares="{" ".join(f"{lane.share:.6g}" for lane in emission.lanes)}"\n\n'
-        lines += (_text("list_bucket") if default[0] else _text("list_folder")) + _text("divide")
-    lines += listed if several else whole
+        lines += shell("list_bucket" if source else "list_folder") + shell("divide")
+        if "$share" in how["listed"]:  # links carry the share of files, which the tool follows
+            lines += shell("linked")
+    lines += filled(how["listed" if several else "whole"], {"flags": flags}) + summary(emission)
     body = "".join(
         f'{name}="${{{name}:-{known}}}"\n' if known else f': "${{{name}:?{what}}}"\n'
-        for name, known, what in zip(
-            ("SOURCE", "DESTINATION"), default, ("a folder", destination), strict=True
+        for name, known, what in (
+            ("SOURCE", source, "a folder"),
+            ("DESTINATION", destination, how["destination"]),
         )
     )
     body += "started=$(date +%s)\n"
-    lines += summary(emission)
     if "$temporary" in lines:
-        body += _text("temporary")
-    return script(header(emission, title, said), body + lines)
+        body += shell("temporary")
+    title = f"{'A copy' if source else 'An upload'} with {how['title']}"
+    return script(header(emission, title, notes), body + lines)
 
 
 # --- parts --------------------------------------------------------------------------------------
@@ -146,80 +144,3 @@ def side_by_side(connections: int) -> tuple[int, int]:
     if parts * parts * 4 < connections:  # no balanced factors: a prime, for instance
         parts = int(connections**0.5)
     return ceil(connections / parts), parts
-
-
-# --- tools --------------------------------------------------------------------------------------
-
-
-_RCLONE_PARTS = {"aws": "s3", "azure": "azureblob"}
-
-
-def rclone(emission: Emission) -> str:
-    """Return a script that copies with rclone (1.60 or later).
-
-    Azure Blob and S3 take parts of one file at once; Google Cloud Storage takes a file over one
-    connection, so there all connections are files.
-    """
-    provider = emission.destinations[0].region.partition(":")[0]
-    store = provider if provider in STORES else "aws"  # S3's is what most others offer
-    of_parts = _RCLONE_PARTS.get(store, "")
-
-    def settings(lane: Lane) -> list[str]:
-        files, streams = side_by_side(lane.connections) if of_parts else (lane.connections, 1)
-        lines = [f"files=${{FILES_AT_ONCE:-{files}}}", f"streams=${{PARTS_AT_ONCE:-{streams}}}"]
-        part = part_mib(lane, emission.volume_gb, STORES[store])
-        return [*lines, *([f"part=${{PART:-{part}Mi}}"] if of_parts else [])]
-
-    flags = ['--transfers "$files"', '--checkers "$files"', '--multi-thread-streams "$streams"']
-    if of_parts:
-        flags.append(f'--{of_parts}-upload-concurrency "$streams"')
-        flags.append(f'--{of_parts}-chunk-size "$part"')
-    one_file, default = _text("one_file", "notes"), remotes(emission)
-    if is_within(emission):  # the store copies
-        flags.insert(0, "--server-side-across-configs")
-        emission, one_file = one_lane(emission), SERVER_SIDE
-    tail = " \\\n".join(f"  {line}" for line in [*flags, '"$@"']) + "\n"
-
-    def lines_of(source: str, names: str) -> str:
-        ends = f'"{source}" "$DESTINATION"{names}'
-        return f"rclone copy {ends} \\\n{tail}rclone check {ends} --one-way\n"
-
-    return upload(
-        emission,
-        "A copy with rclone" if default[0] else "An upload with rclone",
-        settings,
-        lines_of("$SOURCE", ""),
-        lines_of("$folder", ' --files-from-raw "$list"'),
-        "a remote of rclone and a path, such as store:bucket/path",
-        (one_file, *([_text("part", "notes")] if of_parts else [])),
-        default,
-    )
-
-
-def to_store(emission: Emission, tool: str) -> str:
-    """Return a script for the command line of a provider's own store, as ``copies.toml`` has it.
-
-    Raises
-    ------
-    InputError
-        If the plan ends at another provider.
-    """
-    how, dst = copies()["upload"][tool], emission.destinations[0].region
-    if dst.partition(":")[0] != how["provider"]:
-        problem = f"is {tool}, which uploads to {how['store']}, and the plan ends in {dst}"
-        raise InputError("emit", problem, remedy="`--emit rclone` uploads to any store.")
-
-    def settings(lane: Lane) -> list[str]:
-        threads, processes = side_by_side(lane.connections)
-        part = part_mib(lane, emission.volume_gb, STORES[how["provider"]])
-        known = {"part": part, "connections": lane.connections}
-        known |= {"threads": threads, "processes": processes}
-        return filled(how["settings"], known).splitlines()
-
-    title, notes = f"An upload with {how['title']}", (*how["notes"], _text("part", "notes"))
-    listed = how["listed"]
-    if "$share" in listed:  # links carry the share of files, which the tool follows
-        listed = _text("linked") + listed
-    default = ("", emission.dst_bucket if how["provider"] != "azure" else "")
-    ends = how["destination"], notes, default
-    return upload(emission, title, settings, how["whole"], listed, *ends)
