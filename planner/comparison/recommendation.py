@@ -181,18 +181,14 @@ def _drawn_ranks(found: Sequence[EvaluatedCandidate]) -> Floats | None:
 
 def _placed(one: Ranked, place: int, ranks: Floats | None) -> Ranked:
     """Return a candidate with its rank, its range and its probability of being the best."""
+    found = replace(one, rank=place + 1)
     if ranks is None:
-        return replace(one, rank=place + 1)
-    own = np.sort(ranks[:, place])
+        return found
+    own, best = np.sort(ranks[:, place]), ranks == 1
     edge = round(LEAST_SHARE * len(own))
-    best = ranks == 1
-    return replace(
-        one,
-        rank=place + 1,
-        rank_low=int(own[edge]),
-        rank_high=int(own[-1 - edge]),
-        probability=float((best[:, place] / best.sum(axis=1)).mean()),
-    )
+    probability = float((best[:, place] / best.sum(axis=1)).mean())
+    low, high = int(own[edge]), int(own[-1 - edge])
+    return replace(found, rank_low=low, rank_high=high, probability=probability)
 
 
 def _reason(request: ComparisonRequest, ranked: Sequence[Ranked]) -> str:

@@ -131,6 +131,7 @@ class _Reduce:
         self.even, self.single = self.may / self.may.sum(), np.eye(len(self.regions))
         self.only_time_by_hose = (request.objective, request.links) == ("time", "hose")
         self.fees = self._fees_at(self.even)
+        self.budget_usd = inf if request.budget_usd is None else request.budget_usd
         # The time that the deadline leaves for sending.
         self.most_s = (request.deadline_s or inf) - self._lead_s(self.may.astype(float))
 
@@ -200,36 +201,30 @@ class _Reduce:
         links: Links,
         *,
         least: str,
-        most_s: float | None = None,
-        most_usd: float | None = None,
+        most_s: float = inf,
+        most_usd: float = inf,
         resources: SiteResources | None = None,
     ) -> _Solution | None:
         """Return the fractions of least time or least fees, or None if there are none."""
-        solver = new_solver()
-        matrix = self._rows(links, resources or self.resources)
+        matrix, n = self._rows(links, resources or self.resources), len(self.may)
         # Relative to the time and fees of equal fractions, so that figures are near 1.
         time_scale = float((matrix @ self.even).max()) or 1.0
         usd_scale = float(self.fees @ self.even) or 1.0
-        shares = [solver.NumVar(0.0, 1.0 if may else 0.0, "") for may in self.may]
-        many = solver.infinity()
-        time = solver.NumVar(0.0, many if most_s is None else most_s / time_scale, "")
-        whole = solver.Constraint(1.0, 1.0)
-        for share in shares:
-            whole.SetCoefficient(share, 1.0)
-        for coefficients in matrix / time_scale:
-            row = solver.Constraint(-many, 0.0)
-            row.SetCoefficient(time, -1.0)
-            for j in np.nonzero(coefficients)[0].tolist():
-                row.SetCoefficient(shares[j], float(coefficients[j]))
-        budget = solver.Constraint(-many, many if most_usd is None else most_usd / usd_scale)
-        objective = solver.Objective()
-        for share, fee in zip(shares, self.fees.tolist(), strict=True):
-            budget.SetCoefficient(share, fee / usd_scale)
-            if least == "fees":
-                objective.SetCoefficient(share, fee / usd_scale)
-        if least == "time":
-            objective.SetCoefficient(time, 1.0)
-        objective.SetMinimization()
+        # Of fractions, and of the time: their sum, the time of each row, and the fees.
+        terms = np.zeros((len(matrix) + 2, n + 1))
+        terms[0, :n], terms[-1, :n] = 1.0, self.fees / usd_scale
+        terms[1:-1, :n], terms[1:-1, n] = matrix / time_scale, -1.0
+        low, high = np.full(len(terms), -inf), np.zeros(len(terms))
+        low[0], high[0], high[-1] = 1.0, 1.0, most_usd / usd_scale
+        solver, most = new_solver(), [*self.may.astype(float).tolist(), most_s / time_scale]
+        variables = [solver.NumVar(0.0, bound, "") for bound in most]
+        for of_row, *bounds in zip(terms, low.tolist(), high.tolist(), strict=True):
+            row = solver.Constraint(*bounds)
+            for at in np.flatnonzero(of_row).tolist():
+                row.SetCoefficient(variables[at], float(of_row[at]))
+        goal = terms[-1] if least == "fees" else np.eye(n + 1)[n]
+        for variable, worth in zip(variables, goal.tolist(), strict=True):
+            solver.Objective().SetCoefficient(variable, worth)
         try:
             solver = solved(solver)
         except ArithmeticError as error:
@@ -247,8 +242,7 @@ class _Reduce:
 
         Repeated at the fees of the fractions found, as fees depend on metered volumes.
         """
-        budget_usd = inf if self.request.budget_usd is None else self.request.budget_usd
-        self.fees = self._fees_at(self.even)
+        budget_usd, self.fees = self.budget_usd, self._fees_at(self.even)
         best: _Solution | None = None
         for _ in range(ROUNDS):
             found = self._decide_at_fees(links)
@@ -281,7 +275,7 @@ class _Reduce:
     def _decide_at_fees(self, links: Links) -> _Solution | None:
         """Return the fractions at some fees; None where these are above the budget."""
         request, most_s = self.request, self.most_s
-        fast = self._solve(links, least="time", most_usd=request.budget_usd)
+        fast = self._solve(links, least="time", most_usd=self.budget_usd)
         if fast is None:
             return None
         if fast.time_s > most_s * (1 + ROOM):
@@ -290,8 +284,7 @@ class _Reduce:
             starts_s, _ = self._start_and_ramp_s(everywhere)
             raise too_late(request.deadline_s or inf, needed_s, starts_s)
         if request.objective == "cost":
-            limit = None if most_s == inf else max(most_s, fast.time_s)
-            cheap = self._solve(links, least="fees", most_s=limit)
+            cheap = self._solve(links, least="fees", most_s=max(most_s, fast.time_s))
             assert cheap
             usd = float(self.fees @ cheap.fractions) * (1 + ROOM)
             return self._solve(links, least="time", most_usd=usd) or cheap
@@ -395,13 +388,12 @@ class _Reduce:
 
     def _one_more_vm(self, made: ReduceOption, worth: Floats) -> tuple[OneMoreVm, ...]:
         """Return the saving of one more VM with new fractions, where only time counts."""
-        budget_usd = self.request.budget_usd
         if not self.only_time_by_hose:
             return ()
 
         def saved_with(wider: SiteResources) -> tuple[float, float]:
             more = replace(self.problem.resources, vms=wider.vms).with_fixed_vms
-            solved = self._solve("hose", least="time", most_usd=budget_usd, resources=more)
+            solved = self._solve("hose", least="time", most_usd=self.budget_usd, resources=more)
             assert solved
             time_s = more.time_s(self.transfers(solved.fractions))
             duration_s = time_s + self._lead_s(solved.fractions)

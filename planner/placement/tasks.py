@@ -17,7 +17,6 @@ OR-Tools' SCIP proves how far from the best it can be. ``x_au`` says that task a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import permutations
 from math import inf
 
@@ -63,7 +62,15 @@ def recommend_tasks(
 
 
 class _Tasks:
-    """Decides one placement."""
+    """Decides one placement of k tasks on m VMs, each a site.
+
+    Attributes
+    ----------
+    traffic_gbit : array, shape (k, k)
+    cpus : array, length k
+    slots : array, length m
+        CPUs of each VM.
+    """
 
     def __init__(self, request: TasksRequest, network: Network, prices: Prices) -> None:
         self.request, self.network = request, network
@@ -93,14 +100,13 @@ class _Tasks:
         self.vm_usd_per_h = np.array([prices.vm_usd_per_h(region) for region in regions])
         self.names = list(request.tasks)
         index = {name: position for position, name in enumerate(self.names)}
-        traffic = np.zeros((len(index), len(index)))
+        self.traffic_gbit = np.zeros((len(index), len(index)))
         for (a, b), volume in request.traffic_gb.items():
-            traffic[index[a], index[b]] = volume * BITS_PER_BYTE
-        cpus = np.array(list(request.tasks.values()), dtype=float)
-        slots = np.array([machine.cpus for machine in machines], dtype=float)
+            self.traffic_gbit[index[a], index[b]] = volume * BITS_PER_BYTE
+        cpus = self.cpus = np.array(list(request.tasks.values()), dtype=float)
+        slots = self.slots = np.array([machine.cpus for machine in machines], dtype=float)
         of = rate, carried, egress, ingress, np.ones(m), np.zeros(m, dtype=bool), None
-        resources = SiteResources(*of, *weights).with_fixed_vms
-        self.problem = TaskProblem(resources, traffic, cpus, slots)
+        self.resources = SiteResources(*of, *weights).with_fixed_vms
         if cpus.sum() > slots.sum() * (1 + ROUNDING):
             raise InfeasibleError(
                 f"the tasks take {cpus.sum():g} CPUs and the VMs have {slots.sum():g}",
@@ -113,7 +119,32 @@ class _Tasks:
                 f"Add a VM with {cpus.max():g} CPUs.",
             )
 
-    # ---- heuristics ------------------------------------------------------------------------
+    # ---- assignments -----------------------------------------------------------------------
+
+    def links_gbit(self, where: np.ndarray) -> Floats:
+        """Return the volume between VMs, shape (m, m)."""
+        m = len(self.slots)
+        on = np.zeros((len(where), m))
+        on[np.arange(len(where)), where] = 1.0
+        links = on.T @ self.traffic_gbit @ on
+        np.fill_diagonal(links, 0.0)
+        return np.asarray(links)
+
+    def time_s(self, where: np.ndarray) -> float:
+        """Return the time that the fullest limit needs."""
+        return self.resources.time_s(self.links_gbit(where))
+
+    def rank(self, where: np.ndarray) -> tuple[float, float]:
+        """Return the time, and the sum of squared loads of all limits; less is better."""
+        loads = self.resources.loads(self.links_gbit(where))
+        most = float(loads.max(initial=0.0))
+        # Nearly equal times count as equal, or rounding would prefer two placements in turn.
+        return float(f"{most:.9e}"), float(f"{float((loads**2).sum()):.9e}")
+
+    def fits(self, where: np.ndarray) -> bool:
+        """Return whether each VM has enough CPUs for its tasks."""
+        used = np.bincount(where, self.cpus, minlength=len(self.slots))
+        return bool((used <= self.slots * (1 + ROUNDING)).all())
 
     def greedy(self) -> np.ndarray | None:
         """Return Choreo's greedy assignment, or None if a task finds no place.
@@ -121,29 +152,27 @@ class _Tasks:
         It places the largest transfer first, each on the pair of VMs where it ends soonest, given
         the transfers already placed.
         """
-        problem, resources = self.problem, self.problem.resources
-        where = np.full(len(problem.cpus), -1)
-        free = problem.slots.copy()
+        resources, where, free = self.resources, np.full(len(self.cpus), -1), self.slots.copy()
         loads = np.zeros(len(resources.rows))
 
         def places(task: int, free: Floats) -> list[int]:
             if where[task] >= 0:
                 return [int(where[task])]
-            return np.nonzero(free >= problem.cpus[task] - ROUNDING)[0].tolist()
+            return np.nonzero(free >= self.cpus[task] - ROUNDING)[0].tolist()
 
         def place(task: int, vm: int) -> None:
             if where[task] < 0:
                 where[task] = vm
-                free[vm] -= problem.cpus[task]
+                free[vm] -= self.cpus[task]
 
-        sources, targets = np.nonzero(problem.traffic_gbit)
-        order = np.argsort(-problem.traffic_gbit[sources, targets], kind="stable")
+        sources, targets = np.nonzero(self.traffic_gbit)
+        order = np.argsort(-self.traffic_gbit[sources, targets], kind="stable")
         for a, b in zip(sources[order].tolist(), targets[order].tolist(), strict=True):
-            volume = float(problem.traffic_gbit[a, b])
+            volume = float(self.traffic_gbit[a, b])
             best: tuple[float, int, int] | None = None
             for u in places(a, free):
                 left = free.copy()
-                left[u] -= problem.cpus[a] if where[a] < 0 else 0.0
+                left[u] -= self.cpus[a] if where[a] < 0 else 0.0
                 for v in places(b, left):
                     rows = resources.link_rows(u, v) if u != v else ()
                     time = max((float(loads[row]) + volume * s for row, s in rows), default=0.0)
@@ -155,7 +184,7 @@ class _Tasks:
             place(b, best[2])
             for row, s in resources.link_rows(*best[1:]) if best[1] != best[2] else ():
                 loads[row] += volume * s
-        for task in np.argsort(-problem.cpus, kind="stable").tolist():
+        for task in np.argsort(-self.cpus, kind="stable").tolist():
             if not places(task, free):
                 return None
             place(task, int(free.argmax()))
@@ -163,42 +192,96 @@ class _Tasks:
 
     def improved(self, where: np.ndarray) -> np.ndarray:
         """Return an assignment that no move of one task, and no swap of two, improves."""
-        problem = self.problem
-        best, better, tries = problem.rank(where), True, 0
+        best, better, tries = self.rank(where), True, 0
         while better and tries < MOST_TRIES:
             better = False
             for task in range(len(where)):
-                for other in [*range(len(problem.slots)), *range(-len(where), 0)]:
+                for other in [*range(len(self.slots)), *range(-len(where), 0)]:
                     tried = where.copy()
                     if other >= 0:
                         tried[task] = other
                     else:
                         tried[task], tried[other] = where[other], where[task]
-                    if (tried == where).all() or not problem.fits(tried):
+                    if (tried == where).all() or not self.fits(tried):
                         continue
                     tries += 1
-                    if (rank := problem.rank(tried)) < best:
+                    if (rank := self.rank(tried)) < best:
                         where, best, better = tried, rank, True
         return where
+
+    def best(self, start: np.ndarray | None) -> tuple[np.ndarray | None, float]:
+        """Return the best assignment found in the time, and a lower bound on the time of any.
+
+        The start if nothing better is found; None with an infinite bound if there is none at all.
+        """
+        start_s = inf if start is None else self.time_s(start)
+        time_limit_s, resources = self.request.time_limit_s, self.resources
+        pairs = [(int(a), int(b)) for a, b in zip(*np.nonzero(self.traffic_gbit), strict=True)]
+        m = len(self.slots)
+        if start_s == 0 or time_limit_s <= 0 or len(pairs) * m * m > MOST_PRODUCTS:
+            return start, 0.0
+
+        solver = new_solver("SCIP")
+        solver.SetTimeLimit(round(time_limit_s * MS_PER_S))
+        # Else a time in the order of magnitude of any placement.
+        slowest = float(resources.s_per_gbit.max(initial=0.0))
+        scale = start_s if start_s < inf else float(self.traffic_gbit.sum()) * slowest or 1.0
+        time = solver.NumVar(0.0, 1.0 if start_s < inf else solver.infinity(), "")
+        on = [[solver.BoolVar("") for _ in range(m)] for _ in self.cpus]
+        for of in on:
+            solver.Add(sum(of) == 1)
+        for u, slots in enumerate(self.slots.tolist()):
+            solver.Add(
+                sum(cpus * of[u] for cpus, of in zip(self.cpus.tolist(), on, strict=True))
+                <= slots * (1 + ROUNDING)
+            )
+        rows = [solver.Constraint(-solver.infinity(), 0.0) for _ in resources.rows]
+        for constraint in rows:
+            constraint.SetCoefficient(time, -1.0)
+        for a, b in pairs:
+            volume = float(self.traffic_gbit[a, b]) / scale
+            grid = [[solver.NumVar(0.0, 1.0, "") for _ in range(m)] for _ in range(m)]
+            for u in range(m):
+                solver.Add(sum(grid[u]) == on[a][u])
+                solver.Add(sum(grid[v][u] for v in range(m)) == on[b][u])
+            for u, v in permutations(range(m), 2):
+                for row, need in resources.link_rows(u, v):
+                    rows[row].SetCoefficient(grid[u][v], volume * need)
+        solver.Minimize(time)
+        if start is not None:
+            flat = [variable for of in on for variable in of]
+            solver.SetHint(flat, [float(place == u) for place in start.tolist() for u in range(m)])
+        parameters = solver_library().MPSolverParameters()
+        parameters.SetDoubleParam(parameters.RELATIVE_MIP_GAP, GAP)
+        status = solver.Solve(parameters)
+        if status == solver.INFEASIBLE and start is None:
+            return None, inf
+        if status not in {solver.OPTIMAL, solver.FEASIBLE}:
+            return start, 0.0
+        bound_s = max(0.0, solver.Objective().BestBound() * scale)
+        values = np.array([[variable.solution_value() for variable in of] for of in on])
+        found = values.argmax(axis=1)
+        if not self.fits(found) or self.time_s(found) >= start_s:
+            return start, min(bound_s, start_s)
+        return found, min(bound_s, self.time_s(found))
 
     # ---- answer ----------------------------------------------------------------------------
 
     def plan(self, notes: tuple[str, ...]) -> TaskPlacement:
-        problem, request = self.problem, self.request
-        greedy = self.greedy()
+        request, greedy = self.request, self.greedy()
         start = None if greedy is None else self.improved(greedy)
-        greedy_s = None if greedy is None else problem.time_s(greedy)
-        where, bound_s = best_assignment(problem, start, request.time_limit_s)
+        greedy_s = None if greedy is None else self.time_s(greedy)
+        where, bound_s = self.best(start)
         if where is None:
             raise InfeasibleError(
                 "no assignment was found that fits the tasks on the VMs"
                 + ("" if bound_s == np.inf else f" in {request.time_limit_s:g} s"),
                 "Add a VM, or take smaller tasks.",
             )
-        time_s = problem.time_s(where)
-        links = problem.links_gbit(where)
+        time_s = self.time_s(where)
+        links = self.links_gbit(where)
         ramp_s = ramp_up_s(float((self.rtt_ms * (links > 0)).max(initial=0.0)))
-        used = np.isin(np.arange(len(problem.slots)), where)
+        used = np.isin(np.arange(len(self.slots)), where)
         sites = self.network.sites
         starts_s = np.array([request.starts_s(sites[at.region]) for at in request.machines])
         start_s = float(starts_s[used].max(initial=0.0)) if links.any() else 0.0
@@ -246,10 +329,10 @@ class _Tasks:
         return text
 
     def _loads(self, where: np.ndarray, links: Floats) -> tuple[MachineLoad, ...]:
-        problem, resources = self.problem, self.problem.resources
+        resources = self.resources
         loads = resources.loads(links)
         ids = [machine.id for machine in self.request.machines]
-        rates, vms = links / max(problem.time_s(where), NOTHING_S), np.ones(len(ids))
+        rates, vms = links / max(self.time_s(where), NOTHING_S), np.ones(len(ids))
         most, (sent, received) = self.request.connections, (links.sum(axis=1), links.sum(axis=0))
         connections = connections_by_region(resources, ids, rates, vms, most)
         ends = np.array([resources.row_sites, resources.row_sites])
@@ -258,118 +341,10 @@ class _Tasks:
         for place, machine in enumerate(self.request.machines):
             tasks = np.nonzero(where == place)[0].tolist()
             own = np.where((ends == place).any(axis=0), loads, 0.0)
-            busy_s, cpus = float(own.max(initial=0.0)), float(problem.cpus[tasks].sum())
+            busy_s, cpus = float(own.max(initial=0.0)), float(self.cpus[tasks].sum())
             limit = resources.row(int(own.argmax())).kind if busy_s else ""
             out_gb, in_gb = (float(gb[place]) / BITS_PER_BYTE for gb in (sent, received))
             named = tuple(self.names[task] for task in tasks)
             has = machine.id, machine.region, named, cpus, machine.cpus, out_gb, in_gb
             found.append(MachineLoad(*has, busy_s, limit, connections.get(machine.id, 0)))
         return tuple(found)
-
-
-@dataclass(frozen=True)
-class TaskProblem:
-    """The figures of a placement of k tasks on m VMs.
-
-    Attributes
-    ----------
-    resources : SiteResources
-        With one VM at each of m sites.
-    traffic_gbit : array, shape (k, k)
-    cpus : array, length k
-    slots : array, length m
-        CPUs of each VM.
-    """
-
-    resources: SiteResources
-    traffic_gbit: Floats
-    cpus: Floats
-    slots: Floats
-
-    def links_gbit(self, where: np.ndarray) -> Floats:
-        """Return the volume between VMs, shape (m, m)."""
-        m = len(self.slots)
-        on = np.zeros((len(where), m))
-        on[np.arange(len(where)), where] = 1.0
-        links = on.T @ self.traffic_gbit @ on
-        np.fill_diagonal(links, 0.0)
-        return np.asarray(links)
-
-    def time_s(self, where: np.ndarray) -> float:
-        """Return the time that the fullest limit needs."""
-        return self.resources.time_s(self.links_gbit(where))
-
-    def rank(self, where: np.ndarray) -> tuple[float, float]:
-        """Return the time, and the sum of squared loads of all limits; less is better."""
-        loads = self.resources.loads(self.links_gbit(where))
-        most = float(loads.max(initial=0.0))
-        # Nearly equal times count as equal, or rounding would prefer two placements in turn.
-        return float(f"{most:.9e}"), float(f"{float((loads**2).sum()):.9e}")
-
-    def fits(self, where: np.ndarray) -> bool:
-        """Return whether each VM has enough CPUs for its tasks."""
-        used = np.bincount(where, self.cpus, minlength=len(self.slots))
-        return bool((used <= self.slots * (1 + ROUNDING)).all())
-
-
-def best_assignment(
-    problem: TaskProblem, start: np.ndarray | None, time_limit_s: float
-) -> tuple[np.ndarray | None, float]:
-    """Return the best assignment found in the time, and a lower bound on the time of any.
-
-    Parameters
-    ----------
-    start : array of int, length k, optional
-        An assignment to improve.
-
-    The start if nothing better is found; None with an infinite bound if there is none at all.
-    """
-    start_s = inf if start is None else problem.time_s(start)
-    pairs = [(int(a), int(b)) for a, b in zip(*np.nonzero(problem.traffic_gbit), strict=True)]
-    m = len(problem.slots)
-    if start_s == 0 or time_limit_s <= 0 or len(pairs) * m * m > MOST_PRODUCTS:
-        return start, 0.0
-
-    solver = new_solver("SCIP")
-    solver.SetTimeLimit(round(time_limit_s * MS_PER_S))
-    # Else a time in the order of magnitude of any placement.
-    slowest = float(problem.resources.s_per_gbit.max(initial=0.0))
-    scale = start_s if start_s < inf else float(problem.traffic_gbit.sum()) * slowest or 1.0
-    time = solver.NumVar(0.0, 1.0 if start_s < inf else solver.infinity(), "")
-    on = [[solver.BoolVar("") for _ in range(m)] for _ in problem.cpus]
-    for of in on:
-        solver.Add(sum(of) == 1)
-    for u, slots in enumerate(problem.slots.tolist()):
-        solver.Add(
-            sum(cpus * of[u] for cpus, of in zip(problem.cpus.tolist(), on, strict=True))
-            <= slots * (1 + ROUNDING)
-        )
-    resources = problem.resources
-    rows = [solver.Constraint(-solver.infinity(), 0.0) for _ in resources.rows]
-    for constraint in rows:
-        constraint.SetCoefficient(time, -1.0)
-    for a, b in pairs:
-        volume = float(problem.traffic_gbit[a, b]) / scale
-        grid = [[solver.NumVar(0.0, 1.0, "") for _ in range(m)] for _ in range(m)]
-        for u in range(m):
-            solver.Add(sum(grid[u]) == on[a][u])
-            solver.Add(sum(grid[v][u] for v in range(m)) == on[b][u])
-        for u, v in permutations(range(m), 2):
-            for row, need in resources.link_rows(u, v):
-                rows[row].SetCoefficient(grid[u][v], volume * need)
-    solver.Minimize(time)
-    if start is not None:
-        flat = [variable for of in on for variable in of]
-        solver.SetHint(flat, [float(place == u) for place in start.tolist() for u in range(m)])
-    parameters = solver_library().MPSolverParameters()
-    parameters.SetDoubleParam(parameters.RELATIVE_MIP_GAP, GAP)
-    status = solver.Solve(parameters)
-    if status == solver.INFEASIBLE and start is None:
-        return None, inf
-    if status not in {solver.OPTIMAL, solver.FEASIBLE}:
-        return start, 0.0
-    bound_s = max(0.0, solver.Objective().BestBound() * scale)
-    found = np.array([[variable.solution_value() for variable in of] for of in on]).argmax(axis=1)
-    if not problem.fits(found) or problem.time_s(found) >= start_s:
-        return start, min(bound_s, start_s)
-    return found, min(bound_s, problem.time_s(found))

@@ -88,14 +88,6 @@ class Projection(NamedTuple):
         return Continuation(expected, fast, slow, self.costs[1])
 
 
-class _OtherPlan(NamedTuple):
-    """Another plan for the remaining volume, and the time and cost of changing to it."""
-
-    answer: Recommendation
-    projection: Projection
-    cost: ChangeCost
-
-
 def _against(
     compared: Callable[[float, float], float], kept: list[float], changed: list[float]
 ) -> Bounded:
@@ -177,7 +169,7 @@ class _Replanner:
 
     # ---- other plans -------------------------------------------------------------------------
 
-    def _best_change(self) -> _OtherPlan | None:
+    def _best_change(self) -> tuple[Recommendation, Projection, ChangeCost] | None:
         """Return the best other plan for the remaining volume: on any VMs, or on running ones."""
         asked, running = self._limits_left(), self.old.vms
         on_running = replace(
@@ -194,9 +186,9 @@ class _Replanner:
             workload = self._workload(answer) if answer else self.old
             changed = None if workload.is_like(self.old) else self._change(workload)
             if answer and changed:
-                found.append(_OtherPlan(answer, *changed))
+                found.append((answer, *changed))
         hour_usd = self.request.hour_usd
-        return min(found, key=lambda one: one.projection.values(hour_usd)[1], default=None)
+        return min(found, key=lambda one: one[1].values(hour_usd)[1], default=None)
 
     def _in_time(self, request: AnyRequest) -> Recommendation | None:
         """Return a plan that meets the deadline, the change to it included, if any does."""
@@ -261,13 +253,12 @@ class _Replanner:
 
     def answer(self) -> Replan:
         progress, hour_usd, keep = self.progress, self.request.hour_usd, self.keep
-        best = self._best_change()
+        other, change, cost = self._best_change() or (None, None, None)
         self._note_surprise()
         verdict: ReplanVerdict = "keep"
         reason = "No other plan is better on today's estimates."
         gain = saving_s = saving_usd = None
-        if best:
-            change = best.projection
+        if change:
             gain = _against(_ratio, keep.values(hour_usd), change.values(hour_usd))
             saving_s = _against(sub, keep.times_s, change.times_s)
             saving_usd = _against(sub, *([c.total for c in p.costs] for p in (keep, change)))
@@ -284,19 +275,19 @@ class _Replanner:
             kind=progress.kind,
             verdict=verdict,
             reason=reason,
-            fees=fees if verdict == "keep" or best is None else best.answer.fees,
+            fees=other.fees if other and verdict == "change" else fees,
             elapsed_s=progress.elapsed_s,
             remaining_gb=progress.remaining_gb,
             observed_gbps=progress.observed_gbps,
             planned_gbps=progress.planned_gbps if progress.elapsed_s > 0 else None,
             keep=keep.shown(),
-            change=best.projection.shown() if best else None,
+            change=change.shown() if change else None,
             saving_s=saving_s,
             saving_usd=saving_usd,
             gain=gain,
             needed_gain=self.needed,
-            cost_of_change=best.cost if best else None,
-            plan=best.answer.model_dump("json") if best else None,
+            cost_of_change=cost,
+            plan=other.model_dump("json") if other else None,
             warnings=tuple(self.warnings),
         )
 

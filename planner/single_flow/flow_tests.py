@@ -61,10 +61,9 @@ class FlowTest:
         if self.src == self.dst:
             raise InputError("dst", "is the sender itself", value=self.dst)
         check_positive("throughput_mbps", self.throughput_mbps)
-        if self.rtt_ms is not None:
-            check_positive("rtt_ms", self.rtt_ms)
-        if self.duration_s is not None:
-            check_positive("duration_s", self.duration_s)
+        for name in ("rtt_ms", "duration_s"):
+            if (value := getattr(self, name)) is not None:
+                check_positive(name, value)
 
 
 class Window(NamedTuple):

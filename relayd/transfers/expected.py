@@ -12,6 +12,7 @@ from planner.fields.shared import MOST_VMS
 from planner.model.errors import InputError
 
 _REMEDY = "Give a plan of a transfer as it was answered, or figures of it under the same keys."
+_RATES = "throughput_gbps", "throughput_gbps_low", "throughput_gbps_high"
 _OF_A_PLAN = frozenset({"plan_id", "snapshot", "request", "vms", "paths"})
 
 
@@ -80,15 +81,10 @@ def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
     """Return the figures of a plan; raises InputError if they are no figures of a transfer."""
     if plan is None:
         return None
-    cost, asked, number = plan.get("cost_usd"), plan.get("request"), plan.get("plan_id")
-    stated = {
-        "throughput_gbps": plan.get("throughput_gbps"),
-        "throughput_gbps_low": plan.get("throughput_gbps_low"),
-        "throughput_gbps_high": plan.get("throughput_gbps_high"),
-        "duration_s": plan.get("duration_s"),
-        "cost_usd": cost.get("total") if isinstance(cost, Mapping) else cost,
-        "volume_gb": asked.get("volume_gb") if isinstance(asked, Mapping) else None,
-    }
+    cost, asked, vms, number = map(plan.get, ("cost_usd", "request", "vms", "plan_id"))
+    stated = {name: plan.get(name) for name in (*_RATES, "duration_s")}
+    stated["cost_usd"] = cost.get("total") if isinstance(cost, Mapping) else cost
+    stated["volume_gb"] = asked.get("volume_gb") if isinstance(asked, Mapping) else None
     paths = plan.get("paths") or ()
     if not isinstance(paths, list | tuple) or len(paths) > 1000:
         raise InputError("plan.paths", "must be a list of paths", value=paths, remedy=_REMEDY)
@@ -96,24 +92,18 @@ def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
     if figures["duration_s"] is not None:  # a transfer begins once its VMs run
         start_s = _figure(plan.get("vm_start_s"), "vm_start_s") or 0.0
         figures["duration_s"] = max(0.0, figures["duration_s"] - start_s)
+    taken, counts = tuple(map(_path, paths)), list[int]()
+    if taken and isinstance(vms, Mapping):
+        counts = [vms.get(taken[0].regions[end]) for end in (0, -1)]
+        if not all(isinstance(count, int) and 1 <= count <= MOST_VMS for count in counts):
+            counts = []
     return ExpectedTransfer(
         **figures,
-        paths=tuple(map(_path, paths)),
+        paths=taken,
         plan_id=number and str(number)[:200],
-        vms=min(_vms(plan), default=None),
-        most_vms=max(_vms(plan), default=None),
+        vms=min(counts, default=None),
+        most_vms=max(counts, default=None),
     )
-
-
-def _vms(plan: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the VMs at either end of a transfer; none where the plan does not say."""
-    vms, paths = plan.get("vms"), plan.get("paths") or ()
-    if not isinstance(vms, Mapping) or not paths:
-        return ()
-    regions = _path(paths[0]).regions
-    counts = [vms.get(end) for end in (regions[0], regions[-1])]
-    whole = tuple(n for n in counts if isinstance(n, int) and 1 <= n <= MOST_VMS)
-    return whole if len(whole) == len(counts) else ()
 
 
 def _figure(value: Any, name: str) -> float | None:

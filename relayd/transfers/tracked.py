@@ -200,7 +200,6 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
     """Return a transfer's state at a time."""
     expected = None if row.expected is None else _EXPECTED.validate_json(row.expected)
     state = _state(row, now_s)
-    under_way = state in ("running", "silent")
     rate = _rate_gbps(row) if state == "running" else None
     last_s = row.reported_s if row.reported_s is not None else row.began_s
     left_gb = max(0.0, row.volume_gb - row.moved_gb)
@@ -216,12 +215,11 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
     slow = rate < least_gbps if rate is not None and least_gbps is not None else None
     late = None
     if row.deadline_at_s is not None:
-        if state == "finished" and row.ended_s is not None:
-            late = row.ended_s > row.deadline_at_s
-        elif under_way and now_s > row.deadline_at_s:
+        end_s = row.ended_s if state == "finished" else forecast_end_s
+        if state in ("running", "silent") and now_s > row.deadline_at_s:
             late = True
-        elif forecast_end_s is not None:
-            late = forecast_end_s > row.deadline_at_s
+        elif end_s is not None:
+            late = end_s > row.deadline_at_s
     known_s = row.ended_s if row.ended_s is not None else last_s
     mean = BITS_PER_BYTE * row.moved_gb / (known_s - row.began_s) if known_s > row.began_s else None
     found = TrackedTransfer(
