@@ -221,21 +221,19 @@ def saved(rows: Sequence[StoredTransfer], now_s: float) -> Saved | None:
     found = [one for row in rows if (one := _saved(row, tracked(row, now_s)))]
     if not found:
         return None
-    direct_s, direct_usd, took_s, paid_usd = (sum(each) for each in zip(*found, strict=True))
+    direct_s, direct_usd, took_s, paid_usd = map(sum, zip(*found, strict=True))
     return Saved(len(found), direct_s - took_s, direct_usd - paid_usd, direct_s, direct_usd)
 
 
 def _saved(row: StoredTransfer, of: TrackedTransfer) -> tuple[float, float, float, float] | None:
     """Return time and cost of the direct path, and those that it took."""
-    plan = _figures(json.loads(row.plan)) if row.plan else None
+    plan, expected = _figures(json.loads(row.plan)) if row.plan else None, of.expected
     if plan is None or plan.verdict == "direct" or plan.direct is None or of.is_retracted:
         return None
-    expected = of.expected
     if expected is None or expected.volume_gb is None or of.ended_s is None:
         return None
-    if abs(of.volume_gb - expected.volume_gb) > SAME_VOLUME * expected.volume_gb:
-        return None
-    if not set(row.moved_via) <= {path.via for path in expected.paths}:
+    is_whole = abs(of.volume_gb - expected.volume_gb) <= SAME_VOLUME * expected.volume_gb
+    if not is_whole or not row.moved_via.keys() <= {path.via for path in expected.paths}:
         return None
     took_s = of.ended_s - of.began_s
     direct, paid_usd = plan.direct, plan.cost_usd.egress + plan.vm_usd(took_s)

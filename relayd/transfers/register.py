@@ -189,12 +189,9 @@ class TransferRegister:
         with database.transaction():
             if request.id is not None and (known := self._find(request.id)) is not None:
                 if known.digest != request.digest or not self._owns(known):
-                    raise InputError(
-                        "id",
-                        f"is of another transfer, which began at {utc_text(known.began_s)}",
-                        value=request.id,
-                        remedy="Give each transfer an id of its own.",
-                    )
+                    problem = f"is of another transfer, which began at {utc_text(known.began_s)}"
+                    remedy = "Give each transfer an id of its own."
+                    raise InputError("id", problem, value=request.id, remedy=remedy)
                 return tracked(known, now_s), False
             self._check_count(now_s)
             began_s, name = _time(request.at_s, now_s), request.id or uuid.uuid4().hex[:16]
@@ -263,27 +260,20 @@ class TransferRegister:
     def _find(self, name: str) -> StoredTransfer | None:
         return next(iter(_rows(self._database, "transfers.id = ?", name)), None)
 
-    def _require(self, name: str) -> StoredTransfer:
-        found = self._find(name)
-        if found is None:
-            raise NoTransferError(
-                "id", "is of no transfer", value=name, remedy="`relayd transfers list` has the ids."
-            )
-        return found
-
     def _owns(self, row: StoredTransfer) -> bool:
         return self._is_operator or row.who == self._who
 
-    def _require_own(self, name: str) -> StoredTransfer:
-        row = self._require(name)
-        if not self._owns(row):
-            raise NotOwnerError(
-                "id",
-                f"is of a transfer of {row.who or 'the operator'}",
-                value=name,
-                remedy="Only the token that began a transfer reports on it and ends it, or one "
-                "with the scope `admin`.",
+    def _require(self, name: str, *, own: bool = False) -> StoredTransfer:
+        if (row := self._find(name)) is None:
+            remedy = "`relayd transfers list` has the ids."
+            raise NoTransferError("id", "is of no transfer", value=name, remedy=remedy)
+        if own and not self._owns(row):
+            problem = f"is of a transfer of {row.who or 'the operator'}"
+            remedy = (
+                "Only the token that began a transfer reports on it and ends it, or one with the "
+                "scope `admin`."
             )
+            raise NotOwnerError("id", problem, value=name, remedy=remedy)
         return row
 
     def _check_count(self, now_s: float) -> None:
@@ -292,11 +282,9 @@ class TransferRegister:
         sql = "SELECT count(*) FROM transfers WHERE who = ? AND heard_s >= ?"
         (count,) = self._database.row(sql, (self._who, now_s - LOST_AFTER_S))
         if count >= MOST_OF_ONE:
-            raise NotOwnerError(
-                "transfers",
-                f"are more than the {MOST_OF_ONE:,} that a token may report a day",
-                remedy="Report small files as one transfer, or wait until others are a day old.",
-            )
+            problem = f"are more than the {MOST_OF_ONE:,} that a token may report a day"
+            remedy = "Report small files as one transfer, or wait until others are a day old."
+            raise NotOwnerError("transfers", problem, remedy=remedy)
 
     def _via(self, given: Mapping[str, float]) -> dict[str, float]:
         return {
@@ -310,35 +298,35 @@ class TransferRegister:
         request: TransferProgressRequest | TransferEndRequest,
         moved_gb: float | None,
         state: str,
-        problem: str = "",
+        why: str = "",
     ) -> TrackedTransfer:
         """Store a report; paths that it leaves out stay as they are."""
         via, now_s = self._via(request.via_gb), clock()
         ends = state != "running"
         with self._database.transaction():
-            row = self._require_own(name)
+            row = self._require(name, own=True)
             if ends and row.state == state:
                 return tracked(row, now_s)
             if row.state != "running":
                 at_s = row.heard_s if row.ended_s is None else row.ended_s
                 ended = f"{_ENDED[row.state]} at {utc_text(at_s)}"
                 if ends:
-                    text = f"can't be {state}: the transfer {ended}"
-                    raise InputError("state", text, value=state)
-                text, remedy = f"is of a transfer that {ended}", "Begin another transfer for what "
-                raise InputError("id", text, value=name, remedy=f"{remedy}is moved after that.")
+                    problem = f"can't be {state}: the transfer {ended}"
+                    raise InputError("state", problem, value=state)
+                problem = f"is of a transfer that {ended}"
+                remedy = "Begin another transfer for what is moved after that."
+                raise InputError("id", problem, value=name, remedy=remedy)
             if moved_gb is None:
                 moved_gb = row.volume_gb if state == "finished" else row.moved_gb
             at_s = _time(request.at_s, now_s)
-            _check_progress(row, moved_gb, at_s)
-            moved_via = _added(row, moved_gb, via)
+            moved_via = _checked(row, moved_gb, via, at_s)
             reports = [report for report in row.all_reports() if report[0] != at_s]
             reports.append((at_s, moved_gb))
             if len(reports) > MOST_REPORTS:
                 reports = [*reports[1:-1:2], reports[-1]]
             only = next(iter(moved_via)) if len(moved_via) == 1 else None if moved_via else row.via
             texts = json.dumps(moved_via, sort_keys=True), json.dumps(reports)
-            told = state, problem, at_s if ends else None
+            told = state, why, at_s if ends else None
             self._database.change(
                 "UPDATE transfers SET moved_gb = ?, via = ?, reported_s = ?, heard_s = ?, "
                 "moved_via = ?, reports = ?, state = ?, problem = ?, ended_s = ? WHERE number = ?",
@@ -367,55 +355,33 @@ class TransferRegister:
 
 def _time(at_s: float | None, now_s: float) -> float:
     if at_s is not None and at_s > now_s + CLOCK_SKEW_S:
-        raise InputError(
-            "at_s",
-            f"is over {CLOCK_SKEW_S:g} s in the future",
-            value=at_s,
-            remedy="Set the clock, or leave the time out.",
-        )
+        problem = f"is over {CLOCK_SKEW_S:g} s in the future"
+        remedy = "Set the clock, or leave the time out."
+        raise InputError("at_s", problem, value=at_s, remedy=remedy)
     return now_s if at_s is None else at_s
 
 
-def _check_progress(row: StoredTransfer, moved_gb: float, at_s: float) -> None:
+def _checked(
+    row: StoredTransfer, moved_gb: float, given: Mapping[str, float], at_s: float
+) -> dict[str, float]:
+    """Return GB by path with those of a report, and refuse what does not follow the last one."""
     last_s = row.began_s if row.reported_s is None else row.reported_s
     if at_s < last_s:
         before = "it began" if row.reported_s is None else "the last report"
-        raise InputError(
-            "at_s",
-            f"is before {before} ({utc_text(last_s)})",
-            value=at_s,
-            remedy="Report in the order of time.",
-        )
+        problem = f"is before {before} ({utc_text(last_s)})"
+        raise InputError("at_s", problem, value=at_s, remedy="Report in the order of time.")
     if moved_gb > row.volume_gb * (1 + ROUNDING):
-        raise InputError(
-            "moved_gb",
-            f"is more than the {volume_text(row.volume_gb)} of the transfer",
-            value=moved_gb,
-            remedy="Give what has arrived, not what was sent over all links.",
-        )
-    _refuse_less("moved_gb", row.moved_gb, moved_gb)
-
-
-def _added(row: StoredTransfer, moved_gb: float, given: Mapping[str, float]) -> dict[str, float]:
-    """Return GB by path, with those that a report names."""
-    known = row.moved_via
-    for name, gb in given.items():
-        _refuse_less(f"via_gb {name}", known.get(name, 0.0), gb)
-    found = {**known, **given}
+        problem = f"is more than the {volume_text(row.volume_gb)} of the transfer"
+        remedy = "Give what has arrived, not what was sent over all links."
+        raise InputError("moved_gb", problem, value=moved_gb, remedy=remedy)
+    paths = {f"via_gb {via}": (row.moved_via.get(via, 0.0), gb) for via, gb in given.items()}
+    for field, (before_gb, gb) in {"moved_gb": (row.moved_gb, moved_gb), **paths}.items():
+        if gb < before_gb:
+            problem = f"is less than the {volume_text(before_gb)} that were reported before"
+            remedy = "Give all that has arrived since the transfer began."
+            raise InputError(field, problem, value=gb, remedy=remedy)
+    found = {**row.moved_via, **given}
     if (total_gb := sum(found.values())) > moved_gb * (1 + ROUNDING):
-        raise InputError(
-            "via_gb",
-            f"are together more than the {volume_text(moved_gb)} that have arrived",
-            value=total_gb,
-        )
+        problem = f"are together more than the {volume_text(moved_gb)} that have arrived"
+        raise InputError("via_gb", problem, value=total_gb)
     return found
-
-
-def _refuse_less(field: str, before_gb: float, gb: float) -> None:
-    if gb < before_gb:
-        raise InputError(
-            field,
-            f"is less than the {volume_text(before_gb)} that were reported before",
-            value=gb,
-            remedy="Give all that has arrived since the transfer began.",
-        )
