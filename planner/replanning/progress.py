@@ -20,7 +20,6 @@ from planner.broadcast.request import BroadcastRequest
 from planner.fields.demands import Demands, Pair
 from planner.fields.kinds import LEAST_FIGURE
 from planner.fields.specified import fields_of
-from planner.model.achieved import RATE_OVER_S
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices, hourly_usd, links_gbps, metered_usd_per_gb
@@ -176,8 +175,12 @@ class InProgress:
         The remaining volume and the whole one, as the plan moves them.
     planned_gbps, planned_s : float
         Mean rate of the plan until now, and the time of all its volume once up to speed.
+    observed_gbps : float | None
+        The mean rate so far.
     rate_gbps : float | None
         Of the moment, where it is known.
+    since_asked_s : float
+        Since its VMs began to start, from which deadlines count.
 
     Raises
     ------
@@ -241,39 +244,13 @@ class InProgress:
         self.planned_gbps, self.planned_s = sum(rates.values()), max(times_s)
         if is_shuffle and self.elapsed_s > 0:
             self.planned_gbps = 8 * sum(reached_gb(self.elapsed_s).values()) / self.elapsed_s
+        self.observed_gbps = None
+        if self.elapsed_s > 0:
+            self.observed_gbps = 8 * self.moved_gb / self.elapsed_s
+        self.since_asked_s = float(plan.get("vm_start_s", 0.0)) + self.elapsed_s
         self.request = _asked(plan, self.kind, left if is_shuffle else self.remaining_gb)
         self.workload = Workload.of(plan, left if is_shuffle else self.remaining_gb)
         self.started = Workload.of(plan, volumes if is_shuffle else whole_gb)
-
-    @property
-    def since_asked_s(self) -> float:
-        """Time since its VMs began to start, from which deadlines count."""
-        return float(self.plan.get("vm_start_s", 0.0)) + self.elapsed_s
-
-    @property
-    def observed_gbps(self) -> float | None:
-        """The mean rate so far."""
-        return 8 * self.moved_gb / self.elapsed_s if self.elapsed_s > 0 else None
-
-    def achieved_share(self, whole_s: float, ramp_s: float) -> tuple[float, float]:
-        """Return the ratio of its rate to today's estimate, and the time that the rate is of.
-
-        A mean rate between that of the plan and today's is a change on the way, which today's
-        estimates know: then they hold.
-
-        Parameters
-        ----------
-        whole_s, ramp_s : float
-            Time that all its volume takes by today's estimates, and for getting up to speed.
-        """
-        today_gbps, steady_s = self.planned_gbps * self.planned_s / whole_s, self.elapsed_s - ramp_s
-        if self.rate_gbps is not None:
-            return self.rate_gbps / today_gbps, RATE_OVER_S
-        if steady_s <= 0 or not self.moved_gb:
-            return 0.0, 0.0
-        observed = BITS_PER_BYTE * self.moved_gb / steady_s
-        known = sorted((self.planned_gbps, today_gbps))
-        return observed / min(max(observed, known[0]), known[1]), steady_s
 
 
 def _asked(plan: Mapping[str, Any], kind: PlanKind, left_gb: Left) -> AnyRequest:

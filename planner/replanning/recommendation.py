@@ -20,7 +20,7 @@ from operator import itemgetter, sub
 from typing import NamedTuple
 
 from planner.broadcast.recommendation import recommend_broadcast
-from planner.model.achieved import after_achieving
+from planner.model.achieved import RATE_OVER_S, after_achieving
 from planner.model.answer import Bounded, Cost, Recommendation
 from planner.model.calibration import with_links_at
 from planner.model.errors import DataError, InfeasibleError
@@ -126,8 +126,7 @@ class _Replanner:
         whole_s = self._transfer_s(self.progress.started)[1]
         if not 0 < times_s[1] < inf or not 0 < whole_s < inf:
             return 1.0, times_s
-        ramp_s = self.progress.started.ramp_up_s(self.network, frozenset())
-        share, over_s = self.progress.achieved_share(whole_s, ramp_s)
+        share, over_s = self._achieved_share(whole_s)
         by_estimates = Bounded(*(times_s[1] / times_s[at] for at in (1, 2, 0)))
         rate = after_achieving(by_estimates, share, over_s)
         if rate is by_estimates:
@@ -135,6 +134,22 @@ class _Replanner:
         self.network = with_links_at(rate, self.network, self.old.links_gb)
         found = [times_s[1] / bound for bound in (rate.high, rate.expected, rate.low)]
         return rate.expected, found
+
+    def _achieved_share(self, whole_s: float) -> tuple[float, float]:
+        """Return the ratio of its rate to today's estimate, and the time that the rate is of.
+
+        All its volume takes `whole_s` by today's estimates. A mean rate between that of the plan
+        and today's is a change on the way, which today's estimates know: then they hold.
+        """
+        of = self.progress
+        today_gbps = of.planned_gbps * of.planned_s / whole_s
+        if of.rate_gbps is not None:
+            return of.rate_gbps / today_gbps, RATE_OVER_S
+        steady_s = of.elapsed_s - of.started.ramp_up_s(self.network, frozenset())
+        if steady_s <= 0 or not of.moved_gb:
+            return 0.0, 0.0
+        observed, known = 8 * of.moved_gb / steady_s, (of.planned_gbps, today_gbps)
+        return observed / min(max(observed, min(known)), max(known)), steady_s
 
     def _transfer_s(self, workload: Workload) -> list[float]:
         of_vms = self.request.connections, self.pair_connections

@@ -149,9 +149,8 @@ class FlowEvidence:
     def site(self, host: str) -> Site:
         """Return a host as a network has it, with its window."""
         mb, error, tests = self.window(host)
-        window_mb = within(mb, error, Origin("inferred", "flows-into-region", tests))
-        if not tests:
-            window_mb = stock_window(host)
+        origin = Origin("inferred", "flows-into-region", tests)
+        window_mb = within(mb, error, origin) if tests else stock_window(host)
         return Site(host, "", NO_CAP_KNOWN, NO_CAP_KNOWN, window_mb)
 
     def link(self, src: str, dst: str) -> Link:
@@ -256,24 +255,22 @@ class FlowEvidence:
 
     def _calibrated(self) -> dict[str, Window]:
         """Return each receiver's window from the tests into it that no cap limited."""
-        found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-        least: dict[str, float] = defaultdict(float)
+        seen: dict[str, list[tuple[float, float, bool]]] = defaultdict(list)
         for (src, dst), values in self._steady.items():
-            if (rtt_ms := self.rtt_ms(src, dst)) is None:
-                continue
-            most_mbps = SHARE_OF_CAP * self.cap_mbps(src, dst) if rtt_ms >= CAP_BELOW_MS else 0.0
-            for rate in values:
-                window_mb = rate * rtt_ms / MBIT_PER_MB / MS_PER_S
-                least[dst] = max(least[dst], window_mb)
-                if rate <= most_mbps:
-                    found[dst].append((rtt_ms, window_mb))
+            if (rtt_ms := self.rtt_ms(src, dst)) is not None:
+                most_mbps = SHARE_OF_CAP * self.cap_mbps(src, dst)
+                for rate in values:
+                    window_mb = rate * rtt_ms / MBIT_PER_MB / MS_PER_S
+                    is_free = rtt_ms >= CAP_BELOW_MS and rate <= most_mbps
+                    seen[dst].append((rtt_ms, window_mb, is_free))
         windows = {}
-        for host, largest in least.items():
-            if tests := found[host]:
-                error = window_error([rtt_ms for rtt_ms, _ in tests])
-                windows[host] = Window(median(mb for _, mb in tests), error, len(tests))
-            elif largest > stock_window_mb(host):  # it carried that much, so it is no smaller
-                windows[host] = Window(largest, WINDOW_ERROR, 1)
+        for host, tests in seen.items():
+            largest_mb = max(window_mb for _, window_mb, _ in tests)
+            if free := [(rtt_ms, window_mb) for rtt_ms, window_mb, is_free in tests if is_free]:
+                rtts_ms, windows_mb = zip(*free, strict=True)
+                windows[host] = Window(median(windows_mb), window_error(rtts_ms), len(free))
+            elif largest_mb > stock_window_mb(host):  # it carried that much, so it is no smaller
+                windows[host] = Window(largest_mb, WINDOW_ERROR, 1)
         return windows
 
 

@@ -173,19 +173,11 @@ def emission(
     lanes: list[Lane] = []
     for path, wide in zip(paths, widths, strict=True):
         own = [vm for vm in relays if (vm.region,) == path.regions[1:-1]]
+        figures = path.share / wide, path.throughput_gbps / wide, ceil(path.connections / wide)
         for i in range(wide):
-            lanes.append(
-                Lane(
-                    len(lanes) + 1,
-                    sources[i % len(sources)],
-                    own[i % len(own)] if own else None,
-                    destinations[i % len(destinations)],
-                    path.share / wide,
-                    path.throughput_gbps / wide,
-                    ceil(path.connections / wide),
-                    path.rtt_ms,
-                )
-            )
+            ends = sources[i % len(sources)], destinations[i % len(destinations)]
+            relay = own[i % len(own)] if own else None
+            lanes.append(Lane(len(lanes) + 1, ends[0], relay, ends[1], *figures, path.rtt_ms))
     # Who sends a plan may have written it, and these go into scripts.
     buckets = {r.region_id: bucket_of(r.bucket, "plan") for r in whole.resolutions if r.bucket}
     if buckets and not all(re.fullmatch(r"[\w:-]+", name) for name in (whole.plan_id, src, dst)):

@@ -92,7 +92,7 @@ def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
     if figures["duration_s"] is not None:  # a transfer begins once its VMs run
         start_s = _figure(plan.get("vm_start_s"), "vm_start_s") or 0.0
         figures["duration_s"] = max(0.0, figures["duration_s"] - start_s)
-    taken, counts = tuple(map(_path, paths)), list[int]()
+    taken, counts = tuple(map(_path, paths)), list[Any]()
     if taken and isinstance(vms, Mapping):
         counts = [vms.get(taken[0].regions[end]) for end in (0, -1)]
         if not all(isinstance(count, int) and 1 <= count <= MOST_VMS for count in counts):

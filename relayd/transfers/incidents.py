@@ -78,17 +78,14 @@ def incidents(events: Iterable[Event], states: Mapping[Pair, LinkState]) -> list
         if after in ("down", "degraded"):
             reason = str(event.detail.get("reason", ""))
             known = known or Incident(src, dst, after, event.at_s)
-            lasting[src, dst] = replace(
-                known, condition=_worst(known.condition, after), reason=reason
-            )
+            worst = _worst(known.condition, after)
+            lasting[src, dst] = replace(known, condition=worst, reason=reason)
         elif known is not None:
             found.append(replace(known, until_s=event.at_s, is_over=True))
-    for (src, dst), state in states.items():
-        began = Incident(src, dst, state.condition, seconds_of(state.since))
-        known = lasting.pop((src, dst), began)
-        found.append(
-            replace(known, condition=_worst(known.condition, state.condition), reason=state.reason)
-        )
+    for pair, state in states.items():
+        known = lasting.pop(pair, Incident(*pair, state.condition, seconds_of(state.since)))
+        worst = _worst(known.condition, state.condition)
+        found.append(replace(known, condition=worst, reason=state.reason))
     found += [replace(known, is_over=True) for known in lasting.values()]
     return sorted(found, key=_order)
 
