@@ -9,11 +9,9 @@ the share that failed.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from itertools import groupby
 from statistics import median, pstdev
 from typing import Any, BinaryIO, TypeAlias
@@ -24,6 +22,7 @@ from probes.importers import limits, text
 from probes.importers.csv_samples import read_rows, stated_metric
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.ping import NO_REPLY, round_trips
+from probes.importers.tables import Rows
 from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
 
 NO_ROUND_TRIPS = "probes of one target without a round-trip time (neither ICMP nor HTTP)"
@@ -33,32 +32,60 @@ MOST_PROBES = 2_000_000
 """Figures that are held in memory: five months of one target every 15 s."""
 _EXPOSED = re.compile(r"(?m)^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? +(\S+)(?: +(\d{1,15}))?\r?$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
-_NOT_THE_TARGETS = ("__name__", "phase")
 
 
-_Labels: TypeAlias = tuple[tuple[str, str], ...]
+_Series: TypeAlias = tuple[int, dict[str, str], list[tuple[float, float]]]
+"""Line of its answer, labels, and values with their times in seconds since 1970."""
 
 
 @dataclass(slots=True)
 class _Target:
-    """One series of probes: by time, whether they succeeded, and round trips."""
+    """One series of probes: by time, whether they succeeded (1 or 0), and round trips."""
 
     line: int
     labels: dict[str, str]
-    success: dict[float, bool] = field(default_factory=dict)
+    success: dict[float, float] = field(default_factory=dict)
     rtt_ms: dict[float, float] = field(default_factory=dict)
     is_icmp: bool = False
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield RTT, jitter and loss of each target and hour; or values of any series with labels."""
+    return _read(_answered(stream, options.name), options)
+
+
+def read_text(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield what :func:`read` does, of what an exporter shows; of one time, unless lines name it.
+
+    https://prometheus.io/docs/instrumenting/exposition_formats/
+    """
+    shown = text.whole(stream, options.name).decode(errors="replace")
+    series: list[_Series] = []
+    for line in _EXPOSED.finditer(shown):
+        labels = {**dict(_LABEL.findall(line[2] or "")), "__name__": line[1]}
+        at_s = float(line[4]) / MS_PER_S if line[4] else options.start_s()
+        series.append((1, labels, _figures([[at_s, line[3]]])))
+    return _read(series, options)
+
+
+def _read(found: Iterable[_Series], options: ImportOptions) -> Iterator[ImportedRow]:
     if options.columns:
-        yield from read_rows(_labelled(stream, options), options)
+        yield from read_rows(_labelled(found, options), options)
         return
-    targets: dict[_Labels, _Target] = {}
-    for line, content in _answers(stream, options.name):
-        _take(line, content, targets)
-        if sum(len(one.rtt_ms) + len(one.success) for one in targets.values()) > MOST_PROBES:
+    targets: dict[tuple[tuple[str, str], ...], _Target] = {}
+    probes = 0
+    for line, labels, values in found:
+        metric, phase = labels.pop("__name__", ""), labels.pop("phase", "")
+        is_rtt = _ROUND_TRIPS.get(metric) == phase
+        if not is_rtt and metric != "probe_success":
+            continue
+        target = targets.setdefault(tuple(sorted(labels.items())), _Target(line, labels))
+        target.is_icmp |= metric == "probe_icmp_duration_seconds" and bool(values)
+        known = target.rtt_ms if is_rtt else target.success
+        probes -= len(known)
+        known |= {at_s: value * MS_PER_S if is_rtt else value == 1 for at_s, value in values}
+        probes += len(known)
+        if probes > MOST_PROBES:
             problem = f"holds over {MOST_PROBES:,} probes"
             remedy = "Import it in parts, a target or a month at a time."
             raise FormatError(options.name, problem, remedy=remedy)
@@ -68,8 +95,8 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
             "of other series, say --labels src=LABEL,dst=LABEL and --metric rtt_s (or another)."
         )
         raise FormatError(options.name, "holds no series of the blackbox exporter", remedy=remedy)
-    labels = [target.labels for target in targets.values()]
-    unnamed = [one.get("instance", "")[:200] for one in labels if not split(one.get("dst", ""))]
+    stated = [target.labels for target in targets.values()]
+    unnamed = [one.get("instance", "")[:200] for one in stated if not split(one.get("dst", ""))]
     if len(set(unnamed)) > 1 and not options.force:
         problem = f"holds probes of several targets ({', '.join(unnamed[:3])})"
         remedy = 'Ask for one target: {instance="..."}; or give series labels src and dst.'
@@ -79,87 +106,53 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         yield from _outcomes(target, replace(options, **named))  # type: ignore[arg-type]
 
 
-def read_text(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield what :func:`read` does, of what an exporter shows; of one time, unless lines name it.
-
-    https://prometheus.io/docs/instrumenting/exposition_formats/
-    """
-    series = [
-        {
-            "metric": {**dict(_LABEL.findall(line[2] or "")), "__name__": line[1]},
-            "value": [float(line[4]) / MS_PER_S if line[4] else options.start_s(), line[3]],
-        }
-        for line in _EXPOSED.finditer(text.whole(stream, options.name).decode(errors="replace"))
-    ]
-    answer = json.dumps({"status": "success", "data": {"result": series}})
-    return read(BytesIO(answer.encode()), options)
-
-
-def _labelled(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, dict[str, str]]]:
+def _labelled(found: Iterable[_Series], options: ImportOptions) -> Rows:
     """Yield a row for each value of a series, with what the stated labels mean."""
     metric, seen, names = stated_metric(options), dict[str, str](), set[str]()
-    for line, content in _answers(stream, options.name):
-        for series in text.list_field(content, "data", "result"):
-            labels = _labels(series)
-            seen |= labels
-            if not labels.keys() >= set(options.columns.values()):
-                continue  # of an exporter's other metrics
-            names.add(labels.get("__name__", ""))
-            if len(names) > 1:
-                problem = f"holds several metrics ({', '.join(sorted(names))[:200]})"
-                raise FormatError(options.name, problem, remedy="Import a file with one of them.")
-            row = {name: labels.get(label, "") for name, label in options.columns.items()}
-            for time_s, value in _points(series):
-                told = {"tool": "prometheus", "measured_at": repr(time_s), metric: repr(value)}
-                yield line, row | told
+    for line, labels, values in found:
+        seen |= labels
+        if not labels.keys() >= set(options.columns.values()):
+            continue  # of an exporter's other metrics
+        names.add(labels.get("__name__", ""))
+        if len(names) > 1:
+            problem = f"holds several metrics ({', '.join(sorted(names))[:200]})"
+            raise FormatError(options.name, problem, remedy="Import a file with one of them.")
+        row = {name: labels.get(label, "") for name, label in options.columns.items()}
+        for at_s, value in values:
+            told = {"tool": "prometheus", "measured_at": repr(at_s), metric: repr(value)}
+            yield line, row | told
     if missing := [label for label in options.columns.values() if label not in seen]:
         remedy = f"Its series have {', '.join(seen)[:200] or 'none'}."
         raise InputError("--labels", "is no label in the file", value=missing[0], remedy=remedy)
 
 
-def _labels(series: object) -> dict[str, str]:
-    of_series = text.field(series, "metric")
-    listed = of_series.items() if isinstance(of_series, dict) else ()
-    return {key: label for key, label in listed if isinstance(label, str)}
-
-
-def _take(line: int, content: Mapping[str, Any], targets: dict[_Labels, _Target]) -> None:
-    """Take up the series of one answer of Prometheus."""
-    for series in text.list_field(content, "data", "result"):
-        labels = _labels(series)
-        metric, phase = labels.get("__name__", ""), labels.get("phase", "")
-        is_rtt = _ROUND_TRIPS.get(metric) == phase
-        if not is_rtt and metric != "probe_success":
-            continue
-        own = {key: label for key, label in labels.items() if key not in _NOT_THE_TARGETS}
-        target = targets.setdefault(tuple(sorted(own.items())), _Target(line, own))
-        for time_s, value in _points(series):
-            if is_rtt:
-                target.rtt_ms[time_s] = value * MS_PER_S
-                target.is_icmp |= metric == "probe_icmp_duration_seconds"
-            else:
-                target.success[time_s] = value == 1
-
-
-def _answers(stream: BinaryIO, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _answered(stream: BinaryIO, name: str) -> Iterator[_Series]:
+    """Yield the series of Prometheus' answers."""
     for line, content in text.documents(stream, name):
         if content is None or text.text_field(content, "status") != "success":
             problem = text.text_field(content, "error") or "no status"
             problem = f"is not an answer of Prometheus with data: {problem[:200]}"
             remedy = "Ask /api/v1/query for a range, such as probe_success[7d]."
             raise FormatError(name, problem, remedy=remedy)
-        yield line, content
+        for series in text.list_field(content, "data", "result"):
+            of_series = text.field(series, "metric")
+            labels = of_series.items() if isinstance(of_series, dict) else ()
+            points = text.list_field(series, "values") or [text.field(series, "value")]
+            told = {key: label for key, label in labels if isinstance(label, str)}
+            yield line, told, _figures(points)
 
 
-def _points(series: Any) -> Iterator[tuple[float, float]]:
-    for point in text.list_field(series, "values") or [text.field(series, "value")]:
-        if not isinstance(point, list) or len(point) != 2 or not isinstance(point[1], str):
-            continue
-        time_s, value = text.number_field({"at": point[0]}, "at"), limits.number(point[1])
-        if time_s is None or value is None:
-            continue
-        if MIN_TIME_S <= time_s <= MAX_TIME_S:
-            yield time_s, value
+def _figures(points: list[Any]) -> list[tuple[float, float]]:
+    """Return the points that are a time and a figure, which Prometheus writes as a text."""
+    pairs = [point for point in points if isinstance(point, list) and len(point) == 2]
+    return [
+        (at_s, value)
+        for at, figure in pairs
+        if isinstance(figure, str)
+        and (at_s := text.number_field({"at": at}, "at")) is not None
+        and (value := limits.number(figure)) is not None
+        and MIN_TIME_S <= at_s <= MAX_TIME_S
+    ]
 
 
 def _outcomes(target: _Target, options: ImportOptions) -> Iterator[ImportedRow]:

@@ -7,7 +7,7 @@ is part of a figure's name and converted by the factor next to it, here and nowh
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Any, BinaryIO
@@ -66,7 +66,6 @@ _KNOWN: dict[str, tuple[str, float]] = {**FIGURES, **OTHERS}
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _RATES = ("per_flow_mbps", "aggregate_mbps")
-_ABOUT_RATES = (*_RATES, "udp_mbps")
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -122,7 +121,7 @@ def _samples(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
         "dst": split(options.dst) if "dst" not in columns else None,
     }
     crowded: list[tuple[int, int, Sample]] = []
-    alone: set[tuple[str, str, str]] = set()
+    fewest: dict[tuple[str, str, str], int] = {}
     for number, cells in table.rows:
         setting = cells if isinstance(cells, str) else _setting(cells, columns, usual, options)
         if isinstance(setting, str):
@@ -130,14 +129,14 @@ def _samples(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
             continue
         count = setting["at_once"] or 1
         for row in _figures_of(number, cells, columns, setting):
-            is_rate = isinstance(row, Sample) and row.metric in _RATES
-            if isinstance(row, Sample) and is_rate and count > 1:
-                crowded.append((number, count, row))
-                continue
+            if "at_once" in columns and isinstance(row, Sample) and row.metric in _RATES:
+                pair = row.src, row.dst, row.metric
+                fewest[pair] = min(count, fewest.get(pair, count))
+                if count > 1:
+                    crowded.append((number, count, row))
+                    continue
             yield row
-            if isinstance(row, Sample) and is_rate and "at_once" in columns:
-                alone.add((row.src, row.dst, row.metric))
-    yield from _of_several(crowded, alone)
+    yield from _of_several(crowded, fewest)
 
 
 def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, str, float]]:
@@ -151,22 +150,20 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
             remedy = f"The file has {', '.join(table.header)[:200]}."
             raise InputError("--columns", "is no column of the file", value=column, remedy=remedy)
     stated = {_KNOWN[name][0] for name in options.columns}
-    named = [(table.header.index(column), column, name) for name, column in options.columns.items()]
+    named = [(column, *_KNOWN[name]) for name, column in options.columns.items()]
     named += [
-        (at, column, column.lower())
-        for at, column in enumerate(table.header)
+        (column, *_KNOWN[column.lower()])
+        for column in table.header
         if column not in options.columns.values()
-        and _KNOWN.get(column.lower(), ("",))[0] not in stated
+        and _KNOWN.get(column.lower(), (None,))[0] not in (None, *stated)
     ]
     found: dict[str, tuple[int, str, float]] = {}
-    for at, column, name in named:
-        meaning, factor = _KNOWN.get(name, ("", 1.0))
-        if not meaning:
-            continue
+    for column, meaning, factor in named:
         if meaning in found:
             problem = f"states {meaning} twice, in {found[meaning][1]!r} and {column!r}"
             raise FormatError(options.name, problem, remedy="Remove one of the two columns.")
-        found[meaning] = at, column, factor
+        found[meaning] = table.header.index(column), column, factor
+    header = ",".join(table.header)[:60]
     missing = [name for name in ("src", "dst") if name not in found]
     if missing and not (len(missing) == 2 and options.src and options.dst):
         problem = f"line {table.header_line} lacks the column {', '.join(missing)}"
@@ -174,7 +171,7 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
             "The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps; say "
             "--columns src=NAME,dst=NAME for other names, or --src and --dst of a single pair."
         )
-        raise FormatError(options.name, problem, value=",".join(table.header)[:60], remedy=remedy)
+        raise FormatError(options.name, problem, value=header, remedy=remedy)
     if found.keys().isdisjoint(METRICS):
         problem = f"line {table.header_line} names no figure that relayd knows"
         remedy = (
@@ -182,7 +179,7 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
             "loss_pct, egress_cap_mbps, ingress_cap_mbps and transfer_s, or the same with another "
             "unit, such as aggregate_gbps."
         )
-        raise FormatError(options.name, problem, value=",".join(table.header)[:60], remedy=remedy)
+        raise FormatError(options.name, problem, value=header, remedy=remedy)
     if "measured_at" not in found:
         options.start_s()
     return found
@@ -193,24 +190,16 @@ def _volume_gb(cell: str, factor: float) -> float | None:
     return volume * factor if 0 < volume < inf else None
 
 
-def _count(cell: str, _: float) -> int | None:
-    return limits.connections(cell)
-
-
-def _text(cell: str, _: float) -> str:
-    return cell
-
-
 _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
-    "src": (lambda cell, _: split(cell), BAD_REGION),
-    "dst": (lambda cell, _: split(cell), BAD_REGION),
+    **dict.fromkeys(("src", "dst"), (lambda cell, _: split(cell), BAD_REGION)),
     "measured_at": (
         lambda cell, _: time_s(cell),
         "measured_at is neither ISO 8601 nor seconds since 1970",
     ),
-    "connections": (_count, "connections is not a count"),
-    "at_once": (_count, "at_once is not a count"),
-    "vms": (_count, "vms is not a count"),
+    **{
+        name: (lambda cell, _: limits.connections(cell), f"{name} is not a count")
+        for name in ("connections", "at_once", "vms")
+    },
     "duration": (limits.duration_s, "duration is not a duration"),
     "volume": (_volume_gb, "volume is not a volume"),
     "window_mb": (_volume_gb, "window_mb is not a window"),
@@ -219,7 +208,9 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
         lambda cell, _: cell if cell in ADDRESSES else None,
         "address is neither public nor private",
     ),
-    **dict.fromkeys(("tool", "src_vm", "dst_vm", "src_zone", "dst_zone"), (_text, "")),
+    **dict.fromkeys(
+        ("tool", "src_vm", "dst_vm", "src_zone", "dst_zone"), (lambda cell, _: cell, "")
+    ),
 }
 """The reader of each column's cells, and the fault of a cell that it can't read, in order."""
 
@@ -257,40 +248,61 @@ def _figures_of(
     setting: Mapping[str, Any],
 ) -> Iterator[ImportedRow]:
     """Yield the samples of one row, and its faults."""
-    filled = 0
-    for metric, (at, column, factor) in columns.items():
-        if metric not in METRICS or not (cell := cells[at].strip()):
-            continue
-        filled += 1
-        value = limits.number(cell)
+    (src, src_zone), (dst, dst_zone) = setting["src"], setting["dst"]
+    src_vm, dst_vm, vms = setting["src_vm"] or "", setting["dst_vm"] or "", setting["vms"] or 1
+    of_row = Sample(src, dst, "rtt_ms", 0.0, setting["measured_at"], setting["tool"])
+    of_pair = of_row._replace(
+        src_zone=setting["src_zone"] or src_zone,
+        dst_zone=setting["dst_zone"] or dst_zone,
+        src_vm=src_vm,
+        dst_vm=dst_vm,
+        address=setting["address"],
+    )
+    filled = [name for name in columns if name in METRICS and cells[columns[name][0]].strip()]
+    if not filled:
+        yield Skipped(number, "no figure in this row")
+    for metric in filled:
+        at, column, factor = columns[metric]
+        value, detail = limits.number(cells[at].strip()), {}
         if value is not None:
             value *= factor
         problem = limits.fault(metric, value, column)
-        if metric == "transfer_s" and setting["volume"] is None:
-            missing = f"{column} of a transfer says nothing without volume_gb or volume_mb"
-            problem = problem or missing
+        if metric == "transfer_s":
+            detail["volume_gb"] = setting["volume"]
+            if not (problem or setting["volume"]):
+                problem = f"{column} of a transfer says nothing without volume_gb or volume_mb"
         if value is None or problem:
             yield Skipped(number, problem)
+        elif metric in limits.OF_ONE_VM:  # of the VM at the source, or at the destination
+            region, vm = (src, src_vm) if metric == "egress_cap_mbps" else (dst, dst_vm)
+            yield of_row._replace(src=region, dst=region, metric=metric, value=value, src_vm=vm)
         else:
-            yield _sample(metric, value, setting)
-    if not filled:
-        yield Skipped(number, "no figure in this row")
+            found = of_pair._replace(metric=metric, value=value)
+            if metric in (*_RATES, "udp_mbps"):
+                if setting["window_mb"]:
+                    detail["window_mb"] = setting["window_mb"]
+                if vms > 1:
+                    detail["vms"] = vms
+                found = found._replace(
+                    value=value / vms,  # of one VM pair
+                    connections=1 if metric == "per_flow_mbps" else setting["connections"],
+                    duration_s=setting["duration"],
+                    warmed_up=bool(setting["warmed_up"]),
+                )
+            yield found._replace(detail=json.dumps(detail)) if detail else found
 
 
 def _of_several(
-    crowded: Sequence[tuple[int, int, Sample]], alone: Collection[tuple[str, str, str]]
+    crowded: Sequence[tuple[int, int, Sample]], fewest: Mapping[tuple[str, str, str], int]
 ) -> Iterator[ImportedRow]:
     """Yield what VMs carried in tests at once: their caps, or as much as they can carry at least.
 
     Where all tests of a VM are there, their sum is a sample of its cap; the estimator knows by
     their peers and windows whether the cap held them. Of a link, a test among others tells no more
-    than a floor: the tests with the fewest others are samples of links.
+    than a floor: the tests with the `fewest` others of its pair and metric are samples of links.
     """
-    fewest = dict.fromkeys(alone, 1)
     groups: dict[tuple[str, float, int, str], list[tuple[int, Sample]]] = {}
     for number, count, test in crowded:
-        pair = test.src, test.dst, test.metric
-        fewest[pair] = min(count, fewest.get(pair, count))
         for metric, region in (("egress", test.src), ("ingress", test.dst)):
             key = region, test.measured_at_s, count, metric
             groups.setdefault(key, []).append((number, test))
@@ -316,36 +328,3 @@ def _of_several(
             dst_zone="",
             detail=json.dumps({"together_mbps": peers}),
         )
-
-
-def _sample(metric: Metric, value: float, setting: Mapping[str, Any]) -> Sample:
-    (src, src_zone), (dst, dst_zone) = setting["src"], setting["dst"]
-    if metric in limits.OF_ONE_VM:  # of the VM at the source, or at the destination
-        outward = metric == "egress_cap_mbps"
-        region, vm = (src, setting["src_vm"]) if outward else (dst, setting["dst_vm"])
-        at_s, tool = setting["measured_at"], setting["tool"]
-        return Sample(region, region, metric, value, at_s, tool, src_vm=vm or "")
-    about_rates, vms = metric in _ABOUT_RATES, setting["vms"] or 1
-    connections = 1 if metric == "per_flow_mbps" else setting["connections"]
-    detail = {"volume_gb": setting["volume"]} if metric == "transfer_s" else {}
-    if about_rates and setting["window_mb"]:
-        detail = {"window_mb": setting["window_mb"]}
-    if about_rates and vms > 1:
-        detail["vms"] = vms
-    return Sample(
-        src,
-        dst,
-        metric,
-        value / vms if about_rates else value,  # of one VM pair
-        setting["measured_at"],
-        setting["tool"],
-        connections if about_rates else None,
-        setting["duration"] if about_rates else None,
-        about_rates and bool(setting["warmed_up"]),
-        setting["src_zone"] or src_zone,
-        setting["dst_zone"] or dst_zone,
-        setting["src_vm"] or "",
-        setting["dst_vm"] or "",
-        json.dumps(detail) if detail else "",
-        setting["address"],
-    )

@@ -9,6 +9,7 @@ only if the totals of both sides agree, because bytes in a send buffer have arri
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from planner.fields.json_text import Repeated
@@ -33,6 +34,7 @@ NO_RECEIVER = "no figure of the receiver (interrupted, or the sender's file only
 NO_DIRECTIONS = "sums are there twice (--bidir of iperf3 3.7 to 3.10), without their directions"
 BAD_TIME = "start.timestamp is no time"
 
+_WAYS = ("sent", "received")
 SIDES_AGREE_WITHIN = 0.05
 """Sent and received totals closer than this: send buffers do not distort the intervals."""
 
@@ -157,15 +159,13 @@ def samples_of_test(
     version = text_field(test, "start", "version").removeprefix("iperf ").strip()[:16]
     tool = f"{text_field(test, 'tool') or 'iperf3'} {version}".strip()
     begun = RateTest(options.start_s(time_s), tool, int(streams), 0.0, None, ())
-    protocol = text_field(settings, "protocol") or "TCP"
+    read_flow = {"TCP": _tcp, "UDP": _udp}.get(text_field(settings, "protocol") or "TCP")
     reverse = bool(number_field(settings, "reverse"))
     flows = [_Flow(test, "", reverse)]
     if isinstance(field(test, "end", "sum_received" + BIDIR), dict):
         flows.append(_Flow(test, BIDIR, not reverse))
     for flow in flows:
-        rates: RateTest | str = "neither TCP nor UDP"
-        if protocol in ("TCP", "UDP"):
-            rates = _tcp(begun, flow) if protocol == "TCP" else _udp(begun, flow)
+        rates = read_flow(begun, flow) if read_flow else "neither TCP nor UDP"
         if isinstance(rates, str):
             yield Skipped(line, rates)
             continue
@@ -215,9 +215,13 @@ class _Flow(NamedTuple):
         """Return the sums over the whole test at one side."""
         return field(self.test, "end", name + self.suffix)
 
+    def start(self, *path: str) -> float:
+        """Return a figure of the test's start; 0 where it is not stated."""
+        return number_field(self.test, "start", *path) or 0.0
+
     def setting(self, name: str) -> float:
         """Return a setting of the test; 0 where it is not stated."""
-        return number_field(self.test, "start", "test_start", name) or 0.0
+        return self.start("test_start", name)
 
     def target_mbps(self) -> float:
         """Return the target rate of all streams; 0 in older versions, which do not state it."""
@@ -230,17 +234,15 @@ class _Flow(NamedTuple):
         itself a round trip; where the path holds the stream instead, queues make that longer.
         """
         streams = self.setting("num_streams") or 1.0
-        start = field(self.test, "start")
-        fq_bps = self.setting("fqrate") or number_field(start, "fq_rate") or 0.0
-        window_bits = (number_field(start, "sock_bufsize") or 0.0) * BITS_PER_BYTE
-        rtt_ms = self.loaded_rtt_ms("min_rtt")
-        limits_mbps = {
-            "-b or -R": self.target_mbps(),
-            "--fq-rate": fq_bps * streams / BITS_PER_MBIT,
-            "-w": window_bits * streams * MS_PER_S / rtt_ms / BITS_PER_MBIT if rtt_ms else 0.0,
-        }
-        held = [(mbps, name) for name, mbps in limits_mbps.items() if mbps > 0]
-        return min(held, default=(0.0, ""))
+        fq_bps = self.setting("fqrate") or self.start("fq_rate")
+        window_bits = self.start("sock_bufsize") * BITS_PER_BYTE
+        rtt_ms = self.loaded_rtt_ms("min_rtt") or inf
+        held = [
+            (self.target_mbps(), "-b or -R"),
+            (fq_bps * streams / BITS_PER_MBIT, "--fq-rate"),
+            (window_bits * streams * MS_PER_S / rtt_ms / BITS_PER_MBIT, "-w"),
+        ]
+        return min((one for one in held if one[0] > 0), default=(0.0, ""))
 
     def window_mb(self) -> float:
         """Return the receive window of the sockets, where it is not a host's as it comes; else 0.
@@ -248,25 +250,21 @@ class _Flow(NamedTuple):
         Linux doubles what ``-w`` asks for and grants at most ``rmem_max``; half is for payload. A
         buffer that grows by itself tells nothing, but for one that begins larger than others end.
         """
-        start = field(self.test, "start")
-        window_mb = (number_field(start, "rcvbuf_actual") or 0.0) / 2 / BYTES_PER_MB
-        asked = number_field(start, "sock_bufsize") or 0.0
-        return round(window_mb, 3) if asked or window_mb > STOCK_RANGE_MB[1] else 0.0
+        window_mb = self.start("rcvbuf_actual") / 2 / BYTES_PER_MB
+        is_asked = self.start("sock_bufsize") or window_mb > STOCK_RANGE_MB[1]
+        return round(window_mb, 3) if is_asked else 0.0
 
     def received(self) -> list[Interval]:
         """Return the receiver's intervals, where the file has them."""
         client_file = isinstance(field(self.test, "start", "connecting_to"), dict)
-        if client_file == self.reverse:
-            return self.intervals(self.test)
-        return self.intervals(field(self.test, "server_output_json"))
+        of_server = field(self.test, "server_output_json")
+        return self.intervals(self.test if client_file == self.reverse else of_server)
 
     def counted(self) -> tuple[list[Interval], str]:
         """Return the intervals that show the rate of arrival, and the side that counted them."""
         if received := self.received():
             return received, "receiver"
-        sent, arrived = (
-            number_field(self.total(name), "bytes") for name in ("sum_sent", "sum_received")
-        )
+        sent, arrived = (number_field(self.total(f"sum_{way}"), "bytes") for way in _WAYS)
         if not sent or not arrived or abs(sent - arrived) > SIDES_AGREE_WITHIN * sent:
             return [], ""
         return self.intervals(self.test), "sender"
@@ -282,32 +280,26 @@ class _Flow(NamedTuple):
         """
         if self.suffix:
             return None
-        rtts = [
-            rtt
-            for stream in list_field(self.test, "end", "streams")
-            if (rtt := number_field(stream, "sender", figure)) and rtt > 0
-        ]
+        streams = list_field(self.test, "end", "streams")
+        rtts = [number_field(stream, "sender", figure) or 0.0 for stream in streams]
+        rtts = [rtt for rtt in rtts if rtt > 0]
         return sum(rtts) / len(rtts) / US_PER_MS if rtts else None
 
 
 def _tcp(begun: RateTest, flow: _Flow) -> RateTest | str:
     received, sent = flow.total("sum_received"), flow.total("sum_sent")
-    mbps = _mbps(received)
-    if not mbps:
+    if not (mbps := _mbps(received)):
         return NO_RECEIVER
-    more: dict[str, Any] = {}
-    if received is sent:
-        more["counted_at"] = "sender"
     retransmits = number_field(sent, "retransmits")
-    if retransmits is not None and retransmits >= 0:
-        more["retransmits"] = int(retransmits)
-    if rtt_ms := flow.loaded_rtt_ms():
-        more["mean_rtt_under_load_ms"] = rtt_ms
-    congestion = text_field(flow.test, "end", "sender_tcp_congestion")
-    if congestion and not flow.suffix:  # the key names only one of the two senders
-        more["congestion"] = congestion[:32]
-    if window_mb := flow.window_mb():
-        more["window_mb"] = window_mb
+    congestion = text_field(flow.test, "end", "sender_tcp_congestion")[:32]
+    more = {
+        "counted_at": "sender" if received is sent else None,
+        "retransmits": None if retransmits is None or retransmits < 0 else int(retransmits),
+        "mean_rtt_under_load_ms": flow.loaded_rtt_ms(),
+        # The key names only one of the two senders.
+        "congestion": None if flow.suffix else congestion or None,
+        "window_mb": flow.window_mb() or None,
+    }
     intervals, side = flow.counted()
     paced_at_mbps, paced_by = flow.pace()
     return begun._replace(
@@ -319,7 +311,7 @@ def _tcp(begun: RateTest, flow: _Flow) -> RateTest | str:
         paced_at_mbps=paced_at_mbps,
         paced_by=paced_by,
         detail={"received_mbps": mbps},
-        more=more,
+        more={name: told for name, told in more.items() if told is not None},
         omitted=flow.intervals(flow.test, omitted=True),
     )
 
@@ -327,36 +319,34 @@ def _tcp(begun: RateTest, flow: _Flow) -> RateTest | str:
 def _udp(begun: RateTest, flow: _Flow) -> RateTest | str:
     """Read a UDP test; its loss is that of the offered rate, not of the path at rest."""
     received, total = flow.total("sum_received"), flow.total("sum")
-    lost_pct = number_field(total, "lost_percent")
-    if lost_pct is None:
-        lost_pct = number_field(received, "lost_percent")
-    jitter_ms = number_field(received, "jitter_ms")
-    if jitter_ms is None:
-        jitter_ms = number_field(total, "jitter_ms")
-    mbps = _mbps(received)
-    if not mbps and (offered := _mbps(total)) and lost_pct is not None:
+    lost_pct = _first("lost_percent", total, received)
+    jitter_ms = _first("jitter_ms", received, total)
+    mbps, offered_mbps = _mbps(received), _mbps(total)
+    if not mbps and offered_mbps and lost_pct is not None:
         # Before 3.7 the only total is the sender's, together with the receiver's loss.
-        mbps = offered * (1 - lost_pct / 100)
+        mbps = offered_mbps * (1 - lost_pct / 100)
     if not mbps:
         return NO_RECEIVER
-    sent = _mbps(flow.total("sum_sent")) or _mbps(total)
-    detail: dict[str, Any] = {}
-    if not limits.fault("loss_pct", lost_pct, ""):
-        detail["loss_at_this_rate_pct"] = lost_pct
-    if not limits.fault("jitter_ms", jitter_ms, ""):
-        detail["jitter_ms"] = jitter_ms
-    if sent:
-        detail["offered_mbps"] = sent
-    if asked_mbps := flow.target_mbps():
-        detail["asked_mbps"] = asked_mbps
+    sent_mbps = _mbps(flow.total("sum_sent")) or offered_mbps
+    detail = {
+        "loss_at_this_rate_pct": None if limits.fault("loss_pct", lost_pct, "") else lost_pct,
+        "jitter_ms": None if limits.fault("jitter_ms", jitter_ms, "") else jitter_ms,
+        "offered_mbps": sent_mbps or None,
+        "asked_mbps": flow.target_mbps() or None,
+    }
     return begun._replace(
         mbps=mbps,
         seconds=number_field(received, "seconds") or number_field(total, "seconds"),
         intervals=flow.received(),
         is_udp=True,
-        sent_mbps=sent,
-        detail=detail,
+        sent_mbps=sent_mbps,
+        detail={name: told for name, told in detail.items() if told is not None},
     )
+
+
+def _first(name: str, *totals: object) -> float | None:
+    found = (number_field(total, name) for total in totals)
+    return next((figure for figure in found if figure is not None), None)
 
 
 def _mbps(total: object) -> float | None:

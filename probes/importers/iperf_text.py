@@ -209,17 +209,15 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
             test.start = {"version": version, **start}
             test.streams |= early
             recognised, start, early = True, {}, set()
-        elif (
-            (found := _STREAM.match(line))
-            and not listening
-            and (test is None or (test.is_client and not test.is_iperf3 and test.rows))
-        ):
-            # On a busy machine, threads of iperf 2 print this before the header of their next test.
-            early.add(found[1])
-            start = _start(found) or start
-        elif (found := _STREAM.match(line)) and (test or listening):
-            if test is None or (not test.is_client and not test.is_iperf3 and test.rows):
-                # A server of iperf 2 prints nothing else when the next test begins.
+        elif found := _STREAM.match(line):
+            # On a busy machine, threads of iperf 2 print this before the header of their next test,
+            # and a server of iperf 2 prints nothing else when the next test begins.
+            is_next = test is None or bool(not test.is_iperf3 and test.rows)
+            if is_next and not listening and (test is None or test.is_client):
+                early.add(found[1])
+                start = _start(found) or start
+                continue
+            if test is None or (is_next and not test.is_client):
                 if test:
                     yield test.line, test.document()
                 test = _TestText(number, is_iperf3=False, is_client=False, peer=found[2])
@@ -241,9 +239,7 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
 def _start(stream: re.Match[str]) -> dict[str, Any]:
     """Return the time at which a stream began, which iperf 2 prints with -e."""
     moment = _ON.search(stream[3])
-    if moment is None:
-        return {}
-    return {"timestamp": {"timesecs": time_s(moment[1])}}
+    return {"timestamp": {"timesecs": time_s(moment[1])}} if moment else {}
 
 
 def _take(test: _TestText, line: str) -> None:

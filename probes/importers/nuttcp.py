@@ -115,16 +115,13 @@ def _take_verbose(test: _Test, side: str, text: str, line: str) -> None:
     if (drops := _DROPS.match(text)) and side == "r":
         test.udp = True
         test.detail |= _loss(int(drops[1]), int(drops[2]))
-    found: tuple[str, str] | None = None
+    pairs = dict(_PAIR.findall(text)) if "rate_Mbps=" in text else {}
     if plain := _VERBOSE.match(line):
-        found = plain[3], plain[4]
-    elif "rate_Mbps=" in text:
-        pairs = dict(_PAIR.findall(text))
-        found = pairs.get("real_seconds", ""), pairs.get("rate_Mbps", "")
-    if found and side == "r":
-        test.seconds, test.mbps = limits.number(found[0]), limits.number(found[1])
-    elif found:
-        test.other_side = True
+        pairs = {"real_seconds": plain[3], "rate_Mbps": plain[4]}
+    if pairs and side == "r":
+        test.seconds = limits.number(pairs.get("real_seconds", ""))
+        test.mbps = limits.number(pairs.get("rate_Mbps", ""))
+    test.other_side |= bool(pairs) and side != "r"
 
 
 def figures_in(line: str) -> tuple[bool, float | None, float | None, dict[str, float]] | None:

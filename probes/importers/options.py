@@ -113,17 +113,17 @@ class ImportOptions:
 
         Raises :class:`InputError` if one is missing or not ``provider:region``.
         """
-        return self._end("--src", self.src, what), self._end("--dst", self.dst, what)
-
-    def _end(self, field: str, region: str, what: str) -> tuple[str, str]:
-        if not region:
-            problem = f"is needed, because {self.name} is {what}, which names no regions"
-            remedy = f"Say {field} provider:region, such as {field} aws:us-east-1."
-            raise InputError(field, problem, remedy=remedy)
-        if (end := split(region)) is None:
-            problem, remedy = "is not provider:region", "For example: aws:us-east-1."
-            raise InputError(field, problem, value=region, remedy=remedy)
-        return end
+        ends = []
+        for option, region in (("--src", self.src), ("--dst", self.dst)):
+            if not region:
+                problem = f"is needed, because {self.name} is {what}, which names no regions"
+                remedy = f"Say {option} provider:region, such as {option} aws:us-east-1."
+                raise InputError(option, problem, remedy=remedy)
+            if (end := split(region)) is None:
+                problem, remedy = "is not provider:region", "For example: aws:us-east-1."
+                raise InputError(option, problem, value=region, remedy=remedy)
+            ends.append(end)
+        return ends[0], ends[1]
 
     def one_host(self, known: str, found: str, line: int) -> str:
         """Return the one host that a file's tests are of, or refuse a file with several."""

@@ -140,8 +140,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield RTT, loss and jitter of each run in the file."""
     run: PingRun | None = None
     host, recognised, not_sent = "", False, 0
-    lines = Lines(stream, options.name, TOOL_LINE_BYTES)
-    lines.errors = "replace"
+    lines = Lines(stream, options.name, TOOL_LINE_BYTES, errors="replace")
     for number, line in enumerate(lines, start=1):
         line = _COLOUR.sub("", line) if "\x1b" in line else line
         tool, told = _told(line)

@@ -125,13 +125,14 @@ def _as_iperf3(result: Mapping[str, Any], spec: object, at_s: float | None) -> d
 
 
 def _round_trips(line: int, result: Mapping[str, Any], at_s: float | None, tool: str) -> PingRun:
+    def ms(duration: object) -> float | None:
+        seconds = _seconds(duration)
+        return None if seconds is None else MS_PER_S * seconds
+
     run = PingRun(line, tool=tool, start_s=at_s)
-    found_s = [_seconds(field(one, "rtt")) or 0.0 for one in list_field(result, "roundtrips")]
-    run.replies_ms.extend(
-        MS_PER_S * one for one in found_s if not limits.fault("rtt_ms", MS_PER_S * one, "")
-    )
-    summary_s = (_seconds(result.get(name)) for name in ("min", "mean", "max", "stddev"))
-    run.summary_ms = tuple(None if one is None else MS_PER_S * one for one in summary_s)
+    found_ms = [ms(field(one, "rtt")) or 0.0 for one in list_field(result, "roundtrips")]
+    run.replies_ms.extend(one for one in found_ms if not limits.fault("rtt_ms", one, ""))
+    run.summary_ms = tuple(ms(result.get(name)) for name in ("min", "mean", "max", "stddev"))
     run.sent, run.received, run.duplicates = (
         int(number_field(result, name) or 0) for name in ("sent", "received", "duplicates")
     )

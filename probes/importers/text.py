@@ -152,21 +152,23 @@ def time_s(written: str) -> float | None:
 class Lines:
     """The lines of a UTF-8 file without their ends, in order; iterate once.
 
+    ``errors`` is as of ``bytes.decode``, for tools whose words are in any encoding.
+
     Attributes
     ----------
-    errors : str
-        As of ``bytes.decode``, for tools whose words are in any encoding.
     cut_off : int
         Number of the last line if nothing ends it, else 0. Set before that line is yielded:
         whether a last line without an end is whole can't be known.
     """
 
-    errors = "strict"
-
     def __init__(
-        self, stream: BinaryIO | Unprefixed, name: str, max_bytes: int = MAX_LINE_BYTES
+        self,
+        stream: BinaryIO | Unprefixed,
+        name: str,
+        max_bytes: int = MAX_LINE_BYTES,
+        errors: str = "strict",
     ) -> None:
-        self._stream, self._name, self._max_bytes = stream, name, max_bytes
+        self._stream, self._name, self._max_bytes, self._errors = stream, name, max_bytes, errors
         self.cut_off = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -177,26 +179,20 @@ class Lines:
                 raise unreadable(error, self._name) from error
             if not raw:
                 return
-            yield self._line(number, raw)
-
-    def _line(self, number: int, raw: bytes) -> str:
-        if b"\0" in raw:
-            _refuse(self._name, number, *_NUL)
-        is_ended = raw.endswith(b"\n")
-        if not is_ended and len(raw) > self._max_bytes:
-            problem = f"is longer than {self._max_bytes:,} bytes"
-            _refuse(self._name, number, problem, "It is not such a file, or it is damaged.")
-        try:
-            line = raw.decode("utf-8-sig" if number == 1 else "utf-8", self.errors)
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            _refuse(
-                self._name, number, f"is not UTF-8 (byte 0x{byte:02x})", "Save the file as UTF-8."
-            )
-        if is_ended:
-            return line[:-1].removesuffix("\r")
-        self.cut_off = number
-        return line
+            if b"\0" in raw:
+                _refuse(self._name, number, *_NUL)
+            if not (is_ended := raw.endswith(b"\n")):
+                self.cut_off = number
+                if len(raw) > self._max_bytes:
+                    problem = f"is longer than {self._max_bytes:,} bytes"
+                    remedy = "It is not such a file, or it is damaged."
+                    _refuse(self._name, number, problem, remedy)
+            try:
+                line = raw.decode("utf-8-sig" if number == 1 else "utf-8", self._errors)
+            except UnicodeDecodeError as error:
+                problem = f"is not UTF-8 (byte 0x{error.object[error.start]:02x})"
+                _refuse(self._name, number, problem, "Save the file as UTF-8.")
+            yield line[:-1].removesuffix("\r") if is_ended else line
 
 
 def _refuse(name: str, line: int, problem: str, remedy: str) -> NoReturn:
