@@ -66,6 +66,7 @@ _KNOWN: dict[str, tuple[str, float]] = {**FIGURES, **OTHERS}
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _RATES = ("per_flow_mbps", "aggregate_mbps")
+_ABOUT_RATES = (*_RATES, "udp_mbps")
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -250,14 +251,7 @@ def _figures_of(
     """Yield the samples of one row, and its faults."""
     (src, src_zone), (dst, dst_zone) = setting["src"], setting["dst"]
     src_vm, dst_vm, vms = setting["src_vm"] or "", setting["dst_vm"] or "", setting["vms"] or 1
-    of_row = Sample(src, dst, "rtt_ms", 0.0, setting["measured_at"], setting["tool"])
-    of_pair = of_row._replace(
-        src_zone=setting["src_zone"] or src_zone,
-        dst_zone=setting["dst_zone"] or dst_zone,
-        src_vm=src_vm,
-        dst_vm=dst_vm,
-        address=setting["address"],
-    )
+    at_s, tool = setting["measured_at"], setting["tool"]
     filled = [name for name in columns if name in METRICS and cells[columns[name][0]].strip()]
     if not filled:
         yield Skipped(number, "no figure in this row")
@@ -275,21 +269,31 @@ def _figures_of(
             yield Skipped(number, problem)
         elif metric in limits.OF_ONE_VM:  # of the VM at the source, or at the destination
             region, vm = (src, src_vm) if metric == "egress_cap_mbps" else (dst, dst_vm)
-            yield of_row._replace(src=region, dst=region, metric=metric, value=value, src_vm=vm)
+            yield Sample(region, region, metric, value, at_s, tool, src_vm=vm)
         else:
-            found = of_pair._replace(metric=metric, value=value)
-            if metric in (*_RATES, "udp_mbps"):
-                if setting["window_mb"]:
-                    detail["window_mb"] = setting["window_mb"]
-                if vms > 1:
-                    detail["vms"] = vms
-                found = found._replace(
-                    value=value / vms,  # of one VM pair
-                    connections=1 if metric == "per_flow_mbps" else setting["connections"],
-                    duration_s=setting["duration"],
-                    warmed_up=bool(setting["warmed_up"]),
-                )
-            yield found._replace(detail=json.dumps(detail)) if detail else found
+            is_rate = metric in _ABOUT_RATES
+            if is_rate and setting["window_mb"]:
+                detail["window_mb"] = setting["window_mb"]
+            if is_rate and vms > 1:
+                detail["vms"] = vms
+            connections = 1 if metric == "per_flow_mbps" else setting["connections"]
+            yield Sample(
+                src,
+                dst,
+                metric,
+                value / vms if is_rate else value,  # of one VM pair
+                at_s,
+                tool,
+                connections if is_rate else None,
+                setting["duration"] if is_rate else None,
+                is_rate and bool(setting["warmed_up"]),
+                setting["src_zone"] or src_zone,
+                setting["dst_zone"] or dst_zone,
+                src_vm,
+                dst_vm,
+                json.dumps(detail) if detail else "",
+                setting["address"],
+            )
 
 
 def _of_several(

@@ -176,14 +176,15 @@ def _judge(held: Sequence[tuple[int, float, float, Sample]]) -> Iterator[Importe
             cells[place].setdefault(sample.dst, (min_ms, max_ms))
     for (src, low, high), (number, min_ms, max_ms, sample) in zip(places, held, strict=True):
         near = product((src,), (low - 1, low, low + 1), (high - 1, high, high + 1))
-        is_repeated = any(
+        others = (other for cell in near for other in cells.get(cell, {}).items())
+        if max_ms - min_ms > max(SPREAD_MS, SPREAD_SHARE * min_ms):
+            yield Skipped(number, WIDE_SPREAD)
+        elif any(
             dst != sample.dst
             and abs(low_ms - min_ms) <= SAME_MS
             and abs(high_ms - max_ms) <= SAME_MS
-            for cell in near
-            for dst, (low_ms, high_ms) in cells.get(cell, {}).items()
-        )
-        if max_ms - min_ms > max(SPREAD_MS, SPREAD_SHARE * min_ms):
-            yield Skipped(number, WIDE_SPREAD)
+            for dst, (low_ms, high_ms) in others
+        ):
+            yield Skipped(number, REPEATED)
         else:
-            yield Skipped(number, REPEATED) if is_repeated else sample
+            yield sample
