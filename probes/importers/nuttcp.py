@@ -56,10 +56,6 @@ class _Test:
     other_side: bool = False
     sides: set[str] = field(default_factory=set)
 
-    @property
-    def begun(self) -> bool:
-        return self.mbps is not None or bool(self.intervals) or self.other_side
-
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield one sample a test: ``per_flow_mbps``, ``aggregate_mbps`` or ``udp_mbps``."""
@@ -159,7 +155,7 @@ def _outcome(
     test: _Test, options: ImportOptions, *, is_whole: bool = False
 ) -> Iterator[ImportedRow]:
     """Yield the sample of a test that has begun, or is there as a whole."""
-    if not (test.begun or is_whole):
+    if not (is_whole or test.mbps is not None or test.intervals or test.other_side):
         return
     if test.mbps is None:
         yield Skipped(test.line, SENDER_ONLY if test.other_side else CUT_OFF)

@@ -141,15 +141,12 @@ class _Batch(NamedTuple):
         of_rows: NDArray[Any] = np.array([function(name) for name in names])[codes]
         return of_rows
 
-    def numbers(self, column: str) -> NDArray[np.float64]:
-        """Return a column of numbers, NaN where there is none."""
-        values = self._of_type(column, TYPES[column]).cast("float64")
-        return np.array(values.to_numpy(zero_copy_only=False))
-
-    def are_missing(self, column: str) -> NDArray[np.bool_]:
-        """Mark the rows in which a column has no value."""
+    def numbers(self, column: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Return a column of numbers, NaN where there is none, and mark where there is none."""
         values = self._of_type(column, TYPES[column])
-        return np.array(values.is_null().to_numpy(zero_copy_only=False))
+        parts = (values.cast("float64"), values.is_null())
+        numbers, are_missing = (np.array(part.to_numpy(zero_copy_only=False)) for part in parts)
+        return numbers, are_missing
 
     def blame(self, wrong: NDArray[np.bool_], reason: str) -> None:
         """Tell of the places that are wrong why they are no samples."""
@@ -198,13 +195,12 @@ def samples_of(
     batch.blame(one_region & ~of_one_vm, SAME_REGION)
     batch.blame(~one_region & of_one_vm, "src and dst of a VM's cap are not one region")
     for field, (least, most, what) in _NUMBERS.items():
-        values = batch.numbers(field)
+        values, missing = batch.numbers(field)
         right = (values >= least) & (values <= most)
         cells[field] = np.where(right, values, 0)
-        wrong = ~right & (field in NEEDED or ~batch.are_missing(field))
-        batch.blame(wrong, f"{field} is not {what}")
+        batch.blame(~right & (~missing | (field in NEEDED)), f"{field} is not {what}")
     for flag in ("warmed_up", "new_level"):
-        cells[flag] = batch.numbers(flag) == 1
+        cells[flag] = batch.numbers(flag)[0] == 1
     cells["address"] = batch.mapped("address", lambda text: _place_in(ADDRESSES, text or None))
     batch.blame(cells["address"] < 0, "address is neither public nor private")
     usual = {"tool": "parquet", "src_vm": options.src_vm, "dst_vm": options.dst_vm}
@@ -222,7 +218,7 @@ def samples_of(
         batch.mapped("detail", lambda text: not _is_detail(text)), "detail is no JSON object"
     )
     cells["detail"] = batch.mapped("detail", found.details.__getitem__)
-    cells["value"], missing = batch.numbers("value"), batch.are_missing("value")
+    cells["value"], missing = batch.numbers("value")
     for number, metric in enumerate(METRICS):
         chosen = np.flatnonzero(cells["metric"] == number)
         for at in chosen[~limits.are_possible(metric, cells["value"][chosen])].tolist():
