@@ -20,7 +20,7 @@ from planner.shuffle.plan import ShufflePlan as ShufflePlan
 from planner.shuffle.request import ShuffleRequest as ShuffleRequest
 from planner.transfer.plan import Plan as Plan
 from planner.transfer.request import TransferRequest as TransferRequest
-from relayd.backtesting.running import backtest as backtest
+from relayd.backtesting.replay import backtest as backtest
 from relayd.client.asynchronous import AsyncWan as AsyncWan
 from relayd.client.blocking import RemoteWan as RemoteWan
 from relayd.client.errors import ServiceError as ServiceError

@@ -171,7 +171,7 @@ MAKE_NETWORKS = {
     "planner.model.network",
     "planner.single_flow.flow_tests",
     "probes.estimation.estimator",
-    "relayd.backtesting.running",
+    "relayd.backtesting.replay",
 }
 
 

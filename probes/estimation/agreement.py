@@ -156,27 +156,25 @@ def _confirmed(
     claims: Sequence[_NewLevel], found: Sequence[SourceSamples], tolerance: float
 ) -> _NewLevel | None:
     """Return the new level that more than one source has found, if there is one."""
-    best: _NewLevel | None = None
+    confirmed = []
     for claim in claims:
         allies = [ally for ally in claims if abs(ally.level - claim.level) <= tolerance]
         # From when a second one had seen it: earlier samples of the old level may be right.
         since = sorted(ally.since_s for ally in allies)[:2]
-        behind = set[str]().union(*(ally.sources for ally in allies))
-        against: set[str] = set()
+        behind, against = {source for ally in allies for source in ally.sources}, set()
         for one in found:
-            seen = one.logs[one.at_s >= since[-1]]
-            if one.source not in behind and len(seen):
-                near = np.abs(seen - claim.level) <= tolerance
-                if 2 * np.count_nonzero(near) <= len(seen):
-                    against.add(one.source)
-                elif one.source != OWN or _confirms(one.at_s[one.at_s >= since[-1]][near]):
-                    behind.add(one.source)
+            seen = one.where(one.at_s >= since[-1])
+            near = np.abs(seen.logs - claim.level) <= tolerance
+            if one.source in behind or not len(near):
+                continue
+            if 2 * np.count_nonzero(near) <= len(near):
+                against.add(one.source)
+            elif one.source != OWN or _confirms(seen.at_s[near]):
+                behind.add(one.source)
         refuted = OWN in against or (OWN not in behind and len(against) >= len(behind))
-        if len(behind) < 2 or refuted:
-            continue
-        if best is None or (OWN in behind, len(behind)) > (OWN in best.sources, len(best.sources)):
-            best = _NewLevel(claim.level, since[0], frozenset(behind))
-    return best
+        if len(behind) > 1 and not refuted:
+            confirmed.append(_NewLevel(claim.level, since[0], frozenset(behind)))
+    return max(confirmed, key=lambda one: (OWN in one.sources, len(one.sources)), default=None)
 
 
 def _confirms(at_s: Floats) -> bool:

@@ -157,9 +157,9 @@ def current_samples(samples: Samples) -> CurrentSamples:
     tells = _tell_of_shifts(rows, parts)
     shifts = []
     for number in np.flatnonzero(long).tolist():
-        begin, end = parts.begins[number : number + 2].tolist()
-        with evaluated(samples, begin):
-            found = list(_shifts(samples, slice(max(begin, end - MOST_JUDGED), end)))
+        part = parts.part(number)
+        with evaluated(samples, part.start):
+            found = list(_shifts(samples[max(part.start, part.stop - MOST_JUDGED) : part.stop]))
         since_s[number] = max([since_s[number], *(shift.at_s for shift in found)])
         shifts += found if tells[number] else []
     kept = rows["measured_at_s"] >= parts.spread(since_s)
@@ -204,9 +204,8 @@ def _tell_of_shifts(rows: Rows, parts: Groups) -> Bools:
     return tell
 
 
-def _shifts(samples: Samples, within: slice) -> Iterator[LinkShift]:
+def _shifts(part: Samples) -> Iterator[LinkShift]:
     """Yield the changes among samples that were taken the way the newest was."""
-    part = samples[within]
     rows, names = part.rows, list(part.names)
     tool = part.mapped("tool", lambda name: name.partition(" ")[0])
     alike = tool == tool[-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import nan
 from typing import Any, TypeAlias
@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
 from planner.model.link_array import Origins, taken
-from probes.estimation.agreement import figures_with, is_own, trusted
-from probes.estimation.groups import Bools, Floats, Ints
-from probes.estimation.link_samples import CountedSamples, LinkSamples
-from probes.samples import ADDRESSES, Rows, distinct
+from probes.estimation.agreement import figures_with, is_own, still_told
+from probes.estimation.groups import Bools
+from probes.samples import ADDRESSES
 
 ESTIMATE = np.dtype(
     [
@@ -33,23 +32,12 @@ ESTIMATE = np.dtype(
 EstimateArray: TypeAlias = NDArray[np.void]
 """Structured, of :data:`ESTIMATE`."""
 _NOTHING = np.array((nan, nan, nan, 0, 0, 0, nan, nan), ESTIMATE)
-_ADDRESSES: tuple[Addresses | None, ...] = (*ADDRESSES, "both")
+ADDRESS_OF: tuple[Addresses | None, ...] = (*ADDRESSES, "both")
 
 
 def no_estimates(*shape: int) -> EstimateArray:
     """Return an array without an estimate."""
     return np.full(shape, _NOTHING)
-
-
-def estimates_of(estimates: Iterable[Estimate], origins: Origins) -> EstimateArray:
-    """Return estimates as an array of their number."""
-    rows = []
-    for one in estimates:
-        origin = one.origin
-        times = (nan if at_s is None else at_s for at_s in (origin.newest_s, origin.oldest_s))
-        counts = origins.number_of(origin), origin.samples, origin.links
-        rows.append((one.low, one.expected, one.high, *counts, *times))
-    return np.array(rows, ESTIMATE)
 
 
 def estimate_at(estimates: EstimateArray, place: int, origins: Origins) -> Estimate:
@@ -69,44 +57,41 @@ def are_known(estimates: EstimateArray) -> Bools:
 
 
 def with_bounds(
-    estimates: EstimateArray, low: Floats, expected: Floats, high: Floats, origin: Any
+    estimates: EstimateArray, low: Any, expected: Any, high: Any, origin: Any = None
 ) -> EstimateArray:
-    """Return other estimates that rest on the same samples."""
+    """Return other estimates that rest on the same samples; their origin may be another."""
     found = taken(estimates)
-    found["low"], found["expected"], found["high"], found["origin"] = low, expected, high, origin
+    found["low"], found["expected"], found["high"] = low, expected, high
+    if origin is not None:
+        found["origin"] = origin
     return found
 
 
-def measured(
-    samples: LinkSamples,
-    counted: CountedSamples,
-    bounds: tuple[Floats, Floats, Floats],
-    number: Ints | None = None,
-    figures: Sequence[Figures | None] = (None,),
-) -> EstimateArray:
-    """Return estimates of links, each from its own samples, with bounds (low, expected, high).
-
-    The number is the place of each link's figures, 0 by default.
-    """
-    (rows, groups, of_link), marks = counted[1:], samples.marks
-    further = np.zeros(len(of_link), np.int64) if number is None else number
-    least = groups.reduced(np.minimum, rows["address"]).astype(np.int64)
-    most = groups.reduced(np.maximum, rows["address"])
-    addresses = np.where(least == 0, 0, np.where(least == most, least, 3))
-    keys = of_link, addresses, further
-    shape = len(marks), len(_ADDRESSES), len(figures)
-    used, made_of = distinct(np.ravel_multi_index(keys, shape))
-    made = []
-    for mark, place, more in zip(*np.unravel_index(used, shape), strict=True):
-        told = figures_with(figures[more], marks[mark])
-        origin = Origin("measured", "median-of-samples", address=_ADDRESSES[place], figures=told)
-        made.append(samples.origins.number_of(origin))
-    of_origin = np.array(made, np.int32)[made_of]
-    found = with_bounds(no_estimates(len(of_link)), *bounds, of_origin)
-    found["samples"], found["links"] = groups.counts, 1
-    found["newest_s"] = groups.reduced(np.maximum, rows["measured_at_s"])
-    found["oldest_s"] = groups.reduced(np.minimum, rows["measured_at_s"])
+def changed_by(
+    origins: Origins,
+    numbers: NDArray[Any],
+    keys: NDArray[Any],
+    change: Callable[[Origin, Any], Origin],
+) -> NDArray[np.int32]:
+    """Return the numbers of origins after a change of each that depends on a key."""
+    found = numbers.astype(np.int32)
+    for key in np.unique(keys).tolist():
+        at = keys == key
+        found[at] = origins.changed(found[at], lambda one, key=key: change(one, key))  # type: ignore[misc]
     return found
+
+
+def inferred_by(
+    method: Method, origins: Origins, numbers: NDArray[Any], connections: NDArray[Any] | None = None
+) -> NDArray[np.int32]:
+    """Return the origins of what a method infers from estimates, each from one of them."""
+
+    def inferred(one: Origin, count: int) -> Origin:
+        figures = still_told(one.figures, **({"connections": count} if count else {}))
+        return one._replace(kind="inferred", method=method, figures=figures)
+
+    counts = np.zeros(len(numbers), np.int64) if connections is None else connections
+    return changed_by(origins, numbers, counts, inferred)
 
 
 def are_of(kind: Kind, origins: Origins, numbers: NDArray[Any]) -> Bools:
@@ -133,38 +118,22 @@ def own_first(origins: Origins, numbers: NDArray[Any]) -> Bools:
 
 def of_many(
     method: Method, behind: EstimateArray, origins: Origins, figures: Figures | None = None
-) -> Origin:
-    """Return the origin of an estimate inferred from several links."""
-    newest_s, oldest_s = np.fmax.reduce(behind["newest_s"]), np.fmin.reduce(behind["oldest_s"])
-    told = [origins.all[number].figures for number in np.unique(behind["origin"]).tolist()]
-    by = {name for one in told if one for name in one.reported_by or ()}
-    if by and not any(map(is_own, told)):
+) -> EstimateArray:
+    """Return an estimate inferred from those of several links, of length 1 and without bounds."""
+    told = [origins.all[number] for number in np.unique(behind["origin"]).tolist()]
+    by = {name for one in told if one.figures for name in one.figures.reported_by or ()}
+    if by and not any(is_own(one.figures) for one in told):
         figures = figures_with(figures, Figures(reported_by=tuple(sorted(by))))
-    return Origin(
-        "inferred",
-        method,
-        int(behind["samples"].sum()),
-        int(behind["links"].sum()),
-        None if np.isnan(newest_s) else float(newest_s),
-        None if np.isnan(oldest_s) else float(oldest_s),
-        _joined({origins.all[number].address for number in np.unique(behind["origin"]).tolist()}),
-        figures,
+    address = addresses_of({one.address for one in told})
+    found = no_estimates(1)
+    found["origin"] = origins.number_of(
+        Origin("inferred", method, address=address, figures=figures)
     )
-
-
-def of_rows(
-    samples: LinkSamples, rows: Rows, kind: Kind, method: Method, figures: Figures | None = None
-) -> Origin:
-    """Return the origin of an estimate made from some of the samples, of any links."""
-    by = trusted(*(samples.sources[number] for number in np.unique(rows["source"]).tolist()))
-    if by and samples.is_mixed:
-        figures = figures_with(figures, Figures(reported_by=by))
-    pairs = len(np.unique(rows["src"].astype(np.int64) << 32 | rows["dst"]))
-    at_s = rows["measured_at_s"]
-    address = _joined({_ADDRESSES[place] for place in np.unique(rows["address"]).tolist()})
-    return Origin(
-        kind, method, len(rows), pairs, float(at_s.max()), float(at_s.min()), address, figures
-    )
+    for count in ("samples", "links"):
+        found[count] = behind[count].sum()
+    found["newest_s"] = np.fmax.reduce(behind["newest_s"])
+    found["oldest_s"] = np.fmin.reduce(behind["oldest_s"])
+    return found
 
 
 def no_surer_than(estimate: Estimate, error: float) -> Estimate:
@@ -176,7 +145,8 @@ def no_surer_than(estimate: Estimate, error: float) -> Estimate:
     )
 
 
-def _joined(found: set[Addresses | None]) -> Addresses | None:
+def addresses_of(found: set[Addresses | None]) -> Addresses | None:
+    """Return the kinds of address of which all of some are; None where one is not known."""
     if None in found:
         return None
     return found.pop() if len(found) == 1 else "both"

@@ -31,6 +31,10 @@ class Groups(NamedTuple):
         changes[:1] = True
         return cls(np.append(np.flatnonzero(changes), len(changes)))
 
+    def part(self, number: int) -> slice:
+        """Return the places of one group."""
+        return slice(int(self.begins[number]), int(self.begins[number + 1]))
+
     def __iter__(self) -> Iterator[Any]:
         """Iterate over slices."""
         return (slice(begin, end) for begin, end in pairwise(self.begins.tolist()))

@@ -26,7 +26,7 @@ import numpy as np
 
 from planner.model.baseline.modelled_links import held_to_windows, set_rates, within_caps
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import AddressKind, Estimate
+from planner.model.estimate import AddressKind, Method
 from planner.model.link import Site
 from planner.model.link_array import FIGURE, Origins, Records, bounds_of
 from planner.model.throughput import (
@@ -42,13 +42,13 @@ from planner.model.throughput import (
 from probes.estimation.estimates import (
     EstimateArray,
     are_known,
-    estimates_of,
     no_estimates,
     of_many,
     own_first,
     with_bounds,
 )
 from probes.estimation.groups import MAD_TO_SIGMA, NORMAL_90, Floats, Ints
+from probes.estimation.link_samples import LinkSamples
 from probes.estimation.measurements import AggregateTests, Pairs
 
 # Links between the same two parts of the world: they help where links of a class differ by half.
@@ -71,6 +71,7 @@ USUAL_RTT_MS = 100.0
 """Where no location is known: a law needs some distance."""
 CLASSES = len(CLASSES_MS) + 1
 """Of distance."""
+NO_LINKS = np.zeros(0, np.int64)
 Bounds: TypeAlias = tuple[Floats, Floats, Floats]
 
 
@@ -117,7 +118,80 @@ def _weighted_median(ratios: Floats, weights: Floats) -> float:
     return float(np.interp(weights.sum() / 2, middles, ratios[order]))
 
 
-class MeasuredLaw:
+class LinkClasses:
+    """The links between n regions by class: the same providers, at such a distance.
+
+    Parameters
+    ----------
+    regions : collection of str
+    catalogue : Catalogue
+        It tells the partitions of regions.
+    rtts_ms : EstimateArray, shape (n, n)
+    pairs : (array, array)
+        Sources and destinations of the m links that were measured, `alone` their estimates from
+        measurements alone, and `origins` the origins of these.
+    """
+
+    def __init__(
+        self,
+        regions: Collection[str],
+        catalogue: Catalogue,
+        address: AddressKind,
+        rtts_ms: EstimateArray,
+        pairs: Pairs,
+        alone: EstimateArray,
+        origins: Origins,
+    ) -> None:
+        self._pairs, self._alone, self._origins = pairs, alone, origins
+        self._partitions = [catalogue.region(name).partition for name in regions]
+        distinct = list(dict.fromkeys(self._partitions))
+        self._models = [law_of(src, dst, address) for src in distinct for dst in distinct]
+        self._has_law = np.array([model is not None for model in self._models], np.bool_)
+        number = np.array([distinct.index(name) for name in self._partitions], np.int64)
+        unknown = ~are_known(rtts_ms)
+        self._rtts_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["expected"])
+        self._highest_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["high"])
+        kind = number[:, None] * len(distinct) + number
+        self._key = kind * CLASSES + np.searchsorted(CLASSES_MS, self._highest_ms, side="right")
+        """Of each link, its providers and class of distance."""
+        # What held a transfer says nothing of other links.
+        teaches = np.array([one.method != "median-of-transfers" for one in origins.all], np.bool_)
+        key = self._key[pairs]
+        by_law = np.flatnonzero(self._has_law[key // CLASSES] & teaches[alone["origin"]])
+        self._learned: dict[int, dict[int, Ints]] = {}
+        """The measured links of each class that count, by providers; all in order."""
+        for one in dict.fromkeys(key[by_law].tolist()):
+            links = by_law[key[by_law] == one]
+            own = links[own_first(origins, alone["origin"][links])]
+            self._learned.setdefault(one // CLASSES, {})[one] = own
+
+    def links_of_class(self, key: int) -> Ints:
+        """Return the links of a class of distance; where they are too few, of all classes."""
+        classes = self._learned.get(key // CLASSES, {})
+        links = classes.get(key, NO_LINKS)
+        if len(links) >= LEAST_LINKS or not classes:
+            return links
+        return np.concatenate(list(classes.values()))
+
+    def neighbours(self, src: int, dst: int, links: Ints) -> tuple[Ints, Floats]:
+        """Return measured links whose ends are both near this link's, with their weights."""
+        out_ms, into_ms = (
+            np.where(ends[links] == own, 0.0, self._rtts_ms[own, ends[links]])
+            for own, ends in zip((src, dst), self._pairs, strict=True)
+        )
+        near = (out_ms < FARTHEST_NEIGHBOUR_MS) & (into_ms < FARTHEST_NEIGHBOUR_MS)
+        squares = out_ms[near] ** 2 + into_ms[near] ** 2
+        return links[near], np.exp(-squares / (2 * NEIGHBOUR_MS**2))
+
+    def links_behind(self, src: int, dst: int, method: Method) -> list[tuple[int, int]]:
+        """Return the measured links that shift the law for another, given its method."""
+        links = self.links_of_class(int(self._key[src, dst]))
+        if method == "neighbouring-links":
+            links, _ = self.neighbours(src, dst, links)
+        return list(zip(*(ends[links].tolist() for ends in self._pairs), strict=True))
+
+
+class MeasuredLaw(LinkClasses):
     """The laws between the providers of n sites, as far as measured links bear them out.
 
     Parameters
@@ -126,98 +200,57 @@ class MeasuredLaw:
         With caps measured where they were, and with those of their VM types. Where a cap was found
         to be less than half of that, or more than twice, the VM is not of the size that the law is
         of, and the law holds in proportion.
-    rtts_ms : EstimateArray, shape (n, n)
-    pairs : (array, array)
-        Sources and destinations of the m links that were measured, `alone` their estimates from
-        measurements alone.
-    catalogue : Catalogue
-        It tells the partitions of regions.
-    windows_gbps : array of FIGURE, shape (n, n), optional
+    windows_gbps : array of FIGURE, shape (n, n)
         What the windows of a link's connections allow, 64 where none were counted.
+    samples : LinkSamples
+        They have a kind of address, a catalogue, and the origins of estimates.
+    rtts_ms, pairs, alone
+        Those of :class:`LinkClasses`.
     """
 
     def __init__(
         self,
         sites: Mapping[str, Site],
         typed: Mapping[str, Site],
+        windows_gbps: Records,
         rtts_ms: EstimateArray,
-        address: AddressKind,
+        samples: LinkSamples,
         pairs: Pairs,
         alone: EstimateArray,
-        origins: Origins,
-        catalogue: Catalogue,
-        windows_gbps: Records | None = None,
     ) -> None:
-        self._windows = windows_gbps
-        self._pairs, self._alone, self._origins = pairs, alone, origins
-        self._partitions = [catalogue.region(name).partition for name in sites]
-        distinct = list(dict.fromkeys(self._partitions))
-        self._models = [law_of(src, dst, address) for src in distinct for dst in distinct]
-        number = np.array([distinct.index(name) for name in self._partitions], np.int64)
-        unknown = ~are_known(rtts_ms)
-        self._rtts_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["expected"])
-        self._highest_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["high"])
-        kind = number[:, None] * len(distinct) + number
-        self._key = kind * CLASSES + np.searchsorted(CLASSES_MS, self._highest_ms, side="right")
-        """Of each link, its providers and class of distance."""
+        address = samples.address
+        super().__init__(sites, samples.catalogue, address, rtts_ms, pairs, alone, samples.origins)
+        self._windows, self._caps = windows_gbps, least_caps(sites.values())
         self._laws = self._laid(list(sites.values()), list(typed.values()), address)
-        self._caps = least_caps(sites.values())
-        key = self._key[pairs]
-        has_law = np.array([model is not None for model in self._models], np.bool_)
-        # What held a transfer says nothing of other links.
-        teaches = np.array([one.method != "median-of-transfers" for one in origins.all], np.bool_)
-        by_law = np.flatnonzero(has_law[key // CLASSES] & teaches[alone["origin"]])
-        self._ratios = np.zeros(len(key))
-        ratios = alone["expected"][by_law] / self._laws["expected"][pairs][by_law]
-        self._ratios[by_law] = np.log(np.maximum(LEAST_RATIO, ratios))
-        self._learned: dict[int, dict[int, Ints]] = {}
-        """The measured links of each class that count, by providers; all in order."""
-        for one in dict.fromkeys(key[by_law].tolist()):
-            links = by_law[key[by_law] == one]
-            own = links[own_first(origins, alone["origin"][links])]
-            self._learned.setdefault(one // CLASSES, {})[one] = own
-        self._class_laws: dict[int, tuple[float, LawSpread]] = {}
+        ratios = alone["expected"] / self._laws["expected"][pairs]
+        self._ratios: Floats = np.log(np.maximum(LEAST_RATIO, ratios))
 
     def _laid(self, sites: list[Site], typed: list[Site], address: AddressKind) -> EstimateArray:
         """Return one VM pair's saturated throughput by law and caps, shape (n, n)."""
-        shape = len(sites), len(sites)
-        src, dst = np.indices(shape).reshape(2, -1)
-        rates, rtts_ms = np.zeros(len(src), FIGURE), np.zeros(len(src), FIGURE)
+        ends = np.divmod(np.arange(len(sites) ** 2), len(sites))
+        rates, rtts_ms = np.zeros((2, len(ends[0])), FIGURE)
         rtts_ms["expected"], rtts_ms["high"] = self._rtts_ms.ravel(), self._highest_ms.ravel()
         caps = least_caps(sites, address).ravel()
         shares = np.array([_proportion(a, b) for a, b in zip(sites, typed, strict=True)])
-        ends = src, dst
         partitions, origins = self._partitions, self._origins
         set_rates(rates, sites, partitions, ends, rtts_ms, caps, address, origins, shares)
         expected = np.where(np.isinf(rates["expected"]), np.nan, rates["expected"])
         bounds = rates["low"], expected, rates["high"]
-        found = with_bounds(no_estimates(len(src)), *bounds, rates["evidence"]).reshape(shape)
-        if self._windows is not None:
-            held = held_to_windows(found, self._windows)
-            found["origin"][held] = self._origins.held_to("windows", found["origin"][held])
+        found = with_bounds(no_estimates(len(rates)), *bounds, rates["evidence"])
+        found = found.reshape(self._key.shape)
+        held = held_to_windows(found, self._windows)
+        found["origin"][held] = origins.held_to("windows", found["origin"][held])
         return found
-
-    def links_of_class(self, key: int) -> Ints:
-        """Return the links of a class of distance; where they are too few, of all classes."""
-        classes = self._learned.get(key // CLASSES, {})
-        links = classes.get(key, np.zeros(0, np.int64))
-        if len(links) >= LEAST_LINKS or not classes:
-            return links
-        return np.concatenate(list(classes.values()))
 
     def _class_law(self, key: int) -> tuple[float, LawSpread]:
         """Return shift and spread of a class of links about their law."""
-        if key not in self._class_laws:
-            classes = self._learned.get(key // CLASSES, {})
-            of_classes = {one: self._ratios[links] for one, links in classes.items()}
-            own = of_classes.pop(key, np.zeros(0))
-            at = classes.get(key, np.zeros(0, np.int64))
-            regions = sum(len(np.unique(ends[at])) for ends in self._pairs)
-            others = np.concatenate([np.zeros(0), *of_classes.values()])
-            model = self._models[key // CLASSES]
-            ours = model.spread_of_class(key % CLASSES) if model else UNKNOWN_SPREAD
-            self._class_laws[key] = class_law(own, others, ours, regions)
-        return self._class_laws[key]
+        classes = dict(self._learned.get(key // CLASSES, {}))
+        own = classes.pop(key, NO_LINKS)
+        others = np.concatenate([NO_LINKS, *classes.values()])
+        model = self._models[key // CLASSES]
+        ours = model.spread_of_class(key % CLASSES) if model else UNKNOWN_SPREAD
+        regions = sum(len(np.unique(ends[own])) for ends in self._pairs)
+        return class_law(self._ratios[own], self._ratios[others], ours, regions)
 
     def _laws_of(self, pairs: Pairs) -> tuple[list[int], Ints, Floats]:
         """Return the classes of links, each link's class among them, and its shift and spread."""
@@ -229,9 +262,7 @@ class MeasuredLaw:
     def _bounds(self, pairs: Pairs, shift: Floats, below: Floats, above: Floats) -> Bounds:
         rates = self._laws["expected"][pairs] * np.exp(shift)
         bounds = within_caps(rates, below, above, self._caps[pairs])
-        if self._windows is None:
-            return bounds
-        held = with_bounds(no_estimates(len(rates)), *bounds, 0)
+        held = with_bounds(no_estimates(len(rates)), *bounds)
         held_to_windows(held, self._windows[pairs])
         return held["low"], held["expected"], held["high"]
 
@@ -243,15 +274,14 @@ class MeasuredLaw:
         middles = tests.alone["expected"]
         deviations = MAD_TO_SIGMA * tests.groups.deviations(tests.values, middles)
         kind = self._key[self._pairs] // CLASSES
-        models = [self._models[one] for one in kind.tolist()]
+        usual = UNKNOWN_MEMORY_YEARS, UNKNOWN_NOISE
+        models = [(one.memory_years, one.noise) if one else usual for one in self._models]
+        memory, of_class = np.array(models).reshape(-1, 2)[kind].T
         # With caps alone: the measured rates, with the bounds of links of which nothing is known.
         rates = np.maximum(middles, LEAST_GBPS)
         unknown = rates * exp(-UNKNOWN_SPREAD.below), rates, rates * exp(UNKNOWN_SPREAD.above)
-        has_law = np.array([model is not None for model in models], np.bool_)
         shifted = self._bounds(self._pairs, *self._laws_of(self._pairs)[2])
-        prior = [np.where(has_law, a, b) for a, b in zip(shifted, unknown, strict=True)]
-        memory = [model.memory_years if model else UNKNOWN_MEMORY_YEARS for model in models]
-        of_class = np.array([model.noise if model else UNKNOWN_NOISE for model in models])
+        prior = np.where(self._has_law[kind], shifted, unknown)
         with np.errstate(divide="ignore", invalid="ignore"):
             seen = np.where(middles > 0, NORMAL_90 * deviations / middles, 0.0)
             level, counts = np.log(middles), tests.groups.counts
@@ -267,8 +297,7 @@ class MeasuredLaw:
         origin[doubted] = self._origins.changed(
             origin[doubted], lambda one: one._replace(method="contradicted-sample")
         )
-        priors = np.array([*prior, memory], np.float64)
-        return with_bounds(tests.alone, low, expected, high, origin), priors
+        return with_bounds(tests.alone, low, expected, high, origin), np.stack([*prior, memory])
 
     def unmeasured(self, wanted: np.ndarray) -> EstimateArray:
         """Return the saturated throughput to expect of links, by their classes and neighbours.
@@ -284,37 +313,14 @@ class MeasuredLaw:
         keys, number, (shift, below, above) = self._laws_of(pairs)
         behind = [self.links_of_class(key) for key in keys]
         made = [of_many("shifted-law", self._alone[links], self._origins) for links in behind]
-        evidence = estimates_of([Estimate(0.0, 0.0, 0.0, one) for one in made], self._origins)
-        evidence = evidence[number]
-        wide = np.array([sum(self._class_law(key)[1]) for key in keys])
-        for at in np.flatnonzero(wide[number] >= NEIGHBOUR_FROM_SPREAD).tolist():
-            links, weights = self._neighbours(src[at], dst[at], behind[number[at]])
+        evidence = np.concatenate(made)[number]
+        for at in np.flatnonzero(below + above >= NEIGHBOUR_FROM_SPREAD).tolist():
+            links, weights = self.neighbours(src[at], dst[at], behind[number[at]])
             if len(links):
                 shift[at] += _weighted_median(self._ratios[links] - shift[at], weights)
-                origin = of_many("neighbouring-links", self._alone[links], self._origins)
-                evidence[at] = estimates_of([Estimate(0.0, 0.0, 0.0, origin)], self._origins)[0]
-        bounds = self._bounds(pairs, shift, below, above)
-        found[pairs] = with_bounds(evidence, *bounds, evidence["origin"])
+                evidence[at] = of_many("neighbouring-links", self._alone[links], self._origins)[0]
+        found[pairs] = with_bounds(evidence, *self._bounds(pairs, shift, below, above))
         return found
-
-    def _neighbours(self, src: int, dst: int, links: Ints) -> tuple[Ints, Floats]:
-        """Return measured links whose ends are both near this link's, with their weights."""
-        out_ms, into_ms = (
-            np.where(ends[links] == own, 0.0, self._rtts_ms[own, ends[links]])
-            for own, ends in zip((src, dst), self._pairs, strict=True)
-        )
-        near = (out_ms < FARTHEST_NEIGHBOUR_MS) & (into_ms < FARTHEST_NEIGHBOUR_MS)
-        squares = out_ms[near] ** 2 + into_ms[near] ** 2
-        return links[near], np.exp(-squares / (2 * NEIGHBOUR_MS**2))
-
-    def links_behind(self, src: int, dst: int, estimate: Estimate) -> list[tuple[int, int]]:
-        """Return the measured links that shift the law for another, given its estimate."""
-        links = self.links_of_class(int(self._key[src, dst]))
-        if estimate.origin.method == "neighbouring-links":
-            links, _ = self._neighbours(src, dst, links)
-        elif estimate.origin.method != "shifted-law":
-            return []
-        return list(zip(*(ends[links].tolist() for ends in self._pairs), strict=True))
 
 
 def _proportion(site: Site, typed: Site) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from planner.model.baseline.modelled_links import baseline_links, least_cap
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import BOUNDS, AddressKind, Figures
+from planner.model.estimate import BOUNDS, AddressKind, Figures, Kind, Method, Origin
 from planner.model.link import AT_LIMIT, Site
 from planner.model.link_array import LinkArray, Origins, bounds_of
 from planner.model.throughput import UNKNOWN_NOISE, law_of, steady_rates
@@ -26,12 +26,20 @@ from probes.estimation.agreement import (
     SourceSamples,
     agreed,
     figures_with,
-    is_own,
     mark_of,
     reference_of,
     trusted,
 )
 from probes.estimation.current_samples import CurrentSamples, evaluated
+from probes.estimation.estimates import (
+    ADDRESS_OF,
+    EstimateArray,
+    addresses_of,
+    are_own,
+    changed_by,
+    no_estimates,
+    with_bounds,
+)
 from probes.estimation.groups import Bools, Floats, Groups, Ints
 from probes.estimation.vm_types import (
     OTHER,
@@ -45,6 +53,8 @@ from probes.estimation.vm_types import (
 from probes.samples import ADDRESSES, FILES, METRICS, OWN, TRANSFER, Metric, NameTable, Rows
 
 _OF_LINKS = ("per_flow_mbps", "aggregate_mbps")
+CAPS: dict[Metric, str] = {"egress_cap_mbps": "egress_gbps", "ingress_cap_mbps": "ingress_gbps"}
+"""Metrics of VMs, and the figures of sites that they tell."""
 ALL_LOST_PCT = 100.0
 _STATED = r'"%s": ?(\d{1,6}(?:\.\d{1,9})?)[,}]'
 MEMORY_S = 30 * 86400.0
@@ -58,12 +68,13 @@ FAR = 2.0
 """Times the distance of the bounds that hold 90 % of links."""
 LEAST_FAR = log(2.0)
 """VMs of the next size. One in twenty links of the 2022 grids is off by this and :data:`FAR`."""
-_MODELS_OF_LINKS = {
+_MODELS = {
     "rtt_ms": ("rtt_ms", 1.0),
     "per_flow_mbps": ("per_flow_mbps", 1.0),
     "aggregate_mbps": ("aggregate_gbps", MBPS_PER_GBPS),
+    **{metric: (figure, MBPS_PER_GBPS) for metric, figure in CAPS.items()},
 }
-_MODELS_OF_VMS = {"egress_cap_mbps": "egress_gbps", "ingress_cap_mbps": "ingress_gbps"}
+"""Figures of links and sites that models give, and the metric's units in one of theirs."""
 _NOISES: dict[Metric, float] = {
     "rtt_ms": RTT_NOISE,
     "per_flow_mbps": REPEAT_ERROR,
@@ -84,14 +95,14 @@ class CountedSamples(NamedTuple):
         These.
     groups : Groups
         One for each link.
-    marks : array of int
-        For each link, the place of its sources in :attr:`LinkSamples.marks`.
+    origins : array of int
+        For each link, that of an estimate from its samples, without their kind of address.
     """
 
     places: Ints
     rows: Rows
     groups: Groups
-    marks: Ints
+    origins: Ints
 
     @property
     def ends(self) -> tuple[Ints, Ints]:
@@ -99,12 +110,12 @@ class CountedSamples(NamedTuple):
         first = self.groups.first
         return number_of(self.rows["src"][first]), number_of(self.rows["dst"][first])
 
-    def where(self, chosen: Bools) -> CountedSamples:
+    def where(self, chosen: Bools | Ints) -> CountedSamples:
         """Return the samples that are chosen; a link without one is left out."""
         numbers = self.groups.numbers()[chosen]
         groups = Groups.of(numbers)
-        marks = self.marks[numbers[groups.first]]
-        return CountedSamples(self.places[chosen], self.rows[chosen], groups, marks)
+        origins = self.origins[numbers[groups.first]]
+        return CountedSamples(self.places[chosen], self.rows[chosen], groups, origins)
 
 
 def number_of(regions: np.ndarray) -> Ints:
@@ -150,8 +161,6 @@ class LinkSamples:
     samples : Samples
     sources : list of str
         Names of reporters, by their numbers.
-    marks : list of Figures or None
-        The first is None: of the own prober, or of the only source that there is.
     agreements : dict
         Metric, source and destination to the samples that count, where several sources have
         reported; places are among `samples`.
@@ -170,7 +179,6 @@ class LinkSamples:
         self._fits = fit_of_types(current.samples, sites, catalogue)
         self.samples = within_cards(current.samples, self._fits, sites, catalogue)
         self.names = list(sites)
-        self.marks: list[Figures | None] = [None]
         self.agreements: dict[tuple[Metric, int, int], Agreement] = {}
         self._first_id, self.is_mixed = current.first_id, current.is_mixed
         self.sources = list(self.samples.names)
@@ -190,7 +198,7 @@ class LinkSamples:
         places = np.flatnonzero(self.samples.rows["metric"] == METRICS.index(metric))
         rows = self.samples.rows[places]
         groups = Groups.of(rows["src"], rows["dst"])
-        found = CountedSamples(places, rows, groups, np.zeros(len(groups.first), np.int64))
+        found = CountedSamples(places, rows, groups, np.full(len(groups.first), self._origin()))
         newest_s = groups.reduced(np.maximum, rows["measured_at_s"])
         recent = rows["measured_at_s"] >= groups.spread(newest_s) - MEMORY_S
         return found if recent.all() else found.where(recent)
@@ -238,10 +246,6 @@ class LinkSamples:
             found = self._judged(metric, found)
         return self._with_types(found) if metric in _OF_LINKS else found
 
-    def are_own(self, counted: CountedSamples) -> Bools:
-        """Return True for links of the own prober, or of the only source that there is."""
-        return np.array([is_own(mark) for mark in self.marks], np.bool_)[counted.marks]
-
     def waiting(self, metric: Metric, src: int, dst: int) -> Figures | None:
         """Return the sources of the samples of a link, or a cap, if none of them counts."""
         judged = self.agreements.get((metric, src, dst))
@@ -281,7 +285,7 @@ class LinkSamples:
         kept: Bools = (connections == most) & ~achieved
         several = parts.reduced(np.add, achieved.astype(np.int64)) >= ENOUGH
         for number in np.flatnonzero(several).tolist():
-            part = slice(*parts.begins[number : number + 2].tolist())
+            part = parts.part(number)
             logs = np.log(np.maximum(rows["value"][part], LEAST_VALUE))
             level, tested = np.median(logs[achieved[part]]), logs[kept[part]]
             off = level - np.median(tested) if len(tested) else -np.inf
@@ -297,42 +301,43 @@ class LinkSamples:
 
     def _with_types(self, found: CountedSamples) -> CountedSamples:
         """Mark the links whose samples were taken with a VM type that is not known."""
-        first, marks = found.places[found.groups.first], found.marks.copy()
-        for link in np.flatnonzero(self._fits[first] == UNKNOWN).tolist():
-            sample = self.samples[int(first[link])]
-            types = unknown_types((sample.src_vm, sample.dst_vm), self.catalogue)
-            mark = figures_with(Figures(vm_type=" and ".join(types)), self.marks[marks[link]])
-            marks[link] = self._place_of(mark)
-        return found._replace(marks=marks)
+        first = found.groups.first
+        unknown = self._fits[found.places[first]] == UNKNOWN
+        rows, names = found.rows[first][unknown], list(self.samples.names)
+
+        def with_types(one: Origin, key: int) -> Origin:
+            types = unknown_types([names[vm] for vm in divmod(key, len(names))], self.catalogue)
+            figures = figures_with(Figures(vm_type=" and ".join(types)), one.figures)
+            return one._replace(figures=figures)
+
+        origins = found.origins.copy()
+        keys = rows["src_vm"].astype(np.int64) * len(names) + rows["dst_vm"]
+        origins[unknown] = changed_by(self.origins, origins[unknown], keys, with_types)
+        return found._replace(origins=origins)
 
     def _judged(self, metric: Metric, found: CountedSamples) -> CountedSamples:
-        """Return the samples that count where several sources have reported."""
+        """Return the samples that count where several sources have reported, the oldest first."""
         places, rows, groups, _ = found
         source = rows["source"]
         used, place = np.unique(source[groups.first], return_inverse=True)
-        alone = [self._mark(Agreement(places[:0], trusted(self.sources[one]))) for one in used]
-        marks = np.array(alone, np.int64)[place]
+        alone = [mark_of(Agreement(places[:0], trusted(self.sources[one]))) for one in used]
+        origins = np.array([self._origin(mark) for mark in alone], np.int64)[place]
         steady = self.steady(rows, metric)
         within = self._within_limits(metric, found, steady)
         several = groups.differ(source) | ~groups.reduced(np.logical_and, within)
-        if not several.any():
-            return found._replace(marks=marks)
         logs = np.log1p(steady) if metric == "loss_pct" else np.log(np.maximum(steady, LEAST_VALUE))
-        kept = [np.flatnonzero(~groups.spread(several))]
-        numbers = [groups.numbers()[kept[0]]]
+        counts = ~groups.spread(several)
         for number in np.flatnonzero(several).tolist():
-            link = slice(*groups.begins[number : number + 2].tolist())
+            link = groups.part(number)
             with evaluated(self.samples, places[link.start]):
                 judged = self._agreed_of(metric, places[link], logs[link], within[link])
             src, dst = (int(number_of(rows[end][link.start])) for end in ("src", "dst"))
             self.agreements[metric, src, dst] = judged
-            marks[number] = self._mark(judged)
-            kept.append(np.searchsorted(places, judged.places))
-            numbers.append(np.full(len(judged.places), number))
-        order = np.argsort(np.concatenate(numbers), kind="stable")
-        of_link, chosen = np.concatenate(numbers)[order], np.concatenate(kept)[order]
-        groups = Groups.of(of_link)
-        return CountedSamples(places[chosen], rows[chosen], groups, marks[of_link[groups.first]])
+            origins[number] = self._origin(mark_of(judged))
+            counts[link] = np.isin(places[link], judged.places)
+        chosen = np.flatnonzero(counts)
+        by_time = np.lexsort((rows["measured_at_s"][chosen], groups.numbers()[chosen]))
+        return found._replace(origins=origins).where(chosen[by_time])
 
     @cached_property
     def _modelled(self) -> LinkArray:
@@ -341,22 +346,19 @@ class LinkSamples:
         found = baseline_links(self._typed, self.catalogue, self.pairs(), address)
         return found.among(self.names)
 
-    def _limits(self, metric: Metric) -> tuple[Floats, Floats] | None:
+    def _limits(self, metric: Metric) -> tuple[Floats, Floats]:
         """Return the logarithms of the least and the most that one source may claim, shape (n, n).
 
         That is how far one source alone may move a figure from what models say of it. Caps of VMs
-        are on the diagonal; NaN without a model of a link, None without one of a metric.
+        are on the diagonal; NaN without a model of a link.
         """
-        if metric in _MODELS_OF_LINKS:
-            name, factor = _MODELS_OF_LINKS[metric]
-            low, level, high = (factor * self._modelled.whole[name][bound] for bound in BOUNDS)
-        elif metric in _MODELS_OF_VMS:
-            caps = bounds_of(getattr(site, _MODELS_OF_VMS[metric]) for site in self._typed)
-            low, level, high = (np.diag(MBPS_PER_GBPS * caps[bound]) for bound in BOUNDS)
+        name, factor = _MODELS[metric]
+        if metric in CAPS:
+            figures = np.diag(bounds_of(getattr(site, name) for site in self._typed))
         else:
-            return None
+            figures = self._modelled.whole[name]
         with np.errstate(divide="ignore", invalid="ignore"):
-            low, level, high = np.log([low, level, high])
+            low, level, high = (np.log(factor * figures[bound]) for bound in BOUNDS)
             far = np.maximum(LEAST_FAR, FAR * np.maximum(level - low, high - level))
             return level - far, level + far
 
@@ -365,19 +367,20 @@ class LinkSamples:
 
         Nor are flows marked that contradict an aggregate which the own prober has measured.
         """
-        bounds, numbers = self._limits(metric), found.groups.numbers()
-        if bounds is None or not len(numbers):
+        numbers = found.groups.numbers()
+        if metric not in _MODELS or not len(numbers):
             return np.ones(len(numbers), np.bool_)
         parts = Groups.of(numbers, found.rows["source"])
         rows, links = found.rows[parts.first], numbers[parts.first]
         ends = number_of(rows["src"]), number_of(rows["dst"])
         middles = np.log(np.maximum(parts.medians(steady), LEAST_VALUE))
-        least, most = (bound[ends] for bound in bounds)
+        least, most = (bound[ends] for bound in self._limits(metric))
         # A few connections fill no link, and transfers may be slow for any reason.
-        if metric == "aggregate_mbps" and (flows := self._limits("per_flow_mbps")):
-            least = np.minimum(least, flows[0][ends] + np.log(np.maximum(rows["connections"], 1)))
+        if metric == "aggregate_mbps":
+            of_one = self._limits("per_flow_mbps")[0][ends]
+            least = np.minimum(least, of_one + np.log(np.maximum(rows["connections"], 1)))
         far = (middles < least) | (middles > most)
-        vouched = [self.sources.index(one) for one in (OWN, FILES) if one in self.sources]
+        vouched = [self.samples.names.get(one, -1) for one in (OWN, FILES)]
         far &= ~np.isin(rows["source"], vouched) & ~self.are_transfers(rows)
         for part in np.flatnonzero(far).tolist():
             same = np.abs(middles[links == links[part]] - middles[part]) <= LEAST_TOLERANCE
@@ -397,7 +400,8 @@ class LinkSamples:
         many, off = self.counted("aggregate_mbps"), 1 + 2 * REPEAT_ERROR
         opened = many.rows["connections"][many.groups.first].astype(np.float64)
         rates = many.groups.medians(self.steady(many.rows, "aggregate_mbps")).copy()
-        rates[~self.are_own(many)], opened[opened == 0] = np.nan, np.inf
+        own = are_own(self.origins, many.origins)
+        rates[~own], opened[opened == 0] = np.nan, np.inf
         found = np.full((2, *self.rtts_ms.shape), np.nan)
         with np.errstate(divide="ignore"):
             found[:, *many.ends] = np.log(rates / opened / off), np.log(rates * off)
@@ -405,14 +409,14 @@ class LinkSamples:
 
     def _agreed_of(self, metric: Metric, places: Ints, logs: Floats, within: Bools) -> Agreement:
         """Return the samples of one link that count; of each source with the most connections."""
-        if not within.all():
-            waiting = self.from_sources(places[~within], logs[~within])
-            disputed = [DisputedSamples(one.source, one.places, len(one.places)) for one in waiting]
-            left, some = Agreement(places[:0]), within[within]
-            if len(some):
-                left = self._agreed_of(metric, places[within], logs[within], some)
-            return left._replace(disputed=(*left.disputed, *disputed))
-        found = self.from_sources(places, logs)
+        waiting = self.from_sources(places[~within], logs[~within])
+        disputed = [DisputedSamples(one.source, one.places, len(one.places)) for one in waiting]
+        judged = Agreement(places[:0])
+        if within.any():
+            judged = self._agreed_within(metric, self.from_sources(places[within], logs[within]))
+        return judged._replace(disputed=(*judged.disputed, *disputed))
+
+    def _agreed_within(self, metric: Metric, found: list[SourceSamples]) -> Agreement:
         if metric != "aggregate_mbps":
             return agreed(found, _NOISES.get(metric, UNKNOWN_NOISE))
         connections = self.samples.rows["connections"]
@@ -442,10 +446,40 @@ class LinkSamples:
             for one in Groups.of(rows["source"])
         ]
 
-    def _mark(self, found: Agreement) -> int:
-        return self._place_of(mark_of(found))
+    def _origin(self, figures: Figures | None = None) -> int:
+        """Return the number of the origin of estimates from a link's samples."""
+        return self.origins.number_of(Origin("measured", "median-of-samples", figures=figures))
 
-    def _place_of(self, mark: Figures | None) -> int:
-        if mark not in self.marks:
-            self.marks.append(mark)
-        return self.marks.index(mark)
+    def measured(
+        self, counted: CountedSamples, bounds: tuple[Floats, Floats, Floats]
+    ) -> EstimateArray:
+        """Return estimates of links, each from its own samples: low, expected and high bounds."""
+        rows, groups = counted.rows, counted.groups
+        least = groups.reduced(np.minimum, rows["address"]).astype(np.int64)
+        most = groups.reduced(np.maximum, rows["address"])
+        address = np.where((least == 0) | (least == most), least, ADDRESS_OF.index("both"))
+        found = with_bounds(no_estimates(len(counted.origins)), *bounds)
+        found["origin"] = changed_by(
+            self.origins,
+            counted.origins,
+            address,
+            lambda one, place: one._replace(address=ADDRESS_OF[place]),
+        )
+        found["samples"], found["links"] = groups.counts, 1
+        found["newest_s"] = groups.reduced(np.maximum, rows["measured_at_s"])
+        found["oldest_s"] = groups.reduced(np.minimum, rows["measured_at_s"])
+        return found
+
+    def origin_of(
+        self, rows: Rows, kind: Kind, method: Method, figures: Figures | None = None
+    ) -> Origin:
+        """Return the origin of an estimate made from some of the samples, of any links."""
+        by = trusted(*(self.sources[number] for number in np.unique(rows["source"]).tolist()))
+        if by and self.is_mixed:
+            figures = figures_with(figures, Figures(reported_by=by))
+        pairs = len(np.unique(rows["src"].astype(np.int64) << 32 | rows["dst"]))
+        at_s = rows["measured_at_s"]
+        address = addresses_of({ADDRESS_OF[place] for place in np.unique(rows["address"]).tolist()})
+        return Origin(
+            kind, method, len(rows), pairs, float(at_s.max()), float(at_s.min()), address, figures
+        )

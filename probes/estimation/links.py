@@ -14,7 +14,7 @@ from math import log
 import numpy as np
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
-from planner.model.estimate import ADDRESS_KINDS, AddressKind
+from planner.model.estimate import ADDRESS_KINDS, AddressKind, Origin
 from planner.model.link import LIMITED_BY, Site
 from planner.model.link_array import (
     KINDS,
@@ -27,13 +27,19 @@ from planner.model.link_array import (
 from planner.model.network import Network
 from planner.model.throughput import LAW_CONNECTIONS, MOST_TOLD, log_odds_slow, with_odds
 from planner.model.units import MBPS_PER_GBPS
-from probes.estimation.agreement import figures_with, still_told
-from probes.estimation.estimates import EstimateArray, are_known, are_of, estimates_of, with_bounds
+from probes.estimation.agreement import figures_with
+from probes.estimation.estimates import (
+    EstimateArray,
+    are_known,
+    are_of,
+    inferred_by,
+    no_estimates,
+    with_bounds,
+)
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.laws import MeasuredLaw, least_caps
 from probes.estimation.link_samples import CountedSamples, LinkSamples, number_of
 from probes.estimation.measurements import (
-    RTT_OF_NO_PLACE,
     AggregateTests,
     MeasuredFlows,
     Pairs,
@@ -44,6 +50,9 @@ from probes.estimation.measurements import (
 )
 from probes.samples import Metric
 
+# Of a measured link between regions whose places are not known: anywhere on Earth.
+RTT_OF_NO_PLACE = 5.0, 100.0, 400.0
+LOCATION_UNKNOWN = Origin("baseline", "location-unknown")
 NOT_OPENED = -1
 """Connections of a link whose aggregate was not measured."""
 
@@ -69,16 +78,22 @@ def links_of(
     measured, tests
         Single flows and aggregates of links that were measured.
     """
-    origins, catalogue, shape = samples.origins, samples.catalogue, rtts_ms.shape
-    was_known, no_place = are_known(rtts_ms), estimates_of([RTT_OF_NO_PLACE], origins)
+    origins, shape = samples.origins, rtts_ms.shape
+    was_known = are_known(rtts_ms)
+    no_place = with_bounds(no_estimates(1), *RTT_OF_NO_PLACE, origins.number_of(LOCATION_UNKNOWN))
     for src, dst in (tests.pairs, measured.pairs):
         missing = np.isnan(rtts_ms["expected"][src, dst])
         rtts_ms[src[missing], dst[missing]] = no_place
     # One flow by the window of its receiver, in Mbit/s; many connections in Gbit/s.
     flows = flows_of_windows(sites, samples, rtts_ms, measured, was_known)
     law = MeasuredLaw(
-        *(sites, typed, rtts_ms, samples.address, tests.pairs, tests.alone, origins, catalogue),
+        sites,
+        typed,
         windows_gbps(flows, measured, tests),
+        rtts_ms,
+        samples,
+        tests.pairs,
+        tests.alone,
     )
     inferred = are_known(rtts_ms)
     inferred[tests.pairs] = False
@@ -217,16 +232,9 @@ def _infer_flows(
         np.where(growing[at], highest / count, np.maximum(found["high"], highest / count)),
         many["origin"],
     )
-    for connections in np.unique(count[more]).tolist():
-        some = more & (count == connections)
-        shared["origin"][some] = origins.changed(
-            many["origin"][some],
-            lambda one, count=connections: one._replace(  # type: ignore[misc]
-                kind="inferred",
-                method="share-of-aggregate",
-                figures=still_told(one.figures, connections=count),
-            ),
-        )
+    shared["origin"][more] = inferred_by(
+        "share-of-aggregate", origins, many["origin"][more], count[more]
+    )
     found[more] = shared[more]
     flow[at] = found
 
@@ -241,12 +249,7 @@ def _of_one_flow(flow: EstimateArray, origins: Origins) -> EstimateArray:
         flow["low"] / MBPS_PER_GBPS,
         flow["expected"] / MBPS_PER_GBPS,
         flow["high"] * DEFAULT_CONNECTIONS / MBPS_PER_GBPS,
-        origins.changed(
-            flow["origin"],
-            lambda one: one._replace(
-                kind="inferred", method="one-connection", figures=still_told(one.figures)
-            ),
-        ),
+        inferred_by("one-connection", origins, flow["origin"]),
     )
 
 

@@ -23,7 +23,7 @@ from planner.model.baseline.modelled_links import (
     set_flows,
     windows_of,
 )
-from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Estimate, Figures, Origin, RateCut
+from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Figures, Kind, Origin, RateCut
 from planner.model.link import AT_LIMIT, Site
 from planner.model.link_array import KINDS, Origins, Records, bounds_of, taken
 from planner.model.throughput import LAW_CONNECTIONS, UNKNOWN_NOISE, law_of
@@ -31,29 +31,29 @@ from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
 from probes.analysis.falls import fall_of, rate_cut, shows_lasting
 from probes.analysis.ramp import fit_ramp, ramp_steps, saturates
-from probes.estimation.agreement import still_told
+from probes.estimation.agreement import figures_with
 from probes.estimation.current_samples import PRIVATE, evaluated
 from probes.estimation.estimates import (
     EstimateArray,
     are_known,
-    estimates_of,
-    measured,
+    changed_by,
+    inferred_by,
     no_estimates,
-    no_surer_than,
     of_many,
     own_first,
     with_bounds,
 )
 from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
-from probes.estimation.link_samples import RTT_NOISE, CountedSamples, LinkSamples, number_of
-from probes.samples import NameTable, Samples, distinct
+from probes.estimation.link_samples import RTT_NOISE, CountedSamples, LinkSamples
+from probes.samples import NameTable, Samples
+
+Pairs: TypeAlias = tuple[Ints, Ints]
+"""Numbers of the sources and of the destinations of links."""
 
 # Relative error of inference from the opposite direction, and from other clouds in the same two
 # cities. 90th percentiles.
 OPPOSITE_DIRECTION_ERROR = 0.05
 SAME_CITIES_ERROR = 0.16
-# Of a measured link between regions whose places are not known: anywhere on Earth.
-RTT_OF_NO_PLACE = Estimate(5.0, 100.0, 400.0, Origin("baseline", "location-unknown"))
 
 
 def round_trips_ms(samples: LinkSamples) -> EstimateArray:
@@ -61,62 +61,43 @@ def round_trips_ms(samples: LinkSamples) -> EstimateArray:
     size = len(samples.names)
     counted = samples.counted("rtt_ms")
     bounds = counted.groups.bounds(counted.rows["value"], RTT_NOISE)
-    own = measured(samples, counted, bounds)
+    own = samples.measured(counted, bounds)
     found = no_estimates(size, size)
     src, dst = counted.ends
     # Of two directions that were both measured, each has its own.
-    found[dst, src] = _opposite(own, samples.origins)
-    found[src, dst] = own
-    missing = ~are_known(found) & ~np.eye(size, dtype=bool)
-    _by_cities(samples, (src, dst), own, found, missing)
-    _by_models(samples, found, missing)
-    return found
-
-
-def _opposite(own: EstimateArray, origins: Origins) -> EstimateArray:
-    """Return estimates of the opposite direction from round trips."""
     error, expected = 1 + OPPOSITE_DIRECTION_ERROR, own["expected"]
-    return with_bounds(
+    found[dst, src] = with_bounds(
         own,
         np.minimum(own["low"], expected / error),
         expected,
         np.maximum(own["high"], expected * error),
-        origins.changed(
-            own["origin"],
-            lambda one: one._replace(
-                kind="inferred", method="opposite-direction", figures=still_told(one.figures)
-            ),
-        ),
+        inferred_by("opposite-direction", samples.origins, own["origin"]),
     )
+    found[src, dst] = own
+    missing = ~are_known(found) & ~np.eye(size, dtype=bool)
+    _by_cities(samples, (src, dst), own, found, missing)
+    _by_models(samples, found, missing & ~are_known(found))
+    return found
 
 
 def _by_cities(
     samples: LinkSamples, ends: Pairs, own: EstimateArray, found: EstimateArray, missing: Bools
 ) -> None:
     """Fill in round-trip times that others have measured between the same two cities."""
-    origins = samples.origins
     cities = [samples.catalogue.region(name).city for name in samples.names]
-    order = list(dict.fromkeys(filter(None, cities)))
-    city = np.array([order.index(name) if name else -1 for name in cities])
-
-    def keys(src: Ints, dst: Ints) -> Ints:
-        a, b = np.minimum(city[src], city[dst]), np.maximum(city[src], city[dst])
-        return np.where(a < 0, -1, a * len(order) + b)
-
-    known = keys(*ends)
-    src, dst = np.nonzero(missing)
-    wanted = keys(src, dst)
-    for key in np.unique(wanted[np.isin(wanted, known[known >= 0])]).tolist():
-        behind = own[known == key]
-        behind = behind[own_first(origins, behind["origin"])]
-        bounds = median_bounds(behind["expected"], RTT_NOISE)
-        at = wanted == key
-        for i, j in zip(src[at].tolist(), dst[at].tolist(), strict=True):
-            figures = Figures(between=(order[city[i]], order[city[j]]))
-            origin = of_many("same-cities", behind, origins, figures)
-            one = no_surer_than(Estimate(*bounds, origin), SAME_CITIES_ERROR)
-            found[i, j] = estimates_of([one], origins)[0]
-            missing[i, j] = False
+    city, error = NameTable().numbers(cities).astype(np.int64), 1 + SAME_CITIES_ERROR
+    least, most = np.minimum(city[:, None], city), np.maximum(city[:, None], city)
+    key = np.where(least > 0, least * (len(cities) + 1) + most, 0)
+    known, wanted = key[ends], np.where(missing, key, 0)
+    for one in np.unique(wanted[np.isin(wanted, known[known > 0])]).tolist():
+        behind = own[known == one]
+        behind = behind[own_first(samples.origins, behind["origin"])]
+        low, middle, high = median_bounds(behind["expected"], RTT_NOISE)
+        bounds = min(low, middle / error), middle, max(high, middle * error)
+        for i, j in np.argwhere(wanted == one).tolist():
+            figures = Figures(between=(cities[i], cities[j]))
+            inferred = of_many("same-cities", behind, samples.origins, figures)
+            found[i, j] = with_bounds(inferred, *bounds)[0]
 
 
 def _by_models(samples: LinkSamples, found: EstimateArray, missing: Bools) -> None:
@@ -140,9 +121,6 @@ def losses_pct(samples: LinkSamples) -> Floats:
     return found
 
 
-Pairs: TypeAlias = tuple[Ints, Ints]
-
-
 class MeasuredFlows(NamedTuple):
     """The ends of links whose single flows were measured, and the steady throughput of one flow."""
 
@@ -161,7 +139,7 @@ def measured_flows(samples: LinkSamples) -> MeasuredFlows:
         relative = np.where(middles > 0, deviations / middles, 0.0)
     errors = 1 + later_test_error(groups.counts, relative)
     bounds = _with_stalls((middles / errors, middles, middles * errors), samples, counted)
-    return MeasuredFlows(counted.ends, measured(samples, counted, bounds))
+    return MeasuredFlows(counted.ends, samples.measured(counted, bounds))
 
 
 def _with_stalls(
@@ -246,15 +224,16 @@ def _widen(flows: Records, spreads: FlowSpreads, vm_type: str, rtts_ms: Floats) 
 
 def _origins_of_flows(sites: list[Site], rtts_ms: EstimateArray, origins: Origins) -> Ints:
     """Return the origin of each flow by the sources of its window and its round-trip time."""
-    of_origin = np.array([KINDS.index(one.kind) for one in origins.all])
     of_window = np.array([KINDS.index(site.window_mb.source) for site in sites])
-    made = np.empty((len(KINDS), len(KINDS)), np.int64)
-    for i, window in enumerate(KINDS):
-        for j, rtt in enumerate(KINDS):
-            modelled = window == "baseline" and rtt != "measured"
-            origin = origin_of_flow("baseline" if modelled else "inferred", window, rtt)
-            made[i, j] = origins.number_of(origin)
-    found: Ints = made[of_window, of_origin[rtts_ms["origin"]]]
+    of_rtt = np.array([KINDS.index(one.kind) for one in origins.all])[rtts_ms["origin"]]
+
+    def number_of(window: Kind, rtt: Kind) -> int:
+        modelled = window == "baseline" and rtt != "measured"
+        origin = origin_of_flow("baseline" if modelled else "inferred", window, rtt)
+        return origins.number_of(origin)
+
+    made = np.array([[number_of(window, rtt) for rtt in KINDS] for window in KINDS])
+    found: Ints = made[of_window, of_rtt]
     return found
 
 
@@ -296,78 +275,74 @@ class AggregateTests:
 def aggregate_tests(samples: LinkSamples) -> AggregateTests:
     """Return the tests of each link that was measured."""
     counted = samples.counted("aggregate_mbps")
-    cuts, fallen, counted = _with_cuts(samples, counted)
+    cuts, fallen, kept = _cuts(samples, counted)
+    counted = counted.where(kept)
     groups, first = counted.groups, counted.rows[counted.groups.first]
     values = samples.steady(counted.rows, "aggregate_mbps") / MBPS_PER_GBPS
     connections = first["connections"].astype(np.int64)
-    ends = counted.ends
     bounds = groups.bounds(values, _noises(samples, counted))
-    bounds = _with_stalls(bounds, samples, counted)
+    alone = samples.measured(counted, _with_stalls(bounds, samples, counted))
     together = np.nan_to_num(samples.stated("vms"), nan=1.0)[counted.rows["detail"]]
     kept_rate = values >= AT_LIMIT * groups.spread(bounds[1])
     vms = groups.reduced(np.maximum, np.where(kept_rate, together, 1.0)).astype(np.int64)
-    known, number = np.unique(np.stack((connections, vms), axis=1), axis=0, return_inverse=True)
-    figures = [
-        Figures(connections=count or None, vms=tried if tried > 1 else None)
-        if count or tried > 1
-        else None
-        for count, tried in known.tolist()
-    ]
-    for (src, dst), cut in cuts.items():  # those have figures of their own
-        link = np.flatnonzero((ends[0] == src) & (ends[1] == dst))[0]
-        figures.append((figures[number[link]] or Figures())._replace(rate_cut=cut))
-        number[link] = len(figures) - 1
-    alone = measured(samples, counted, bounds, number, figures)
+    achieved = groups.reduced(np.logical_and, samples.are_transfers(counted.rows))
+    falls = [None, *cuts.values()]
+    fall = np.zeros(len(first), np.int64)
+    fall[list(cuts)] = np.arange(1, len(falls))
+    told = np.stack((connections, vms, fall, achieved), axis=1)
+    distinct, number = np.unique(told, axis=0, return_inverse=True)
+
+    def origin_of(one: Origin, number: int) -> Origin:
+        count, tried, fall, by_transfers = distinct[number].tolist()
+        figures = Figures(count or None, vms=tried if tried > 1 else None, rate_cut=falls[fall])
+        return one._replace(
+            method="median-of-transfers" if by_transfers else one.method,
+            figures=figures_with(figures, one.figures) if any(figures) else one.figures,
+        )
+
+    alone["origin"] = changed_by(samples.origins, alone["origin"], number.ravel(), origin_of)
     short = ~first["warmed_up"] & (first["duration_s"] > 0) & (first["duration_s"] <= SHORT_S)
     # Two runs that agreed began a new level: a test that remains of them is no odd one.
     is_lone = (groups.counts == 1) & short & ~first["new_level"]
-    achieved = groups.reduced(np.logical_and, samples.are_transfers(counted.rows))
-    alone["origin"][achieved] = samples.origins.changed(
-        alone["origin"][achieved], lambda one: one._replace(method="median-of-transfers")
-    )
-    return AggregateTests(ends, alone, values, groups, connections, is_lone, fallen)
+    return AggregateTests(counted.ends, alone, values, groups, connections, is_lone, fallen)
 
 
-def _with_cuts(
+def _cuts(
     samples: LinkSamples, counted: CountedSamples
-) -> tuple[dict[tuple[int, int], RateCut], Samples, CountedSamples]:
-    """Return the falls of links' rates, the tests that show them, and those of lasting rates."""
-    cuts: dict[tuple[int, int], RateCut] = {}
+) -> tuple[dict[int, RateCut], Samples, Bools]:
+    """Return the falls of links' rates, the tests that show them, and a mask of lasting rates."""
+    cuts: dict[int, RateCut] = {}
     fallen: list[int] = []
     kept = np.ones(len(counted.rows), np.bool_)
-    for link in _links_with(samples, counted, '"findings"'):
+    for number in _links_with(samples, counted, '"findings"'):
+        link = counted.groups.part(number)
         places = counted.places[link].tolist()
         used = list(samples.samples[places])
         with evaluated(samples.samples, places[0]):
             if cut := rate_cut(used):
-                row = counted.rows[link.start]
-                cuts[int(number_of(row["src"])), int(number_of(row["dst"]))] = cut
+                cuts[number] = cut
                 fallen += [at for at, sample in zip(places, used, strict=True) if fall_of(sample)]
                 kept[link] = [shows_lasting(sample, cut) for sample in used]
-    return cuts, samples.samples[fallen], counted.where(kept) if cuts else counted
+    return cuts, samples.samples[fallen], kept
 
 
-def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> list[slice]:
-    """Return the places of links with a word in a detail."""
+def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> list[int]:
+    """Return the numbers of links with a word in a detail."""
     has = np.array([word in detail for detail in samples.samples.details], np.bool_)
     shown = counted.groups.reduced(np.logical_or, has[counted.rows["detail"]])
-    begins = counted.groups.begins.tolist()
-    return [slice(begins[at], begins[at + 1]) for at in np.flatnonzero(shown).tolist()]
+    return list(np.flatnonzero(shown).tolist())
 
 
 def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
     """Return the noise of one test about the level of its link."""
     providers = NameTable()
-    numbers = providers.numbers(name.partition(":")[0] for name in samples.names)
-    (src, dst), known = (numbers[end] for end in counted.ends), list(providers)
+    number = providers.numbers(name.partition(":")[0] for name in samples.names)
+    src, dst = counted.ends
     private = counted.groups.reduced(np.minimum, counted.rows["address"]) == PRIVATE
-    shape = len(known), len(known), len(ADDRESS_KINDS)
-    used, place = distinct(np.ravel_multi_index((src, dst, private.astype(int)), shape))
-    found = []
-    for one, other, kind in zip(*np.unravel_index(used, shape), strict=True):
-        law = law_of(known[one], known[other], ADDRESS_KINDS[kind])
-        found.append(law.noise if law else UNKNOWN_NOISE)
-    return np.array(found)[place]
+    laws = [[[law_of(a, b, kind) for kind in ADDRESS_KINDS] for b in providers] for a in providers]
+    noises = [[[law.noise if law else UNKNOWN_NOISE for law in c] for c in b] for b in laws]
+    found: Floats = np.array(noises)[number[src], number[dst], private.astype(np.int64)]
+    return found
 
 
 def windows_gbps(flows: EstimateArray, measured: MeasuredFlows, tests: AggregateTests) -> Records:
@@ -393,19 +368,15 @@ def ramped_links(samples: LinkSamples) -> tuple[Pairs, Pairs]:
     recent = samples.recent("aggregate_mbps")
     recent = recent.where(~samples.are_transfers(recent.rows))
     # Most links were tested with one number of connections, which shows nothing.
-    steps = np.flatnonzero(recent.groups.differ(recent.rows["connections"])).tolist()
-    begins = recent.groups.begins.tolist()
-    shown = {begins[number]: begins[number + 1] for number in steps}
-    shown |= {link.start: link.stop for link in _links_with(samples, recent, "ramp")}
+    steps = np.flatnonzero(recent.groups.differ(recent.rows["connections"]))
     found: dict[bool | None, list[int]] = {True: [], False: [], None: []}
-    for begin, end in sorted(shown.items()):
-        with evaluated(samples.samples, recent.places[begin]):
-            tests = samples.samples[samples.of_reference(recent, slice(begin, end))]
-            found[_is_saturated(tests)].append(begin)
-    saturated, growing = (
-        (number_of(rows["src"]), number_of(rows["dst"]))
-        for rows in (recent.rows[found[True]], recent.rows[found[False]])
-    )
+    for number in np.union1d(steps, _links_with(samples, recent, "ramp")).astype(int).tolist():
+        link = recent.groups.part(number)
+        with evaluated(samples.samples, recent.places[link.start]):
+            tests = samples.samples[samples.of_reference(recent, link)]
+            found[_is_saturated(tests)].append(number)
+    src, dst = recent.ends
+    saturated, growing = ((src[links], dst[links]) for links in (found[True], found[False]))
     return saturated, growing
 
 

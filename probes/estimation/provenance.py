@@ -15,17 +15,17 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from planner.model.baseline.modelled_links import baseline_site, flow_caps_gbps
+from planner.model.baseline.modelled_links import flow_caps_gbps
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import BOUNDS, AddressKind, Estimate, Method, Origin
-from planner.model.link import Link, Site
+from planner.model.estimate import BOUNDS, AddressKind, Estimate, HeldTo, Method, Origin
+from planner.model.link import LINK_FIGURES, Link, LinkFigure, Site
 from planner.model.link_array import KINDS, Origins
 from planner.model.network import Network
 from probes.estimation.estimates import EstimateArray, no_estimates
 from probes.estimation.groups import Floats
-from probes.estimation.laws import MeasuredLaw
-from probes.estimation.links import part_of, with_caps_of
-from probes.estimation.sites import most_calibrating_mbps, with_bursts
+from probes.estimation.laws import LinkClasses
+from probes.estimation.links import part_of
+from probes.estimation.sites import most_calibrating_mbps
 from probes.samples import Metric
 
 Quantity: TypeAlias = Literal[
@@ -113,67 +113,47 @@ class Provenance:
             return Provenance(part, self._catalogue, link.address).of(src, dst)
         sender, receiver = self._network.sites[src], self._network.sites[dst]
         return [
-            self._of_link(link, "rtt_ms", link.rtt_ms),
-            self._flow(link),
-            self._of_link(link, "aggregate_gbps", link.aggregate_gbps),
+            *(self._of_link(link, name) for name in LINK_FIGURES),
             _loss(link),
             self._of_vm(receiver, "window_mb", receiver.window_mb),
             self._of_vm(sender, "egress_gbps", sender.egress_gbps),
             self._of_vm(receiver, "ingress_gbps", receiver.ingress_gbps),
         ]
 
-    def _of_link(self, link: Link, quantity: Quantity, estimate: Estimate) -> FigureProvenance:
+    def _of_link(self, link: Link, name: LinkFigure) -> FigureProvenance:
+        estimate: Estimate = getattr(link, name)
         if estimate.source == "measured":
-            metric, text, rests_on = _MEASURED[quantity]
+            metric, text, rests_on = _MEASURED[name]
             own = UsedSeries(link.src, link.dst, metric)
-            return FigureProvenance(quantity, "", estimate, "samples", text, rests_on, (own,))
-        kind, text, rests_on = _rule(estimate)
-        series = tuple(self._links_behind(link, estimate))
-        return FigureProvenance(quantity, "", estimate, kind, text, rests_on, series)
+            return FigureProvenance(name, "", estimate, "samples", text, rests_on, (own,))
+        kind, text, rests_on = _rule(estimate.origin)
+        if estimate.origin.method == "window-over-rtt":
+            ends = (self._network.sites[end] for end in (link.src, link.dst))
+            (out_gbps, _), (_, into_gbps) = flow_caps_gbps(ends, self._catalogue)
+            held, more = _HELD.get(estimate.origin.figures and estimate.origin.figures.held_to, NOT)
+            rests_on = (*rests_on, *more)
+            if (cap_gbps := min(out_gbps, into_gbps)) < inf:
+                text += f", at most what one flow may carry there ({cap_gbps:g} Gbit/s)"
+            text += f"{held}."
+        series = tuple(self._links_behind(link, estimate.origin.method))
+        return FigureProvenance(name, "", estimate, kind, text, rests_on, series)
 
-    def _links_behind(self, link: Link, estimate: Estimate) -> Iterator[UsedSeries]:
-        match estimate.origin.method:
+    def _links_behind(self, link: Link, method: Method) -> Iterator[UsedSeries]:
+        match method:
             case "opposite-direction":
                 yield UsedSeries(link.dst, link.src, "rtt_ms")
             case "same-cities":
-                yield from self._between_cities(link)
+                city = {name: self._catalogue.region(name).city for name in self._network.sites}
+                for other in self._network:
+                    alike = {city[other.src], city[other.dst]} == {city[link.src], city[link.dst]}
+                    if alike and other.rtt_ms.source == "measured":
+                        yield UsedSeries(other.src, other.dst, "rtt_ms")
             case "shifted-law" | "neighbouring-links":
                 names = list(self._network.sites)
                 ends = names.index(link.src), names.index(link.dst)
-                behind = self._law.links_behind(*ends, estimate)
+                behind = self._classes.links_behind(*ends, method)
                 for src, dst in sorted((names[src], names[dst]) for src, dst in behind):
                     yield UsedSeries(src, dst, "aggregate_mbps")
-
-    def _between_cities(self, link: Link) -> Iterator[UsedSeries]:
-        region = self._catalogue.region
-        cities = {region(link.src).city, region(link.dst).city}
-        for other in self._network:
-            if other.rtt_ms.source != "measured":
-                continue
-            if cities == {region(other.src).city, region(other.dst).city}:
-                yield UsedSeries(other.src, other.dst, "rtt_ms")
-
-    def _flow(self, link: Link) -> FigureProvenance:
-        estimate = link.per_flow_mbps
-        origin = estimate.origin
-        if origin.method != "window-over-rtt":
-            return self._of_link(link, "per_flow_mbps", estimate)
-        text = "The receiver's window, or what its sender keeps in flight, over the round-trip time"
-        ends = (self._network.sites[end] for end in (link.src, link.dst))
-        (out_gbps, _), (_, into_gbps) = flow_caps_gbps(ends, self._catalogue)
-        cap_gbps = min(out_gbps, into_gbps)
-        if cap_gbps < inf:
-            text += f", at most what one flow may carry there ({cap_gbps:g} Gbit/s)"
-        rests_on: tuple[Quantity, ...] = ("window_mb", "rtt_ms")
-        match origin.figures and origin.figures.held_to:
-            case "aggregate":
-                text += "; held to what many flows carried together"
-                rests_on = (*rests_on, "aggregate_gbps")
-            case "vm-caps":
-                text += "; held to the caps of the VMs at its ends"
-                rests_on = (*rests_on, "egress_gbps", "ingress_gbps")
-        kind: Kind = "model" if estimate.source == "baseline" else "inference"
-        return FigureProvenance("per_flow_mbps", "", estimate, kind, f"{text}.", rests_on)
 
     @cached_property
     def _rtts_ms(self) -> EstimateArray:
@@ -184,29 +164,22 @@ class Provenance:
         return found
 
     @cached_property
-    def _law(self) -> MeasuredLaw:
-        sites, catalogue, address = self._network.sites, self._catalogue, self._address or "public"
-        typed = {
-            name: baseline_site(name, catalogue, {name: site.vm_type} if site.vm_type else {})
-            for name, site in sites.items()
-        }
-        origins, links = Origins(), self._network.usual.among(sites)
+    def _classes(self) -> LinkClasses:
+        regions, origins = list(self._network.sites), Origins()
+        links = self._network.usual.among(regions)
         is_measured = links.kinds(links.whole, "aggregate_gbps") == KINDS.index("measured")
         src, dst = np.nonzero(is_measured & links.present)
-        cells = links.whole["aggregate_gbps"][src, dst]
         alone = no_estimates(len(src))
-        alone["expected"] = cells["expected"]
         numbers = np.array([origins.number_of(origin) for origin in links.origins])
-        alone["origin"] = numbers[links.evidence["origin"][cells["evidence"]]]
-        over = with_bursts(with_caps_of(typed, address), catalogue)
-        return MeasuredLaw(
-            sites, over, self._rtts_ms, address, (src, dst), alone, origins, catalogue
-        )
+        evidence = links.whole["aggregate_gbps"]["evidence"][src, dst]
+        alone["origin"] = numbers[links.evidence["origin"][evidence]]
+        address, ends = self._address or "public", (src, dst)
+        return LinkClasses(regions, self._catalogue, address, self._rtts_ms, ends, alone, origins)
 
     def _of_vm(self, site: Site, quantity: Quantity, estimate: Estimate) -> FigureProvenance:
-        kind, text, rests_on = _rule(estimate)
         series = tuple(self._behind_vm(site, quantity, estimate.origin))
-        return FigureProvenance(quantity, site.region, estimate, kind, text, rests_on, series)
+        rule = _rule(estimate.origin)
+        return FigureProvenance(quantity, site.region, estimate, *rule, series)
 
     def _behind_vm(self, site: Site, quantity: Quantity, origin: Origin) -> Iterator[UsedSeries]:
         metric: Metric = "egress_cap_mbps" if quantity == "egress_gbps" else "ingress_cap_mbps"
@@ -257,14 +230,11 @@ class Provenance:
         return most_calibrating_mbps(self._network.sites, rtts_ms, self._catalogue)
 
 
-def _rule(estimate: Estimate) -> tuple[Kind, str, tuple[Quantity, ...]]:
+def _rule(origin: Origin) -> tuple[Kind, str, tuple[Quantity, ...]]:
     """Return the rule of an estimate that is not of its link's own samples."""
-    origin = estimate.origin
-    kind, text = _RULES[origin.method]
-    if origin.method == "unknown":
-        kind = _UNKNOWN[origin.kind]
-    text = text.format(basis=origin.basis, of=origin.figures)
-    return kind, text, _RESTS_ON.get(origin.method, ())
+    kind, text, *rests_on = _RULES[origin.method]
+    told = text.format(basis=origin.basis, of=origin.figures)
+    return kind or _KINDS[origin.kind], told, tuple(rests_on)
 
 
 def _loss(link: Link) -> FigureProvenance:
@@ -281,6 +251,12 @@ def _loss(link: Link) -> FigureProvenance:
     )
 
 
+NOT: tuple[str, tuple[Quantity, ...]] = ("", ())
+_HELD: dict[HeldTo | None, tuple[str, tuple[Quantity, ...]]] = {
+    "aggregate": ("; held to what many flows carried together", ("aggregate_gbps",)),
+    "vm-caps": ("; held to the caps of the VMs at its ends", ("egress_gbps", "ingress_gbps")),
+}
+"""Limits of flows, in words, and the figures that these depend on."""
 _CAPS: tuple[Quantity, ...] = ("rtt_ms", "egress_gbps", "ingress_gbps", "per_flow_mbps")
 _LAW = (
     "No measurement between these providers: {basis}; at most the caps of both VMs and the windows "
@@ -294,7 +270,7 @@ _WINDOW = (
     "Throughput times round-trip time, the median of {basis} from far enough away for the window "
     "to be the limit."
 )
-_MEASURED: dict[Quantity, tuple[Metric, str, tuple[Quantity, ...]]] = {
+_MEASURED: dict[LinkFigure, tuple[Metric, str, tuple[Quantity, ...]]] = {
     "rtt_ms": ("rtt_ms", "The median of this link's round trips.", ()),
     "per_flow_mbps": (
         "per_flow_mbps",
@@ -309,18 +285,11 @@ _MEASURED: dict[Quantity, tuple[Metric, str, tuple[Quantity, ...]]] = {
         ("rtt_ms", "per_flow_mbps"),
     ),
 }
-_UNKNOWN: dict[str, Kind] = {"measured": "samples", "inferred": "inference", "baseline": "model"}
-_RESTS_ON: dict[Method, tuple[Quantity, ...]] = {
-    "share-of-aggregate": ("aggregate_gbps",),
-    "one-connection": ("per_flow_mbps",),
-    "provider-pair-law": _CAPS,
-    "vm-caps": _CAPS,
-    "shifted-law": _CAPS,
-    "neighbouring-links": _CAPS,
-}
-_RULES: dict[Method, tuple[Kind, str]] = {
-    "unknown": ("inference", "An earlier version saved only this about it: {basis}."),
+_KINDS: dict[str, Kind] = {"measured": "samples", "inferred": "inference", "baseline": "model"}
+_RULES: dict[Method, tuple[Kind | None, str, *tuple[Quantity, ...]]] = {
+    "unknown": (None, "An earlier version saved only this about it: {basis}."),
     "stated": ("stated", "As the caller states it."),
+    # Round-trip times
     "opposite-direction": (
         "inference",
         "Round trips of the opposite direction: routes are nearly symmetric.",
@@ -331,15 +300,23 @@ _RULES: dict[Method, tuple[Kind, str]] = {
         "The shortest way over a model of the world's backbone, from the locations alone.",
     ),
     "location-unknown": ("model", "Anywhere on Earth: the locations are not known."),
+    # Throughput
+    "window-over-rtt": (
+        None,
+        "The receiver's window, or what its sender keeps in flight, over the round-trip time",
+        *("window_mb", "rtt_ms"),
+    ),
     "share-of-aggregate": (
         "inference",
         "At least {basis}: the window alone would have given less.",
+        "aggregate_gbps",
     ),
-    "provider-pair-law": ("model", _LAW),
-    "vm-caps": ("model", _LAW),
-    "shifted-law": ("inference", _SHIFTED),
-    "neighbouring-links": ("inference", _SHIFTED),
-    "one-connection": ("inference", "What {basis}."),
+    "provider-pair-law": ("model", _LAW, *_CAPS),
+    "vm-caps": ("model", _LAW, *_CAPS),
+    "shifted-law": ("inference", _SHIFTED, *_CAPS),
+    "neighbouring-links": ("inference", _SHIFTED, *_CAPS),
+    "one-connection": ("inference", "What {basis}.", "per_flow_mbps"),
+    # VMs
     "vm-type": ("model", "What VMs of type {of.vm_type} have ({basis})."),
     "vm-type-unknown": ("model", "Not known: neither a VM type nor a measurement."),
     "system-default": ("model", "What hosts of the provider have as they come, for most types."),
@@ -368,3 +345,4 @@ _RULES: dict[Method, tuple[Kind, str]] = {
     "flows-into-region": ("inference", _WINDOW),
     "flows-into-vm-type": ("inference", _WINDOW),
 }
+"""The kind of each method (None where it is as the origin's), its rule, and what it rests on."""

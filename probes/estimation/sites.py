@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from statistics import median
-from typing import Literal, TypeAlias
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.baseline.modelled_links import (
     CAP_ERROR,
@@ -27,22 +28,22 @@ from planner.model.baseline.modelled_links import (
     within,
 )
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import Estimate, Figures, Kind, Method, Origin, RateCut
+from planner.model.estimate import Estimate, Figures, Method, Origin, RateCut
 from planner.model.link import Site
 from planner.model.link_array import Origins, bounds_of
 from planner.model.throughput import MBIT_PER_MB, STOCK_RANGE_MB, TUNED_WINDOW_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.flow_tests import CAP_BELOW_MS, SHARE_OF_CAP
 from planner.single_flow.spreads import window_error
-from probes.analysis.falls import FEWEST_TESTS, BurstTest, TokenBucket, burst_of, token_bucket
+from probes.analysis.falls import FEWEST_TESTS, TokenBucket, burst_of, token_bucket
 from probes.analysis.fleet_caps import MOST_OPEN_CAP
 from probes.estimation.agreement import figures_with, is_own, still_told
 from probes.estimation.current_samples import evaluated
-from probes.estimation.estimates import are_own, estimate_at, no_surer_than, of_rows
-from probes.estimation.groups import Floats, Groups, Ints, median_bounds
-from probes.estimation.link_samples import CAP_NOISE, LinkSamples, number_of
+from probes.estimation.estimates import are_own, estimate_at, no_surer_than
+from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
+from probes.estimation.link_samples import CAP_NOISE, CAPS, LinkSamples, number_of
 from probes.estimation.measurements import AggregateTests
-from probes.samples import Rows, Sample, Samples
+from probes.samples import Metric, NameTable, Rows, Sample, Samples
 
 HELD_BACK = 0.93
 """The sum of the peers' rates is the VM's limit if it stays this far below their capacity."""
@@ -50,10 +51,6 @@ OPEN_ABOVE = 2.0
 """A cap that was not reached may be anything above; its high bound is twice the value."""
 FEWEST_DESTINATIONS = 2
 """With one, it may be the link that has a bucket."""
-
-CapMetric: TypeAlias = Literal["egress_cap_mbps", "ingress_cap_mbps"]
-_CAPS: tuple[CapMetric, CapMetric] = ("egress_cap_mbps", "ingress_cap_mbps")
-
 
 # ---- caps ----------------------------------------------------------------------------------------
 
@@ -69,36 +66,34 @@ def with_caps(
     A VM without a measured cap has the one that was stated for it (egress and ingress cap, by
     region), else that of others of its type.
     """
-    origins, caps = samples.origins, _measured_caps(with_windows(sites, samples, tests), samples)
-    busiest = [_busiest_links(ends, tests, origins, len(sites)) for ends in tests.pairs]
-    names, capped = list(sites), {}
-    for number, (name, site) in enumerate(sites.items()):
-        usual = site.egress_gbps, site.ingress_gbps
-        stated, raised = stated_gbps.get(name, (None, None)), []
-        for direction, (most, sure) in enumerate(busiest):
-            (reached, held_back), held_gbps = caps[direction], stated[direction]
+    found, names, origins = dict(sites), list(sites), samples.origins
+    held_back, reached_gbps = _held_back(with_windows(sites, samples, tests), samples), tests.alone
+    for direction, (metric, figure) in enumerate(CAPS.items()):
+        reached, at_least = _probed_caps(metric, samples, sites, held_back[direction])
+        most, sure = _busiest_links(tests.pairs[direction], tests, origins, len(sites))
+        for number, (name, site) in enumerate(sites.items()):
             cap = reached.get(name)
+            held_gbps = stated_gbps.get(name, (None, None))[direction]
             if cap is None and held_gbps is not None:
                 cap = within(held_gbps, CAP_ERROR, Origin("baseline", "fleet-file"))
-            cap = cap or reached.get(site.vm_type) or usual[direction]
+            cap = cap or reached.get(site.vm_type) or getattr(site, figure)
             method = cap.origin.method
-            at_least = held_back.get(name)
-            if at_least and at_least.expected > cap.expected:
-                cap = _raised(at_least, at_least.origin, method)
-            if (link := sure[number]) >= 0 and tests.alone["expected"][link] > cap.expected:
+            if name in at_least and at_least[name].expected > cap.expected:
+                cap = _raised(at_least[name], at_least[name].origin, method)
+            if (link := sure[number]) >= 0 and reached_gbps["expected"][link] > cap.expected:
                 alone = estimate_at(tests.alone, link, origins)
                 src, dst = (names[ends[link]] for ends in tests.pairs)
                 figures = still_told(alone.origin.figures, between=(src, dst))
                 origin = alone.origin._replace(method="link-above-cap", figures=figures)
                 cap = _raised(alone, origin, method)
-            if (link := most[number]) >= 0 and tests.alone["expected"][link] > cap.high:
-                cap = replace(cap, high=tests.alone["expected"][link].item())
-            if mark := samples.waiting(_CAPS[direction], number, number):
+            if (link := most[number]) >= 0 and reached_gbps["expected"][link] > cap.high:
+                cap = replace(cap, high=reached_gbps["expected"][link].item())
+            if mark := samples.waiting(metric, number, number):
                 told = figures_with(cap.origin.figures, mark)
                 cap = replace(cap, origin=cap.origin._replace(figures=told))
-            raised.append(cap)
-        capped[name] = replace(site, egress_gbps=raised[0], ingress_gbps=raised[1])
-    return capped
+            changed: dict[str, Any] = {figure: cap}
+            found[name] = replace(found[name], **changed)
+    return found
 
 
 def _raised(cap: Estimate, origin: Origin, raised_from: Method) -> Estimate:
@@ -133,20 +128,15 @@ def _busiest_links(
     return most, first_of_each(ranked[~np.isin(ranked, lone)])
 
 
-_Caps: TypeAlias = tuple[dict[str, Estimate], dict[str, Estimate]]
-"""Caps of one direction, in Gbit/s: reached ones of regions, and of VM types for regions without
-one; and the most that regions' VMs carried while their peers were the limit."""
-
-
-def _measured_caps(sites: Mapping[str, Site], samples: LinkSamples) -> list[_Caps]:
-    """Return the egress and the ingress caps.
+def _held_back(sites: Mapping[str, Site], samples: LinkSamples) -> list[Bools]:
+    """Mark the probes of egress and those of ingress caps whose peers were the limit.
 
     A VM that was loaded from or towards peers shows its cap only if the links could have carried
     more together. A link carries the rate of the peer's own probe of the other direction, and no
     more than its connections' windows (as flows have shown them) over its round-trip time. Where
     the sum came up to that, the peers were the limit, and the probe is a lower bound.
     """
-    probes = [list(samples.samples[samples.counted(one).places]) for one in _CAPS]
+    probes = [list(samples.samples[samples.counted(one).places]) for one in CAPS]
     seen_mbps: list[dict[str, float]] = []
     for found in probes:
         values: dict[str, list[float]] = defaultdict(list)
@@ -154,60 +144,88 @@ def _measured_caps(sites: Mapping[str, Site], samples: LinkSamples) -> list[_Cap
             for name in {probe.src, sites[probe.src].vm_type or probe.src}:
                 values[name].append(probe.value)
         seen_mbps.append({name: median(of_name) for name, of_name in values.items()})
-    caps = []
-    for metric, found, of_peers in zip(_CAPS, probes, reversed(seen_mbps), strict=True):
-        held_back = np.zeros(len(found), np.bool_)
+
+    def is_held_back(probe: Sample, of_peers: Mapping[str, float]) -> bool:
+        detail = probe.read_detail()
+        high_mbps, peers = detail.get("high_mbps"), detail.get("together_mbps")
+        # The probe itself may say that its VM was not fully loaded.
+        if isinstance(high_mbps, int | float) and high_mbps > probe.value * MOST_OPEN_CAP:
+            return True
+        if not (isinstance(peers, dict) and peers and all(peer in sites for peer in peers)):
+            return False
+        could_gbps = _peers_could_gbps(probe, list(peers), of_peers, sites, samples)
+        return probe.value / MBPS_PER_GBPS >= HELD_BACK * could_gbps
+
+    masks = []
+    for metric, found, of_peers in zip(CAPS, probes, reversed(seen_mbps), strict=True):
+        mask = np.zeros(len(found), np.bool_)
         for place, probe in enumerate(found):
             with evaluated(samples.samples, samples.counted(metric).places[place]):
-                detail = probe.read_detail()
-                high_mbps, peers = detail.get("high_mbps"), detail.get("together_mbps")
-                # The probe itself may say that its VM was not fully loaded.
-                most_mbps = high_mbps if isinstance(high_mbps, int | float) else 0.0
-                could_gbps = inf
-                if isinstance(peers, dict) and peers and all(peer in sites for peer in peers):
-                    could_gbps = _peers_could_gbps(probe, list(peers), of_peers, sites, samples)
-                at_limit = probe.value / MBPS_PER_GBPS >= HELD_BACK * could_gbps
-                held_back[place] = at_limit or most_mbps > probe.value * MOST_OPEN_CAP
-        caps.append(_caps_of(metric, samples, sites, held_back))
-    return caps
+                mask[place] = is_held_back(probe, of_peers)
+        masks.append(mask)
+    return masks
 
 
-def _caps_of(
-    metric: CapMetric, samples: LinkSamples, sites: Mapping[str, Site], held_back: np.ndarray
-) -> _Caps:
-    """Return the caps that probes of one direction show, and those that peers held back."""
-    counted = samples.counted(metric)
-    caps: dict[str, Estimate] = {}
-    at_least: dict[str, Estimate] = {}
-    rows, own = counted.rows, samples.are_own(counted)
-    of_type: dict[str, list[tuple[bool, Rows]]] = defaultdict(list)
-    each = zip(counted.groups, counted.ends[0], counted.marks, own, strict=True)
-    for link, region, mark, trusted in each:
-        name, figures = samples.names[region], figures_with(None, samples.marks[mark])
-        held, reached = rows[link][held_back[link]], rows[link][~held_back[link]]
-        if len(held):
-            gbps = float(held["value"].max()) / MBPS_PER_GBPS
-            origin = of_rows(samples, held, "inferred", "cap-probe-lower-bound", figures)
-            bounds = gbps / (1 + CAP_NOISE), gbps, gbps * OPEN_ABOVE
+def _probed_caps(
+    metric: Metric, samples: LinkSamples, sites: Mapping[str, Site], held_back: Bools
+) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
+    """Return the caps of one direction that probes show, and those that peers held back.
+
+    The first are of regions, and of VM types for regions without one; the others the most that
+    regions' VMs carried while their peers were the limit.
+    """
+    counted, at_least = samples.counted(metric), dict[str, Estimate]()
+    rows, gbps = counted.rows, counted.rows["value"] / MBPS_PER_GBPS
+    own = counted.groups.spread(are_own(samples.origins, counted.origins))[~held_back]
+    region = number_of(rows["src"])[~held_back]
+    of_types = rows[~held_back], gbps[~held_back], CAP_NOISE
+    caps = _of_types("caps-of-vm-type", samples, sites, region, own, *of_types)
+    for link, number in zip(counted.groups, counted.origins.tolist(), strict=True):
+        name = samples.names[number_of(rows["src"][link])[0]]
+        figures, held = samples.origins.all[number].figures, held_back[link]
+        if held.any():
+            most = gbps[link][held].max().item()
+            bounds = most / (1 + CAP_NOISE), most, most * OPEN_ABOVE
+            method: Method = "cap-probe-lower-bound"
+            origin = samples.origin_of(rows[link][held], "inferred", method, figures)
             at_least[name] = Estimate(*bounds, origin)
-        if len(reached):
-            caps[name] = _cap(reached, "measured", "cap-probe", samples, figures)
-            of_type[sites[name].vm_type].append((bool(trusted), reached))
-    for vm_type, found in of_type.items():
-        if vm_type:
-            own_ones = [reached for its_own, reached in found if its_own]
-            together = np.concatenate(own_ones or [reached for _, reached in found])
-            of_vms = Figures(vm_type=vm_type)
-            cap = _cap(together, "inferred", "caps-of-vm-type", samples, of_vms)
-            caps[vm_type] = no_surer_than(cap, CAP_NOISE)
+        if not held.all():
+            origin = samples.origin_of(rows[link][~held], "measured", "cap-probe", figures)
+            caps[name] = Estimate(*median_bounds(gbps[link][~held], CAP_NOISE), origin)
     return caps, at_least
 
 
-def _cap(
-    rows: Rows, kind: Kind, method: Method, samples: LinkSamples, figures: Figures | None
-) -> Estimate:
-    gbps = rows["value"] / MBPS_PER_GBPS
-    return Estimate(*median_bounds(gbps, CAP_NOISE), of_rows(samples, rows, kind, method, figures))
+def _of_types(
+    method: Method,
+    samples: LinkSamples,
+    sites: Mapping[str, Site],
+    region: Ints,
+    is_own: Bools,
+    rows: Rows,
+    values: Floats,
+    noise: float,
+) -> dict[str, Estimate]:
+    """Return the median by VM type of what some samples show of the VMs in their regions."""
+    types, found = NameTable(), dict[str, Estimate]()
+    of_site = types.numbers(site.vm_type for site in sites.values())
+    names = list(types)
+    for number, used in _places_by(of_site[region], is_own).items():
+        if vm_type := names[number]:
+            of_vms = Figures(vm_type=vm_type)
+            origin = samples.origin_of(rows[used], "inferred", method, of_vms)
+            estimate = Estimate(*median_bounds(values[used], noise), origin)
+            found[vm_type] = no_surer_than(estimate, noise)
+    return found
+
+
+def _places_by(keys: NDArray[Any], is_own: Bools) -> dict[int, Ints]:
+    """Return the places of each key: the own prober's samples; where there are none, all."""
+    order, found = np.argsort(keys, kind="stable"), {}
+    for one in Groups.of(keys[order]):
+        places = order[one]
+        own = places[is_own[places]]
+        found[int(keys[places[0]])] = own if len(own) else places
+    return found
 
 
 def _peers_could_gbps(
@@ -253,34 +271,25 @@ def with_buckets(
         with evaluated(fallen, places[0]):
             bursts = [burst for place in places if (burst := burst_of(listed[place]))]
             bucket = token_bucket(sorted(bursts)) if len(bursts) >= FEWEST_TESTS else None
-        site = found[region]
-        if bucket is None:
+        known = found[region].egress_gbps
+        if bucket is None or bucket.refilling != "bucket":
             continue
-        lasts_gbps = bucket.sustained_mbps / MBPS_PER_GBPS
-        if bucket.refilling == "bucket" and lasts_gbps < site.egress_gbps.expected:
-            cap = _bucket_cap(bucket, bursts, fallen.rows[places], samples)
-            known = site.egress_gbps
-            if is_own(cap.origin.figures) or known.source != "measured":
-                found[region] = replace(site, egress_gbps=cap)
+        if bucket.sustained_mbps / MBPS_PER_GBPS < known.expected:
+            figures = Figures(rate_cut=_cut_by(bucket))
+            origin = samples.origin_of(fallen.rows[places], "measured", "token-bucket", figures)
+            if is_own(origin.figures) or known.source != "measured":
+                after = np.array([burst.sustained_mbps for burst in bursts]) / MBPS_PER_GBPS
+                cap = Estimate(*median_bounds(after, CAP_NOISE), origin)
+                found[region] = replace(found[region], egress_gbps=cap)
     return found
 
 
-def _bucket_cap(
-    bucket: TokenBucket, bursts: Sequence[BurstTest], rows: Rows, samples: LinkSamples
-) -> Estimate:
-    peak_gbps, lasts_gbps = bucket.peak_mbps / MBPS_PER_GBPS, bucket.sustained_mbps / MBPS_PER_GBPS
-    refill_mbps = bucket.refill_mbps
-    cut = RateCut(
-        bucket.volume_gb * BITS_PER_BYTE / peak_gbps,
-        bucket.volume_gb,
-        peak_gbps,
-        lasts_gbps,
-        "burst",
-        None if refill_mbps is None else refill_mbps / MBPS_PER_GBPS,
-    )
-    after_gbps = np.array([burst.sustained_mbps for burst in bursts]) / MBPS_PER_GBPS
-    origin = of_rows(samples, rows, "measured", "token-bucket", Figures(rate_cut=cut))
-    return Estimate(*median_bounds(after_gbps, CAP_NOISE), origin)
+def _cut_by(bucket: TokenBucket) -> RateCut:
+    """Return the fall of a rate once a bucket is empty."""
+    peak, lasts = bucket.peak_mbps / MBPS_PER_GBPS, bucket.sustained_mbps / MBPS_PER_GBPS
+    refill = bucket.refill_mbps and bucket.refill_mbps / MBPS_PER_GBPS
+    after_s = bucket.volume_gb * BITS_PER_BYTE / peak
+    return RateCut(after_s, bucket.volume_gb, peak, lasts, "burst", refill)
 
 
 def with_bursts(sites: Mapping[str, Site], catalogue: Catalogue) -> dict[str, Site]:
@@ -343,20 +352,14 @@ def with_windows(
     ends = number_of(counted.rows["src"]), number_of(counted.rows["dst"])
     most_mbps = most_calibrating_mbps(sites, rtts_ms, samples.catalogue)
     shows = counted.rows["value"] <= most_mbps[ends]
-    is_own = counted.groups.spread(samples.are_own(counted))[shows]
+    is_own = counted.groups.spread(are_own(samples.origins, counted.origins))[shows]
     steady = samples.steady(counted.rows, "per_flow_mbps")[shows]
     rows, distances, dst = counted.rows[shows], rtts_ms[ends][shows], ends[1][shows]
     windows = steady * distances / MS_PER_S / MBIT_PER_MB
-    types, of_site = _numbered_types(sites)
-    into, of_types = _places_by(dst, is_own), _places_by(of_site[dst], is_own)
+    into = _places_by(dst, is_own)
+    of_types = rows, windows, WINDOW_SPREAD_OF_TYPE
     by_type = _windows_of_tests(sites, samples, tests)
-    for vm_type, number in types.items():
-        if vm_type and number in of_types:
-            used = of_types[number]
-            of_vms = Figures(vm_type=vm_type)
-            origin = of_rows(samples, rows[used], "inferred", "flows-into-vm-type", of_vms)
-            bounds = median_bounds(windows[used], WINDOW_SPREAD_OF_TYPE)
-            by_type[vm_type] = no_surer_than(Estimate(*bounds, origin), WINDOW_SPREAD_OF_TYPE)
+    by_type |= _of_types("flows-into-vm-type", samples, sites, dst, is_own, *of_types)
     calibrated = {}
     for number, (name, site) in enumerate(sites.items()):
         window_mb = by_type.get(site.vm_type, site.window_mb)
@@ -365,7 +368,7 @@ def with_windows(
             # Tests spread about it by their own noise, too.
             error = 1 + window_error(distances[used].tolist())
             expected = median(windows[used].tolist())
-            origin = of_rows(samples, rows[used], "measured", "flows-into-region")
+            origin = samples.origin_of(rows[used], "measured", "flows-into-region")
             window_mb = Estimate(expected / error, expected, expected * error, origin)
         calibrated[name] = replace(site, window_mb=window_mb)
     return calibrated
@@ -379,11 +382,14 @@ def _windows_of_tests(
     Hosts of a type are tuned where most of its tests state a window that no host has as it comes.
     Else k connections that carried A together had at least ``A RTT / k`` each.
     """
-    types, of_site = _numbered_types(sites)
+    types = NameTable()
+    of_site = types.numbers(site.vm_type for site in sites.values())
     vm_types = {site.vm_type: site.window_mb for site in sites.values() if site.vm_type}
     counted = [samples.counted(metric) for metric in ("per_flow_mbps", "aggregate_mbps")]
     rows = np.concatenate([one.rows for one in counted])
-    own = np.concatenate([one.groups.spread(samples.are_own(one)) for one in counted])
+    own = np.concatenate(
+        [one.groups.spread(are_own(samples.origins, one.origins)) for one in counted]
+    )
     is_raised = samples.stated("window_mb")[rows["detail"]] > STOCK_RANGE_MB[1]
     of_tests, of_links = of_site[number_of(rows["dst"])], of_site[tests.pairs[1]]
     # Gbit/s are Mbit/ms.
@@ -397,7 +403,7 @@ def _windows_of_tests(
             continue
         into &= own | ~(own & into).any()
         of_vms = Figures(vm_type=vm_type)
-        origin = of_rows(samples, rows[into], "inferred", "windows-of-tests", of_vms)
+        origin = samples.origin_of(rows[into], "inferred", "windows-of-tests", of_vms)
         if 2 * np.count_nonzero(is_raised[into]) >= np.count_nonzero(into):
             found[vm_type] = replace(HOSTS_TUNED, origin=origin)
             continue
@@ -409,21 +415,4 @@ def _windows_of_tests(
             high = TUNED_WINDOW_MB[2] if mb > STOCK_RANGE_MB[1] else mb * (1 + WINDOW_ERROR)
             low, high = mb / beyond, max(assumed.high, high)
             found[vm_type] = Estimate(low, mb, high, origin)
-    return found
-
-
-def _numbered_types(sites: Mapping[str, Site]) -> tuple[dict[str, int], Ints]:
-    """Give each VM type a number; the second is that of each site."""
-    names = [site.vm_type for site in sites.values()]
-    types = {name: number for number, name in enumerate(dict.fromkeys(names))}
-    return types, np.array([types[name] for name in names], np.int64)
-
-
-def _places_by(keys: Ints, is_own: np.ndarray) -> dict[int, Ints]:
-    """Return the places of each key: the own prober's samples; where there are none, all."""
-    order, found = np.argsort(keys, kind="stable"), {}
-    for one in Groups.of(keys[order]):
-        places = order[one]
-        own = places[is_own[places]]
-        found[int(keys[places[0]])] = own if len(own) else places
     return found

@@ -18,8 +18,7 @@ from planner.model.errors import InputError
 from planner.model.throughput import RAMP_UP_ROUND_TRIPS
 from planner.model.units import MS_PER_S, S_PER_H
 from planner.transfer.all_pairs import Terms
-from relayd.backtesting.history import Step
-from relayd.backtesting.replay import Scene
+from relayd.backtesting.history import Step, Truths
 from relayd.backtesting.result import ExploredHistory, ExploredPolicy
 
 # As many as a plan lists, and so explores, by default.
@@ -61,18 +60,19 @@ class _Pair:
 
 
 def explored_history(
-    steps: Iterable[Step], scene: Scene, share: float, step_s: float
+    steps: Iterable[Step], terms: Terms, judged: Truths, share: float, step_s: float
 ) -> ExploredHistory:
     """Replay transfers by exploring, by always the predicted best, and by hindsight.
 
-    Steps come the oldest first; trials may cost `share` of what transfers cost.
+    Steps come the oldest first; trials may cost `share` of what transfers cost. `judged` marks the
+    pairs, shape (n, n).
 
     Raises
     ------
     InputError
         If that is more work than one process does in minutes.
     """
-    pairs = [pair for pair in _pairs(steps, scene) if pair.transfers]
+    pairs = [pair for pair in _pairs(steps, terms, judged) if pair.transfers]
     count = sum(len(pair.transfers) for pair in pairs)
     if sum(len(pair.transfers) ** 2 for pair in pairs) > MOST_WORK:
         problem = f"has {count:,} transfers of {len(pairs):,} pairs to choose one after the other"
@@ -94,19 +94,19 @@ def explored_history(
     return ExploredHistory(share, len(pairs), count, tuple(policies))
 
 
-def _pairs(steps: Iterable[Step], scene: Scene) -> list[_Pair]:
+def _pairs(steps: Iterable[Step], terms: Terms, judged: Truths) -> list[_Pair]:
     pairs: dict[tuple[int, int], _Pair] = {}
-    priced = np.isfinite(scene.terms.egress_usd)
+    priced = np.isfinite(terms.egress_usd)
     for step in steps:
         usable = step.estimated & priced & (step.believed.expected > 0)
-        for src, dst in np.argwhere(scene.judged & usable).tolist():
+        for src, dst in np.argwhere(judged & usable).tolist():
             if (src, dst) in pairs:
                 continue
             # The paths that look best when the pair is first estimated.
             relays = np.flatnonzero(usable[src] & usable[:, dst]).tolist()
-            found = [(n, _path(scene.terms, step, n)) for n in ([src, via, dst] for via in relays)]
+            found = [(n, _path(terms, step, n)) for n in ([src, via, dst] for via in relays)]
             found.sort(key=lambda one: one[1].value(one[1].belief.mean))
-            direct = [src, dst], _path(scene.terms, step, [src, dst])
+            direct = [src, dst], _path(terms, step, [src, dst])
             nodes, paths = zip(direct, *found[:MOST_RELAYS], strict=True)
             pairs[src, dst] = _Pair(list(nodes), list(paths))
         for pair in pairs.values():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -86,47 +85,50 @@ class Step(NamedTuple):
         return within
 
 
-def estimated(
-    samples: StepSamples,
-    *,
-    regions: tuple[str, ...],
-    catalogue: Catalogue,
-    vm_types: Mapping[str, str],
-    connections: int,
-) -> Step:
-    """Estimate a step from its samples as relayd would have done at its begin.
+@dataclass(frozen=True, slots=True)
+class StepEstimator:
+    """Estimates steps from their samples as relayd would have done at their begin.
 
     The catalogue is of these n regions alone, each with its VM type; one VM has so many TCP
     connections, of which 1 rests on single flows.
     """
-    estimator = Estimator(samples.known, catalogue, vm_types)
-    network = estimator.network(UNSAVED).with_(aged_to_s=samples.begin_s)
-    links = network.links.among(regions)
-    cells = links.whole
-    rate: LinkFigure = "per_flow_mbps" if connections == 1 else "aggregate_gbps"
-    is_estimated = links.kinds(cells, rate) == KINDS.index("measured")
-    rtt_ms = np.where(links.present, cells["rtt_ms"]["expected"], 1.0)
-    rates = (rates_gbps(cells, connections, bound) for bound in BOUNDS)
-    order = [network.index[name] for name in regions]
-    caps = zip(*(np.array(network.caps(bound))[:, order] for bound in BOUNDS), strict=True)
-    of_links = RateBounds(*(np.where(is_estimated, bound, 0.0) for bound in rates))
-    egress, ingress = (RateBounds(*bounds) for bounds in caps)
-    seen_ms = _medians(samples.rtts, samples.rtts.rows["value"], len(regions))
-    either_ms = np.where(np.isnan(seen_ms), seen_ms.T, seen_ms)
-    true_rtt_ms = np.where(np.isnan(either_ms), rtt_ms, either_ms)
-    rows = samples.truth.rows
-    ends = number_of(rows["src"]), number_of(rows["dst"])
-    truth = samples.truth[(rows["address"] == PRIVATE) == (cells["address"] == PRIVATE)[ends]]
-    steady = steady_values(truth.rows, metric_of(connections), true_rtt_ms)
-    return Step(
-        samples.begin_s,
-        (of_links, egress, ingress),
-        RateBounds(*map(within_caps, of_links, egress, ingress)),
-        is_estimated,
-        rtt_ms,
-        _medians(truth, steady, len(regions)) / MBPS_PER_GBPS,
-        true_rtt_ms,
-    )
+
+    regions: tuple[str, ...]
+    catalogue: Catalogue
+    vm_types: Mapping[str, str]
+    connections: int
+
+    def __call__(self, samples: StepSamples) -> Step:
+        """Estimate a step."""
+        regions, connections = self.regions, self.connections
+        estimator = Estimator(samples.known, self.catalogue, self.vm_types)
+        network = estimator.network(UNSAVED).with_(aged_to_s=samples.begin_s)
+        links = network.links.among(regions)
+        cells = links.whole
+        rate: LinkFigure = "per_flow_mbps" if connections == 1 else "aggregate_gbps"
+        is_estimated = links.kinds(cells, rate) == KINDS.index("measured")
+        rtt_ms = np.where(links.present, cells["rtt_ms"]["expected"], 1.0)
+        rates = (rates_gbps(cells, connections, bound) for bound in BOUNDS)
+        order = [network.index[name] for name in regions]
+        caps = zip(*(np.array(network.caps(bound))[:, order] for bound in BOUNDS), strict=True)
+        of_links = RateBounds(*(np.where(is_estimated, bound, 0.0) for bound in rates))
+        egress, ingress = (RateBounds(*bounds) for bounds in caps)
+        seen_ms = _medians(samples.rtts, samples.rtts.rows["value"], len(regions))
+        either_ms = np.where(np.isnan(seen_ms), seen_ms.T, seen_ms)
+        true_rtt_ms = np.where(np.isnan(either_ms), rtt_ms, either_ms)
+        rows = samples.truth.rows
+        ends = number_of(rows["src"]), number_of(rows["dst"])
+        truth = samples.truth[(rows["address"] == PRIVATE) == (cells["address"] == PRIVATE)[ends]]
+        steady = steady_values(truth.rows, metric_of(connections), true_rtt_ms)
+        return Step(
+            samples.begin_s,
+            (of_links, egress, ingress),
+            RateBounds(*map(within_caps, of_links, egress, ingress)),
+            is_estimated,
+            rtt_ms,
+            _medians(truth, steady, len(regions)) / MBPS_PER_GBPS,
+            true_rtt_ms,
+        )
 
 
 def _medians(samples: Samples, values: Floats, size: int) -> Floats:
@@ -195,15 +197,9 @@ class ReplayHistory:
         self._is_truth[places[opened >= np.maximum.accumulate(opened)]] = True
         self.samples_read = 0
 
-    def estimator(self, connections: int) -> Callable[[StepSamples], Step]:
+    def estimator(self, connections: int) -> StepEstimator:
         """Return the estimator of steps for a number of connections."""
-        return partial(
-            estimated,
-            regions=self.regions,
-            catalogue=self._catalogue,
-            vm_types=self._vm_types,
-            connections=connections,
-        )
+        return StepEstimator(self.regions, self._catalogue, self._vm_types, connections)
 
     def edges_s(self, step_s: float, since_s: float | None, until_s: float | None) -> Floats:
         """Return the begin of each step from the first to the last sample, and the last one's end.

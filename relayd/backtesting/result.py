@@ -10,8 +10,20 @@ from planner.model.answer import Answer
 from planner.transfer.all_pairs import DIRECT, Floats, Outcomes
 from probes.analysis.evidence import Coverage
 from probes.samples import Rows
-from relayd.backtesting.replay import STRATEGIES
 
+STRATEGIES = ("relayd", "direct", "relay", "hindsight")
+DECISION = np.dtype(
+    [
+        ("pair", "i4"),  # n times the source, and the destination
+        ("covered", "?"),  # by the bounds of the direct link
+        ("decided", "?"),
+        ("scored", "?"),  # all paths were measured in the step
+        ("verdict_right", "?"),
+        *((name, "f8", len(STRATEGIES)) for name in Outcomes._fields),
+        ("choice", "i4", len(STRATEGIES)),
+    ]
+)
+"""A pair in a step in which it was measured, having been measured before."""
 FEWEST_DECISIONS = 30
 """With fewer there are no figures: one bad decision would be several percent of all."""
 NEAR = 0.99

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 
 from planner.model.units import duration_text, usd_text, volume_text
+from relayd.backtesting.replay import replayed
 from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult
-from relayd.backtesting.running import replayed
 from relayd.cli import text
 from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled, notes_block, percent
