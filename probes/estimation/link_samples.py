@@ -107,8 +107,7 @@ class CountedSamples(NamedTuple):
     @property
     def ends(self) -> tuple[Ints, Ints]:
         """Numbers of the source and the destination of each link."""
-        first = self.groups.first
-        return number_of(self.rows["src"][first]), number_of(self.rows["dst"][first])
+        return ends_of(self.rows[self.groups.first])
 
     def where(self, chosen: Bools | Ints) -> CountedSamples:
         """Return the samples that are chosen; a link without one is left out."""
@@ -118,9 +117,9 @@ class CountedSamples(NamedTuple):
         return CountedSamples(self.places[chosen], self.rows[chosen], groups, origins)
 
 
-def number_of(regions: np.ndarray) -> Ints:
-    """Return the numbers of regions among sites; they are the first of a sample's names."""
-    return regions.astype(np.int64) - 1
+def ends_of(rows: Rows) -> tuple[Ints, Ints]:
+    """Return the numbers of samples' regions among sites; they are the first of their names."""
+    return rows["src"].astype(np.int64) - 1, rows["dst"].astype(np.int64) - 1
 
 
 def steady_values(rows: Rows, metric: Metric, rtts_ms: Floats) -> Floats:
@@ -132,8 +131,7 @@ def steady_values(rows: Rows, metric: Metric, rtts_ms: Floats) -> Floats:
     if metric not in {"per_flow_mbps", "aggregate_mbps"}:
         return values
     cold_s = np.where(rows["warmed_up"], 0.0, rows["duration_s"])
-    of_rows = rtts_ms[number_of(rows["src"]), number_of(rows["dst"])]
-    return steady_rates(values, of_rows, cold_s, one_flow=metric == "per_flow_mbps")
+    return steady_rates(values, rtts_ms[ends_of(rows)], cold_s, one_flow=metric == "per_flow_mbps")
 
 
 class LinkSamples:
@@ -205,9 +203,8 @@ class LinkSamples:
 
     def pairs(self) -> Bools:
         """Mark the links that have samples, shape (n, n)."""
-        rows = self.samples.rows
-        pairs = np.zeros((len(self.names), len(self.names)), np.bool_)
-        pairs[number_of(rows["src"]), number_of(rows["dst"])] = True
+        pairs = np.zeros(self.rtts_ms.shape, np.bool_)
+        pairs[ends_of(self.samples.rows)] = True
         return pairs
 
     def of_reference(self, recent: CountedSamples, link: slice) -> Ints:
@@ -277,7 +274,7 @@ class LinkSamples:
         is what the next one is to expect. With fewer connections than tests below all caps had, a
         share of these by connection says the same: each may be slow.
         """
-        rows, achieved = found.rows, self.are_transfers(found.rows)
+        rows, achieved, ends = found.rows, self.are_transfers(found.rows), ends_of(found.rows)
         parts = Groups.of(found.groups.numbers(), rows["source"])
         # Tests with fewer connections may not have saturated the pair.
         connections = np.where(achieved, -1, rows["connections"])
@@ -291,7 +288,7 @@ class LinkSamples:
             off = level - np.median(tested) if len(tested) else -np.inf
             opened = rows["connections"][part]
             share = np.median(opened[achieved[part]]) / max(1, connections[part].max())
-            src, dst = (self._typed[number_of(rows[end][part.start])] for end in ("src", "dst"))
+            src, dst = (self._typed[at[part.start]] for at in ends)
             most_mbps = AT_LIMIT * least_cap(src, dst).expected * MBPS_PER_GBPS
             if 0 < share < 1 and level < np.log(share * most_mbps):
                 off = min(off, off - np.log(share), key=abs)
@@ -326,13 +323,12 @@ class LinkSamples:
         within = self._within_limits(metric, found, steady)
         several = groups.differ(source) | ~groups.reduced(np.logical_and, within)
         logs = np.log1p(steady) if metric == "loss_pct" else np.log(np.maximum(steady, LEAST_VALUE))
-        counts = ~groups.spread(several)
+        counts, ends = ~groups.spread(several), [end.tolist() for end in found.ends]
         for number in np.flatnonzero(several).tolist():
             link = groups.part(number)
             with evaluated(self.samples, places[link.start]):
                 judged = self._agreed_of(metric, places[link], logs[link], within[link])
-            src, dst = (int(number_of(rows[end][link.start])) for end in ("src", "dst"))
-            self.agreements[metric, src, dst] = judged
+            self.agreements[metric, ends[0][number], ends[1][number]] = judged
             origins[number] = self._origin(mark_of(judged))
             counts[link] = np.isin(places[link], judged.places)
         chosen = np.flatnonzero(counts)
@@ -372,7 +368,7 @@ class LinkSamples:
             return np.ones(len(numbers), np.bool_)
         parts = Groups.of(numbers, found.rows["source"])
         rows, links = found.rows[parts.first], numbers[parts.first]
-        ends = number_of(rows["src"]), number_of(rows["dst"])
+        ends = ends_of(rows)
         middles = np.log(np.maximum(parts.medians(steady), LEAST_VALUE))
         least, most = (bound[ends] for bound in self._limits(metric))
         # A few connections fill no link, and transfers may be slow for any reason.
@@ -424,7 +420,7 @@ class LinkSamples:
         enough = (connections >= least) | self.are_transfers(self.samples.rows)
         found = [one for one in found if enough[one.places[0]]]
         first = self.samples.rows[found[0].places[0]]
-        src, dst = (self.names[int(number_of(first[end]))] for end in ("src", "dst"))
+        src, dst = (self.names[end] for end in ends_of(first))
         law = law_of(src, dst, ADDRESSES[first["address"]])
         judged = agreed(found, law.noise if law else UNKNOWN_NOISE)
         # One number of connections: that of the reference, or of a new level.

@@ -38,7 +38,7 @@ from probes.estimation.estimates import (
 )
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.estimation.laws import MeasuredLaw, least_caps
-from probes.estimation.link_samples import CountedSamples, LinkSamples, number_of
+from probes.estimation.link_samples import CountedSamples, LinkSamples, ends_of
 from probes.estimation.measurements import (
     AggregateTests,
     MeasuredFlows,
@@ -48,7 +48,6 @@ from probes.estimation.measurements import (
     ramped_links,
     windows_gbps,
 )
-from probes.samples import Metric
 
 # Of a measured link between regions whose places are not known: anywhere on Earth.
 RTT_OF_NO_PLACE = 5.0, 100.0, 400.0
@@ -78,82 +77,52 @@ def links_of(
     measured, tests
         Single flows and aggregates of links that were measured.
     """
-    origins, shape = samples.origins, rtts_ms.shape
-    was_known = are_known(rtts_ms)
+    origins, shape, was_known = samples.origins, rtts_ms.shape, are_known(rtts_ms)
+    has_flow, is_tested, is_saturated, is_growing = np.zeros((4, *shape), np.bool_)
+    saturated, growing = ramped_links(samples)
+    has_flow[measured.pairs] = is_tested[tests.pairs] = True
+    is_saturated[saturated] = is_growing[growing] = True
     no_place = with_bounds(no_estimates(1), *RTT_OF_NO_PLACE, origins.number_of(LOCATION_UNKNOWN))
-    for src, dst in (tests.pairs, measured.pairs):
-        missing = np.isnan(rtts_ms["expected"][src, dst])
-        rtts_ms[src[missing], dst[missing]] = no_place
+    rtts_ms[(is_tested | has_flow) & ~was_known] = no_place
     # One flow by the window of its receiver, in Mbit/s; many connections in Gbit/s.
     flows = flows_of_windows(sites, samples, rtts_ms, measured, was_known)
-    law = MeasuredLaw(
-        sites,
-        typed,
-        windows_gbps(flows, measured, tests),
-        rtts_ms,
-        samples,
-        tests.pairs,
-        tests.alone,
-    )
-    inferred = are_known(rtts_ms)
-    inferred[tests.pairs] = False
-    tested, aggregates = law.measured(tests), law.unmeasured(inferred)
-    (saturated, growing), transfers = ramped_links(samples), samples.transfers()
+    windows = windows_gbps(flows, measured, tests)
+    law = MeasuredLaw(sites, typed, windows, rtts_ms, samples, tests.pairs, tests.alone)
+    tested, aggregates = law.measured(tests), law.unmeasured(are_known(rtts_ms) & ~is_tested)
     aggregates[tests.pairs], flows[measured.pairs] = tested[0], measured.mbps
-    has_flow, is_saturated, is_growing = np.zeros((3, *shape), np.bool_)
-    has_flow[measured.pairs] = is_saturated[saturated] = is_growing[growing] = True
-    in_flows = has_flow.any(axis=0) | has_flow.any(axis=1)
-    all_opened, priors = np.full(shape, NOT_OPENED), np.full((4, *shape), np.nan)
-    all_opened[tests.pairs], priors[:, *tests.pairs] = tests.connections, tested[1]
+    opened, priors = np.full(shape, NOT_OPENED), np.full((4, *shape), np.nan)
+    opened[tests.pairs], priors[:, *tests.pairs] = tests.connections, tested[1]
     # Without a VM type there is no law, and no estimate.
-    present = are_known(rtts_ms) & (are_known(aggregates) | in_flows[:, None] | in_flows)
-    src, dst = np.nonzero(present & ~np.eye(len(sites), dtype=bool))
-    ends = src, dst
-    rtt, flow, aggregate = (taken(figures, ends) for figures in (rtts_ms, flows, aggregates))
-    opened, windows, known = all_opened[ends], taken(flow), are_known(aggregate)
-    _infer_flows(flow, aggregate, opened, ~has_flow[ends], is_growing[ends], origins)
-    aggregate[~known] = _of_one_flow(flow[~known], origins)
+    known, in_flows = are_known(aggregates), has_flow.any(axis=0) | has_flow.any(axis=1)
+    present = are_known(rtts_ms) & (known | in_flows[:, None] | in_flows)
+    np.fill_diagonal(present, val=False)
+    ends, caps, windows = np.nonzero(present), least_caps(sites.values()), taken(flows)
+    told = _told_by_transfers(samples.transfers(), aggregates, flows, opened, caps["expected"])
+    _infer_flows(flows, aggregates, opened, present & ~has_flow, is_growing, origins)
+    alone = present & ~known
+    aggregates[alone] = _of_one_flow(flows[alone], origins)
     # Windows are the limit only of tests whose number of connections is known.
     at_windows = known & (opened != 0)
     connections = np.where(opened > 0, opened, LAW_CONNECTIONS) / MBPS_PER_GBPS
     for bound in ("low", "expected"):
         windows[bound] = np.where(at_windows, windows[bound] * connections, np.inf)
-    caps = least_caps(sites.values())
-    limits = limits_of(aggregate, taken(caps, ends), windows)
-    is_path = is_saturated[ends] & (limits != LIMITED_BY.index("vm"))
-    limits[is_path] = LIMITED_BY.index("path")
-    told = _told_by_transfers(transfers, aggregates, flows, all_opened, caps["expected"])
-    slow = _slow_connections(list(sites), ends, limits, is_growing[ends], told[ends])
+    limits = limits_of(aggregates, caps, windows)
+    limits[is_saturated & (limits != LIMITED_BY.index("vm"))] = LIMITED_BY.index("path")
+    slow = _slow_connections(list(sites), ends, limits[ends], is_growing[ends], told[ends])
     slow[has_flow[ends]] = 0.0  # a connection is known to be as fast as it is
-    of_address = np.full(len(known), ADDRESS_KINDS.index(samples.address))
-    figures: dict[Metric, EstimateArray] = {
-        "rtt_ms": rtt,
-        "per_flow_mbps": flow,
-        "aggregate_mbps": aggregate,
-    }
-    _tell_what_waits(samples, figures, ends, origins)
-    others = [
-        losses_pct(samples)[ends],
-        *(prior[ends] for prior in priors),
-        slow,
-        limits,
-        of_address,
-    ]
-    return LinkArray.of_figures(list(sites), origins, ends, (rtt, flow, aggregate), others)
-
-
-def _tell_what_waits(
-    samples: LinkSamples, figures: Mapping[Metric, EstimateArray], ends: Pairs, origins: Origins
-) -> None:
-    """Say in the origins of links' figures which samples of them wait while none counts."""
-    place = {pair: at for at, pair in enumerate(zip(*(one.tolist() for one in ends), strict=True))}
+    figures = {"rtt_ms": rtts_ms, "per_flow_mbps": flows, "aggregate_mbps": aggregates}
     for metric, src, dst in samples.agreements:
-        at, mark = place.get((src, dst)), samples.waiting(metric, src, dst)
-        if metric in figures and at is not None and mark:
-            numbers = figures[metric]["origin"]
-            origin = origins.all[numbers[at]]
-            told = figures_with(origin.figures, mark)
-            numbers[at] = origins.number_of(origin._replace(figures=told))
+        mark = samples.waiting(metric, src, dst)
+        if metric in figures and present[src, dst] and mark:
+            number = figures[metric]["origin"][src, dst]
+            told_so = figures_with(origins.all[number].figures, mark)
+            waiting = origins.all[number]._replace(figures=told_so)
+            figures[metric]["origin"][src, dst] = origins.number_of(waiting)
+    of_links = [taken(one, ends) for one in figures.values()]
+    others = [one[ends] for one in (losses_pct(samples), *priors)]
+    of_address = np.full(len(slow), ADDRESS_KINDS.index(samples.address))
+    others += [slow, limits[ends], of_address]
+    return LinkArray.of_figures(list(sites), origins, ends, of_links, others)
 
 
 def _told_by_transfers(
@@ -169,7 +138,7 @@ def _told_by_transfers(
     there, and a share by connection if each is slow.
     """
     rows, told = transfers.rows, np.zeros(opened.shape)
-    pairs = number_of(rows["src"]), number_of(rows["dst"])
+    pairs = ends_of(rows)
     count, level = rows["connections"].astype(np.float64), rates["expected"][pairs]
     most = np.minimum(count * flows["expected"][pairs] / MBPS_PER_GBPS, caps[pairs])
     if_slow = np.minimum(most, level * count / np.maximum(opened[pairs], 1))
@@ -213,7 +182,7 @@ def _infer_flows(
     opened. Inferred flows were not measured; of growing ones the ramp has shown that each is slow.
     """
     is_measured = are_known(aggregate) & are_of("measured", origins, aggregate["origin"])
-    at = np.flatnonzero(inferred & is_measured)
+    at = np.nonzero(inferred & is_measured)
     found, many = flow[at], aggregate[at]
     least, most, highest = (many[bound] * MBPS_PER_GBPS for bound in ("low", "expected", "high"))
     # One of the flows can't carry more than all of them together.

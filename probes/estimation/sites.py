@@ -41,7 +41,7 @@ from probes.estimation.agreement import figures_with, is_own, still_told
 from probes.estimation.current_samples import evaluated
 from probes.estimation.estimates import are_own, estimate_at, no_surer_than
 from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
-from probes.estimation.link_samples import CAP_NOISE, CAPS, LinkSamples, number_of
+from probes.estimation.link_samples import CAP_NOISE, CAPS, LinkSamples, ends_of
 from probes.estimation.measurements import AggregateTests
 from probes.samples import Metric, NameTable, Rows, Sample, Samples
 
@@ -177,12 +177,11 @@ def _probed_caps(
     counted, at_least = samples.counted(metric), dict[str, Estimate]()
     rows, gbps = counted.rows, counted.rows["value"] / MBPS_PER_GBPS
     own = counted.groups.spread(are_own(samples.origins, counted.origins))[~held_back]
-    region = number_of(rows["src"])[~held_back]
-    of_types = rows[~held_back], gbps[~held_back], CAP_NOISE
-    caps = _of_types("caps-of-vm-type", samples, sites, region, own, *of_types)
-    for link, number in zip(counted.groups, counted.origins.tolist(), strict=True):
-        name = samples.names[number_of(rows["src"][link])[0]]
-        figures, held = samples.origins.all[number].figures, held_back[link]
+    of_types = ends_of(rows)[0][~held_back], own, rows[~held_back], gbps[~held_back], CAP_NOISE
+    caps = _of_types("caps-of-vm-type", samples, sites, *of_types)
+    for link, region, number in zip(counted.groups, counted.ends[0], counted.origins, strict=True):
+        name, figures = samples.names[region], samples.origins.all[number].figures
+        held = held_back[link]
         if held.any():
             most = gbps[link][held].max().item()
             bounds = most / (1 + CAP_NOISE), most, most * OPEN_ABOVE
@@ -349,15 +348,12 @@ def with_windows(
     connections must have had.
     """
     counted, rtts_ms = samples.counted("per_flow_mbps"), samples.rtts_ms
-    ends = number_of(counted.rows["src"]), number_of(counted.rows["dst"])
     most_mbps = most_calibrating_mbps(sites, rtts_ms, samples.catalogue)
-    shows = counted.rows["value"] <= most_mbps[ends]
-    is_own = counted.groups.spread(are_own(samples.origins, counted.origins))[shows]
-    steady = samples.steady(counted.rows, "per_flow_mbps")[shows]
-    rows, distances, dst = counted.rows[shows], rtts_ms[ends][shows], ends[1][shows]
-    windows = steady * distances / MS_PER_S / MBIT_PER_MB
-    into = _places_by(dst, is_own)
-    of_types = rows, windows, WINDOW_SPREAD_OF_TYPE
+    counted = counted.where(counted.rows["value"] <= most_mbps[ends_of(counted.rows)])
+    rows, distances, dst = counted.rows, rtts_ms[ends_of(counted.rows)], ends_of(counted.rows)[1]
+    is_own = counted.groups.spread(are_own(samples.origins, counted.origins))
+    windows = samples.steady(rows, "per_flow_mbps") * distances / MS_PER_S / MBIT_PER_MB
+    into, of_types = _places_by(dst, is_own), (rows, windows, WINDOW_SPREAD_OF_TYPE)
     by_type = _windows_of_tests(sites, samples, tests)
     by_type |= _of_types("flows-into-vm-type", samples, sites, dst, is_own, *of_types)
     calibrated = {}
@@ -391,7 +387,7 @@ def _windows_of_tests(
         [one.groups.spread(are_own(samples.origins, one.origins)) for one in counted]
     )
     is_raised = samples.stated("window_mb")[rows["detail"]] > STOCK_RANGE_MB[1]
-    of_tests, of_links = of_site[number_of(rows["dst"])], of_site[tests.pairs[1]]
+    of_tests, of_links = of_site[ends_of(rows)[1]], of_site[tests.pairs[1]]
     # Gbit/s are Mbit/ms.
     carried_mb = tests.alone["expected"] * samples.rtts_ms[tests.pairs] / MBIT_PER_MB
     known = (tests.connections > 0) & ~np.isnan(carried_mb)

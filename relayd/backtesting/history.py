@@ -22,7 +22,7 @@ from planner.transfer.all_pairs import Floats, RateBounds, within_caps
 from probes.estimation import Estimator
 from probes.estimation.current_samples import PRIVATE, newest_of_series
 from probes.estimation.groups import Groups
-from probes.estimation.link_samples import number_of, steady_values
+from probes.estimation.link_samples import ends_of, steady_values
 from probes.estimation.vm_types import UNSTATED, fit_of_types, vm_type_of, votes_of
 from probes.samples import METRICS, Metric, NameTable, Samples
 from relayd.history import SampleHistory
@@ -116,9 +116,8 @@ class StepEstimator:
         seen_ms = _medians(samples.rtts, samples.rtts.rows["value"], len(regions))
         either_ms = np.where(np.isnan(seen_ms), seen_ms.T, seen_ms)
         true_rtt_ms = np.where(np.isnan(either_ms), rtt_ms, either_ms)
-        rows = samples.truth.rows
-        ends = number_of(rows["src"]), number_of(rows["dst"])
-        truth = samples.truth[(rows["address"] == PRIVATE) == (cells["address"] == PRIVATE)[ends]]
+        truth, is_private = samples.truth, cells["address"] == PRIVATE
+        truth = truth[(truth.rows["address"] == PRIVATE) == is_private[ends_of(truth.rows)]]
         steady = steady_values(truth.rows, metric_of(connections), true_rtt_ms)
         return Step(
             samples.begin_s,
@@ -137,8 +136,7 @@ def _medians(samples: Samples, values: Floats, size: int) -> Floats:
     order = np.lexsort((rows["dst"], rows["src"]))
     rows, values = rows[order], values[order]
     groups = Groups.of(rows["src"], rows["dst"])
-    first = rows[groups.first]
-    medians[number_of(first["src"]), number_of(first["dst"])] = groups.medians(values)
+    medians[ends_of(rows[groups.first])] = groups.medians(values)
     return medians
 
 
@@ -187,7 +185,7 @@ class ReplayHistory:
         self._first_s = float(tests["measured_at_s"].min(initial=np.inf))
         self._last_s = float(tests["measured_at_s"].max(initial=-np.inf))
         self.measured = np.zeros((count, count), np.bool_)
-        self.measured[number_of(tests["src"]), number_of(tests["dst"])] = True
+        self.measured[ends_of(tests)] = True
         # Tests with fewer connections than before do not show the pair's capacity.
         places = np.flatnonzero(is_test)
         places = places[np.lexsort((places, tests["dst"], tests["src"]))]
