@@ -19,14 +19,14 @@ far off what models say of such a link (:meth:`.LinkSamples._limits`) waits for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from planner.model.estimate import Figures
-from probes.estimation.groups import MAD_TO_SIGMA, Bools, Floats, Ints
-from probes.samples import OWN
+from probes.estimation.groups import MAD_TO_SIGMA, Floats
+from probes.samples import OWN, Rows
 
 ENOUGH = 3
 """Samples whose median one odd test does not move."""
@@ -41,94 +41,64 @@ NOISES = 2.0
 DEVIATIONS = 3.0
 
 
-class SourceSamples(NamedTuple):
-    """Samples of a link and metric that one source reported and that may count, oldest first.
-
-    Attributes
-    ----------
-    source : str
-        :data:`probes.samples.OWN` is trusted.
-    first_id : int
-        In the order of arrival, the first of its level.
-    places : array of int
-        Among the samples of the link; `at_s` are their times, and `logs` the logarithms of their
-        values, so that samples can be compared.
-    """
-
-    source: str
-    first_id: int
-    places: Ints
-    at_s: Floats
-    logs: Floats
-
-    def where(self, chosen: Bools | Ints) -> SourceSamples:
-        """Return some of the samples."""
-        return self._replace(
-            places=self.places[chosen], at_s=self.at_s[chosen], logs=self.logs[chosen]
-        )
-
-
 class DisputedSamples(NamedTuple):
     """Samples of one source that contradict a link's level, out of `of` that may have counted."""
 
     source: str
-    places: Ints
+    rows: Rows
     of: int
 
 
 class Agreement(NamedTuple):
-    """The places of the samples of a link and metric that count, oldest first.
+    """The samples of a link and metric that count, oldest first.
 
     `reported_by` names their sources, where the own prober is not among them; with `is_shift` they
     are a new level that the reference has not found yet.
     """
 
-    places: Ints
+    rows: Rows
     reported_by: tuple[str, ...] = ()
     disputed: tuple[DisputedSamples, ...] = ()
     is_shift: bool = False
 
 
-def agreed(found: Sequence[SourceSamples], noise: float) -> Agreement:
+def agreed(found: Mapping[str, Rows], noise: float) -> Agreement:
     """Return the samples of a link and metric that count.
 
-    Each source is there once, with at least one sample. Of tests, 90 % lie within `noise` of the
-    level, as a logarithm.
+    Of each source there is at least one sample that may count, the oldest first, with the fields
+    of :data:`.CANDIDATE`. Of tests, 90 % lie within `noise` of the level, as a logarithm.
     """
+    name = reference_of(found)
+    reference = found[name]
     if len(found) == 1:
-        return Agreement(found[0].places, trusted(found[0].source))
-    reference = reference_of(found)
-    others = [one for one in found if one is not reference]
-    level = float(np.median(reference.logs))
-    deviation = MAD_TO_SIGMA * float(np.median(np.abs(reference.logs - level)))
+        return Agreement(reference, trusted(name))
+    others = {source: rows for source, rows in found.items() if source != name}
+    level = float(np.median(reference["log"]))
+    deviation = MAD_TO_SIGMA * float(np.median(np.abs(reference["log"] - level)))
     tolerance = max(LEAST_TOLERANCE, NOISES * noise, DEVIATIONS * deviation)
-    needed = min(CLAIM, len(reference.logs))
-    claims = [claim for one in others if (claim := _claimed(one, level, tolerance, needed))]
-    shift = _confirmed(claims, (reference, *others), tolerance)
+    needed = min(CLAIM, len(reference))
+    claimed = (_claimed(*one, level, tolerance, needed) for one in others.items())
+    shift = _confirmed([claim for claim in claimed if claim], found, tolerance)
     if shift is not None:
         return _after_shift(shift, found, tolerance)
-    counting, disputed = [reference], []
-    for one in others:
-        near = np.abs(one.logs - level) <= tolerance
+    counting, disputed = {name: reference}, []
+    for source, rows in others.items():
+        near = np.abs(rows["log"] - level) <= tolerance
         if not near.all():
-            disputed.append(DisputedSamples(one.source, one.places[~near], len(near)))
-        if len(reference.places) < ENOUGH and near.any():
-            nearest = np.flatnonzero(near)[-len(reference.places) :]
-            counting.append(one.where(nearest))
-    return Agreement(
-        _by_time(counting), trusted(*(one.source for one in counting)), tuple(disputed)
-    )
+            disputed.append(DisputedSamples(source, rows[~near], len(near)))
+        if len(reference) < ENOUGH and near.any():
+            counting[source] = rows[near][-len(reference) :]
+    return Agreement(_by_time(counting.values()), trusted(*counting), tuple(disputed))
 
 
-def reference_of(found: Sequence[SourceSamples]) -> SourceSamples:
-    """Return the own prober's samples, else those of the source that has reported longest."""
-    return min(found, key=lambda one: (one.source != OWN, one.first_id, one.source))
+def reference_of(found: Mapping[str, Rows]) -> str:
+    """Return the source to go by: the own prober, else the one that has reported longest."""
+    return min(found, key=lambda name: (name != OWN, found[name]["first_id"][0], name))
 
 
-def _by_time(found: Sequence[SourceSamples]) -> Ints:
-    at_s = np.concatenate([one.at_s for one in found])
-    places = np.concatenate([one.places for one in found])
-    return places[np.argsort(at_s, kind="stable")]
+def _by_time(parts: Iterable[Rows]) -> Rows:
+    rows = np.concatenate(list(parts))
+    return rows[np.argsort(rows["measured_at_s"], kind="stable")]
 
 
 class _NewLevel(NamedTuple):
@@ -139,21 +109,24 @@ class _NewLevel(NamedTuple):
     sources: frozenset[str]
 
 
-def _claimed(one: SourceSamples, level: float, tolerance: float, needed: int) -> _NewLevel | None:
+def _claimed(
+    source: str, rows: Rows, level: float, tolerance: float, needed: int
+) -> _NewLevel | None:
     """Return another level that a source's newest samples claim, all of one run; else None."""
-    middle = float(np.median(one.logs[-needed:]))
-    if len(one.logs) < needed or abs(middle - level) <= tolerance:
+    logs = rows["log"]
+    middle = float(np.median(logs[-needed:]))
+    if len(logs) < needed or abs(middle - level) <= tolerance:
         return None
-    belongs = (np.abs(one.logs - level) > tolerance) & (np.abs(one.logs - middle) <= tolerance)
+    belongs = (np.abs(logs - level) > tolerance) & (np.abs(logs - middle) <= tolerance)
     begin = int(np.flatnonzero(~belongs).max(initial=-1)) + 1
     if begin > len(belongs) - needed:
         return None
-    since_s = float(one.at_s[begin])
-    return _NewLevel(float(np.median(one.logs[begin:])), since_s, frozenset({one.source}))
+    since_s = float(rows["measured_at_s"][begin])
+    return _NewLevel(float(np.median(logs[begin:])), since_s, frozenset({source}))
 
 
 def _confirmed(
-    claims: Sequence[_NewLevel], found: Sequence[SourceSamples], tolerance: float
+    claims: Sequence[_NewLevel], found: Mapping[str, Rows], tolerance: float
 ) -> _NewLevel | None:
     """Return the new level that more than one source has found, if there is one."""
     confirmed = []
@@ -162,15 +135,15 @@ def _confirmed(
         # From when a second one had seen it: earlier samples of the old level may be right.
         since = sorted(ally.since_s for ally in allies)[:2]
         behind, against = {source for ally in allies for source in ally.sources}, set()
-        for one in found:
-            seen = one.where(one.at_s >= since[-1])
-            near = np.abs(seen.logs - claim.level) <= tolerance
-            if one.source in behind or not len(near):
+        for source, rows in found.items():
+            seen = rows[rows["measured_at_s"] >= since[-1]]
+            near = np.abs(seen["log"] - claim.level) <= tolerance
+            if source in behind or not len(near):
                 continue
             if 2 * np.count_nonzero(near) <= len(near):
-                against.add(one.source)
-            elif one.source != OWN or _confirms(seen.at_s[near]):
-                behind.add(one.source)
+                against.add(source)
+            elif source != OWN or _confirms(seen["measured_at_s"][near]):
+                behind.add(source)
         refuted = OWN in against or (OWN not in behind and len(against) >= len(behind))
         if len(behind) > 1 and not refuted:
             confirmed.append(_NewLevel(claim.level, since[0], frozenset(behind)))
@@ -182,20 +155,20 @@ def _confirms(at_s: Floats) -> bool:
     return 1 + int(np.count_nonzero(np.diff(at_s) > CAMPAIGN_S)) >= ENOUGH
 
 
-def _after_shift(shift: _NewLevel, found: Sequence[SourceSamples], tolerance: float) -> Agreement:
+def _after_shift(shift: _NewLevel, found: Mapping[str, Rows], tolerance: float) -> Agreement:
     """Return the samples of a new level; earlier ones are of the old one."""
-    near: dict[str, SourceSamples] = {}
+    near: dict[str, Rows] = {}
     disputed = []
-    for one in found:
-        since = one.where(one.at_s >= shift.since_s)
-        fits = np.abs(since.logs - shift.level) <= tolerance
-        near[one.source] = since.where(fits)
-        if one.source != OWN and not fits.all():
-            disputed.append(DisputedSamples(one.source, since.places[~fits], len(one.places)))
-    own = OWN in near and _confirms(near[OWN].at_s)
+    for source, rows in found.items():
+        since = rows[rows["measured_at_s"] >= shift.since_s]
+        fits = np.abs(since["log"] - shift.level) <= tolerance
+        near[source] = since[fits]
+        if source != OWN and not fits.all():
+            disputed.append(DisputedSamples(source, since[~fits], len(rows)))
+    own = OWN in near and _confirms(near[OWN]["measured_at_s"])
     names = () if own else tuple(sorted(shift.sources))
-    places = _by_time([near[source] for source in ({OWN} if own else shift.sources)])
-    return Agreement(places, names, tuple(disputed), is_shift=not own)
+    counting = _by_time(near[source] for source in ({OWN} if own else shift.sources))
+    return Agreement(counting, names, tuple(disputed), is_shift=not own)
 
 
 def mark_of(found: Agreement) -> Figures | None:
@@ -205,7 +178,7 @@ def mark_of(found: Agreement) -> Figures | None:
     return Figures(
         reported_by=found.reported_by or None,
         unconfirmed=found.is_shift or None,
-        disputed=sum(len(one.places) for one in found.disputed) or None,
+        disputed=sum(len(one.rows) for one in found.disputed) or None,
         disputed_by=tuple(sorted(one.source for one in found.disputed)) or None,
     )
 

@@ -169,17 +169,15 @@ class Estimator:
         for of_kind in self._of_kind:
             for number in np.unique(of_kind.samples.rows["metric"]).tolist():
                 of_kind.counted(METRICS[number])
-            value = of_kind.samples.rows["value"]
             for (metric, src, dst), judged in of_kind.agreements.items():
                 key = of_kind.names[src], of_kind.names[dst], metric, of_kind.address
-                level = float(np.median(value[judged.places])) if len(judged.places) else None
-                for source, places, of in judged.disputed:
-                    middle = float(np.median(value[places]))
-                    found.append(
-                        Dispute(*key, (source,), len(places), of, middle, level, counts=False)
-                    )
+                count, by = len(judged.rows), judged.reported_by
+                level = float(np.median(judged.rows["value"])) if count else None
+                for source, rows, of in judged.disputed:
+                    middle = float(np.median(rows["value"]))
+                    this = len(rows), of, middle, level
+                    found.append(Dispute(*key, (source,), *this, counts=False))
                 if judged.is_shift and level is not None:
-                    count, by = len(judged.places), judged.reported_by
                     found.append(Dispute(*key, by, count, count, level, level, counts=True))
         found += self._claimed_alone()
         return sorted(found, key=lambda one: one[:6])

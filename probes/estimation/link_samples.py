@@ -23,7 +23,6 @@ from probes.estimation.agreement import (
     LEAST_TOLERANCE,
     Agreement,
     DisputedSamples,
-    SourceSamples,
     agreed,
     figures_with,
     mark_of,
@@ -50,7 +49,18 @@ from probes.estimation.vm_types import (
     unknown_types,
     within_cards,
 )
-from probes.samples import ADDRESSES, FILES, METRICS, OWN, TRANSFER, Metric, NameTable, Rows
+from probes.samples import (
+    ADDRESSES,
+    FILES,
+    METRICS,
+    OWN,
+    ROW,
+    TRANSFER,
+    Metric,
+    NameTable,
+    Rows,
+    Samples,
+)
 
 _OF_LINKS = ("per_flow_mbps", "aggregate_mbps")
 CAPS: dict[Metric, str] = {"egress_cap_mbps": "egress_gbps", "ingress_cap_mbps": "ingress_gbps"}
@@ -84,22 +94,32 @@ _NOISES: dict[Metric, float] = {
 }
 
 
+CANDIDATE = np.dtype(
+    [
+        *ROW.descr,
+        ("place", "i8"),  # among the samples of LinkSamples
+        ("first_id", "i8"),  # by arrival: of its source, since the last change
+        ("fit", "i1"),  # of its VM types, such as UNKNOWN
+        ("steady", "f8"),  # its value, corrected for slow start
+        ("log", "f8"),  # the logarithm of that, by which samples are compared
+    ]
+)
+"""A sample that may count."""
+
+
 class CountedSamples(NamedTuple):
     """The samples of one metric that count, by link.
 
     Attributes
     ----------
-    places : array of int
-        Among those of :class:`LinkSamples`.
     rows : Rows
-        These.
+        Of :data:`CANDIDATE`, the oldest of each link first.
     groups : Groups
         One for each link.
     origins : array of int
         For each link, that of an estimate from its samples, without their kind of address.
     """
 
-    places: Ints
     rows: Rows
     groups: Groups
     origins: Ints
@@ -113,8 +133,7 @@ class CountedSamples(NamedTuple):
         """Return the samples that are chosen; a link without one is left out."""
         numbers = self.groups.numbers()[chosen]
         groups = Groups.of(numbers)
-        origins = self.origins[numbers[groups.first]]
-        return CountedSamples(self.places[chosen], self.rows[chosen], groups, origins)
+        return CountedSamples(self.rows[chosen], groups, self.origins[numbers[groups.first]])
 
 
 def ends_of(rows: Rows) -> tuple[Ints, Ints]:
@@ -161,7 +180,7 @@ class LinkSamples:
         Names of reporters, by their numbers.
     agreements : dict
         Metric, source and destination to the samples that count, where several sources have
-        reported; places are among `samples`.
+        reported.
     """
 
     def __init__(
@@ -174,11 +193,15 @@ class LinkSamples:
     ) -> None:
         self.rtts_ms = np.full((len(sites), len(sites)), np.nan)
         self.catalogue, self.address, self.origins = catalogue, address, origins
-        self._fits = fit_of_types(current.samples, sites, catalogue)
-        self.samples = within_cards(current.samples, self._fits, sites, catalogue)
+        fits = fit_of_types(current.samples, sites, catalogue)
+        self.samples = within_cards(current.samples, fits, sites, catalogue)
+        self._rows = np.zeros(len(self.samples), CANDIDATE)
+        for name in ROW.names or ():
+            self._rows[name] = self.samples.rows[name]
+        self._rows["place"], self._rows["fit"] = np.arange(len(fits)), fits
+        self._rows["first_id"], self.is_mixed = current.first_id, current.is_mixed
         self.names = list(sites)
         self.agreements: dict[tuple[Metric, int, int], Agreement] = {}
-        self._first_id, self.is_mixed = current.first_id, current.is_mixed
         self.sources = list(self.samples.names)
         self._counted: dict[Metric, CountedSamples] = {}
         self._stated: dict[str, Floats] = {}
@@ -193,10 +216,14 @@ class LinkSamples:
 
     def recent(self, metric: Metric) -> CountedSamples:
         """Return the samples that are not much older than the newest of their link."""
-        places = np.flatnonzero(self.samples.rows["metric"] == METRICS.index(metric))
-        rows = self.samples.rows[places]
+        rows = self._rows[self._rows["metric"] == METRICS.index(metric)]
+        rows["steady"] = steady_values(rows, metric, self.rtts_ms)
+        if metric == "loss_pct":
+            rows["log"] = np.log1p(rows["steady"])
+        else:
+            rows["log"] = np.log(np.maximum(rows["steady"], LEAST_VALUE))
         groups = Groups.of(rows["src"], rows["dst"])
-        found = CountedSamples(places, rows, groups, np.full(len(groups.first), self._origin()))
+        found = CountedSamples(rows, groups, np.full(len(groups.first), self._origin()))
         newest_s = groups.reduced(np.maximum, rows["measured_at_s"])
         recent = rows["measured_at_s"] >= groups.spread(newest_s) - MEMORY_S
         return found if recent.all() else found.where(recent)
@@ -207,13 +234,11 @@ class LinkSamples:
         pairs[ends_of(self.samples.rows)] = True
         return pairs
 
-    def of_reference(self, recent: CountedSamples, link: slice) -> Ints:
-        """Return places of a link's samples: those of its reference, taken with its VM types."""
-        places = recent.places[link]
-        reference = reference_of(self.from_sources(places, np.zeros(len(places)))).source
-        taken = self.samples.rows["source"][places] == self.sources.index(reference)
-        found: Ints = places[taken & (self._fits[places] > OTHER)]
-        return found
+    def of_reference(self, rows: Rows) -> Samples:
+        """Return a link's samples of its reference that were taken with its VM types."""
+        found = self.from_sources(rows)
+        taken = found[reference_of(found)]
+        return self.samples[taken["place"][taken["fit"] > OTHER]]
 
     def counted(self, metric: Metric) -> CountedSamples:
         """Return the samples on which estimates of a metric rest."""
@@ -221,22 +246,18 @@ class LinkSamples:
             self._counted[metric] = self._count(metric)
         return self._counted[metric]
 
-    def steady(self, rows: Rows, metric: Metric) -> Floats:
-        """Return values of samples of a metric, corrected for slow start."""
-        return steady_values(rows, metric, self.rtts_ms)
-
     def _count(self, metric: Metric) -> CountedSamples:
         found = self.recent(metric)
         if metric == "loss_pct":
             # A filter for ICMP looks like total loss, which does not show the path's loss.
             found = found.where(found.rows["value"] < ALL_LOST_PCT)
         elif metric in _OF_LINKS:
-            fits, achieved = self._fits[found.places], self.are_transfers(found.rows)
+            fits, achieved = found.rows["fit"], self.are_transfers(found.rows)
             best = np.maximum(found.groups.reduced(np.maximum, fits), UNKNOWN)
             is_best = fits == found.groups.spread(best)
             found = found.where(is_best | (achieved & (fits == UNSTATED)))
         elif metric in THROUGHPUT:
-            found = found.where(self._fits[found.places] >= UNSTATED)
+            found = found.where(found.rows["fit"] >= UNSTATED)
         if metric == "aggregate_mbps":
             found = found.where(self._tests_or_transfers(found))
         if self.is_mixed:
@@ -246,7 +267,7 @@ class LinkSamples:
     def waiting(self, metric: Metric, src: int, dst: int) -> Figures | None:
         """Return the sources of the samples of a link, or a cap, if none of them counts."""
         judged = self.agreements.get((metric, src, dst))
-        return mark_of(judged) if judged and not len(judged.places) else None
+        return mark_of(judged) if judged and not len(judged.rows) else None
 
     def are_transfers(self, rows: Rows) -> Bools:
         """Mark the samples that are what transfers achieved, which anything may have held."""
@@ -260,8 +281,8 @@ class LinkSamples:
         """
         found = self.recent("aggregate_mbps")
         counts = self.are_transfers(found.rows) & (found.rows["connections"] > 0)
-        found = found.where(counts & (self._fits[found.places] > OTHER))
-        if self.is_mixed and len(found.places):
+        found = found.where(counts & (found.rows["fit"] > OTHER))
+        if self.is_mixed and len(found.rows):
             groups, source = found.groups, found.rows["source"]
             own = groups.reduced(np.logical_or, source == self.samples.names.get(OWN, -1))
             found = found.where(groups.spread(own | groups.differ(source)))
@@ -298,9 +319,8 @@ class LinkSamples:
 
     def _with_types(self, found: CountedSamples) -> CountedSamples:
         """Mark the links whose samples were taken with a VM type that is not known."""
-        first = found.groups.first
-        unknown = self._fits[found.places[first]] == UNKNOWN
-        rows, names = found.rows[first][unknown], list(self.samples.names)
+        rows, names = found.rows[found.groups.first], self.sources
+        unknown = rows["fit"] == UNKNOWN
 
         def with_types(one: Origin, key: int) -> Origin:
             types = unknown_types([names[vm] for vm in divmod(key, len(names))], self.catalogue)
@@ -309,28 +329,25 @@ class LinkSamples:
 
         origins = found.origins.copy()
         keys = rows["src_vm"].astype(np.int64) * len(names) + rows["dst_vm"]
-        origins[unknown] = changed_by(self.origins, origins[unknown], keys, with_types)
+        origins[unknown] = changed_by(self.origins, origins[unknown], keys[unknown], with_types)
         return found._replace(origins=origins)
 
     def _judged(self, metric: Metric, found: CountedSamples) -> CountedSamples:
         """Return the samples that count where several sources have reported, the oldest first."""
-        places, rows, groups, _ = found
-        source = rows["source"]
+        rows, groups, _ = found
+        source, within = rows["source"], self._within_limits(metric, found)
         used, place = np.unique(source[groups.first], return_inverse=True)
-        alone = [mark_of(Agreement(places[:0], trusted(self.sources[one]))) for one in used]
+        alone = [mark_of(Agreement(rows[:0], trusted(self.sources[one]))) for one in used]
         origins = np.array([self._origin(mark) for mark in alone], np.int64)[place]
-        steady = self.steady(rows, metric)
-        within = self._within_limits(metric, found, steady)
         several = groups.differ(source) | ~groups.reduced(np.logical_and, within)
-        logs = np.log1p(steady) if metric == "loss_pct" else np.log(np.maximum(steady, LEAST_VALUE))
         counts, ends = ~groups.spread(several), [end.tolist() for end in found.ends]
         for number in np.flatnonzero(several).tolist():
             link = groups.part(number)
-            with evaluated(self.samples, places[link.start]):
-                judged = self._agreed_of(metric, places[link], logs[link], within[link])
+            with evaluated(self.samples, rows["place"][link.start]):
+                judged = self._agreed_of(metric, rows[link], within[link])
             self.agreements[metric, ends[0][number], ends[1][number]] = judged
             origins[number] = self._origin(mark_of(judged))
-            counts[link] = np.isin(places[link], judged.places)
+            counts[link] = np.isin(rows["place"][link], judged.rows["place"])
         chosen = np.flatnonzero(counts)
         by_time = np.lexsort((rows["measured_at_s"][chosen], groups.numbers()[chosen]))
         return found._replace(origins=origins).where(chosen[by_time])
@@ -358,7 +375,7 @@ class LinkSamples:
             far = np.maximum(LEAST_FAR, FAR * np.maximum(level - low, high - level))
             return level - far, level + far
 
-    def _within_limits(self, metric: Metric, found: CountedSamples, steady: Floats) -> Bools:
+    def _within_limits(self, metric: Metric, found: CountedSamples) -> Bools:
         """Mark all samples but those of one source alone that models hardly allow: they wait.
 
         Nor are flows marked that contradict an aggregate which the own prober has measured.
@@ -369,7 +386,7 @@ class LinkSamples:
         parts = Groups.of(numbers, found.rows["source"])
         rows, links = found.rows[parts.first], numbers[parts.first]
         ends = ends_of(rows)
-        middles = np.log(np.maximum(parts.medians(steady), LEAST_VALUE))
+        middles = np.log(np.maximum(parts.medians(found.rows["steady"]), LEAST_VALUE))
         least, most = (bound[ends] for bound in self._limits(metric))
         # A few connections fill no link, and transfers may be slow for any reason.
         if metric == "aggregate_mbps":
@@ -395,7 +412,7 @@ class LinkSamples:
         """
         many, off = self.counted("aggregate_mbps"), 1 + 2 * REPEAT_ERROR
         opened = many.rows["connections"][many.groups.first].astype(np.float64)
-        rates = many.groups.medians(self.steady(many.rows, "aggregate_mbps")).copy()
+        rates = many.groups.medians(many.rows["steady"]).copy()
         own = are_own(self.origins, many.origins)
         rates[~own], opened[opened == 0] = np.nan, np.inf
         found = np.full((2, *self.rtts_ms.shape), np.nan)
@@ -403,44 +420,36 @@ class LinkSamples:
             found[:, *many.ends] = np.log(rates / opened / off), np.log(rates * off)
         return found
 
-    def _agreed_of(self, metric: Metric, places: Ints, logs: Floats, within: Bools) -> Agreement:
+    def _agreed_of(self, metric: Metric, rows: Rows, within: Bools) -> Agreement:
         """Return the samples of one link that count; of each source with the most connections."""
-        waiting = self.from_sources(places[~within], logs[~within])
-        disputed = [DisputedSamples(one.source, one.places, len(one.places)) for one in waiting]
-        judged = Agreement(places[:0])
+        waiting = self.from_sources(rows[~within])
+        disputed = [DisputedSamples(*one, len(one[1])) for one in waiting.items()]
+        judged = Agreement(rows[:0])
         if within.any():
-            judged = self._agreed_within(metric, self.from_sources(places[within], logs[within]))
+            judged = self._agreed_within(metric, self.from_sources(rows[within]))
         return judged._replace(disputed=(*judged.disputed, *disputed))
 
-    def _agreed_within(self, metric: Metric, found: list[SourceSamples]) -> Agreement:
+    def _agreed_within(self, metric: Metric, found: Mapping[str, Rows]) -> Agreement:
         if metric != "aggregate_mbps":
             return agreed(found, _NOISES.get(metric, UNKNOWN_NOISE))
-        connections = self.samples.rows["connections"]
-        least = connections[reference_of(found).places[0]]
-        enough = (connections >= least) | self.are_transfers(self.samples.rows)
-        found = [one for one in found if enough[one.places[0]]]
-        first = self.samples.rows[found[0].places[0]]
-        src, dst = (self.names[end] for end in ends_of(first))
+        first = found[reference_of(found)][0]
+        least, (src, dst) = first["connections"], (self.names[end] for end in ends_of(first))
+        enough = {
+            source: rows
+            for source, rows in found.items()
+            if rows["connections"][0] >= least or self.are_transfers(rows)[0]
+        }
         law = law_of(src, dst, ADDRESSES[first["address"]])
-        judged = agreed(found, law.noise if law else UNKNOWN_NOISE)
+        judged = agreed(enough, law.noise if law else UNKNOWN_NOISE)
         # One number of connections: that of the reference, or of a new level.
-        wanted = connections[judged.places].max(initial=0) if judged.is_shift else least
-        comparable = judged.places[connections[judged.places] == wanted]
-        return judged._replace(places=comparable if len(comparable) else judged.places)
+        opened = judged.rows["connections"]
+        comparable = judged.rows[opened == (opened.max() if judged.is_shift else least)]
+        return judged._replace(rows=comparable if len(comparable) else judged.rows)
 
-    def from_sources(self, places: Ints, logs: Floats) -> list[SourceSamples]:
+    def from_sources(self, rows: Rows) -> dict[str, Rows]:
         """Return the samples of one link by source."""
-        rows = self.samples.rows[places]
-        return [
-            SourceSamples(
-                self.sources[rows["source"][one.start]],
-                int(self._first_id[places[one.start]]),
-                places[one],
-                rows["measured_at_s"][one],
-                logs[one],
-            )
-            for one in Groups.of(rows["source"])
-        ]
+        parts = Groups.of(rows["source"])
+        return {self.sources[rows["source"][part.start]]: rows[part] for part in parts}
 
     def _origin(self, figures: Figures | None = None) -> int:
         """Return the number of the origin of estimates from a link's samples."""

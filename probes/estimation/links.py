@@ -96,7 +96,8 @@ def links_of(
     known, in_flows = are_known(aggregates), has_flow.any(axis=0) | has_flow.any(axis=1)
     present = are_known(rtts_ms) & (known | in_flows[:, None] | in_flows)
     np.fill_diagonal(present, val=False)
-    ends, caps, windows = np.nonzero(present), least_caps(sites.values()), taken(flows)
+    src, dst = np.nonzero(present)
+    ends, caps, windows = (src, dst), least_caps(sites.values()), taken(flows)
     told = _told_by_transfers(samples.transfers(), aggregates, flows, opened, caps["expected"])
     _infer_flows(flows, aggregates, opened, present & ~has_flow, is_growing, origins)
     alone = present & ~known

@@ -132,7 +132,7 @@ def measured_flows(samples: LinkSamples) -> MeasuredFlows:
     """Return the links whose single flows were measured."""
     counted = samples.counted("per_flow_mbps")
     groups = counted.groups
-    values = samples.steady(counted.rows, "per_flow_mbps")
+    values: Floats = counted.rows["steady"]
     middles = groups.medians(values)
     with np.errstate(divide="ignore", invalid="ignore"):
         deviations = DEVIATION_TO_90 * groups.deviations(values, middles)
@@ -278,7 +278,7 @@ def aggregate_tests(samples: LinkSamples) -> AggregateTests:
     cuts, fallen, kept = _cuts(samples, counted)
     counted = counted.where(kept)
     groups, first = counted.groups, counted.rows[counted.groups.first]
-    values = samples.steady(counted.rows, "aggregate_mbps") / MBPS_PER_GBPS
+    values: Floats = counted.rows["steady"] / MBPS_PER_GBPS
     connections = first["connections"].astype(np.int64)
     bounds = groups.bounds(values, _noises(samples, counted))
     alone = samples.measured(counted, _with_stalls(bounds, samples, counted))
@@ -316,7 +316,7 @@ def _cuts(
     kept = np.ones(len(counted.rows), np.bool_)
     for number in _links_with(samples, counted, '"findings"'):
         link = counted.groups.part(number)
-        places = counted.places[link].tolist()
+        places = counted.rows["place"][link].tolist()
         used = list(samples.samples[places])
         with evaluated(samples.samples, places[0]):
             if cut := rate_cut(used):
@@ -372,9 +372,8 @@ def ramped_links(samples: LinkSamples) -> tuple[Pairs, Pairs]:
     found: dict[bool | None, list[int]] = {True: [], False: [], None: []}
     for number in np.union1d(steps, _links_with(samples, recent, "ramp")).astype(int).tolist():
         link = recent.groups.part(number)
-        with evaluated(samples.samples, recent.places[link.start]):
-            tests = samples.samples[samples.of_reference(recent, link)]
-            found[_is_saturated(tests)].append(number)
+        with evaluated(samples.samples, recent.rows["place"][link.start]):
+            found[_is_saturated(samples.of_reference(recent.rows[link]))].append(number)
     src, dst = recent.ends
     saturated, growing = ((src[links], dst[links]) for links in (found[True], found[False]))
     return saturated, growing

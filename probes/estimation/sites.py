@@ -136,7 +136,7 @@ def _held_back(sites: Mapping[str, Site], samples: LinkSamples) -> list[Bools]:
     more than its connections' windows (as flows have shown them) over its round-trip time. Where
     the sum came up to that, the peers were the limit, and the probe is a lower bound.
     """
-    probes = [list(samples.samples[samples.counted(one).places]) for one in CAPS]
+    probes = [list(samples.samples[samples.counted(one).rows["place"]]) for one in CAPS]
     seen_mbps: list[dict[str, float]] = []
     for found in probes:
         values: dict[str, list[float]] = defaultdict(list)
@@ -160,7 +160,7 @@ def _held_back(sites: Mapping[str, Site], samples: LinkSamples) -> list[Bools]:
     for metric, found, of_peers in zip(CAPS, probes, reversed(seen_mbps), strict=True):
         mask = np.zeros(len(found), np.bool_)
         for place, probe in enumerate(found):
-            with evaluated(samples.samples, samples.counted(metric).places[place]):
+            with evaluated(samples.samples, samples.counted(metric).rows["place"][place]):
                 mask[place] = is_held_back(probe, of_peers)
         masks.append(mask)
     return masks
@@ -352,7 +352,7 @@ def with_windows(
     counted = counted.where(counted.rows["value"] <= most_mbps[ends_of(counted.rows)])
     rows, distances, dst = counted.rows, rtts_ms[ends_of(counted.rows)], ends_of(counted.rows)[1]
     is_own = counted.groups.spread(are_own(samples.origins, counted.origins))
-    windows = samples.steady(rows, "per_flow_mbps") * distances / MS_PER_S / MBIT_PER_MB
+    windows = rows["steady"] * distances / MS_PER_S / MBIT_PER_MB
     into, of_types = _places_by(dst, is_own), (rows, windows, WINDOW_SPREAD_OF_TYPE)
     by_type = _windows_of_tests(sites, samples, tests)
     by_type |= _of_types("flows-into-vm-type", samples, sites, dst, is_own, *of_types)

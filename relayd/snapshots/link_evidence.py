@@ -115,7 +115,7 @@ def _used(
         at = utc_text(current.since_s)[:16].replace("T", " ")
         leave_out(f"from before the level changed on {at} UTC", current.before)
     of_link = LinkSamples(current, sites, catalogue, address, Origins())
-    recent = len(of_link.recent(series.metric).places)
+    recent = len(of_link.recent(series.metric).rows)
     leave_out(
         "more than 30 days older than the newest, or beyond 64",
         len(samples) - current.before - recent,
@@ -131,6 +131,6 @@ def _used(
     if of_link.is_mixed:
         why += ", or reported by others than whose samples the figure rests on"
     leave_out(why, recent - len(counted.rows))
-    fitting = counted.places[counted.rows["value"] <= series.most]
+    fitting = counted.rows[counted.rows["value"] <= series.most]
     leave_out("so fast that the VMs' caps were the limit", len(counted.rows) - len(fitting))
-    return SeriesEvidence(series, of_link.samples[fitting[::-1]], left_out)
+    return SeriesEvidence(series, of_link.samples[fitting["place"][::-1]], left_out)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from planner.model.link import LINK_FIGURES, Link
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
-from probes.estimation.agreement import Agreement, SourceSamples, agreed
+from probes.estimation.agreement import Agreement, agreed
+from probes.estimation.link_samples import CANDIDATE
 from probes.samples import FILES, OWN, Metric, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.questions.caveats import disputed_figures
@@ -69,18 +70,15 @@ def _of(samples: Sequence[Sample], source: str = OWN, first_id: int = 0) -> _Fro
 
 def _agreed(*found: _From) -> _Judged:
     samples = [sample for one in found for sample in one.samples]
-    values, at_s = (np.array([s[field] for s in samples]) for field in (3, 4))
-    ends = np.cumsum([len(one.samples) for one in found])
-    judged = agreed(
-        [
-            SourceSamples(one.source, one.first_id, places, at_s[places], np.log(values[places]))
-            for one, end in zip(found, ends, strict=True)
-            for places in [np.arange(end - len(one.samples), end)]
-        ],
-        0.02,
-    )
-    disputed = [samples[place] for one in judged.disputed for place in one.places]
-    return _Judged([samples[place] for place in judged.places], disputed, judged)
+    rows = np.zeros(len(samples), CANDIDATE)
+    rows["place"] = np.arange(len(samples))
+    rows["log"] = np.log([sample.value for sample in samples])
+    rows["measured_at_s"] = [sample.measured_at_s for sample in samples]
+    rows["first_id"] = np.repeat([one.first_id for one in found], [len(one[0]) for one in found])
+    parts = np.split(rows, np.cumsum([len(one.samples) for one in found])[:-1])
+    judged = agreed({one.source: part for one, part in zip(found, parts, strict=True)}, 0.02)
+    disputed = [samples[place] for one in judged.disputed for place in one.rows["place"]]
+    return _Judged([samples[place] for place in judged.rows["place"]], disputed, judged)
 
 
 @settings(max_examples=examples(20))
