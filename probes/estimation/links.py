@@ -112,13 +112,13 @@ def links_of(
     slow = _slow_connections(list(sites), ends, limits[ends], is_growing[ends], told[ends])
     slow[has_flow[ends]] = 0.0  # a connection is known to be as fast as it is
     figures = {"rtt_ms": rtts_ms, "per_flow_mbps": flows, "aggregate_mbps": aggregates}
-    for metric, src, dst in samples.agreements:
-        mark = samples.waiting(metric, src, dst)
-        if metric in figures and present[src, dst] and mark:
-            number = figures[metric]["origin"][src, dst]
+    for metric, i, j in samples.agreements:
+        mark = samples.waiting(metric, i, j)
+        if metric in figures and present[i, j] and mark:
+            number = figures[metric]["origin"][i, j]
             told_so = figures_with(origins.all[number].figures, mark)
             waiting = origins.all[number]._replace(figures=told_so)
-            figures[metric]["origin"][src, dst] = origins.number_of(waiting)
+            figures[metric]["origin"][i, j] = origins.number_of(waiting)
     of_links = [taken(one, ends) for one in figures.values()]
     others = [one[ends] for one in (losses_pct(samples), *priors)]
     of_address = np.full(len(slow), ADDRESS_KINDS.index(samples.address))
