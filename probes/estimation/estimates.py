@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from math import nan
 from typing import Any, TypeAlias
@@ -10,10 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.model.estimate import Addresses, Estimate, Figures, Kind, Method, Origin
-from planner.model.link_array import Origins, taken
+from planner.model.baseline.modelled_links import flow_caps_gbps
+from planner.model.catalogue import Catalogue
+from planner.model.estimate import Addresses, AddressKind, Estimate, Figures, Kind, Method, Origin
+from planner.model.link import Site
+from planner.model.link_array import Origins, Records, bounds_of, taken
+from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.agreement import figures_with, is_own, still_told
-from probes.estimation.groups import Bools
+from probes.estimation.groups import Bools, Floats
 from probes.samples import ADDRESSES
 
 ESTIMATE = np.dtype(
@@ -92,6 +96,24 @@ def inferred_by(
 
     counts = np.zeros(len(numbers), np.int64) if connections is None else connections
     return changed_by(origins, numbers, counts, inferred)
+
+
+def least_caps(sites: Collection[Site], address: AddressKind | None = None) -> Records:
+    """Return the lower of egress and ingress cap of all pairs of n sites, shape (n, n).
+
+    Without a kind of address, of their usual caps.
+    """
+    sends = bounds_of(site.egress(address) if address else site.egress_gbps for site in sites)
+    receives = bounds_of(site.ingress(address) if address else site.ingress_gbps for site in sites)
+    sends = sends[:, None]
+    return np.where(sends["expected"] <= receives["expected"], sends, receives)
+
+
+def flow_caps_mbps(sites: Collection[Site], catalogue: Catalogue) -> tuple[Floats, Floats]:
+    """Return the most of one flow by its own cap, and by the VMs' caps, both of shape (n, n)."""
+    out, into = flow_caps_gbps(sites, catalogue)
+    of_vms = MBPS_PER_GBPS * least_caps(sites)["expected"]
+    return MBPS_PER_GBPS * np.minimum(out[:, None], into), of_vms
 
 
 def are_of(kind: Kind, origins: Origins, numbers: NDArray[Any]) -> Bools:

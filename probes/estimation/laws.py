@@ -28,7 +28,7 @@ from planner.model.baseline.modelled_links import held_to_windows, set_rates, wi
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind, Method
 from planner.model.link import Site
-from planner.model.link_array import FIGURE, Origins, Records, bounds_of
+from planner.model.link_array import FIGURE, Origins, Records
 from planner.model.throughput import (
     CLASSES_MS,
     FAR,
@@ -42,6 +42,7 @@ from planner.model.throughput import (
 from probes.estimation.estimates import (
     EstimateArray,
     are_known,
+    least_caps,
     no_estimates,
     of_many,
     own_first,
@@ -97,17 +98,6 @@ def _median_with_law(ratios: Floats) -> float:
     ordered = np.sort(np.append(ratios, [0.0] * LAW_COUNTS_AS))
     below, above = ordered[(len(ordered) - 1) // 2].item(), ordered[len(ordered) // 2].item()
     return float(min(max(0.0, below), above))
-
-
-def least_caps(sites: Collection[Site], address: AddressKind | None = None) -> Records:
-    """Return the lower of egress and ingress cap of all pairs of n sites, shape (n, n).
-
-    Without a kind of address, of their usual caps.
-    """
-    sends = bounds_of(site.egress(address) if address else site.egress_gbps for site in sites)
-    receives = bounds_of(site.ingress(address) if address else site.ingress_gbps for site in sites)
-    sends = sends[:, None]
-    return np.where(sends["expected"] <= receives["expected"], sends, receives)
 
 
 def _weighted_median(ratios: Floats, weights: Floats) -> float:
@@ -204,8 +194,9 @@ class MeasuredLaw(LinkClasses):
         What the windows of a link's connections allow, 64 where none were counted.
     samples : LinkSamples
         They have a kind of address, a catalogue, and the origins of estimates.
-    rtts_ms, pairs, alone
-        Those of :class:`LinkClasses`.
+    rtts_ms : EstimateArray, shape (n, n)
+    tests : AggregateTests
+        Those of the m links that were measured.
     """
 
     def __init__(
@@ -215,14 +206,14 @@ class MeasuredLaw(LinkClasses):
         windows_gbps: Records,
         rtts_ms: EstimateArray,
         samples: LinkSamples,
-        pairs: Pairs,
-        alone: EstimateArray,
+        tests: AggregateTests,
     ) -> None:
-        address = samples.address
-        super().__init__(sites, samples.catalogue, address, rtts_ms, pairs, alone, samples.origins)
+        address, links = samples.address, (tests.pairs, tests.alone, samples.origins)
+        super().__init__(sites, samples.catalogue, address, rtts_ms, *links)
+        self._tests = tests
         self._windows, self._caps = windows_gbps, least_caps(sites.values())
         self._laws = self._laid(list(sites.values()), list(typed.values()), address)
-        ratios = alone["expected"] / self._laws["expected"][pairs]
+        ratios = tests.alone["expected"] / self._laws["expected"][tests.pairs]
         self._ratios: Floats = np.log(np.maximum(LEAST_RATIO, ratios))
 
     def _laid(self, sites: list[Site], typed: list[Site], address: AddressKind) -> EstimateArray:
@@ -266,13 +257,12 @@ class MeasuredLaw(LinkClasses):
         held_to_windows(held, self._windows[pairs])
         return held["low"], held["expected"], held["high"]
 
-    def measured(self, tests: AggregateTests) -> tuple[EstimateArray, Floats]:
+    def measured(self) -> tuple[EstimateArray, Floats]:
         """Combine tests of links with the laws of their classes.
 
         Also return the estimates without tests: the four numbers of a :class:`.Prior` by row.
         """
-        middles = tests.alone["expected"]
-        deviations = MAD_TO_SIGMA * tests.groups.deviations(tests.values, middles)
+        tests, middles = self._tests, self._alone["expected"]
         kind = self._key[self._pairs] // CLASSES
         usual = UNKNOWN_MEMORY_YEARS, UNKNOWN_NOISE
         models = [(one.memory_years, one.noise) if one else usual for one in self._models]
@@ -282,22 +272,45 @@ class MeasuredLaw(LinkClasses):
         unknown = rates * exp(-UNKNOWN_SPREAD.below), rates, rates * exp(UNKNOWN_SPREAD.above)
         shifted = self._bounds(self._pairs, *self._laws_of(self._pairs)[2])
         prior = np.where(self._has_law[kind], shifted, unknown)
+        # From here on all figures are logarithms. The law expects `expected`, and 90 % of its links
+        # lie between `low` and `high`; 90 % of a link's tests lie within `noise` of their level,
+        # which is minus infinity where nothing got through.
+        low, expected, high = np.log(prior)
+        deviations = MAD_TO_SIGMA * tests.groups.deviations(tests.values, middles)
         with np.errstate(divide="ignore", invalid="ignore"):
             seen = np.where(middles > 0, NORMAL_90 * deviations / middles, 0.0)
             level, counts = np.log(middles), tests.groups.counts
         squares = NOISE_COUNTS_AS * of_class**2 + counts * seen**2
         noise = np.maximum(LEAST_NOISE, np.sqrt(squares / (NOISE_COUNTS_AS + counts)))
-        low, expected, high = np.log(prior)
-        found = combined(
-            level, noise, counts, tests.is_lone, expected, expected - low, high - expected
+        # Whatever the last digit, the median link is not below itself.
+        lower = level < expected - 1e-9
+        spread = np.maximum(np.where(lower, expected - low, high - expected), noise)
+        far = np.abs(level - expected) > FAR * spread
+        # The spread over links holds the noise of one test.
+        of_level = np.maximum(spread**2 - noise**2, spread**2 / 4)
+        of_median = noise**2 / np.maximum(counts, 1)
+        weight = np.where(far, 1.0, of_level / (of_level + of_median))
+        # For a link unlike its class, the class's noise means little.
+        unlike = np.where(far, UNKNOWN_NOISE**2 / np.maximum(counts, 1), 0.0)
+        error = np.sqrt(weight * of_median + noise**2 + unlike)
+        with np.errstate(invalid="ignore"):
+            away = np.abs(level - expected) + noise
+            believed = np.where(weight == 1.0, level, expected + weight * (level - expected))
+        # A lone test that contradicts its law so much moves the bounds, and is to be repeated.
+        doubted = far & tests.is_lone
+        below = np.where(lower, np.maximum(expected - low, away), expected - low)
+        above = np.where(lower, high - expected, np.maximum(high - expected, away))
+        middle = np.where(doubted, expected, believed)
+        bounds = (
+            np.exp(middle - np.where(doubted, below, error)),
+            np.where(middle == level, middles, np.exp(middle)),  # to the digit
+            np.exp(middle + np.where(doubted, above, error)),
         )
-        low, expected, high = np.exp([found[0] - found[1], found[0], found[0] + found[2]])
-        expected = np.where(found[0] == level, middles, expected)  # to the digit
-        origin, doubted = tests.alone["origin"].copy(), found[3]
-        origin[doubted] = self._origins.changed(
-            origin[doubted], lambda one: one._replace(method="contradicted-sample")
+        found = with_bounds(tests.alone, *bounds)
+        found["origin"][doubted] = self._origins.changed(
+            found["origin"][doubted], lambda one: one._replace(method="contradicted-sample")
         )
-        return with_bounds(tests.alone, low, expected, high, origin), np.stack([*prior, memory])
+        return found, np.stack([*prior, memory])
 
     def unmeasured(self, wanted: np.ndarray) -> EstimateArray:
         """Return the saturated throughput to expect of links, by their classes and neighbours.
@@ -335,44 +348,3 @@ def _proportion(site: Site, typed: Site) -> float:
     of_type_gbps = typed.egress_gbps.expected
     share = site.egress_gbps.expected / of_type_gbps if isfinite(of_type_gbps) else 1.0
     return share if not 1 / OTHER_SIZE <= share <= OTHER_SIZE else 1.0
-
-
-def combined(
-    level: Floats,
-    noise: Floats,
-    repeats: Ints,
-    is_lone: np.ndarray,
-    expected: Floats,
-    below: Floats,
-    above: Floats,
-) -> tuple[Floats, Floats, Floats, np.ndarray]:
-    """Combine tests of links with the laws of their classes; all figures are logarithms.
-
-    Of tests, `level` is that of their median (minus infinity where nothing got through), `noise`
-    the distance from it within which 90 % of them lie, and `is_lone` says whether there is one
-    alone, short and from a cold start. The law expects `expected`; `below` and `above` are the
-    distances of the 5th and the 95th percentile of links from that.
-
-    Returns the estimate, with the percentiles of later tests, and whether the only test contradicts
-    the law so much that it is to be repeated.
-    """
-    lower = level < expected - 1e-9  # whatever the last digit, the median link is not below itself
-    spread = np.maximum(np.where(lower, below, above), noise)
-    far = np.abs(level - expected) > FAR * spread
-    # The spread over links holds the noise of one test.
-    of_level = np.maximum(spread**2 - noise**2, spread**2 / 4)
-    of_median = noise**2 / np.maximum(repeats, 1)
-    weight = np.where(far, 1.0, of_level / (of_level + of_median))
-    # For a link unlike its class, the class's noise means little.
-    unlike = np.where(far, UNKNOWN_NOISE**2 / np.maximum(repeats, 1), 0.0)
-    error = np.sqrt(weight * of_median + noise**2 + unlike)
-    doubted = far & is_lone
-    with np.errstate(invalid="ignore"):
-        away = np.abs(level - expected) + noise
-        believed = np.where(weight == 1.0, level, expected + weight * (level - expected))
-    return (
-        np.where(doubted, expected, believed),
-        np.where(doubted, np.where(lower, np.maximum(below, away), below), error),
-        np.where(doubted, np.where(lower, above, np.maximum(above, away)), error),
-        doubted,
-    )

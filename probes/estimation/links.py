@@ -14,7 +14,7 @@ from math import log
 import numpy as np
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
-from planner.model.estimate import ADDRESS_KINDS, AddressKind, Origin
+from planner.model.estimate import ADDRESS_KINDS, BOUNDS, AddressKind, Origin
 from planner.model.link import LIMITED_BY, Site
 from planner.model.link_array import (
     KINDS,
@@ -33,11 +33,12 @@ from probes.estimation.estimates import (
     are_known,
     are_of,
     inferred_by,
+    least_caps,
     no_estimates,
     with_bounds,
 )
 from probes.estimation.groups import Bools, Floats, Ints
-from probes.estimation.laws import MeasuredLaw, least_caps
+from probes.estimation.laws import MeasuredLaw
 from probes.estimation.link_samples import CountedSamples, LinkSamples, ends_of
 from probes.estimation.measurements import (
     AggregateTests,
@@ -46,7 +47,6 @@ from probes.estimation.measurements import (
     flows_of_windows,
     losses_pct,
     ramped_links,
-    windows_gbps,
 )
 
 # Of a measured link between regions whose places are not known: anywhere on Earth.
@@ -86,27 +86,28 @@ def links_of(
     rtts_ms[(is_tested | has_flow) & ~was_known] = no_place
     # One flow by the window of its receiver, in Mbit/s; many connections in Gbit/s.
     flows = flows_of_windows(sites, samples, rtts_ms, measured, was_known)
-    windows = windows_gbps(flows, measured, tests)
-    law = MeasuredLaw(sites, typed, windows, rtts_ms, samples, tests.pairs, tests.alone)
-    tested, aggregates = law.measured(tests), law.unmeasured(are_known(rtts_ms) & ~is_tested)
-    aggregates[tests.pairs], flows[measured.pairs] = tested[0], measured.mbps
+    flows[measured.pairs] = measured.mbps
     opened, priors = np.full(shape, NOT_OPENED), np.full((4, *shape), np.nan)
-    opened[tests.pairs], priors[:, *tests.pairs] = tests.connections, tested[1]
+    opened[tests.pairs] = tests.connections
+    # Windows limit only connections of a known number: the tests', or as many as laws are of.
+    windows, counts = taken(flows), np.where(opened > 0, opened, np.nan)
+    counts[opened == NOT_OPENED] = LAW_CONNECTIONS
+    for bound in BOUNDS:
+        windows[bound] *= counts / MBPS_PER_GBPS
+    law = MeasuredLaw(sites, typed, windows, rtts_ms, samples, tests)
+    aggregates = law.unmeasured(are_known(rtts_ms) & ~is_tested)
+    aggregates[tests.pairs], priors[:, *tests.pairs] = law.measured()
     # Without a VM type there is no law, and no estimate.
     known, in_flows = are_known(aggregates), has_flow.any(axis=0) | has_flow.any(axis=1)
     present = are_known(rtts_ms) & (known | in_flows[:, None] | in_flows)
     np.fill_diagonal(present, val=False)
     src, dst = np.nonzero(present)
-    ends, caps, windows = (src, dst), least_caps(sites.values()), taken(flows)
+    ends, caps = (src, dst), least_caps(sites.values())
     told = _told_by_transfers(samples.transfers(), aggregates, flows, opened, caps["expected"])
     _infer_flows(flows, aggregates, opened, present & ~has_flow, is_growing, origins)
     alone = present & ~known
     aggregates[alone] = _of_one_flow(flows[alone], origins)
-    # Windows are the limit only of tests whose number of connections is known.
-    at_windows = known & (opened != 0)
-    connections = np.where(opened > 0, opened, LAW_CONNECTIONS) / MBPS_PER_GBPS
-    for bound in ("low", "expected"):
-        windows[bound] = np.where(at_windows, windows[bound] * connections, np.inf)
+    windows["expected"][~known] = np.nan
     limits = limits_of(aggregates, caps, windows)
     limits[is_saturated & (limits != LIMITED_BY.index("vm"))] = LIMITED_BY.index("path")
     slow = _slow_connections(list(sites), ends, limits[ends], is_growing[ends], told[ends])

@@ -18,15 +18,14 @@ from planner.model.baseline import backbone
 from planner.model.baseline.modelled_links import (
     BY_BACKBONE,
     CAP_ERROR,
-    flow_caps_gbps,
     origin_of_flow,
     set_flows,
     windows_of,
 )
-from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Figures, Kind, Origin, RateCut
+from planner.model.estimate import ADDRESS_KINDS, Figures, Kind, Origin, RateCut
 from planner.model.link import AT_LIMIT, Site
-from planner.model.link_array import KINDS, Origins, Records, bounds_of, taken
-from planner.model.throughput import LAW_CONNECTIONS, UNKNOWN_NOISE, law_of
+from planner.model.link_array import KINDS, Origins, Records
+from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
 from probes.analysis.falls import fall_of, rate_cut, shows_lasting
@@ -37,6 +36,7 @@ from probes.estimation.estimates import (
     EstimateArray,
     are_known,
     changed_by,
+    flow_caps_mbps,
     inferred_by,
     no_estimates,
     of_many,
@@ -170,11 +170,7 @@ def flows_of_windows(
     promise, on the links that teach, which have shape (n, n).
     """
     listed, origins = list(sites.values()), samples.origins
-    egress = bounds_of(site.egress_gbps for site in listed)["expected"]
-    ingress = bounds_of(site.ingress_gbps for site in listed)["expected"]
-    vm_caps_mbps = MBPS_PER_GBPS * np.minimum(egress[:, None], ingress)
-    flows_out, flows_in = flow_caps_gbps(listed, samples.catalogue)
-    caps_mbps = MBPS_PER_GBPS * np.minimum(flows_out[:, None], flows_in)
+    caps_mbps, vm_caps_mbps = flow_caps_mbps(listed, samples.catalogue)
     rtt, found = rtts_ms["expected"], no_estimates(*rtts_ms.shape)
     src, dst = np.indices(rtt.shape).reshape(2, *rtt.shape)
     at_cap = set_flows(found, windows_of(listed, (src, dst)), rtts_ms, caps_mbps)
@@ -314,7 +310,7 @@ def _cuts(
     cuts: dict[int, RateCut] = {}
     fallen: list[int] = []
     kept = np.ones(len(counted.rows), np.bool_)
-    for number in _links_with(samples, counted, '"findings"'):
+    for number in _links_with(samples, counted, '"findings"').tolist():
         link = counted.groups.part(number)
         places = counted.rows["place"][link].tolist()
         used = list(samples.samples[places])
@@ -326,11 +322,12 @@ def _cuts(
     return cuts, samples.samples[fallen], kept
 
 
-def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> list[int]:
+def _links_with(samples: LinkSamples, counted: CountedSamples, word: str) -> Ints:
     """Return the numbers of links with a word in a detail."""
     has = np.array([word in detail for detail in samples.samples.details], np.bool_)
     shown = counted.groups.reduced(np.logical_or, has[counted.rows["detail"]])
-    return list(np.flatnonzero(shown).tolist())
+    found: Ints = np.flatnonzero(shown)
+    return found
 
 
 def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
@@ -342,19 +339,6 @@ def _noises(samples: LinkSamples, counted: CountedSamples) -> Floats:
     laws = [[[law_of(a, b, kind) for kind in ADDRESS_KINDS] for b in providers] for a in providers]
     noises = [[[law.noise if law else UNKNOWN_NOISE for law in c] for c in b] for b in laws]
     found: Floats = np.array(noises)[number[src], number[dst], private.astype(np.int64)]
-    return found
-
-
-def windows_gbps(flows: EstimateArray, measured: MeasuredFlows, tests: AggregateTests) -> Records:
-    """Return the rate that windows allow the connections of links' tests, shape (n, n).
-
-    That of one flow by the window of its receiver, in Mbit/s; measured ones go before.
-    """
-    found, counts = taken(flows), np.full(flows.shape, float(LAW_CONNECTIONS))
-    found[measured.pairs] = measured.mbps
-    counts[tests.pairs] = np.where(tests.connections > 0, tests.connections, np.nan)
-    for bound in BOUNDS:
-        found[bound] *= counts / MBPS_PER_GBPS
     return found
 
 
@@ -370,7 +354,7 @@ def ramped_links(samples: LinkSamples) -> tuple[Pairs, Pairs]:
     # Most links were tested with one number of connections, which shows nothing.
     steps = np.flatnonzero(recent.groups.differ(recent.rows["connections"]))
     found: dict[bool | None, list[int]] = {True: [], False: [], None: []}
-    for number in np.union1d(steps, _links_with(samples, recent, "ramp")).astype(int).tolist():
+    for number in np.union1d(steps, _links_with(samples, recent, "ramp")).tolist():
         link = recent.groups.part(number)
         with evaluated(samples.samples, recent.rows["place"][link.start]):
             found[_is_saturated(samples.of_reference(recent.rows[link]))].append(number)

@@ -24,13 +24,12 @@ from planner.model.baseline.modelled_links import (
     HOSTS_TUNED,
     WINDOW_ERROR,
     WINDOW_SPREAD_OF_TYPE,
-    flow_caps_gbps,
     within,
 )
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import Estimate, Figures, Method, Origin, RateCut
 from planner.model.link import Site
-from planner.model.link_array import Origins, bounds_of
+from planner.model.link_array import Origins
 from planner.model.throughput import MBIT_PER_MB, STOCK_RANGE_MB, TUNED_WINDOW_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.flow_tests import CAP_BELOW_MS, SHARE_OF_CAP
@@ -39,7 +38,7 @@ from probes.analysis.falls import FEWEST_TESTS, TokenBucket, burst_of, token_buc
 from probes.analysis.fleet_caps import MOST_OPEN_CAP
 from probes.estimation.agreement import figures_with, is_own, still_told
 from probes.estimation.current_samples import evaluated
-from probes.estimation.estimates import are_own, estimate_at, no_surer_than
+from probes.estimation.estimates import are_own, estimate_at, flow_caps_mbps, no_surer_than
 from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
 from probes.estimation.link_samples import CAP_NOISE, CAPS, LinkSamples, ends_of
 from probes.estimation.measurements import AggregateTests
@@ -331,11 +330,7 @@ def most_calibrating_mbps(
     Shape (n, n); minus infinity where none does: too near, or of a round-trip time that is not
     known.
     """
-    egress = bounds_of(site.egress_gbps for site in sites.values())["expected"]
-    ingress = bounds_of(site.ingress_gbps for site in sites.values())["expected"]
-    flows_out, flows_in = flow_caps_gbps(sites.values(), catalogue)
-    sends, receives = np.minimum(flows_out, egress), np.minimum(flows_in, ingress)
-    most = SHARE_OF_CAP * (MBPS_PER_GBPS * np.minimum(sends[:, None], receives))
+    most = SHARE_OF_CAP * np.minimum(*flow_caps_mbps(sites.values(), catalogue))
     return np.where(rtts_ms >= CAP_BELOW_MS, most, -inf)
 
 
