@@ -22,7 +22,7 @@ from probes.estimation.link_samples import LinkSamples
 from probes.estimation.links import caps_joined, joined, links_of, with_caps_of
 from probes.estimation.measurements import aggregate_tests, measured_flows, round_trips_ms
 from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
-from probes.estimation.vm_types import plain_name, unknown_types, usual_types, vm_type_of, votes_of
+from probes.estimation.vm_types import plain_name, unknown_types, usual_types, voted_types, votes_of
 from probes.samples import METRICS, OWN, Metric, NameTable, Samples
 
 _OTHER = "{what}, which is not the VM type in use there, and do not count"
@@ -108,7 +108,8 @@ class Estimator:
             kept = kept._replace(samples=kept.samples.with_names(names))
             current = kept.updated(current)
         self.current, self._votes = current, votes_of(current.samples)
-        self._usual_types = usual_types(self._votes, catalogue)
+        self._voted = voted_types(self._votes, catalogue)
+        self._usual_types = usual_types(self._voted)
         self.newest_s = float(current.samples.rows["measured_at_s"].max(initial=0.0))
         self._over_public, self._over_private = current.over("public"), current.over("private")
         self._of_kind: list[LinkSamples] = []
@@ -236,5 +237,5 @@ class Estimator:
         """Return the VM type to assume in a region: stated, or named by most samples."""
         if region in self._chosen or region.partition(":")[0] in self._chosen:
             return self._chosen
-        voted = vm_type_of(region, self._votes, self.catalogue)
+        voted = self._voted.get(region)
         return {region: voted} if voted else {**self._usual_types, **self._chosen}

@@ -92,41 +92,41 @@ def within_cards(
     return replace(samples, rows=rows)
 
 
-def vm_type_of(region: str, votes: Votes, catalogue: Catalogue) -> str | None:
-    """Return the VM type of the catalogue that most throughput samples of a region name.
+def voted_types(votes: Votes, catalogue: Catalogue) -> dict[str, str]:
+    """Return the VM type of the catalogue that most throughput samples name, by region.
 
     Those of the own prober, where it has measured there; else each source has one vote.
     """
-    of_region = votes.get(region, {})
-    if OWN in of_region:
-        of_region = {OWN: of_region[OWN]}
-    provider = region.partition(":")[0]
-    picks = []
-    for of_source in of_region.values():
-        named: Counter[str] = Counter()  # of names that are written in several ways
-        for name, count in of_source.items():
-            if name and (vm_type := f"{provider}:{plain_name(name)}") in catalogue.vm_types:
-                named[vm_type] += count
-        if named:
-            picks.append(max(named, key=lambda name: (named[name], name)))
-    return max(picks, key=lambda name: (picks.count(name), name), default=None)
+    found = {}
+    for region, of_region in votes.items():
+        picks = []
+        for source, of_source in of_region.items():
+            named: Counter[str] = Counter()  # of names that are written in several ways
+            for name, count in of_source.items():
+                vm_type = f"{region.partition(':')[0]}:{plain_name(name)}"
+                if vm_type in catalogue.vm_types and (source == OWN or OWN not in of_region):
+                    named[vm_type] += count
+            if named:
+                picks.append(max(named, key=lambda name: (named[name], name)))
+        if picks:
+            found[region] = max(picks, key=lambda name: (picks.count(name), name))
+    return found
 
 
-def usual_types(votes: Votes, catalogue: Catalogue) -> dict[str, str]:
+def usual_types(voted: Mapping[str, str]) -> dict[str, str]:
     """Return the VM type that most measured regions of a provider have, by provider.
 
     What runs in several regions is what its owner would start in another one. A type of a single
     region says nothing of others.
     """
-    named: dict[str, Counter[str]] = {}
-    for region in votes:
-        if vm_type := vm_type_of(region, votes, catalogue):
-            named.setdefault(region.partition(":")[0], Counter())[vm_type] += 1
-    most = {provider: types.most_common(1)[0] for provider, types in named.items()}
+    named: dict[str, Counter[str]] = defaultdict(Counter)
+    for region, vm_type in voted.items():
+        named[region.partition(":")[0]][vm_type] += 1
     return {
         provider: vm_type
-        for provider, (vm_type, regions) in most.items()
-        if regions > max(1, named[provider].total() // 2)
+        for provider, types in named.items()
+        for vm_type, regions in types.most_common(1)
+        if regions > max(1, types.total() // 2)
     }
 
 

@@ -23,7 +23,7 @@ from probes.estimation import Estimator
 from probes.estimation.current_samples import PRIVATE, newest_of_series
 from probes.estimation.groups import Groups
 from probes.estimation.link_samples import ends_of, steady_values
-from probes.estimation.vm_types import UNSTATED, fit_of_types, vm_type_of, votes_of
+from probes.estimation.vm_types import UNSTATED, fit_of_types, voted_types, votes_of
 from probes.samples import METRICS, Metric, NameTable, Samples
 from relayd.history import SampleHistory
 
@@ -173,9 +173,7 @@ class ReplayHistory:
             catalogue,
             regions={name: replace(catalogue.region(name), baseline=True) for name in self.regions},
         )
-        votes = votes_of(self._samples)
-        types = {name: vm_type_of(name, votes, catalogue) for name in self.regions}
-        self._vm_types = {name: vm_type for name, vm_type in types.items() if vm_type}
+        self._vm_types = voted_types(votes_of(self._samples), catalogue)
         self.sites = {name: baseline_site(name, catalogue, self._vm_types) for name in self.regions}
         rows = self._samples.rows
         fits = fit_of_types(self._samples, self.sites, catalogue)
