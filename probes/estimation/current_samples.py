@@ -17,7 +17,7 @@ import numpy as np
 
 from planner.model.estimate import AddressKind
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
-from probes.estimation.groups import Bools, Floats, Groups, Ints
+from probes.estimation.groups import Bools, Groups, Ints
 from probes.samples import ADDRESSES, FILES, METRICS, OWN, Metric, NameTable, Rows, Sample, Samples
 
 MOST_SAMPLES = 64
@@ -63,11 +63,9 @@ class SeriesError(Exception):
 
     def concerns(self, samples: Samples) -> Bools:
         """Mark the samples of the series."""
-        src, dst, metric = self.series
-        numbers = samples.names.get(src, -1), samples.names.get(dst, -1), METRICS.index(metric)
-        columns = zip(("src", "dst", "metric"), numbers, strict=True)
-        found: Bools = np.logical_and.reduce([samples.rows[end] == n for end, n in columns])
-        return found
+        (src, dst, metric), rows, names = self.series, samples.rows, samples.names
+        of_link = (rows["src"] == names.get(src, -1)) & (rows["dst"] == names.get(dst, -1))
+        return of_link & (rows["metric"] == METRICS.index(metric))
 
 
 @contextmanager
@@ -206,20 +204,11 @@ def _tell_of_shifts(rows: Rows, parts: Groups) -> Bools:
 
 def _shifts(part: Samples) -> Iterator[LinkShift]:
     """Yield the changes among samples that were taken the way the newest was."""
-    rows, names = part.rows, list(part.names)
     tool = part.mapped("tool", lambda name: name.partition(" ")[0])
     alike = tool == tool[-1]
     for name in _WAY:
-        alike &= rows[name] == rows[name][-1]
-    rows = rows[alike]
-    at_s: Floats = rows["measured_at_s"]
-    for shift in level_shifts(rows["value"].tolist()):
-        yield LinkShift(
-            names[rows["src"][0]],
-            names[rows["dst"][0]],
-            METRICS[rows["metric"][0]],
-            float(at_s[shift.position]),
-            float(at_s[shift.found_at]),
-            shift.before,
-            shift.after,
-        )
+        alike &= part.rows[name] == part.rows[name][-1]
+    series, at_s = part[0][:3], part.rows["measured_at_s"][alike].tolist()
+    for shift in level_shifts(part.rows["value"][alike].tolist()):
+        times_s = at_s[shift.position], at_s[shift.found_at]
+        yield LinkShift(*series, *times_s, shift.before, shift.after)

@@ -135,9 +135,9 @@ def _held_back(sites: Mapping[str, Site], samples: LinkSamples) -> list[Bools]:
     more than its connections' windows (as flows have shown them) over its round-trip time. Where
     the sum came up to that, the peers were the limit, and the probe is a lower bound.
     """
-    probes = [list(samples.samples[samples.counted(one).rows["place"]]) for one in CAPS]
+    probes = {one: list(samples.samples[samples.counted(one).rows["place"]]) for one in CAPS}
     seen_mbps: list[dict[str, float]] = []
-    for found in probes:
+    for found in probes.values():
         values: dict[str, list[float]] = defaultdict(list)
         for probe in found:
             for name in {probe.src, sites[probe.src].vm_type or probe.src}:
@@ -156,12 +156,12 @@ def _held_back(sites: Mapping[str, Site], samples: LinkSamples) -> list[Bools]:
         return probe.value / MBPS_PER_GBPS >= HELD_BACK * could_gbps
 
     masks = []
-    for metric, found, of_peers in zip(CAPS, probes, reversed(seen_mbps), strict=True):
-        mask = np.zeros(len(found), np.bool_)
-        for place, probe in enumerate(found):
-            with evaluated(samples.samples, samples.counted(metric).rows["place"][place]):
-                mask[place] = is_held_back(probe, of_peers)
-        masks.append(mask)
+    for (metric, found), of_peers in zip(probes.items(), reversed(seen_mbps), strict=True):
+        mask = []
+        for place, probe in zip(samples.counted(metric).rows["place"], found, strict=True):
+            with evaluated(samples.samples, place):
+                mask.append(is_held_back(probe, of_peers))
+        masks.append(np.array(mask, np.bool_))
     return masks
 
 
@@ -308,12 +308,9 @@ def with_lasting(
     found = dict(sites)
     for name, site in sites.items():
         vm, caps = catalogue.vm_types.get(site.vm_type), {}
-        if not vm or not vm.wan_burst_gbps:
-            continue
-        for cap in ("egress_gbps", "ingress_gbps"):
+        for cap in CAPS.values() if vm and vm.wan_burst_gbps else ():
             origin = getattr(site, cap).origin
-            raised_from = origin.figures.raised_from if origin.figures else None
-            if "vm-type" in (origin.method, raised_from):
+            if "vm-type" in (origin.method, origin.figures and origin.figures.raised_from):
                 caps[cap] = getattr(typed[name], cap)
         found[name] = replace(site, **caps)
     return found
