@@ -10,7 +10,7 @@ the rate after that.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from statistics import median
@@ -42,7 +42,7 @@ from probes.estimation.estimates import are_own, estimate_at, flow_caps_mbps, no
 from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
 from probes.estimation.link_samples import CAP_NOISE, CAPS, LinkSamples, ends_of
 from probes.estimation.measurements import AggregateTests
-from probes.samples import Metric, NameTable, Rows, Sample, Samples
+from probes.samples import Metric, Rows, Sample, Samples
 
 HELD_BACK = 0.93
 """The sum of the peers' rates is the VM's limit if it stays this far below their capacity."""
@@ -204,16 +204,20 @@ def _of_types(
     noise: float,
 ) -> dict[str, Estimate]:
     """Return the median by VM type of what some samples show of the VMs in their regions."""
-    types, found = NameTable(), dict[str, Estimate]()
-    of_site = types.numbers(site.vm_type for site in sites.values())
-    names = list(types)
-    for number, used in _places_by(of_site[region], is_own).items():
-        if vm_type := names[number]:
-            of_vms = Figures(vm_type=vm_type)
-            origin = samples.origin_of(rows[used], "inferred", method, of_vms)
-            estimate = Estimate(*median_bounds(values[used], noise), origin)
-            found[vm_type] = no_surer_than(estimate, noise)
+    found = {}
+    for vm_type, used in _by_type(sites, region, is_own):
+        of_vms = Figures(vm_type=vm_type)
+        origin = samples.origin_of(rows[used], "inferred", method, of_vms)
+        found[vm_type] = no_surer_than(Estimate(*median_bounds(values[used], noise), origin), noise)
     return found
+
+
+def _by_type(sites: Mapping[str, Site], region: Ints, is_own: Bools) -> Iterator[tuple[str, Ints]]:
+    """Yield each VM type with the places of samples in its regions; see :func:`_places_by`."""
+    names, of_site = np.unique([site.vm_type for site in sites.values()], return_inverse=True)
+    for number, used in _places_by(of_site[region], is_own).items():
+        if names[number]:
+            yield str(names[number]), used
 
 
 def _places_by(keys: NDArray[Any], is_own: Bools) -> dict[int, Ints]:
@@ -370,37 +374,31 @@ def _windows_of_tests(
     Hosts of a type are tuned where most of its tests state a window that no host has as it comes.
     Else k connections that carried A together had at least ``A RTT / k`` each.
     """
-    types = NameTable()
-    of_site = types.numbers(site.vm_type for site in sites.values())
-    vm_types = {site.vm_type: site.window_mb for site in sites.values() if site.vm_type}
+    assumed = {site.vm_type: site.window_mb for site in sites.values()}
     counted = [samples.counted(metric) for metric in ("per_flow_mbps", "aggregate_mbps")]
     rows = np.concatenate([one.rows for one in counted])
     own = np.concatenate(
         [one.groups.spread(are_own(samples.origins, one.origins)) for one in counted]
     )
     is_raised = samples.stated("window_mb")[rows["detail"]] > STOCK_RANGE_MB[1]
-    of_tests, of_links = of_site[ends_of(rows)[1]], of_site[tests.pairs[1]]
+    of_links = np.array([site.vm_type for site in sites.values()])[tests.pairs[1]]
     # Gbit/s are Mbit/ms.
     carried_mb = tests.alone["expected"] * samples.rtts_ms[tests.pairs] / MBIT_PER_MB
     known = (tests.connections > 0) & ~np.isnan(carried_mb)
     least = np.where(known, carried_mb / np.maximum(tests.connections, 1), 0.0)
     found, beyond = {}, 1 + WINDOW_SPREAD_OF_TYPE
-    for vm_type, assumed in vm_types.items():
-        into = of_tests == types[vm_type]
-        if not into.any():
-            continue
-        into &= own | ~(own & into).any()
+    for vm_type, used in _by_type(sites, ends_of(rows)[1], own):
         of_vms = Figures(vm_type=vm_type)
-        origin = samples.origin_of(rows[into], "inferred", "windows-of-tests", of_vms)
-        if 2 * np.count_nonzero(is_raised[into]) >= np.count_nonzero(into):
+        origin = samples.origin_of(rows[used], "inferred", "windows-of-tests", of_vms)
+        if 2 * np.count_nonzero(is_raised[used]) >= len(used):
             found[vm_type] = replace(HOSTS_TUNED, origin=origin)
             continue
-        over = of_links == types[vm_type]
+        over = of_links == vm_type
         shown, lone = least[over], tests.is_lone[over]
         # One short test from a cold start may err.
         mb = float(max(shown[~lone].max(initial=0.0), *np.sort(shown)[-2:-1], 0.0))
-        if mb > beyond * assumed.expected:
+        if mb > beyond * assumed[vm_type].expected:
             high = TUNED_WINDOW_MB[2] if mb > STOCK_RANGE_MB[1] else mb * (1 + WINDOW_ERROR)
-            low, high = mb / beyond, max(assumed.high, high)
-            found[vm_type] = Estimate(low, mb, high, origin)
+            bounds = mb / beyond, mb, max(assumed[vm_type].high, high)
+            found[vm_type] = Estimate(*bounds, origin)
     return found
