@@ -97,7 +97,8 @@ def reference_of(found: Mapping[str, Rows]) -> str:
 
 
 def _by_time(parts: Iterable[Rows]) -> Rows:
-    rows = np.concatenate(list(parts))
+    first, *others = parts
+    rows = np.concatenate([first, *others]) if others else first
     return rows[np.argsort(rows["measured_at_s"], kind="stable")]
 
 

@@ -340,15 +340,16 @@ class LinkSamples:
         alone = [mark_of(Agreement(rows[:0], trusted(self.sources[one]))) for one in used]
         origins = np.array([self._origin(mark) for mark in alone], np.int64)[place]
         several = groups.differ(source) | ~groups.reduced(np.logical_and, within)
-        counts, ends = ~groups.spread(several), [end.tolist() for end in found.ends]
+        counts, ends = np.zeros(len(self.samples), np.bool_), [end.tolist() for end in found.ends]
+        counts[rows["place"]] = ~groups.spread(several)
         for number in np.flatnonzero(several).tolist():
             link = groups.part(number)
             with evaluated(self.samples, rows["place"][link.start]):
                 judged = self._agreed_of(metric, rows[link], within[link])
             self.agreements[metric, ends[0][number], ends[1][number]] = judged
             origins[number] = self._origin(mark_of(judged))
-            counts[link] = np.isin(rows["place"][link], judged.rows["place"])
-        chosen = np.flatnonzero(counts)
+            counts[judged.rows["place"]] = True
+        chosen = np.flatnonzero(counts[rows["place"]])
         by_time = np.lexsort((rows["measured_at_s"][chosen], groups.numbers()[chosen]))
         return found._replace(origins=origins).where(chosen[by_time])
 
