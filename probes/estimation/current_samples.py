@@ -162,7 +162,7 @@ def current_samples(samples: Samples) -> CurrentSamples:
         shifts += found if tells[number] else []
     kept = rows["measured_at_s"] >= parts.spread(since_s)
     if not kept.all():
-        samples, parts = samples[kept], parts.kept(kept)
+        samples, parts = samples[kept], Groups.of(parts.numbers()[kept])
     first_s = float(samples.rows["measured_at_s"].min(initial=np.inf))
     first_id = parts.spread(parts.reduced(np.minimum, samples.rows["id"]))
     newest = parts.newest(MOST_SAMPLES)

@@ -72,10 +72,6 @@ class Groups(NamedTuple):
         found: Bools = self.reduced(np.minimum, values) != self.reduced(np.maximum, values)
         return found
 
-    def kept(self, chosen: Bools) -> Groups:
-        """Return the groups of the values that are chosen, without those that have none."""
-        return Groups.of(self.numbers()[chosen])
-
     def medians(self, values: Floats) -> Floats:
         """Return the median of each group."""
         counts = self.counts

@@ -286,10 +286,10 @@ def aggregate_tests(samples: LinkSamples) -> AggregateTests:
     fall = np.zeros(len(first), np.int64)
     fall[list(cuts)] = np.arange(1, len(falls))
     told = np.stack((connections, vms, fall, achieved), axis=1)
-    distinct, number = np.unique(told, axis=0, return_inverse=True)
+    cases, number = np.unique(told, axis=0, return_inverse=True)
 
-    def origin_of(one: Origin, number: int) -> Origin:
-        count, tried, fall, by_transfers = distinct[number].tolist()
+    def origin_of(one: Origin, case: int) -> Origin:
+        count, tried, fall, by_transfers = cases[case].tolist()
         figures = Figures(count or None, vms=tried if tried > 1 else None, rate_cut=falls[fall])
         return one._replace(
             method="median-of-transfers" if by_transfers else one.method,

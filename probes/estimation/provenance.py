@@ -130,7 +130,8 @@ class Provenance:
         if estimate.origin.method == "window-over-rtt":
             ends = (self._network.sites[end] for end in (link.src, link.dst))
             (out_gbps, _), (_, into_gbps) = flow_caps_gbps(ends, self._catalogue)
-            held, more = _HELD.get(estimate.origin.figures and estimate.origin.figures.held_to, NOT)
+            figures = estimate.origin.figures
+            held, more = _HELD.get(figures and figures.held_to, ("", ()))
             rests_on = (*rests_on, *more)
             if (cap_gbps := min(out_gbps, into_gbps)) < inf:
                 text += f", at most what one flow may carry there ({cap_gbps:g} Gbit/s)"
@@ -251,7 +252,6 @@ def _loss(link: Link) -> FigureProvenance:
     )
 
 
-NOT: tuple[str, tuple[Quantity, ...]] = ("", ())
 _HELD: dict[HeldTo | None, tuple[str, tuple[Quantity, ...]]] = {
     "aggregate": ("; held to what many flows carried together", ("aggregate_gbps",)),
     "vm-caps": ("; held to the caps of the VMs at its ends", ("egress_gbps", "ingress_gbps")),
