@@ -64,8 +64,9 @@ class SeriesError(Exception):
     def concerns(self, samples: Samples) -> Bools:
         """Mark the samples of the series."""
         (src, dst, metric), rows, names = self.series, samples.rows, samples.names
-        of_link = (rows["src"] == names.get(src, -1)) & (rows["dst"] == names.get(dst, -1))
-        return of_link & (rows["metric"] == METRICS.index(metric))
+        found: Bools = rows["metric"] == METRICS.index(metric)
+        found &= (rows["src"] == names.get(src, -1)) & (rows["dst"] == names.get(dst, -1))
+        return found
 
 
 @contextmanager
