@@ -59,16 +59,20 @@ def dated(
         As asked.
     """
     now_s, asked = time.time(), tuple(dict.fromkeys(pairs))
-    outdated = (*_old_links(network, asked, now_s), *old_prices(catalogue, asked, now_s))
+    links, usual = (
+        [link for src, dst in asked if (link := rows.get(src, {}).get(dst))]
+        for rows in (network.links, network.usual)
+    )
+    outdated = (*_old_links(links, now_s), *old_prices(catalogue, asked, now_s))
     linked = _links_of(answer, asked)
     further = (
         *_newer_sample_notes(network),
         *_partition_notes(catalogue, asked),
-        *(_address_notes(network, catalogue, asked) if addresses == "auto" else ()),
+        *(_address_notes(usual, catalogue) if addresses == "auto" else ()),
         *(figure.sentence for figure in disputed_figures(network, linked)),
         *_alone_said(network, answer, linked),
-        *_unknown_type_notes(network, asked),
-        *_public_price_notes(network, answer, asked),
+        *_unknown_type_notes(usual),
+        *_public_price_notes(links, answer),
     )
     counts: dict[str, int] = getattr(answer, "vms", {}) if hasattr(answer, "vm_types") else {}
     found = {region: catalogue.vm_types.get(network.sites[region].vm_type) for region in counts}
@@ -93,14 +97,33 @@ def refuse_old(
     DataError
         If a link was measured longer ago, or never; or if a price is older, or has no date.
     """
-    if request.max_age_s is None and request.max_price_age_s is None:
+    now_s, most_s, most_price_s = time.time(), request.max_age_s, request.max_price_age_s
+    if most_s is None and most_price_s is None:
         return
-    now_s = time.time()
     for src, dst in pairs:
-        if request.max_age_s is not None:
-            _refuse_old_link(network.link(src, dst), now_s, request.max_age_s)
-        if request.max_price_age_s is not None:
-            _refuse_old_price(catalogue.egress_price(src, dst), now_s, request.max_price_age_s)
+        if most_s is not None:
+            estimate = network.link(src, dst).aggregate_gbps
+            if estimate.measured_at_s is None:
+                raise DataError(
+                    f"{src} -> {dst} has not been measured (its figure is {estimate.source}), and "
+                    "a greatest age was asked for. Measure or import it, or leave the age out."
+                )
+            if (age_s := now_s - estimate.measured_at_s) > most_s:
+                raise DataError(
+                    f"{src} -> {dst} was last measured {age_s / SECONDS_PER_DAY:.1f} days ago, "
+                    f"more than the {most_s / SECONDS_PER_DAY:g} days asked for. Measure it again, "
+                    "or allow older data."
+                )
+        if most_price_s is not None:
+            price = catalogue.egress_price(src, dst)
+            old_s = price_age_s(price, now_s)
+            if old_s is None or old_s > most_price_s:
+                days = f"{most_price_s / SECONDS_PER_DAY:g}"
+                raise DataError(
+                    f"The egress price {price.name} is of {price.as_of or 'an unknown date'}, and "
+                    f"may be {days} days old at most. Put today's in a catalogue file of your own, "
+                    "with `as_of`, try `relayd data catalogue update`, or allow older prices."
+                )
 
 
 # ---- vCPUs ---------------------------------------------------------------------------------------
@@ -121,9 +144,8 @@ def _quotas_to_check(network: Network, vcpus: Mapping[str, int]) -> Iterator[str
 # ---- measurements --------------------------------------------------------------------------------
 
 
-def _old_links(network: Network, pairs: Iterable[Pair], now_s: float) -> Iterator[str]:
-    links = [network.links.get(src, {}).get(dst) for src, dst in pairs]
-    old = [link for link in links if link and link.aggregate_gbps.outlived(now_s)]
+def _old_links(links: Iterable[Link], now_s: float) -> Iterator[str]:
+    old = [link for link in links if link.aggregate_gbps.outlived(now_s)]
     if not old:
         return
     names = _links(old)
@@ -133,22 +155,6 @@ def _old_links(network: Network, pairs: Iterable[Pair], now_s: float) -> Iterato
         f"{names} {verb} last measured on {utc_date(oldest_s)}, longer ago than such links stay as "
         f"they are: {what} to what is usual. `relayd probe` measures again."
     )
-
-
-def _refuse_old_link(link: Link, now_s: float, max_age_s: float) -> None:
-    estimate = link.aggregate_gbps
-    if estimate.measured_at_s is None:
-        raise DataError(
-            f"{link.src} -> {link.dst} has not been measured (its figure is {estimate.source}), "
-            "and a greatest age was asked for. Measure or import it, or leave the age out."
-        )
-    age_s = now_s - estimate.measured_at_s
-    if age_s > max_age_s:
-        raise DataError(
-            f"{link.src} -> {link.dst} was last measured {age_s / SECONDS_PER_DAY:.1f} days ago, "
-            f"more than the {max_age_s / SECONDS_PER_DAY:g} days asked for. Measure it again, or "
-            "allow older data."
-        )
 
 
 # ---- prices --------------------------------------------------------------------------------------
@@ -184,16 +190,6 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> Ite
     )
 
 
-def _refuse_old_price(price: EgressPrice, now_s: float, max_age_s: float) -> None:
-    age_s = price_age_s(price, now_s)
-    if age_s is None or age_s > max_age_s:
-        raise DataError(
-            f"The egress price {price.name} is of {price.as_of or 'an unknown date'}, and may be "
-            f"{max_age_s / SECONDS_PER_DAY:g} days old at most. Put today's in a catalogue file of "
-            "your own, with `as_of`, try `relayd data catalogue update`, or allow older prices."
-        )
-
-
 def price_age_s(price: EgressPrice, now_s: float) -> float | None:
     """Return the age of a price, at most; None where it has no date."""
     if not price.as_of:
@@ -206,15 +202,12 @@ def _named(names: list[str], what: str) -> str:
     return f"{shown} and {len(names) - MOST_NAMED} more {what}" if names[MOST_NAMED:] else shown
 
 
-def _public_price_notes(
-    network: Network, answer: Recommendation, pairs: Iterable[Pair]
-) -> Iterator[str]:
+def _public_price_notes(links: Iterable[Link], answer: Recommendation) -> Iterator[str]:
     """Yield a sentence on what the price of traffic over public addresses leaves out."""
-    links = [network.links.get(src, {}).get(dst) for src, dst in pairs]
     cost, names = getattr(answer, "cost_usd", None), {fee.name: None for fee in answer.fees}
     names = {name: None for name in names if not name.startswith(REQUESTS)}
     much = names or (cost and cost.egress >= MUCH_EGRESS_USD)
-    if not much or not any(link and link.address == "public" for link in links):
+    if not much or not any(link.address == "public" for link in links):
         return
     on_top = "a NAT gateway, a private link or the like costs more: state it as a `[[fee]]`"
     if names:
@@ -272,13 +265,13 @@ def _pairs(ends: list[tuple[Region, Region]]) -> str:
     return _named([f"{src.id} -> {dst.id}" for src, dst in ends], "links")
 
 
-def _address_notes(network: Network, catalogue: Catalogue, pairs: Iterable[Pair]) -> Iterator[str]:
+def _address_notes(links: Iterable[Link], catalogue: Catalogue) -> Iterator[str]:
     """Yield a sentence on links whose VMs are assumed to have private addresses, or may have."""
     between = [
         link
-        for src, dst in pairs
-        if {catalogue.region(end).private_network for end in (src, dst)} == {DEFAULT_NETWORK}
-        and (link := network.usual.get(src, {}).get(dst))
+        for link in links
+        if {catalogue.region(end).private_network for end in (link.src, link.dst)}
+        == {DEFAULT_NETWORK}
     ]
     private = [link for link in between if link.address == "private"]
     if assumed := [link for link in private if link.aggregate_gbps.source != "measured"]:
@@ -372,18 +365,17 @@ def _alone(origin: Origin) -> tuple[str, ...]:
     return by if by != (FILES,) and (len(by) == 1 or origin.kind != "measured") else ()
 
 
-def _unknown_type_notes(network: Network, pairs: Iterable[Pair]) -> Iterator[str]:
+def _unknown_type_notes(links: Iterable[Link]) -> Iterator[str]:
     """Yield a sentence for each VM type that links were measured with and no catalogue has."""
     measured: dict[str, list[str]] = {}
-    for src, dst in pairs:
-        link = network.usual.get(src, {}).get(dst)
-        for estimate in (link.per_flow_mbps, link.aggregate_gbps) if link else ():
+    for link in links:
+        for estimate in (link.per_flow_mbps, link.aggregate_gbps):
             figures = estimate.origin.figures
             if estimate.origin.kind == "measured" and figures and figures.vm_type:
-                measured.setdefault(figures.vm_type, []).append(f"{src} -> {dst}")
-    for name, links in measured.items():
+                measured.setdefault(figures.vm_type, []).append(f"{link.src} -> {link.dst}")
+    for name, pairs in measured.items():
         yield (
-            f"{_named(list(dict.fromkeys(links)), 'links')} was measured with {name}, which the "
+            f"{_named(list(dict.fromkeys(pairs)), 'links')} was measured with {name}, which the "
             "catalogue does not have: caps and prices are those of the VM types above. A "
             "[[vm_type]] in a catalogue file of your own names it."
         )
