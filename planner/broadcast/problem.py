@@ -106,10 +106,9 @@ def broadcast_problem(
     regions = participants(request, network, request.ends, relays=request.relays == "any")
     n = len(regions)
     root = regions.index(request.src)
-    cells, usable = link_cells(network, regions), np.ones((n, n), dtype=bool)
-    if request.relays == "none":
-        usable = np.broadcast_to(np.arange(n)[:, None] == root, (n, n))
-    usable = usable & (np.arange(n) != root) & (rates_gbps(cells, request.connections) > 0)
+    cells, is_root = link_cells(network, regions), np.arange(n) == root
+    may_send = is_root | (request.relays != "none")
+    usable = may_send[:, None] & ~is_root & (rates_gbps(cells, request.connections) > 0)
     figures = shared_figures(
         request,
         network,

@@ -461,7 +461,16 @@ class ScheduleProgram:
         return float(solver.Objective().Value())
 
     def _optimise(self, gap: float = 0.0, rounds: int = MOST_ROUNDS) -> tuple[float, float]:
+        """Do as :meth:`_attempt`; a RelaydError if the transfers that are in do not fit."""
+        found = self._attempt(gap, rounds)
+        if found is None:
+            raise RelaydError("What was admitted is not found to fit any more.")
+        return found
+
+    def _attempt(self, gap: float = 0.0, rounds: int = MOST_ROUNDS) -> tuple[float, float] | None:
         """Solve, adding relays while they pay; return the objective and a bound on it.
+
+        None if the transfers that are in do not fit.
 
         Parameters
         ----------
@@ -469,19 +478,7 @@ class ScheduleProgram:
             Between objective and bound, at which to stop, as a share of the objective.
         rounds : int
             Most times to solve.
-
-        Raises
-        ------
-        RelaydError
-            If the transfers that are in do not fit.
         """
-        found = self._attempt(gap, rounds)
-        if found is None:
-            raise RelaydError("What was admitted is not found to fit any more.")
-        return found
-
-    def _attempt(self, gap: float = 0.0, rounds: int = MOST_ROUNDS) -> tuple[float, float] | None:
-        """Do the same; None if the transfers that are in do not fit."""
         value = below = 0.0
         for _ in range(rounds):
             solution = self._solve()
