@@ -296,7 +296,7 @@ def vms_of_largest(
 
     Those that the request states stay; none are returned where it does so for all regions.
     """
-    if request.vms is not None or not pending:
+    if request.vms is not None:
         return {}
     problem = _as_shuffle(request, pending, network, prices)
     regions, most, found = problem.regions, problem.resources.vms, np.zeros(len(problem.regions))
