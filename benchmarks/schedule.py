@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.table import judge, reference_ms, show, with_worst
 from planner.model.network import Network
-from planner.schedule.problem import PendingTransfer, schedule_problem
+from planner.schedule.problem import PendingTransfer, as_shuffle, schedule_problem
 from planner.schedule.program import ScheduleProgram
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest, TimedTransfer
@@ -76,7 +76,8 @@ def main() -> None:
             start = time.process_time()
             pending = [PendingTransfer(t, t.volume_gb) for t in request.transfers]
             direct = ScheduleRequest(request.transfers, relays="none", vms=1)
-            figures = schedule_problem(direct, pending, 0.0, network, prices)
+            problem = as_shuffle(direct, pending, network, prices)
+            figures = schedule_problem(direct, problem, pending, 0.0)
             program = ScheduleProgram(figures)
             everyone = list(range(len(figures.commodities)))
             program.put(everyone, "wanted")

@@ -18,7 +18,6 @@ from planner.model.pricing import Prices
 from planner.model.shared_resources import Floats, SiteResources
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
-from planner.model.vm_limits import vms_by_region
 from planner.schedule.plan import Period, TransferSchedule
 from planner.schedule.request import ScheduleInProgress, ScheduleRequest, TimedTransfer
 from planner.schedule.tariffs import MONTH_S, LinkTariffs
@@ -197,27 +196,28 @@ class ScheduleProblem:
 
 def schedule_problem(
     request: ScheduleRequest,
+    problem: ShuffleProblem,
     pending: Sequence[PendingTransfer],
     now_s: float,
-    network: Network,
-    prices: Prices,
     unused: Collection[str] = (),
 ) -> ScheduleProblem:
     """Return the figures of a schedule for pending transfers from a time on.
 
     Parameters
     ----------
+    problem : ShuffleProblem
+        Of :func:`as_shuffle`, with the numbers of VMs that there may be.
     unused : collection of str
         Ids of tariffs to do without.
 
     Raises
     ------
-    InputError, DataError
-        As for a shuffle: ends that are not in the network, or that no path connects. Tariffs that
-        change too often. Disk that is not at a relay, is smaller than the volume stored there, or
-        may be used by too many transfers.
+    InputError
+        Tariffs that change too often. Disk that is not at a relay, is smaller than the volume
+        stored there, or may be used by too many transfers.
+    DataError
+        If no path connects two ends, or what is stored with its end.
     """
-    problem = _as_shuffle(request, pending, network, prices)
     index = {region: position for position, region in enumerate(problem.regions)}
     disks = _disks(request, pending, index)
     resources = problem.low if request.rates == "low" else problem.resources
@@ -273,10 +273,16 @@ def schedule_problem(
     return ScheduleProblem(problem, resources, cuts, tuple(commodities), tariffs, disks)
 
 
-def _as_shuffle(
+def as_shuffle(
     request: ScheduleRequest, pending: Sequence[PendingTransfer], network: Network, prices: Prices
 ) -> ShuffleProblem:
-    """Return the figures of all pending transfers, as if they were sent together."""
+    """Return the figures of all pending transfers, as if they were sent together.
+
+    Raises
+    ------
+    InputError, DataError
+        As for a shuffle: ends that are not in the network, or that no path connects.
+    """
     demands = defaultdict[tuple[str, str], float](float)
     for item in pending:
         demands[item.transfer.src, item.transfer.dst] += item.left_gb
@@ -285,20 +291,16 @@ def _as_shuffle(
     return shuffle_problem(asked, network, prices)
 
 
-def vms_of_largest(
+def with_vms_of_largest(
     request: ScheduleRequest,
+    problem: ShuffleProblem,
     pending: Sequence[PendingTransfer],
     now_s: float,
-    network: Network,
-    prices: Prices,
-) -> dict[str, int]:
-    """Return the most VMs of each region that any transfer would take alone, direct.
+) -> ShuffleProblem:
+    """Return the same with the most VMs of each region that any transfer would take alone, direct.
 
-    Those that the request states stay; none are returned where it does so for all regions.
+    Those that the request states stay.
     """
-    if request.vms is not None:
-        return {}
-    problem = _as_shuffle(request, pending, network, prices)
     regions, most, found = problem.regions, problem.resources.vms, np.zeros(len(problem.regions))
     counts = [1]
     for item in pending:
@@ -315,7 +317,9 @@ def vms_of_largest(
         counts.append(count)
         found[ends] = np.maximum(found[ends], [alone.get(regions[end], most[end]) for end in ends])
     vms = np.where(found > 0, found, np.minimum(most, max(counts)))
-    return vms_by_region(regions, vms) | dict(request.vms_in)
+    stated = np.array([region in request.vms_in for region in regions])
+    vms = np.where(stated, most, vms)
+    return problem.with_vms(dict(zip(regions, vms.tolist(), strict=True)))
 
 
 def _disks(

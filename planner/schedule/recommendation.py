@@ -39,15 +39,17 @@ from planner.schedule.plan import (
 from planner.schedule.problem import (
     PendingTransfer,
     Route,
+    as_shuffle,
     possible_hops,
     progress_of,
     schedule_problem,
-    vms_of_largest,
+    with_vms_of_largest,
 )
 from planner.schedule.program import ScheduleProgram
 from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.schedule.usage import RoutedRates, Usage, stored_volumes
 from planner.shared_vms.explanation import vm_warnings
+from planner.shuffle.problem import ShuffleProblem
 from planner.solvers.max_min_fill import FULL, filled
 
 DONE = 1e-9
@@ -68,13 +70,13 @@ class Scheduler:
     def __init__(
         self,
         request: ScheduleRequest,
+        problem: ShuffleProblem,
         pending: list[PendingTransfer],
         now_s: float,
-        network: Network,
         prices: Prices,
         unused: Collection[str],
     ) -> None:
-        self.found = schedule_problem(request, pending, now_s, network, prices, unused)
+        self.found = schedule_problem(request, problem, pending, now_s, unused)
         self.program, self.commodities = ScheduleProgram(self.found), self.found.commodities
         self.timed, self.explain = self.found.timed, request.explain
         self.admitted: set[int] = set()
@@ -265,29 +267,32 @@ def recommend_schedule(
     known = {of.id if isinstance(of, TransferSchedule) else of.transfer.id for of in begun}
     for transfer in request.transfers:
         if transfer.id in known:
-            problem = "have an id that the schedule in progress has"
+            wrong = "have an id that the schedule in progress has"
             remedy = "Give the new transfer an id of its own."
-            raise InputError("transfers", problem, value=transfer.id, remedy=remedy)
+            raise InputError("transfers", wrong, value=transfer.id, remedy=remedy)
     every = [*begun, *(PendingTransfer(t, t.volume_gb) for t in request.transfers)]
     pending = [item for item in every if isinstance(item, PendingTransfer)]
 
-    def scheduled(asked: ScheduleRequest) -> Scheduler:
+    def scheduled(problem: ShuffleProblem) -> Scheduler:
         unused: set[str] = set()
-        schedule = Scheduler(asked, pending, now_s, network, prices, unused)
+        schedule = Scheduler(request, problem, pending, now_s, prices, unused)
         while dearer := schedule.usage.dearer_tariffs():
             unused |= dearer
             bound_usd = schedule.bound_usd  # still a bound without the unused tariffs
-            schedule = Scheduler(asked, pending, now_s, network, prices, unused)
+            schedule = Scheduler(request, problem, pending, now_s, prices, unused)
             schedule.bound_usd = min(schedule.bound_usd, bound_usd)
         return schedule
 
     schedule = None
     if pending:
-        vms = vms_of_largest(request, pending, now_s, network, prices)
-        schedule = scheduled(replace(request, vms_in=vms) if vms else request)
-        if vms and set(schedule.timed) - schedule.admitted:
-            both = schedule, scheduled(request)
-            schedule = max(both, key=lambda one: [of.reached for of in one.admission])
+        problem = as_shuffle(request, pending, network, prices)
+        if request.vms is not None:
+            schedule = scheduled(problem)
+        else:
+            schedule = scheduled(with_vms_of_largest(request, problem, pending, now_s))
+            if set(schedule.timed) - schedule.admitted:
+                both = schedule, scheduled(problem)
+                schedule = max(both, key=lambda one: [of.reached for of in one.admission])
     made = schedule.answers(request, now_s, network) if schedule else []
     answers = iter(made)
     transfers = tuple(of if isinstance(of, TransferSchedule) else next(answers) for of in every)

@@ -16,7 +16,7 @@ from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.schedule import admission
-from planner.schedule.problem import PendingTransfer, schedule_problem
+from planner.schedule.problem import PendingTransfer, as_shuffle, schedule_problem
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest, TimedTransfer, schedule_from
 from tests.planner.schedule.schedules import (
@@ -427,7 +427,8 @@ def test_transfers_that_start_together_share_a_slot() -> None:
     asked.append(TimedTransfer("short", "r0", "r1", 1.0, deadline_s=66.0))
     request = ScheduleRequest(asked, vms=1, relays="none")
     pending = [PendingTransfer(transfer, transfer.volume_gb) for transfer in asked]
-    found = schedule_problem(request, pending, 0.0, network, FlatPrices(names))
+    problem = as_shuffle(request, pending, network, FlatPrices(names))
+    found = schedule_problem(request, problem, pending, 0.0)
     assert len(found.cuts_s) < 10
     for number, (src, dst) in enumerate(ends):
         alone_s = 60 + 8.5 * rtt_ms[names.index(src), names.index(dst)] / 1000
