@@ -113,7 +113,7 @@ class Path:
     belief: Belief  # by estimates alone
     fixed: float
     per_inverse_gbps: float
-    """A transfer costs, in terms of its objective, the first plus the second divided by its rate in
+    """A transfer costs, in terms of its objective, :attr:`fixed` plus this divided by its rate in
     Gbit/s."""
     least_gbps: float = 0.0
     """Rate that limits demand. A path whose rate is believed to be lower is neither best nor tried
@@ -134,16 +134,17 @@ class PathChoice:
 
     path: int
     best: int
-    """The path to take, and the best known one; they differ if another is tried."""
+    """The best known path; another than :attr:`path` if that is tried."""
     beliefs: tuple[Belief, ...]  # of all paths now
     spent: float
+    """Extra cost of trials over the predicted best path."""
     allowed: float
-    """Extra cost of trials over the predicted best path, and the most that it may be."""
+    """The most that this may be."""
     meets_limits: bool  # whether the best path is believed to meet its limits; if not, none is
 
 
 def choose(paths: Sequence[Path], sent: Sequence[Sent], now_s: float, share: float) -> PathChoice:
-    """Return the path of the next transfer, of at least one.
+    """Choose one of the paths, of which there is at least one, for the next transfer.
 
     `sent` are outcomes of transfers between the same ends. Trials may cost this share of the cost
     of transfers at most; 0 never tries any.

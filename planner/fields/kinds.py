@@ -67,8 +67,9 @@ class Kind:
     """A kind of values; one that pydantic has no type for reads and describes them itself."""
 
     name: str
+    """Of the kind, in descriptions."""
     metavar: str = "VALUE"
-    """Of the kind, in descriptions, and of a value, in a command's help."""
+    """Of a value, in a command's help."""
     repeated: ClassVar[bool] = False
     """Whether an option of a command line may be given several times."""
     taken: CoreSchema = core_schema.any_schema()
@@ -140,9 +141,10 @@ def _no_flag(value: Any) -> Any:
 
 
 class Quantity(Kind):
-    """A number: in the field's unit, or a text that may say another (alternatives of a pattern).
+    """A number: in the field's unit, or a text that may say another.
 
-    Both bounds are allowed; if it may be `infinite`, so is infinity, written ``inf``.
+    `units` are those that it may say, alternatives of a regular expression. Both bounds are
+    allowed; if it may be `infinite`, so is infinity, written ``inf``.
     """
 
     name = "number"

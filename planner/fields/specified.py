@@ -106,18 +106,17 @@ class Shown(TypedDict, total=False):
     """Display of a field on the command line, in forms and in documentation."""
 
     example: str | None  # a value as a person writes it
-    group: str
+    group: str  # part of a form
     label: str
-    """Part of a form, and name there; without a label, it follows from the field's name."""
+    """Name in a form; without one, it follows from the field's name."""
     key: str  # in JSON and errors, if it is not the name
     option: str | None
     """On the command line: ``--volume``, or a bare name for a positional argument; without one, it
     follows from the name. Fields that share an option are read together. None: the command has
     none."""
     aliases: tuple[str, ...]  # other names under which a value is accepted
-    deprecated: bool
-    often: bool
-    """Whether it is accepted but has no effect; whether it is most used, and in short help."""
+    deprecated: bool  # whether it is accepted but has no effect
+    often: bool  # whether it is among those most used, which short help shows
 
 
 class Field:

@@ -32,7 +32,7 @@ GBPS_A_VCPU = 4.0
 _NEAR_SHOWN = 4
 _Alike: TypeAlias = tuple[list[str], NDArray[np.int64]]
 _MOST_KEPT = 2000
-"""Rows of prices, from or to one region each."""
+"""Rows of prices of one region's links, and of VMs of a network's regions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class VmType:
     id: str
     vcpus: int
     egress_gbps: float
+    """Cap over all destinations together (hose model), as it lasts; so is :attr:`ingress_gbps`."""
     ingress_gbps: float
-    """Caps over all destinations together (hose model), as they last."""
     flow_gbps: float
     """Cap of one TCP connection to other datacenters; :attr:`flow_into_gbps` is that from them."""
     window_mb: float  # effective TCP receive window in MB (10^6 bytes) of hosts as they come
@@ -164,10 +164,10 @@ class EgressPrice:
     name: str  # unique; a user's file overrides an entry by giving the same name
     sources: tuple[str, ...]
     destinations: tuple[str, ...]
-    """Patterns, of which one has to match: region ids (``aws:us-*``, ``*``), ``continent:EU``,
-    ``country:BR``, or several of these that must hold together (``azure:* & continent:EU``). A
-    destination may also be ``same-provider``, ``other-provider`` or ``same-continent``; a partition
-    counts as a provider."""
+    """Patterns, of which one has to match, as one of :attr:`sources` does: region ids
+    (``aws:us-*``, ``*``), ``continent:EU``, ``country:BR``, or several of these that must hold
+    together (``azure:* & continent:EU``). A destination may also be ``same-provider``,
+    ``other-provider`` or ``same-continent``; a partition counts as a provider."""
     tiers: tuple[Tier, ...]  # ascending; the last reaches to infinity
     source: str = ""
     as_of: str = ""
@@ -186,13 +186,13 @@ class Fee:
     at: tuple[str, ...] = ()
     """Patterns of the sites, as :class:`EgressPrice` has them; empty where it is of links."""
     sources: tuple[str, ...] = ()
+    """Patterns of the links' ends, as are :attr:`destinations`; empty where it is of sites."""
     destinations: tuple[str, ...] = ()
-    """Patterns of the links' ends; empty where it is of sites."""
     direction: Literal["out", "in", "both"] = "both"
     """Of sites, what it counts: sent, received, or both. Of links, ``in`` is the way back."""
     usd_per_gb: float = 0.0
     usd_per_h: float = 0.0
-    """The latter once a site or link in use, for as long as VMs run there."""
+    """Once a site or link in use, for as long as VMs run there."""
     unit: str = "GB"
     units_per_gb: float = 1.0
     """What answers count it in."""
@@ -371,10 +371,11 @@ class Catalogue:
 
     @cached_property
     def priced_alike(self) -> Callable[[tuple[str, ...], str, bool], _Alike]:
-        """From regions, an end and whether it sends, to some of the regions, and one for each.
+        """From regions, an end and whether it sends, to regions that represent them in prices.
 
-        Links between the end and a region cost what those to the region it is given do; they have
-        one provider.
+        Returns the representatives, and for each region the position of its own among them: of one
+        provider, with the same price of traffic to the end, or from it; regions without a price are
+        alike, too.
         """
 
         @lru_cache(_MOST_KEPT)

@@ -37,6 +37,8 @@ WhyNewer: TypeAlias = Literal["none", "begun", "failed"]
 
 
 MOST_HELD_KEPT = 2000
+MOST_ALONE_KEPT = 500
+"""Networks of one link; with what plans derive from them, some 30 kB each."""
 
 HeldRates: TypeAlias = tuple[Floats, Floats, Floats]
 """Gbit/s of one VM pair on links, in the network's order: what its connections carry, 0 where there
@@ -201,18 +203,24 @@ class Network:
 
     @cached_property
     def alone(self) -> Callable[[str, str], Network]:
-        """From the ends of a link to a network of them and that link at usual times, kept."""
+        """From the ends of a link to a network of them and that link at usual times.
+
+        The newest :data:`MOST_ALONE_KEPT` are kept, with what was derived from them.
+        """
 
         def alone(src: str, dst: str) -> Network:
             link = LinkArray.of([self.usual[src][dst]], (src, dst))
             ends = {name: site for name, site in self.sites.items() if name in {src, dst}}
             return self.with_(sites=ends, links=link)
 
-        return lru_cache(MOST_HELD_KEPT)(alone)
+        return lru_cache(MOST_ALONE_KEPT)(alone)
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
-        """What was derived from this network alone, by keys of those that derived it."""
+        """What was derived from this network and is kept with it.
+
+        By keys of those that derived it, in which all stands that it depends on besides.
+        """
         return {}
 
     def link(self, src: str, dst: str) -> Link:
@@ -306,7 +314,7 @@ class Network:
                 np.array([max(getattr(cap(site, kind), bound) for kind in kinds) for site in sites])
                 for cap in (Site.egress, Site.ingress)
             )
-            self._caps[bound, address] = egress, ingress
+            self._caps[bound, address] = egress.astype(float), ingress.astype(float)
         return self._caps[bound, address]
 
     @cached_property

@@ -253,12 +253,12 @@ def relayed_usd_per_gb(
     return np.asarray(np.array(first)[number] + np.array(second)[other_number])
 
 
-def vm_prices_usd_per_h(prices: Prices, network: Network) -> Floats:
-    """Return the price of one VM for an hour in every region."""
+def vm_prices_usd_per_h(prices: Prices, network: Network, at: Ints) -> Floats:
+    """Return the price of one VM for an hour in the regions at some positions."""
     regions = network.usual.regions
     if isinstance(prices, CataloguePrices):
-        return prices.vm_prices_usd_per_h(regions)
-    return np.array([prices.vm_usd_per_h(region) for region in regions])
+        return np.asarray(prices.vm_prices_usd_per_h(regions)[at])
+    return np.array([prices.vm_usd_per_h(regions[k]) for k in at.tolist()])
 
 
 def usd_per_gb_or_inf(prices: Prices, src: str, dst: str, volume_gb: float) -> float:

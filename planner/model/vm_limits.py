@@ -32,12 +32,10 @@ def caps_by_kind(
     address whose cap is lower counts in proportion. Several sites may be of one region.
     """
     at = [network.index[region] for region in regions]
-    egress_gbps, ingress_gbps = (np.array(caps)[at] for caps in network.caps(bound))
+    egress_gbps, ingress_gbps = (caps[at] for caps in network.caps(bound))
     if not network.has_private_links:
         return egress_gbps, ingress_gbps, ONE, ONE
-    public, private = (
-        [np.array(caps)[at] for caps in network.caps(bound, kind)] for kind in ADDRESS_KINDS
-    )
+    public, private = ([caps[at] for caps in network.caps(bound, kind)] for kind in ADDRESS_KINDS)
     private_links = network.usual.whole["address"][np.ix_(at, at)]
     is_private = private_links == ADDRESS_KINDS.index("private") + 1
     out = np.where(is_private, private[0][:, None], public[0][:, None])

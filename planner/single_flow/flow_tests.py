@@ -48,9 +48,8 @@ FLAT_RATE_RATIO = 1.2
 class FlowTest:
     """One direct test of one TCP connection, of positive, finite figures, between two hosts."""
 
-    src: str
-    dst: str
-    """Sender and receiver."""
+    src: str  # the sender
+    dst: str  # the receiver
     throughput_mbps: float  # mean over the test, as the receiver counted it
     rtt_ms: float | None = None
     """Round-trip time of the path without load; None where it was not measured with it."""

@@ -266,7 +266,8 @@ def _with_fewest_vms(
         return relays_may_do and fewer.choice is not None and is_as_good(fewer.choice.chosen)
 
     search, choice, most = widest, best, _most_undecided(widest)
-    # With as many VMs as the best direct plan has, that plan is the direct one.
+    # With as many VMs as the best direct plan has, that plan is found again, and `may_do` holds: so
+    # the least number for which it holds is not above that.
     enough = max(best.direct.vms) if best.direct and is_as_good(best.direct) else most
     for vms in range(1 + bisect_left(range(1, min(most, enough)), 1, key=may_do), most):
         fewest = sum(choice.chosen.vms)

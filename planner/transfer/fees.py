@@ -77,9 +77,5 @@ class MeteredFees:
                 best = charged
             if abs(charged.egress_usd - found.egress_usd) <= EQUAL * charged.egress_usd:
                 break
-            paths = [
-                replace(path, usd_per_gb=fees.get(path.region, path.usd_per_gb))
-                for path in transfer.paths
-            ]
-            transfer = transfer.over(paths)
+            transfer = transfer.at_fees(fees)
         return best

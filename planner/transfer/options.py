@@ -184,13 +184,17 @@ class OptionEvaluator:
         """Find the limit, besides their cap, of one end's VMs on a path: its cause and its link.
 
         The end is the source (0) or the destination (1). The connections that a source opens go on
-        over a relay's second link; accepting them holds no VM.
+        over a relay's second link; accepting them holds no VM. The cap of the link's kind of
+        address may be below that of all traffic.
         """
         links, index = self.pairs_of(relay), self.network.index
         src, dst = links[-end]
         found = [] if end else [(self._flows(*link), link) for link in links]
         if self.network.held_out_of(src)[1 + end][index[dst]] < inf:
             found.append((self._saturated(src, dst), (src, dst)))
+        cap = self._caps(src, dst)[end]
+        if cap[0] < self.network.caps()[end][index[(src, dst)[end]]]:
+            found.append((cap, (src, dst)))
         (_, cause), link = min(found)
         return cause, link
 
@@ -522,7 +526,7 @@ class Option:
 
 
 def faster(options: Sequence[Option], over: Option) -> list[list[float]]:
-    """Return the ratio of the throughput of each to another's, with the range of it."""
+    """Return the ratio of the throughput of each to another's: expected, low and high."""
     expected = np.array([option.allocation.rate_gbps for option in options])
     ratios = np.array([option.rates_gbps for option in options]) / over.rates_gbps
     found = range_of(expected / over.allocation.rate_gbps, ratios)

@@ -36,8 +36,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, inf
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 
@@ -130,7 +132,7 @@ _figures_of = attrgetter(*PATH.names or ())
 
 
 class Relays(Sequence[TransferPath]):
-    """Paths through one relay each: `rows` is an array of :data:`PATH`."""
+    """Paths through one relay each: `rows` is an array of :data:`PATH`, never written to again."""
 
     def __init__(self, rows: Records) -> None:
         self.rows = rows
@@ -142,11 +144,16 @@ class Relays(Sequence[TransferPath]):
             return paths
         return cls(np.array([_figures_of(path) for path in paths], PATH))
 
-    def __getitem__(self, at: int) -> TransferPath:  # type: ignore[override]
-        return TransferPath(*self.rows[at].item())
+    @cached_property
+    def _all(self) -> list[TransferPath]:
+        return [TransferPath(*figures) for figures in self.rows.tolist()]
+
+    def __getitem__(self, at: Any) -> Any:
+        # Of many relays, most plans look at a few.
+        return self._all[at] if isinstance(at, slice) else TransferPath(*self.rows[at].item())
 
     def __iter__(self) -> Iterator[TransferPath]:
-        return (TransferPath(*figures) for figures in self.rows.tolist())
+        return iter(self._all)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -183,7 +190,7 @@ class TransferProblem:
 
     @property
     def terms(self) -> tuple[float, float, float, float]:
-        """What holds whatever the ends and the paths."""
+        """The last four fields, in their order: what holds whatever the ends and the paths."""
         return self.vm_start_s, self.most_paths, self.least_part, self.usd_per_h
 
     @property
@@ -201,6 +208,24 @@ class TransferProblem:
         direct = next((path for path in paths if path.region is None), None)
         relays = Relays.of(path for path in paths if path.region is not None)
         return replace(self, direct=direct, relays=relays)
+
+    def at_fees(self, usd_per_gb: Mapping[int | None, float]) -> TransferProblem:
+        """Return the same with other egress fees of some paths, None being direct."""
+        rows, direct = Relays.of(self.relays).rows.copy(), self.direct
+        for region, fee in usd_per_gb.items():
+            if region is not None:
+                rows["usd_per_gb"][rows["region"] == region] = fee
+            elif direct:
+                direct = replace(direct, usd_per_gb=fee)
+        return replace(self, direct=direct, relays=Relays(rows))
+
+    def with_connections(self, times: float) -> TransferProblem:
+        """Return the same with so many times the connections at the source."""
+        rows, direct = Relays.of(self.relays).rows.copy(), self.direct
+        rows["in_connections_gbps"] *= times
+        if direct:
+            direct = replace(direct, in_connections_gbps=direct.in_connections_gbps * times)
+        return replace(self, direct=direct, relays=Relays(rows))
 
 
 def most_vms(request: VmRequest, site: Site) -> int:
@@ -269,11 +294,11 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
             ("out_gbps", receives),
             ("vm_gbps", forwarded),
             ("usd_per_gb", fees),
-            ("vm_usd_per_h", vm_prices_usd_per_h(prices, network)),
             ("quota", vms),
             ("in_connections_gbps", flows),
         ):
             rows[name] = figures[able]
+        rows["vm_usd_per_h"] = vm_prices_usd_per_h(prices, network, able)
         relays = Relays(rows)
     ends = [network.sites[src], network.sites[dst]]
     source, destination = (

@@ -226,7 +226,7 @@ def _relay_gain(network: Network, connections: int, in_all: Floats) -> tuple[Flo
         links.kinds(links.whole, name) for name in ("per_flow_mbps", "aggregate_gbps")
     )
     ranks = np.where(flows_bind, of_flows, of_whole)
-    egress, ingress = (np.array(caps) for caps in network.caps())
+    egress, ingress = network.caps()
     known = np.minimum(np.nan_to_num(direct_gbps), in_all)
     best = best_relays(known, egress, ingress)
     capped = np.minimum(np.minimum(known, egress[:, None]), ingress[None, :])
@@ -273,7 +273,7 @@ def relay_worth(
     links, fees = network.links, matrix_of(network, catalogue, "fee", 1).values * volume_gb
     gbps = np.where(links.present, most_gbps(links.whole, DEFAULT_CONNECTIONS), np.nan)
     in_all = links_gbps(CataloguePrices(catalogue, network), list(network.sites))
-    egress, ingress = (np.array(caps) for caps in network.caps())
+    egress, ingress = network.caps()
     rates = all_pairs.within_caps(np.minimum(gbps, in_all), egress, ingress)
     rtt_ms = np.nan_to_num(_expected(links, "rtt_ms"))
     fees, gbps_h = np.nan_to_num(fees, nan=np.inf), volume_gb * BITS_PER_BYTE / S_PER_H

@@ -38,9 +38,12 @@ def test_tables_of_pandas_and_numpy() -> None:
 
 
 @pytest.mark.engines
-def test_tables_of_dask_arrow_and_xarray() -> None:
+def test_tables_of_dask() -> None:
     dask = pytest.importorskip("dask.dataframe")
     assert demands_gb(dask.from_pandas(LONG, npartitions=2)) == RIGHT
+
+
+def test_tables_of_arrow_and_xarray() -> None:
     arrow = pytest.importorskip("pyarrow").Table
     assert demands_gb(arrow.from_pandas(LONG)) == RIGHT
     assert demands_gb(arrow.from_pandas(WIDE.reset_index(), preserve_index=False)) == RIGHT

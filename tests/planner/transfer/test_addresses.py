@@ -7,17 +7,19 @@ from dataclasses import replace
 from math import inf
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from planner.model.estimate import AddressKind, exactly
-from planner.model.link import Link, Site
+from planner.model.link import LimitedBy, Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.vm_limits import caps_by_kind
 from planner.transfer.optimum import fastest, most_rate_gbps
 from planner.transfer.problem import transfer_problem
+from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.properties import examples
 
@@ -146,3 +148,45 @@ def test_no_volumes_exceed_either_cap_of_shared_vms(network: Network, data: st.D
         )
         assert (load >= exact * (1 - 1e-9)).all()
         assert (load <= 2 * exact * (1 + 1e-9)).all()
+
+
+def test_the_cap_of_one_kind_of_address_is_a_bottleneck_of_its_own() -> None:
+    def site(name: str, *gbps: float) -> Site:
+        egress, ingress, private_egress, private_ingress = map(exactly, gbps)
+        return Site(
+            name,
+            "",
+            egress,
+            ingress,
+            exactly(3.0),
+            private_egress_gbps=private_egress,
+            private_ingress_gbps=private_ingress,
+        )
+
+    def link(
+        src: str, dst: str, flow: float, gbps: float, kind: AddressKind, by: LimitedBy
+    ) -> Link:
+        figures = exactly(50.0), exactly(flow), exactly(gbps)
+        return Link(src, dst, *figures, limited_by=by, address=kind)
+
+    src, relay, dst = "azure:c", "aws:a", "gcp:e"
+    network = Network(
+        {
+            relay: site(relay, 7.8, 1.0, 25.9, 13.6),
+            src: site(src, 4.7, 19.3, 11.2, 12.2),
+            dst: site(dst, 5.0, 7.8, 12.8, 17.1),
+        },
+        {
+            src: {
+                dst: link(src, dst, 100.0, 10.3, "public", "window"),
+                relay: link(src, relay, 567.5, 4.3, "private", "path"),
+            },
+            relay: {dst: link(relay, dst, 200.0, 5.0, "private", "vm")},
+        },
+    )
+    request = TransferRequest(
+        src, dst, volume_gb=30000, vms=1, vms_in={src: 6}, min_throughput_gbps=9.4
+    )
+    plan = recommend(request, network, FlatPrices(list(network.sites), 0.05, 1.0))
+    found = {(one.constraint, one.region): one.gain_per_unit for one in plan.bottlenecks}
+    assert found["ingress cap", dst] == pytest.approx(7.8)
