@@ -66,15 +66,19 @@ def recommend_reduce(
     return with_decided_vms(request, most.problem, hour_usd, links, made).plan(notes)
 
 
-class _Chosen(NamedTuple):
-    """A decision, with its volumes on links and the VMs that take part."""
+class _Spread:
+    """Fractions with what they send: volumes on links, the VMs that take part, and times."""
 
-    fractions: Floats
-    row_prices: Floats
-    links_gbit: Floats
-    transfer_s: float
-    duration_s: float
-    vms: Floats
+    def __init__(self, of: _Reduce, fractions: Floats) -> None:
+        self.fractions, self.links_gbit = fractions, of.transfers(fractions)
+        self.vms = ((of.volumes > 0) | (fractions > 0)) * of.resources.vms
+        used = self.links_gbit > 0
+        # Until VMs have started, until links are up to speed, and in between.
+        self.start_s = of.problem.start_s(self.vms) if used.any() else 0.0
+        self.ramp_s = ramp_up_s(float((of.problem.rtt_ms * used).max(initial=0.0)))
+        self.transfer_s = of.resources.time_s(self.links_gbit)
+        self.lead_s = self.start_s + self.ramp_s
+        self.duration_s = self.transfer_s + self.lead_s
 
 
 class _Solution(NamedTuple):
@@ -133,7 +137,7 @@ class _Reduce:
         self.fees = self._fees_at(self.even)
         self.budget_usd = inf if request.budget_usd is None else request.budget_usd
         # The time that the deadline leaves for sending.
-        self.most_s = (request.deadline_s or inf) - self._lead_s(self.may.astype(float))
+        self.most_s = (request.deadline_s or inf) - _Spread(self, self.may.astype(float)).lead_s
 
     # ---- figures of fractions --------------------------------------------------------------
 
@@ -151,39 +155,25 @@ class _Reduce:
     def _egress_usd(self, fractions: Floats) -> float:
         return self.problem.fees.usd(self.transfers(fractions))
 
-    def _start_and_ramp_s(self, fractions: Floats) -> tuple[float, float]:
-        """Return the time until VMs have started, and until links are up to speed."""
-        used = self.transfers(fractions) > 0
-        ramp_s = ramp_up_s(float((self.problem.rtt_ms * used).max(initial=0.0)))
-        return self.problem.start_s(self._vms(fractions)) if used.any() else 0.0, ramp_s
-
-    def _lead_s(self, fractions: Floats) -> float:
-        return sum(self._start_and_ramp_s(fractions))
-
     def _links_s(self, resources: SiteResources) -> Floats:
         """Return the time that all of a region takes to another on each pair's own link."""
         times = self.volumes[:, None] * resources.paths_s(resources.vms)
         np.fill_diagonal(times, 0.0)
         return np.asarray(times)
 
-    def _option(self, name: str, fractions: Floats, links: Links = "hose") -> ReduceOption:
-        transfers, (start_s, ramp_s) = self.transfers(fractions), self._start_and_ramp_s(fractions)
-        promised_s = time_s = self.resources.time_s(transfers)
+    def _option(self, name: str, of: _Spread, links: Links = "hose") -> ReduceOption:
+        promised_s = of.transfer_s
         if links == "heterogeneous":
-            promised_s = float((self._links_s(self.resources) * fractions).max(initial=0.0))
-        named = zip(self.regions, fractions.tolist(), strict=True)
+            promised_s = float((self._links_s(self.resources) * of.fractions).max(initial=0.0))
+        named = zip(self.regions, of.fractions.tolist(), strict=True)
         return ReduceOption(
             name,
             {region: fraction for region, fraction in named if fraction > 0},
-            start_s + promised_s + ramp_s,
-            start_s + time_s + ramp_s,
-            float(transfers.sum()) / BITS_PER_BYTE,
-            self.problem.cost(transfers, self._vms(fractions), time_s + ramp_s),
+            promised_s + of.lead_s,
+            of.duration_s,
+            float(of.links_gbit.sum()) / BITS_PER_BYTE,
+            self.problem.cost(of.links_gbit, of.vms, of.transfer_s + of.ramp_s),
         )
-
-    def _vms(self, fractions: Floats) -> Floats:
-        """Return the VMs of the regions that take part."""
-        return np.asarray(((self.volumes > 0) | (fractions > 0)) * self.resources.vms)
 
     # ---- the linear program ----------------------------------------------------------------
 
@@ -279,10 +269,9 @@ class _Reduce:
         if fast is None:
             return None
         if fast.time_s > most_s * (1 + ROOM):
-            everywhere = self.may.astype(float)
-            needed_s = fast.time_s + self._lead_s(everywhere)
-            starts_s, _ = self._start_and_ramp_s(everywhere)
-            raise too_late(request.deadline_s or inf, needed_s, starts_s)
+            everywhere = _Spread(self, self.may.astype(float))
+            needed_s = fast.time_s + everywhere.lead_s
+            raise too_late(request.deadline_s or inf, needed_s, everywhere.start_s)
         if request.objective == "cost":
             cheap = self._solve(links, least="fees", most_s=max(most_s, fast.time_s))
             assert cheap
@@ -292,41 +281,42 @@ class _Reduce:
         return cheap._replace(row_prices=fast.row_prices) if cheap else fast
 
     @cached_property
-    def chosen(self) -> _Chosen:
+    def solution(self) -> _Solution:
+        """The program's solution for the links that were asked about."""
+        return self._decide(self.request.links)
+
+    @cached_property
+    def chosen(self) -> _Spread:
         """The fractions that are recommended."""
-        found = self._decide(self.request.links)
-        links, lead_s = self.transfers(found.fractions), self._lead_s(found.fractions)
-        time_s, vms = self.resources.time_s(links), self._vms(found.fractions)
-        return _Chosen(found.fractions, found.row_prices, links, time_s, time_s + lead_s, vms)
+        return _Spread(self, self.solution.fractions)
 
     # ---- answer ----------------------------------------------------------------------------
 
     def plan(self, notes: tuple[str, ...]) -> ReducePlacement:
-        request = self.request
+        request, chosen, network = self.request, self.chosen, self.network
         other: Links = "heterogeneous" if request.links == "hose" else "hose"
-        chosen = self.chosen
-        options = [self._option(request.links, chosen.fractions, request.links)]
+        made = self._option(request.links, chosen, request.links)
+        options = [made]
         notes = notes + tuple(
             f"{region} can't reduce: a link into it is not known" for region in self.left_out
         )
         try:
-            compared = self._decide(other)
-            options.append(self._option(other, compared.fractions, other))
+            compared = _Spread(self, self._decide(other).fractions)
+            options.append(self._option(other, compared, other))
         except InfeasibleError:
             notes += (f"under {other} links, nothing meets the limits",)
         options += self._without_a_plan()
-        made = options[0]
         transfers, used, time_s = chosen.links_gbit, chosen.vms, chosen.transfer_s
-        worth_s, lead_s = self._worth_s(chosen), chosen.duration_s - time_s
-        low_s, high_s = self.problem.range_s(transfers, used, made.duration_s, lead_s)
+        worth_s = self._worth_s()
+        low_s, high_s = self.problem.range_s(transfers, used, made.duration_s, chosen.lead_s)
         bottlenecks = bottlenecks_of_rows(self.resources, self.regions, worth_s, time_s)
-        vms = vms_by_region(self.regions, used)
-        more = self._one_more_vm(made, worth_s)
+        vms, more = vms_by_region(self.regions, used), self._one_more_vm(worth_s)
         rates, most = transfers / max(time_s, NOTHING), request.connections
         needed = connections_by_region(self.resources, self.regions, rates, used, most)
+        notes += vm_warnings(request, network, vms, self.regions, needed, more=more)
         plan = ReducePlacement(
             plan_id="",
-            snapshot=self.network.snapshot,
+            snapshot=network.snapshot,
             request=request.described(),
             reason=self._reason(options, bottlenecks),
             fees=self.problem.fee_lines(transfers, used, made.duration_s),
@@ -344,9 +334,8 @@ class _Reduce:
             bottlenecks=bottlenecks,
             one_more_vm=more,
             connections=needed,
-            warnings=notes
-            + vm_warnings(request, self.network, vms, self.regions, needed, more=more),
-            vm_start_s=self._start_and_ramp_s(chosen.fractions)[0],
+            warnings=notes,
+            vm_start_s=chosen.start_s,
         )
         return identified(plan)
 
@@ -354,10 +343,12 @@ class _Reduce:
         found = []
         local = np.where(self.may, self.volumes, 0.0)
         if local.sum() > 0:
-            found.append(self._option("where the data is", local / local.sum()))
-        single = [self._option("one region", all_there) for all_there in self.single[self.may]]
-        fastest = min(single, key=lambda option: option.duration_s)
-        return [*found, self._option("equal", self.even), fastest]
+            of = _Spread(self, local / local.sum())
+            found.append(self._option("where the data is", of))
+        single = (_Spread(self, all_there) for all_there in self.single[self.may])
+        fastest = min(single, key=lambda one: one.duration_s)
+        equal = self._option("equal", _Spread(self, self.even))
+        return [*found, equal, self._option("one region", fastest)]
 
     def _reason(self, options: list[ReduceOption], bottlenecks: tuple[Bottleneck, ...]) -> str:
         made = options[0]
@@ -377,17 +368,18 @@ class _Reduce:
             text += f" The bottleneck is {bottlenecks[0].constraint} at {bottlenecks[0].region}."
         return text
 
-    def _worth_s(self, chosen: _Chosen) -> Floats:
+    def _worth_s(self) -> Floats:
         """Return the marginal saving of one more VM of each row, in s."""
-        loads = self.resources.loads(chosen.links_gbit) / self.resources.row_vms
+        row_vms = self.resources.row_vms
+        loads = self.resources.loads(self.chosen.links_gbit) / row_vms
         if loads.max(initial=0.0) and self.only_time_by_hose:
             # A row says load / VMs <= T: its price times T / VMs is the saving of a VM.
-            return np.asarray(chosen.row_prices * chosen.transfer_s / self.resources.row_vms)
-        fullest = np.arange(len(loads)) == loads.argmax()
-        return np.where(fullest, loads / self.resources.row_vms, 0.0)
+            return np.asarray(self.solution.row_prices * self.chosen.transfer_s / row_vms)
+        return np.where(np.arange(len(loads)) == loads.argmax(), loads / row_vms, 0.0)
 
-    def _one_more_vm(self, made: ReduceOption, worth: Floats) -> tuple[OneMoreVm, ...]:
+    def _one_more_vm(self, worth: Floats) -> tuple[OneMoreVm, ...]:
         """Return the saving of one more VM with new fractions, where only time counts."""
+        now_s = self.chosen.duration_s
         if not self.only_time_by_hose:
             return ()
 
@@ -395,9 +387,8 @@ class _Reduce:
             more = replace(self.problem.resources, vms=wider.vms).with_fixed_vms
             solved = self._solve("hose", least="time", most_usd=self.budget_usd, resources=more)
             assert solved
-            time_s = more.time_s(self.transfers(solved.fractions))
-            duration_s = time_s + self._lead_s(solved.fractions)
-            return duration_s, made.duration_s - duration_s
+            of = _Spread(self, solved.fractions)
+            duration_s = more.time_s(of.links_gbit) + of.lead_s
+            return duration_s, now_s - duration_s
 
-        least_s = BINDING * made.duration_s
-        return one_more_vm(self.resources, self.regions, worth, least_s, saved_with)
+        return one_more_vm(self.resources, self.regions, worth, BINDING * now_s, saved_with)
