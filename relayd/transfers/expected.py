@@ -9,7 +9,12 @@ from typing import Any
 
 from planner.exploring.outcome import DIRECT
 from planner.fields.shared import MOST_VMS
+from planner.model.achieved import RATE_OVER_S, after_achieving
+from planner.model.answer import Bounded
 from planner.model.errors import InputError
+
+SLOW_SHARE = 0.7
+"""Of the planned rate, where the plan has no low bound: less is much slower than planned."""
 
 _REMEDY = "Give a plan of a transfer as it was answered, or figures of it under the same keys."
 _RATES = "throughput_gbps", "throughput_gbps_low", "throughput_gbps_high"
@@ -65,6 +70,20 @@ class ExpectedTransfer:
     volume_gb: float | None = None
     vms: int | None = None
     most_vms: int | None = None
+
+    @property
+    def least_gbps(self) -> float | None:
+        """The rate below which a transfer is much slower than planned."""
+        planned, low = self.throughput_gbps, self.throughput_gbps_low
+        return planned and (SLOW_SHARE * planned if low is None else low)
+
+    def rest_gbps(self, rate_gbps: float) -> float:
+        """Return the rate of the rest, from that of the moment and that of the plan."""
+        planned, low = self.throughput_gbps, self.least_gbps
+        if planned is None or low is None:
+            return rate_gbps
+        by_plan = Bounded(planned, low, self.throughput_gbps_high or planned**2 / low)
+        return after_achieving(by_plan, rate_gbps, RATE_OVER_S).expected
 
 
 def is_whole_plan(plan: Mapping[str, Any] | None) -> bool:

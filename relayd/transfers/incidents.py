@@ -171,10 +171,9 @@ def outlook(
         return Outlook(of.forecast_end_s, late_s)
     if not isfinite(rest.duration_s):
         return Outlook(None)
-    last_s = of.reported_s if of.reported_s is not None else of.began_s
-    end_s, extra_usd = last_s + rest.duration_s, None
+    end_s, extra_usd = of.last_s + rest.duration_s, None
     if plan := _figures(details.plan):
-        vm_usd = plan.vm_usd(last_s - of.began_s) + rest.cost_usd.vm - plan.cost_usd.vm
+        vm_usd = plan.vm_usd(of.last_s - of.began_s) + rest.cost_usd.vm - plan.cost_usd.vm
         extra_usd = vm_usd + rest.cost_usd.egress - (kept or rest).cost_usd.egress
     return Outlook(end_s, None if of.planned_end_s is None else end_s - of.planned_end_s, extra_usd)
 

@@ -365,10 +365,9 @@ def _checked(
     row: StoredTransfer, moved_gb: float, given: Mapping[str, float], at_s: float
 ) -> dict[str, float]:
     """Return GB by path with those of a report, and refuse what does not follow the last one."""
-    last_s = row.began_s if row.reported_s is None else row.reported_s
-    if at_s < last_s:
+    if at_s < row.last_s:
         before = "it began" if row.reported_s is None else "the last report"
-        problem = f"is before {before} ({utc_text(last_s)})"
+        problem = f"is before {before} ({utc_text(row.last_s)})"
         raise InputError("at_s", problem, value=at_s, remedy="Report in the order of time.")
     if moved_gb > row.volume_gb * (1 + ROUNDING):
         problem = f"is more than the {volume_text(row.volume_gb)} of the transfer"

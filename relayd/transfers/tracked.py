@@ -14,17 +14,13 @@ from pydantic import TypeAdapter
 
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.kinds import LEAST_FIGURE
-from planner.model.achieved import RATE_OVER_S, after_achieving
-from planner.model.answer import Bounded
+from planner.model.achieved import RATE_OVER_S
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_s, duration_text, gbps_text
 from probes.importers.limits import MAX_RATE_MBPS
 from relayd.times import utc_text
 from relayd.transfers.expected import ExpectedTransfer, is_whole_plan
 
 _EXPECTED = TypeAdapter(ExpectedTransfer)
-
-SLOW_SHARE = 0.7
-"""Of the planned rate, where the plan has no low bound: less is much slower than planned."""
 
 SAME_LEVEL = 0.3
 """Of a logarithm: reporters whose rates of a path differ by less agree on it."""
@@ -67,6 +63,11 @@ class Transfer:
     silent_after_s: float
     via: str | None
     moved_gb: float
+
+    @property
+    def last_s(self) -> float:
+        """Time of the last report, or of its beginning."""
+        return self.began_s if self.reported_s is None else self.reported_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,18 +202,13 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
     expected = None if row.expected is None else _EXPECTED.validate_json(row.expected)
     state = _state(row, now_s)
     rate = _rate_gbps(row) if state == "running" else None
-    last_s = row.reported_s if row.reported_s is not None else row.began_s
-    left_gb = max(0.0, row.volume_gb - row.moved_gb)
-    planned_s = expected.duration_s if expected else None
-    planned_end_s = None if planned_s is None else row.began_s + planned_s
-    forecast_end_s = None
-    if state == "running":
-        if rate is None:
-            forecast_end_s = planned_end_s
-        elif rate > LEAST_FIGURE:
-            forecast_end_s = last_s + duration_s(left_gb, _to_expect_gbps(expected, rate))
-    least_gbps = _least_gbps(expected)
-    slow = rate < least_gbps if rate is not None and least_gbps is not None else None
+    plan = expected or ExpectedTransfer()
+    planned_end_s = None if plan.duration_s is None else row.began_s + plan.duration_s
+    forecast_end_s = planned_end_s if state == "running" and rate is None else None
+    if rate is not None and rate > LEAST_FIGURE:
+        left_gb = max(0.0, row.volume_gb - row.moved_gb)
+        forecast_end_s = row.last_s + duration_s(left_gb, plan.rest_gbps(rate))
+    slow = None if rate is None or plan.least_gbps is None else rate < plan.least_gbps
     late = None
     if row.deadline_at_s is not None:
         end_s = row.ended_s if state == "finished" else forecast_end_s
@@ -220,8 +216,8 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
             late = True
         elif end_s is not None:
             late = end_s > row.deadline_at_s
-    known_s = row.ended_s if row.ended_s is not None else last_s
-    mean = BITS_PER_BYTE * row.moved_gb / (known_s - row.began_s) if known_s > row.began_s else None
+    took_s = (row.last_s if row.ended_s is None else row.ended_s) - row.began_s
+    mean = BITS_PER_BYTE * row.moved_gb / took_s if took_s > 0 else None
     found = TrackedTransfer(
         **{one.name: getattr(row, one.name) for one in fields(Transfer)},
         state=state,
@@ -321,23 +317,6 @@ def _gbps(since: tuple[float, float], until: tuple[float, float]) -> float | Non
     return BITS_PER_BYTE * moved_gb / span_s if span_s > 0 else None
 
 
-def _to_expect_gbps(expected: ExpectedTransfer | None, rate_gbps: float) -> float:
-    """Return the rate of the rest, from that of the moment and that of the plan."""
-    if expected is None or expected.throughput_gbps is None:
-        return rate_gbps
-    planned, low = expected.throughput_gbps, _least_gbps(expected) or expected.throughput_gbps
-    by_plan = Bounded(planned, low, expected.throughput_gbps_high or planned**2 / low)
-    return after_achieving(by_plan, rate_gbps, RATE_OVER_S).expected
-
-
-def _least_gbps(expected: ExpectedTransfer | None) -> float | None:
-    if expected is None or expected.throughput_gbps is None:
-        return None
-    if expected.throughput_gbps_low is not None:
-        return expected.throughput_gbps_low
-    return SLOW_SHARE * expected.throughput_gbps
-
-
 def _paths(row: StoredTransfer, transfer: TrackedTransfer) -> tuple[TrackedPath, ...]:
     moved, found = row.moved_via, {}
     for path in transfer.expected.paths if transfer.expected else ():
@@ -356,7 +335,7 @@ def _rest(
         return None
     advised = bool(transfer.is_late or transfer.is_slow)
     if is_whole_plan(plan):
-        elapsed_s = max(0.0, (transfer.reported_s or transfer.began_s) - transfer.began_s)
+        elapsed_s = max(0.0, transfer.last_s - transfer.began_s)
         body = {"plan": plan, "moved_gb": transfer.moved_gb, "elapsed_s": elapsed_s}
         if transfer.rate_gbps is not None:
             body["rate_gbps"] = transfer.rate_gbps
@@ -370,10 +349,8 @@ def _rest(
 def _reason(of: TrackedTransfer) -> str:
     if of.state == "silent":
         last = "began" if of.reported_s is None else "was reported"
-        at = utc_text(of.reported_s if of.reported_s is not None else of.began_s)
-        return f"It is silent: it {last} at {at}, and should be reported at least every " + (
-            f"{duration_text(of.silent_after_s)}."
-        )
+        often = f"should be reported at least every {duration_text(of.silent_after_s)}"
+        return f"It is silent: it {last} at {utc_text(of.last_s)}, and {often}."
     if of.state in ("failed", "cancelled"):
         why = of.problem.rstrip(".") or (
             "no program has reported it for a day" if of.ended_s is None else "no reason was given"
