@@ -278,8 +278,7 @@ class _Tasks:
                 + ("" if bound_s == np.inf else f" in {request.time_limit_s:g} s"),
                 "Add a VM, or take smaller tasks.",
             )
-        time_s = self.time_s(where)
-        links = self.links_gbit(where)
+        time_s, links = self.time_s(where), self.links_gbit(where)
         ramp_s = ramp_up_s(float((self.rtt_ms * (links > 0)).max(initial=0.0)))
         used = np.isin(np.arange(len(self.slots)), where)
         sites = self.network.sites

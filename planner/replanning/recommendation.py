@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
-from operator import itemgetter, sub
+from operator import sub
 from typing import NamedTuple
 
 from planner.broadcast.recommendation import recommend_broadcast
@@ -327,15 +327,15 @@ class _Replanner:
         expected = self.progress.planned_gbps
         low, high = (float(plan.get(f"throughput_gbps_{b}") or expected) for b in ("low", "high"))
         if not low * SURPRISE <= observed <= high / SURPRISE:
-            connections, slowest = self.pair_connections, list[tuple[float, str]]()
-            for (src, dst), gb in self.old.links_gb.items():
-                rate = self.network.link(src, dst).rate_gbps(connections)
-                slowest.append((gb / rate if rate > 0 else inf, f"{src} -> {dst}"))
-            _, link = max(slowest, key=itemgetter(0))
+            needed_s = {}
+            for link, gb in self.old.links_gb.items():
+                rate = self.network.link(*link).rate_gbps(self.pair_connections)
+                needed_s[" -> ".join(link)] = gb / rate if rate > 0 else inf
+            slowest = max(needed_s, key=needed_s.__getitem__)
             self.warnings.append(
                 f"the observed rate is {rate_text(observed)} and the planned one "
-                f"{gbps_text(expected)}; the rest is expected at what it achieves. Measure {link} "
-                "to tell links from hosts"
+                f"{gbps_text(expected)}; the rest is expected at what it achieves. Measure "
+                f"{slowest} to tell links from hosts"
             )
         now = 8 * self.progress.remaining_gb / max(self.keep.times_s[0], 1e-12)
         if self.progress.kind != "shuffle" and observed * SURPRISE > now:
