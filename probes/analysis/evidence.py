@@ -36,9 +36,12 @@ def require(what: str, have: int, need: int) -> None:
 
 
 def figure_in(told: Mapping[str, Any], name: str) -> float | None:
-    """Return a figure of a sample's detail; None where it is missing, or no number."""
+    """Return a figure of a sample's detail; None where it is missing, or no number that counts."""
     value = told.get(name)
-    return float(value) if isinstance(value, int | float) else None
+    try:
+        return float(value) if isinstance(value, int | float) else None
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
 
 
 def finite(values: ArrayLike) -> Floats:

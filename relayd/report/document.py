@@ -62,10 +62,10 @@ class Section:
         """Add sentences to the answer."""
         self.statements += sentences
 
-    def tell(self, key: str, figures: Record, sentence: str, **besides: object) -> None:
-        """Keep figures under a key, and say a sentence that has them, and others, in braces."""
+    def tell(self, key: str, figures: Record, sentence: str) -> None:
+        """Keep figures under a key, and say a sentence that has them in braces."""
         self.figures[key] = figures
-        self.say(sentence.format_map({**figures, **besides}))
+        self.say(sentence.format_map(figures))
 
     def conclude(self, key: str, analyse: Callable[..., Any], *of: Any) -> Any:
         """Run an analysis and keep its figures, or state that there are too few samples for it."""

@@ -1,1 +1,1 @@
-"""Where networks come from, behind one interface: a store, memory, a service or a mirror of one."""
+"""What is known: `Wan` on a network that is given, of a store, or a copy of a service's."""

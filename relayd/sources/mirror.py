@@ -73,8 +73,8 @@ class MirroredWan(Wan):
         RelaydError
             If the service does not answer.
         """
-        self._looking.acquire()
-        self._look()
+        with self._looking:
+            self._look()
         if self.problem:
             raise self.problem
         return self.snapshot
@@ -87,11 +87,17 @@ class MirroredWan(Wan):
     def _current_cache(self) -> NetworkCache:
         due = time.monotonic() - self._looked_s > self._refresh_s
         if due and self._looking.acquire(blocking=False):
-            threading.Thread(target=self._look, name="relayd-mirror", daemon=True).start()
+            threading.Thread(target=self._look_once, name="relayd-mirror", daemon=True).start()
         return super()._current_cache()
 
+    def _look_once(self) -> None:
+        """Look for a newer snapshot in a thread that was given the lock."""
+        try:
+            self._look()
+        finally:
+            self._looking.release()
+
     def _look(self) -> None:
-        """Look for a newer snapshot, and release the lock that keeps others from it."""
         try:
             self._take_newest()
         except RelaydError as error:
@@ -101,7 +107,6 @@ class MirroredWan(Wan):
             self._confirmed_s = time.monotonic()
         finally:
             self._looked_s = time.monotonic()
-            self._looking.release()
 
     def _take_newest(self) -> None:
         """Copy the newest snapshot, unless it is the one that is held."""

@@ -34,9 +34,9 @@ from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
 if TYPE_CHECKING:
     import networkx as nx
 
+LEAST_DERIVED_KEPT, MOST_DERIVED_KEPT = 16, 160
 MOST_LINKS_KEPT = 1_000_000
-"""Of derived networks: as many as hold so many links, and :data:`LEAST_DERIVED_KEPT` at least."""
-LEAST_DERIVED_KEPT = 32
+"""Derived networks that are kept: as many as hold so many links, within the bounds above."""
 
 
 class NetworkCache:
@@ -45,9 +45,8 @@ class NetworkCache:
     def __init__(self, source: Network, whole: Network) -> None:
         self.source, self.whole = source, whole
         self._derived: OrderedDict[tuple[object, ...], tuple[Network, Network]] = OrderedDict()
-        self._most_derived = max(
-            LEAST_DERIVED_KEPT, MOST_LINKS_KEPT // max(1, len(whole.sites)) ** 2
-        )
+        of_links = MOST_LINKS_KEPT // max(1, len(whole.sites)) ** 2
+        self._most_derived = min(max(LEAST_DERIVED_KEPT, of_links), MOST_DERIVED_KEPT)
         self._lock = Lock()
 
     @cached_property
@@ -78,9 +77,9 @@ class Wan(Asking):
     """The wide-area network as far as it is known, and what to do on it.
 
     Make one with :func:`relayd.open`. This one knows one network, for ever; nothing is read, so any
-    thread may use it. :class:`~relayd.sources.stored.StoredWan` and
-    :class:`~relayd.sources.mirror.MirroredWan` read theirs when first asked and keep it;
-    :meth:`refresh` looks for a newer one.
+    thread may use it. :class:`~relayd.sources.stored.StoredWan` reads its network when first asked,
+    and keeps it until :meth:`refresh`; :class:`~relayd.sources.mirror.MirroredWan` copies a
+    service's, and looks for newer ones by itself.
 
     Parameters
     ----------
@@ -141,11 +140,11 @@ class Wan(Asking):
         return self.snapshot
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
-        """Read again which links are down or degraded; the snapshot stays. Returns them."""
+        """Look again which links are down or degraded, and return them."""
         return self.link_states()
 
     def close(self) -> None:
-        """Close the store, or the connections; a question after that opens the store again."""
+        """Close what is open: a store, which a later question opens again, or connections."""
 
     # ---- graphs that questions rest on -----------------------------------------------------
 

@@ -185,8 +185,14 @@ class CampaignScheduler:
             self.last = {"ended_at_s": time.time(), "why": due.why, "problem": run.problem}
         finally:
             self.running, self.progress = "", {}
-            # The store's thread writes down what was spent even if the watcher is stopping.
-            await self.storage.do(lambda store: self._settle(store, due, day, reserved_usd, run))
+            settled = asyncio.ensure_future(
+                self.storage.do(lambda store: self._settle(store, due, day, reserved_usd, run))
+            )
+            try:
+                await asyncio.shield(settled)
+            except asyncio.CancelledError:  # the watcher is stopping: an error is still told
+                await settled
+                raise
 
     def _settle(
         self, store: Store, due: DueCampaign, day: str, reserved_usd: float, run: CampaignRun

@@ -267,10 +267,9 @@ class _Prober:
 
     async def _keep(self, *, all_of_them: bool = False) -> None:
         """Store the states that have changed, with their events: all readers plan by them then."""
-        links = self.links
-        if not links.changed and not all_of_them:
+        links, unusual = self.links, self.links.unusual()
+        if not links.changed and not (all_of_them and unusual):
             return
-        unusual = links.unusual()
         changes, changed = links.take_changes()
         keep = unusual if all_of_them else {p: h for p, h in unusual.items() if p in changed}
         until_s = time.time() + self._watcher.options.valid_s

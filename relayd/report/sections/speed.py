@@ -303,9 +303,11 @@ def forecasts(section: Section, data: ReportData, metric: Metric) -> None:
         f"{lasts_s / 3600:.2g} h, so {{median_share_independent:.0%}} of samples are independent "
         "(medians).",
     )
+    remembered = {(memory["src"], memory["dst"]) for memory in memories}
+    regular = {pair: rows for pair, rows in pairs.items() if pair in remembered}
     for name, horizon_s in HORIZONS_S.items():
         ahead = f"{metric}, {name} ahead"
-        found = analysed(pairs, in_time(partial(forecast, horizon_s=horizon_s)))
+        found = analysed(regular, in_time(partial(forecast, horizon_s=horizon_s)))
         if not found:
             section.say(f"{ahead}: no conclusion, no pair has ten days of samples.")
             continue

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
+from probes.analysis.evidence import figure_in
 from probes.analysis.falls import drop_cause
 from probes.analysis.fleet_caps import (
     BEGIN_S,
@@ -320,3 +321,8 @@ def test_odds_are_those_of_drawing_again(caps_mbps: list[float], measured_mbps: 
         assert failed <= 0.1 + 1e-9
         assert advice["tries_to_be_sure"] == 1 or failed / (1 - advice["odds"]) > 0.1 - 1e-9
     assert advice["text"]
+
+
+def test_figures_of_details_are_numbers_that_fit() -> None:
+    told = {"a": 5, "b": 2.5, "c": "7", "d": None, "e": 10**400}
+    assert [figure_in(told, name) for name in "abcdef"] == [5.0, 2.5, None, None, None, None]

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import relayd
+from planner.model.network import Network
+from relayd.sources.wan import MOST_DERIVED_KEPT, NetworkCache
 from relayd.tables.matrices import Matrix
 from tests.relayd.building import imported
 
@@ -130,3 +132,12 @@ def test_a_site_of_ones_own_takes_part(tmp_path: Path) -> None:
     assert plan.verdict == "direct"
     assert plan.throughput_gbps == pytest.approx(1.0)
     assert plan.cost_usd.egress == 0
+
+
+def test_derived_networks_are_kept_within_bounds() -> None:
+    names = [f"aws:r{n}" for n in range(2)]
+    small = Network.from_matrices(names, np.ones((2, 2)))
+    cache = NetworkCache(small, small)
+    derived = [cache.derived((n,), Network.with_, small) for n in range(MOST_DERIVED_KEPT + 1)]
+    assert cache.derived((1,), Network.with_, small) is derived[1]
+    assert cache.derived((0,), Network.with_, small) is not derived[0]
