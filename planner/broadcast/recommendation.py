@@ -48,6 +48,8 @@ from planner.solvers.joint import Gain
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 from planner.transfer.wording import not_worth
 
+SITES_SHOWN = 2
+
 
 class BroadcastDecision:
     """The decision on one broadcast with some numbers of VMs by region.
@@ -295,9 +297,6 @@ class BroadcastDecision:
         counts = Counter(link.aggregate_gbps.source for link in links)
         parts = [f"{counts[kind]} {kind}" for kind in KINDS if kind in counts]
         return f"Rests on {', '.join(parts)} link{'s' if len(links) > 1 else ''}."
-
-
-SITES_SHOWN = 2
 
 
 def recommend_broadcast(

@@ -13,9 +13,9 @@ others, trees are looked for at prices that count round trips, which gives a pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from heapq import heappop, heappush
 from math import inf
 
@@ -155,6 +155,7 @@ class Search:
     def __init__(self, request: BroadcastRequest, problem: BroadcastProblem) -> None:
         self.request, self.problem = request, problem
         self.trees = Trees(problem)
+        self._cheapest: dict[float, tuple[Arcs, float]] = {}
         self.most_s = inf if request.deadline_s is None else request.deadline_s
         self.ends = [problem.root, *problem.terminals]
         # VM-seconds that receiving (at the source: sending) the whole volume takes.
@@ -303,10 +304,11 @@ class Search:
         hour_usd = self.request.hour_usd if self.request.hour_usd < inf else 0.0
         return hour_usd * (transfer_s + self.least_lead_s) / S_PER_H
 
-    @cached_property
-    def cheapest_tree(self) -> Callable[[float], tuple[Arcs, float]]:
-        """From a duration to :meth:`_tree_at` the problem's fees, kept."""
-        return cache(lambda transfer_s: self._tree_at(transfer_s, self.problem.usd_per_gbit))
+    def cheapest_tree(self, transfer_s: float) -> tuple[Arcs, float]:
+        """Return :meth:`_tree_at` the problem's fees, found once for a duration."""
+        if transfer_s not in self._cheapest:
+            self._cheapest[transfer_s] = self._tree_at(transfer_s, self.problem.usd_per_gbit)
+        return self._cheapest[transfer_s]
 
     def _tree_at(self, transfer_s: float, usd_per_gbit: Floats) -> tuple[Arcs, float]:
         """Return the tree of least fees and VM cost, and a bound on all plans of that duration."""

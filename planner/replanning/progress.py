@@ -220,10 +220,8 @@ class InProgress:
         def reached_gb(time_s: float) -> dict[Pair, float]:
             return {pair: min(gb, rates[pair] * time_s / 8) for pair, gb in volumes.items()}
 
-        whole_gb, times_s = (
-            sum(volumes.values()),
-            [8 * gb / rates[of] for of, gb in volumes.items()],
-        )
+        whole_gb = sum(volumes.values())
+        times_s = [8 * gb / rates[of] for of, gb in volumes.items()]
         if isinstance(moved_gb, Mapping):
             moved = {
                 pair: _checked(gb, volumes.get(pair, 0.0), f"moved_gb {pair[0]} -> {pair[1]}")
@@ -247,7 +245,7 @@ class InProgress:
         self.observed_gbps = None
         if self.elapsed_s > 0:
             self.observed_gbps = 8 * self.moved_gb / self.elapsed_s
-        self.since_asked_s = float(plan.get("vm_start_s", 0.0)) + self.elapsed_s
+        self.since_asked_s = float(plan.get("vm_start_s") or 0.0) + self.elapsed_s
         self.request = _asked(plan, self.kind, left if is_shuffle else self.remaining_gb)
         self.workload = Workload.of(plan, left if is_shuffle else self.remaining_gb)
         self.started = Workload.of(plan, volumes if is_shuffle else whole_gb)

@@ -120,16 +120,19 @@ def progress_of(
 
 @dataclass(frozen=True)
 class Commodity:
-    """A pending transfer among sites.
+    """A pending transfer among sites, with or without a deadline.
 
     Attributes
     ----------
+    item : PendingTransfer
+        What is left of it.
     src, dst : int
         Sites.
     start_s : float
         When it can be up to speed.
     first, last : int
-        Slots in which it may send by its deadline, both included; none if last is before first.
+        Slots in which it may send by its deadline, both included. None if last is before first, as
+        it is without a deadline.
     hops : array of int
         Sites that may relay it.
     direct : bool
@@ -151,7 +154,7 @@ class Commodity:
 
     @property
     def transfer(self) -> TimedTransfer:
-        """What was asked for."""
+        """The transfer as it was asked for."""
         return self.item.transfer
 
     def delivers(self, route: Route) -> bool:
@@ -280,8 +283,9 @@ def as_shuffle(
 
     Raises
     ------
-    InputError, DataError
-        As for a shuffle: ends that are not in the network, or that no path connects.
+    InputError, DataError, InfeasibleError
+        As for a shuffle: ends that are not in the network, that no path connects, or whose quotas
+        leave no VM.
     """
     demands = defaultdict[tuple[str, str], float](float)
     for item in pending:

@@ -62,7 +62,7 @@ class Scheduler:
     ----------
     admitted : set of int
     remedies : dict
-        Of the first refused transfers.
+        Of the first refused transfers, by their number.
     bound_usd : float
         No schedule of the admitted transfers has lower egress fees.
     """
@@ -147,12 +147,13 @@ class Scheduler:
         late = not any(any(of) for of in delivers.values())
         for number in sorted(rates):
             speed = min(most[row] / taken[row] for row in loads[number] if row in most)
-            speed = max(1.0, speed) if late or all(delivers[number]) else 1.0
+            if speed <= 1 + FULL or not (late or all(delivers[number])):
+                speed = 1.0
             begin_s, end_s = start_s, start_s + (stop_s - start_s) / speed
-            if late:
+            if speed == 1.0:
+                end_s = stop_s  # exactly, or rounding would part two slots, or make them overlap
+            elif late:
                 begin_s, end_s = stop_s - (end_s - start_s), stop_s
-            elif speed == 1.0:
-                end_s = stop_s  # exactly, or rounding would make two slots overlap
             faster = {route: rate * speed for route, rate in rates[number].items()}
             self.sending.append(RoutedRates(number, begin_s, end_s, faster))
 

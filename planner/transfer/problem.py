@@ -132,7 +132,10 @@ _figures_of = attrgetter(*PATH.names or ())
 
 
 class Relays(Sequence[TransferPath]):
-    """Paths through one relay each: `rows` is an array of :data:`PATH`, never written to again."""
+    """Paths through one relay each: `rows` is an array of :data:`PATH`.
+
+    It is never written to again, and neither are the paths, which are made once.
+    """
 
     def __init__(self, rows: Records) -> None:
         self.rows = rows
@@ -334,7 +337,8 @@ def _with_fees(
 ) -> TransferProblem:
     """Return a transfer with its fees by the hour, and what links carry in all."""
     src, dst = ends = request.src, request.dst
-    of_ends, regions, paths = hourly_usd(prices, ends), list(network.sites), transfer.paths
+    of_ends, regions = hourly_usd(prices, ends), list(network.sites)
+    paths = [replace(path) for path in transfer.paths]
     for path in paths:
         if path.region is None:
             path.vm_gbps = link_gbps(prices, src, dst)
@@ -352,7 +356,8 @@ def _by_kind(
     transfer: TransferProblem, request: TransferRequest, network: Network
 ) -> TransferProblem:
     """Return a transfer with the caps of each path's own kind of address."""
-    links, regions, paths = network.links, list(network.sites), transfer.paths
+    links, regions = network.links, list(network.sites)
+    paths = [replace(path) for path in transfer.paths]
     source, destination = network.sites[request.src], network.sites[request.dst]
     caps = []
     for path in paths:

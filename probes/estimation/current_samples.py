@@ -209,7 +209,9 @@ def _shifts(part: Samples) -> Iterator[LinkShift]:
     alike = tool == tool[-1]
     for name in _WAY:
         alike &= part.rows[name] == part.rows[name][-1]
-    series, at_s = part[0][:3], part.rows["measured_at_s"][alike].tolist()
+    first, at_s = part.rows[0], part.rows["measured_at_s"][alike].tolist()
     for shift in level_shifts(part.rows["value"][alike].tolist()):
+        names = list(part.names)
+        series = names[first["src"]], names[first["dst"]], METRICS[first["metric"]]
         times_s = at_s[shift.position], at_s[shift.found_at]
         yield LinkShift(*series, *times_s, shift.before, shift.after)

@@ -116,6 +116,8 @@ class LinkClasses:
     regions : collection of str
     catalogue : Catalogue
         It tells the partitions of regions.
+    address : {"public", "private"}
+        The kind of address that laws are of.
     rtts_ms : EstimateArray, shape (n, n)
     pairs : (array, array)
         Sources and destinations of the m links that were measured, `alone` their estimates from
@@ -213,7 +215,8 @@ class MeasuredLaw(LinkClasses):
         self._tests = tests
         self._windows, self._caps = windows_gbps, least_caps(sites.values())
         self._laws = self._laid(list(sites.values()), list(typed.values()), address)
-        ratios = tests.alone["expected"] / self._laws["expected"][tests.pairs]
+        with np.errstate(divide="ignore", invalid="ignore"):  # nothing got through, or is expected
+            ratios = tests.alone["expected"] / self._laws["expected"][tests.pairs]
         self._ratios: Floats = np.log(np.maximum(LEAST_RATIO, ratios))
 
     def _laid(self, sites: list[Site], typed: list[Site], address: AddressKind) -> EstimateArray:
@@ -284,8 +287,11 @@ class MeasuredLaw(LinkClasses):
         noise = np.maximum(LEAST_NOISE, np.sqrt(squares / (NOISE_COUNTS_AS + counts)))
         # Whatever the last digit, the median link is not below itself.
         lower = level < expected - 1e-9
-        spread = np.maximum(np.where(lower, expected - low, high - expected), noise)
-        far = np.abs(level - expected) > FAR * spread
+        with np.errstate(invalid="ignore"):
+            below, above = expected - low, high - expected
+            far = np.abs(level - expected)
+        spread = np.maximum(np.where(lower, below, above), noise)
+        far = far > FAR * spread
         # The spread over links holds the noise of one test.
         of_level = np.maximum(spread**2 - noise**2, spread**2 / 4)
         of_median = noise**2 / np.maximum(counts, 1)
@@ -298,8 +304,10 @@ class MeasuredLaw(LinkClasses):
             believed = np.where(weight == 1.0, level, expected + weight * (level - expected))
         # A lone test that contradicts its law so much moves the bounds, and is to be repeated.
         doubted = far & tests.is_lone
-        below = np.where(lower, np.maximum(expected - low, away), expected - low)
-        above = np.where(lower, high - expected, np.maximum(high - expected, away))
+        below, above = (
+            np.where(further, np.maximum(width, away), width)
+            for further, width in ((lower, below), (~lower, above))
+        )
         middle = np.where(doubted, expected, believed)
         bounds = (
             np.exp(middle - np.where(doubted, below, error)),

@@ -101,7 +101,8 @@ CANDIDATE = np.dtype(
         ("first_id", "i8"),  # by arrival: of its source, since the last change
         ("fit", "i1"),  # of its VM types, such as UNKNOWN
         ("steady", "f8"),  # its value, corrected for slow start
-        ("log", "f8"),  # the logarithm of that, by which samples are compared
+        # Logarithm of that, by which samples are compared; of one percent more, for loss.
+        ("log", "f8"),
     ]
 )
 """A sample that may count."""
@@ -173,7 +174,8 @@ class LinkSamples:
     Attributes
     ----------
     rtts_ms : array, shape (n, n)
-        Round-trip times, to compare tests from a cold start with others; NaN where not known.
+        Round-trip times, to compare tests from a cold start with others; NaN where not known. Set
+        before rates are counted.
     names : list of str
     samples : Samples
     sources : list of str

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.model.baseline.modelled_links import baseline_network
 from planner.model.errors import InputError
 from planner.model.network import Network
-from planner.model.pricing import FlatPrices
+from planner.model.pricing import CataloguePrices, FlatPrices
 from planner.schedule.plan import SchedulePlan
 from planner.schedule.recommendation import recommend_schedule
 from planner.schedule.request import ScheduleRequest, Tariff, TimedTransfer, schedule_from
 from planner.schedule.tariffs import LinkTariffs
+from relayd.catalogue.loading import load_catalogue
 from tests.planner.schedule.schedules import stored_usd
 
 FEE_USD = 0.08
@@ -202,3 +204,26 @@ def test_tariffs_that_change_too_often_are_refused() -> None:
 def test_wrong_disks_are_named(more: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         three(**more)
+
+
+@pytest.mark.parametrize("volume_gb", [397.0, 400.0, 410.0, 500.0])
+def test_rounding_parts_no_period_in_two(volume_gb: float) -> None:
+    catalogue = load_catalogue()
+    names = ["aws:ap-northeast-1", "gcp:us-east1", "azure:brazilsouth", "azure:eastus2"]
+    network = baseline_network(catalogue).with_(restricted_to=names)
+    tokyo, east, brazil, other = names
+    asked = [
+        TimedTransfer("t0", brazil, other, 1.0, start_s=50.0, deadline_s=600.0),
+        TimedTransfer("t1", tokyo, east, volume_gb, deadline_s=7200.0),
+        TimedTransfer("t2", brazil, east, 20.0, start_s=100.0, deadline_s=7200.0),
+    ]
+    tariffs = [
+        Tariff(f"of {src}", src, dst, per_gb_usd=0.001, rate_gbps=1.0)
+        for src, dst in ((brazil, other), (tokyo, east))
+    ]
+    request = ScheduleRequest(asked, tariffs=tariffs, vms=3, relays="none")
+    plan = recommend_schedule(request, network, CataloguePrices(catalogue, network))
+    for transfer in plan.transfers:
+        for one, after in pairwise(transfer.periods):
+            gap_s = after.start_s - one.end_s
+            assert gap_s == 0 or gap_s > 1e-3
