@@ -198,10 +198,8 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
 
     def or_vms(share: float) -> str:
         """Return the number of VMs that would suffice: rates grow in proportion to all quotas."""
-        if not more_vms:
-            return ""
-        if request.vms_in or share == inf:
-            return ", or raise `vms`"
+        if not more_vms or request.vms_in or share == inf:
+            return ", or raise `vms`" if more_vms else ""
         needed = ceil(vms * share * (1 - EQUAL))
         return f", or raise `vms` to {needed}" if needed <= MOST_VMS else ""
 

@@ -198,8 +198,8 @@ def _value(given: Any, kind: Any, field: str, folder: Path) -> Any:
     return folder / found if isinstance(found, Path) else found
 
 
-def _problems(settings: ServiceSettings) -> Iterator[InputError]:
-    # What would let strangers in.
+def _openings(settings: ServiceSettings) -> Iterator[InputError]:
+    """Yield what would let strangers in."""
     is_safe = settings.tls_cert or settings.behind_proxy or settings.insecure_public
     if settings.is_public and not is_safe:
         problem = "is a public address and there is no TLS"
@@ -228,6 +228,10 @@ def _problems(settings: ServiceSettings) -> Iterator[InputError]:
             problem = "must be origins such as https://dashboard.example"
             remedy = "Name each page's origin; `*` would let any page ask."
             yield InputError("cors_origins", problem, value=origin, remedy=remedy)
+
+
+def _problems(settings: ServiceSettings) -> Iterator[InputError]:
+    yield from _openings(settings)
     if bool(settings.tls_cert) != bool(settings.tls_key):
         yield InputError("tls_cert and tls_key", "go together, and one of them is missing")
     for name in ("tls_cert", "tls_key", "fleet"):
