@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapreplace
 from math import inf
+from typing import TYPE_CHECKING
 
 from planner.model.errors import StoreError
 from probes.campaign.costing import Ledger, Meter
@@ -22,7 +23,9 @@ from probes.campaign.rounds import schedule
 from probes.campaign.tasks import CampaignLimits, CampaignLog, Probe, ProbeOutcome
 from probes.campaign.throughput_tests import Findings
 from probes.fleet.failures import ProbeError
-from probes.fleet.sessions import Sessions
+
+if TYPE_CHECKING:  # which loads asyncssh
+    from probes.fleet.sessions import Sessions
 
 PING_S = 2.5  # usual length of a round-trip probe, with login
 RETRY_BUSY_S = 0.2  # wait of a probe that the budget may allow once running ones have ended

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from planner.model.units import MBPS_PER_GBPS, moved_gb
 from probes.analysis.ramp import fit_ramp, next_connections
@@ -21,10 +22,12 @@ from probes.campaign.throughput_tests import (
     steady_sample,
 )
 from probes.fleet.failures import ProbeError
-from probes.fleet.sessions import Sessions
 from probes.tools.interface import OVERRUN_S, Result, Test, make_test, run_client
 from probes.tools.iperf3 import MOST_STREAMS
 from probes.tools.round_trips import HOP_GB, MOST_HOPS, Ping, TcpConnect, Traceroute
+
+if TYPE_CHECKING:  # which loads asyncssh
+    from probes.fleet.sessions import Sessions
 
 # A window opens within about nine round trips (log2(4 MB / 14.6 kB) + 1); many flows share the
 # way up and need fewer.

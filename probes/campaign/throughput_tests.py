@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import TYPE_CHECKING
 
 from planner.model.errors import InputError
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S, moved_gb, volume_text
@@ -20,7 +21,6 @@ from probes.analysis.steady_state import Interval, changes_as_json, steady_state
 from probes.campaign.specification import Method
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.failures import ProbeError, side_by_side
-from probes.fleet.sessions import Sessions
 from probes.samples import Sample
 from probes.tools.interface import (
     LARGEST_PIECE_BYTES,
@@ -34,6 +34,9 @@ from probes.tools.interface import (
 )
 from probes.tools.iperf3 import Iperf3
 from probes.tools.nuttcp import Nuttcp
+
+if TYPE_CHECKING:  # which loads asyncssh
+    from probes.fleet.sessions import Sessions
 
 
 @dataclass

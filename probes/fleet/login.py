@@ -16,6 +16,7 @@ import asyncssh
 from planner.model.errors import InputError
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
+from probes.fleet.remote import printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +165,6 @@ def _untrusted(host: Host, known: asyncssh.SSHKnownHosts) -> ProbeError:
 def reason_of(error: BaseException) -> str:
     """Return the text of an SSH error in one line."""
     return printable(" ".join(str(error).split()) or type(error).__name__)
-
-
-def printable(text: str) -> str:
-    """Return text of a host or a library, fit for a terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)[:200]
 
 
 # ---- host keys that are not on record yet: fetched, shown, and stored after confirmation -------

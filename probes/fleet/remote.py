@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 LEASE_FAILED = 121
@@ -187,6 +188,31 @@ while [ "$tries" -lt 100 ]; do
 done
 exit 1
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """The output of a command."""
+
+    status: int  # exit code; negative if it ended by a signal
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def last_error_line(self) -> str:
+        """The last line of its standard error, for messages."""
+        lines = self.stderr.decode(errors="replace").strip().splitlines()
+        return printable(lines[-1]) if lines else ""
+
+    @property
+    def error_text(self) -> str:
+        """All of its standard error, as one line: some programs end with a mere "exiting"."""
+        return printable(" ".join(self.stderr.decode(errors="replace").split()))
+
+
+def printable(text: str) -> str:
+    """Return text of a host or a library, fit for a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)[:200]
 
 
 def leases_of(owner: str, host: str) -> str:

@@ -7,17 +7,17 @@ import itertools
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
 
 import asyncssh
 
 from probes.fleet.failures import ProbeError, missing_tool
 from probes.fleet.hosts import Host
-from probes.fleet.login import Timeouts, printable, reason_of
+from probes.fleet.login import Timeouts, reason_of
 from probes.fleet.remote import (
     LEASE_FAILED,
     NOT_FOUND,
     TIMED_OUT,
+    Output,
     change_settings,
     end_leases,
     leased,
@@ -37,26 +37,6 @@ START_S = 10.0
 HEARTBEAT_S, SILENCE_S = 1.5, 5
 """Time between heartbeats of a tethered process, and silence after which it ends. Processes that
 may run longer are tethered: another controller follows one that hangs after 6.6 s at least."""
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """The output of a command."""
-
-    status: int  # exit code; negative if it ended by a signal
-    stdout: bytes
-    stderr: bytes
-
-    @property
-    def last_error_line(self) -> str:
-        """The last line of its standard error, for messages."""
-        lines = self.stderr.decode(errors="replace").strip().splitlines()
-        return printable(lines[-1]) if lines else ""
-
-    @property
-    def error_text(self) -> str:
-        """All of its standard error, as one line: some programs end with a mere "exiting"."""
-        return printable(" ".join(self.stderr.decode(errors="replace").split()))
 
 
 class RemoteProcess:

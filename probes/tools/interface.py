@@ -12,17 +12,19 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
+from typing import TYPE_CHECKING
 
 from planner.model.errors import InputError
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.analysis.steady_state import Interval
 from probes.fleet.failures import Cause, ProbeError, missing_tool
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.remote import NOT_FOUND, wait_for_listener
-from probes.fleet.session import Output
-from probes.fleet.sessions import Sessions
+from probes.fleet.remote import NOT_FOUND, Output, wait_for_listener
 from probes.importers.options import ImportOptions
 from probes.samples import Metric, Sample, Skipped
+
+if TYPE_CHECKING:  # which loads asyncssh
+    from probes.fleet.sessions import Sessions
 
 LARGEST_PIECE_BYTES = 131_072
 """Largest piece that tools write at once: rates are kept to within one for each connection."""

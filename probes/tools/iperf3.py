@@ -14,7 +14,7 @@ from typing import Any
 
 from planner.model.errors import FormatError, InputError
 from probes.fleet.failures import ProbeError
-from probes.fleet.session import Output
+from probes.fleet.remote import Output
 from probes.importers.iperf3 import NOISE, explained, intervals_of, samples_of_test
 from probes.importers.text import documents, list_field, number_field
 from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, Tool, failure, only_samples

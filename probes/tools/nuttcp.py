@@ -13,7 +13,7 @@ from io import BytesIO
 from planner.model.errors import FormatError
 from probes.analysis.steady_state import Interval
 from probes.fleet.failures import ProbeError
-from probes.fleet.session import Output
+from probes.fleet.remote import Output
 from probes.importers import nuttcp as importer
 from probes.tools.interface import Result, Test, Tool, failure, only_samples
 

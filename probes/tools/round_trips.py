@@ -10,7 +10,7 @@ from typing import Any
 
 from planner.model.errors import FormatError
 from probes.fleet.failures import Cause, ProbeError
-from probes.fleet.session import Output
+from probes.fleet.remote import Output
 from probes.importers import limits
 from probes.importers import ping as importer
 from probes.samples import Metric, Sample

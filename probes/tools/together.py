@@ -7,12 +7,15 @@ command for all programs of a kind takes one channel, however many there are.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from probes.fleet.failures import ProbeError, missing_tool
 from probes.fleet.hosts import Host
-from probes.fleet.remote import NOT_FOUND, remote_line
-from probes.fleet.session import Output, RemoteProcess
+from probes.fleet.remote import NOT_FOUND, Output, remote_line
 from probes.tools.interface import failure
+
+if TYPE_CHECKING:  # which loads asyncssh
+    from probes.fleet.session import RemoteProcess
 
 ENDED = b"relayd: ended "
 """Begin of the line with the exit code of one of several servers that has ended."""

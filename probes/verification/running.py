@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 from planner.model.units import MBPS_PER_GBPS
 from probes.campaign.throughput_tests import Findings, steady_sample
 from probes.fleet.failures import ProbeError, missing_tool, side_by_side
-from probes.fleet.remote import NOT_FOUND
-from probes.fleet.session import Output
+from probes.fleet.remote import NOT_FOUND, Output
 from probes.fleet.sessions import Sessions
 from probes.tools.interface import SERVER_MARGIN_S, Ports, Result, Test, make_test
 from probes.tools.iperf3 import Iperf3

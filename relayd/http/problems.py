@@ -52,7 +52,7 @@ else:
 class Problem(BaseModel):
     """A problem, for people and programs."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     type: str = Field(description="`urn:relayd:problem:` and the kind.")
     title: str = Field(description="The kind in words.")

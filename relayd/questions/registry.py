@@ -294,7 +294,8 @@ def documentation(question: Question) -> str:
 
 
 for _question in QUESTIONS:
+    _about = documentation(_question), signature(_question)
     for _class in (Asking, AskingAsync):
         _asks = vars(_class)[_question.method]
         _asks.__name__, _asks.__qualname__ = _question.method, f"Asking.{_question.method}"
-        _asks.__doc__, _asks.__signature__ = documentation(_question), signature(_question)
+        _asks.__doc__, _asks.__signature__ = _about

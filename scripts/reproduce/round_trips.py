@@ -21,7 +21,7 @@ from planner.model.errors import RelaydError
 from probes.fleet.failures import ProbeError
 from probes.fleet.file import load_fleet
 from probes.fleet.hosts import Fleet
-from probes.fleet.session import Output
+from probes.fleet.remote import Output
 from probes.lab.controller import Lab
 from probes.lab.topology import private_address
 from probes.tools.interface import Tool, make_test

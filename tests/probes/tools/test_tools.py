@@ -13,7 +13,7 @@ import pytest
 from planner.model.errors import InputError
 from probes.fleet.failures import ProbeError
 from probes.fleet.hosts import Fleet, Host
-from probes.fleet.session import Output
+from probes.fleet.remote import Output
 from probes.fleet.sessions import Sessions
 from probes.tools.interface import Ports, Test, Tool, make_test, prepared
 from probes.tools.iperf3 import Iperf3
