@@ -217,9 +217,9 @@ class Network:
 
     @cached_property
     def kept(self) -> dict[Any, Any]:
-        """What was derived from this network and is kept with it.
+        """Results that were derived from this network, and are kept with it.
 
-        By keys of those that derived it, in which all stands that it depends on besides.
+        By keys of those that derived them, in which all stands that they depend on besides.
         """
         return {}
 
