@@ -40,10 +40,10 @@ from planner.model.quotas.sites import above_quotas, limited_texts
 from planner.model.shared_resources import Floats
 from planner.model.units import BITS_PER_BYTE, duration_text, more_usd_text, rate_text
 from planner.model.vm_limits import BINDING, SAME_TIME, bottlenecks_of_rows, too_late, widenings
+from planner.shared_vms.candidates import with_decided_vms
 from planner.shared_vms.connections import connections_by_region
 from planner.shared_vms.explanation import OpenedConnections, ramps, sending_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
-from planner.shared_vms.vm_count import with_decided_vms
 from planner.solvers.joint import Gain
 from planner.transfer.advice import LEAST_SAVED_BY_VM_S, WORTH_ADVISING, to_measure
 from planner.transfer.wording import not_worth

@@ -38,7 +38,7 @@ from planner.broadcast.request import BroadcastRequest
 from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
-from planner.shared_vms.vm_count import Candidate, unbeaten, value_of
+from planner.shared_vms.candidates import Candidate, unbeaten, value_of
 from planner.solvers.steiner import (
     EXACT_TERMINALS,
     Arcs,

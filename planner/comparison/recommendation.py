@@ -23,10 +23,10 @@ from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H, duration_text, usd_text
 from planner.model.vm_limits import row_place, vms_by_region
+from planner.shared_vms.candidates import fewest_vms
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.drawn_times import drawn_links
 from planner.shared_vms.problem import shared_figures
-from planner.shared_vms.vm_count import fewest_vms
 
 
 class EvaluatedCandidate(NamedTuple):

@@ -34,10 +34,10 @@ from planner.model.units import BITS_PER_BYTE, duration_text, more_usd_text, usd
 from planner.model.vm_limits import BINDING, bottlenecks_of_rows, too_late, vms_by_region
 from planner.placement.plan import ReduceOption, ReducePlacement
 from planner.placement.request import Links, ReduceRequest
+from planner.shared_vms.candidates import with_decided_vms
 from planner.shared_vms.connections import connections_by_region
 from planner.shared_vms.explanation import one_more_vm, vm_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
-from planner.shared_vms.vm_count import with_decided_vms
 from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.linear_solver import new_solver, solved

@@ -21,7 +21,7 @@ from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import Period, TransferSchedule
 from planner.schedule.request import ScheduleInProgress, ScheduleRequest, TimedTransfer
 from planner.schedule.tariffs import MONTH_S, LinkTariffs
-from planner.shared_vms.vm_count import fewest_vms
+from planner.shared_vms.candidates import fewest_vms
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest
 

@@ -23,9 +23,9 @@ from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, left_out_text, limited_texts
 from planner.model.shared_resources import Floats, SiteResources, links_of_paths
 from planner.model.vm_limits import vms_by_region, widenings
+from planner.shared_vms.candidates import Candidate
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.problem import UNTESTED_CAPS, participants
-from planner.shared_vms.vm_count import Candidate
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.problem import most_vms
 from planner.transfer.readings import ramp, warnings

@@ -32,10 +32,10 @@ from planner.model.vm_limits import (
     too_late,
     vms_by_region,
 )
+from planner.shared_vms.candidates import Candidate, unbeaten, value_of, with_decided_vms
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.explanation import OpenedConnections, one_more_vm, ramps, sending_warnings
 from planner.shared_vms.fees import ROUNDS, same_fees
-from planner.shared_vms.vm_count import Candidate, unbeaten, value_of, with_decided_vms
 from planner.shuffle.plan import Comparison, PairPlan, ShufflePath, ShufflePlan, ShufflePoint
 from planner.shuffle.problem import ShuffleProblem, shuffle_problem
 from planner.shuffle.request import ShuffleRequest

@@ -29,7 +29,7 @@ from planner.model.units import (
 )
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option, OptionEvaluator
-from planner.transfer.problem import Relays, most_vms, most_without_quota, quotas_may_bind
+from planner.transfer.problem import most_vms, most_without_quota, quotas_may_bind
 from planner.transfer.request import TransferRequest
 from planner.transfer.search import TransferChoice, TransferSearch
 
@@ -190,7 +190,7 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
         return InfeasibleError(
             "no permitted path carries anything", "Permit more relays, or measure more links."
         )
-    of_relays = Relays.of(transfer.relays).rows["quota"].tolist()
+    of_relays = transfer.relays.rows["quota"].tolist()
     vms = max([transfer.src.quota, transfer.dst.quota, *of_relays])
     most, floor_gbps = fastest.allocation.rate_gbps, request.min_throughput_gbps or 0.0
     who = f"{counted(vms, 'VM')} a region" if more_vms else "the VMs that quotas allow"
@@ -300,7 +300,7 @@ def _most_undecided(search: TransferSearch) -> int:
         return 1
     quotas = [
         quota
-        for at, quota in Relays.of(transfer.relays).rows[["region", "quota"]].tolist()
+        for at, quota in transfer.relays.rows[["region", "quota"]].tolist()
         if not request.vms_in or regions[at] not in request.vms_in
     ]
     ends = ((request.src, transfer.src), (request.dst, transfer.dst))

@@ -165,7 +165,7 @@ def relevant_paths(transfer: TransferProblem, rate_limit_gbps: float = inf) -> l
     if rate_limit_gbps < inf:
         least_vms = min(whole_vms(rate_limit_gbps / end.cap_gbps) for end in (src, dst))
     kept: list[TransferPath] = []
-    rows = Relays.of(transfer.relays).rows
+    rows = transfer.relays.rows
     rows = rows[(rows["vm_gbps"] > 0) & (rows["quota"] > 0)]
     last_first = rows["region"], rows["vm_usd_per_h"], -rows["vm_gbps"], rows["usd_per_gb"]
     usable = list(Relays(rows[np.lexsort(last_first)]))
@@ -307,7 +307,7 @@ def relays_that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd:
     most_usd = value_usd if budget_usd == inf else max(value_usd, budget_usd)
     volume_gb, gbps_h = transfer.volume_gb, transfer.gbps_h
     start_h = transfer.vm_start_s / S_PER_H
-    rows = Relays.of(transfer.relays).rows
+    rows = transfer.relays.rows
     rows = rows[rows["vm_gbps"] > 0]
     hours = gbps_h / rows["vm_gbps"] + start_h
     return Relays(rows[volume_gb * rows["usd_per_gb"] + rows["vm_usd_per_h"] * hours < most_usd])

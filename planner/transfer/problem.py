@@ -162,6 +162,9 @@ class Relays(Sequence[TransferPath]):
         return len(self.rows)
 
 
+NO_RELAYS = Relays.of(())
+
+
 @dataclass(slots=True)
 class TransferProblem:
     """Everything that one transfer's plan depends on.
@@ -185,7 +188,7 @@ class TransferProblem:
     src: End
     dst: End
     direct: TransferPath | None
-    relays: Sequence[TransferPath]
+    relays: Relays
     vm_start_s: float = 0.0
     most_paths: float = inf
     least_part: float = 0.0
@@ -214,7 +217,7 @@ class TransferProblem:
 
     def at_fees(self, usd_per_gb: Mapping[int | None, float]) -> TransferProblem:
         """Return the same with other egress fees of some paths, None being direct."""
-        rows, direct = Relays.of(self.relays).rows.copy(), self.direct
+        rows, direct = self.relays.rows.copy(), self.direct
         for region, fee in usd_per_gb.items():
             if region is not None:
                 rows["usd_per_gb"][rows["region"] == region] = fee
@@ -224,7 +227,7 @@ class TransferProblem:
 
     def with_connections(self, times: float) -> TransferProblem:
         """Return the same with so many times the connections at the source."""
-        rows, direct = Relays.of(self.relays).rows.copy(), self.direct
+        rows, direct = self.relays.rows.copy(), self.direct
         rows["in_connections_gbps"] *= times
         if direct:
             direct = replace(direct, in_connections_gbps=direct.in_connections_gbps * times)
@@ -277,7 +280,7 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
     flows_out, sends, accepts = network.held_out_of(src, request.connections)
     flows_in, forwards, receives = network.held_into(dst, request.connections)
     egress_caps, ingress_caps = network.caps()
-    direct, relays = None, Relays.of(())
+    direct, relays = None, NO_RELAYS
     if (each_gbps := float(flows_out[to])) > 0:
         fee = prices.egress_usd_per_gb(src, dst, volume_gb)
         first_gbps, last_gbps = min(float(sends[to]), each_gbps), float(receives[at])

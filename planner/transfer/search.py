@@ -29,7 +29,14 @@ from planner.transfer.allocation import (
 )
 from planner.transfer.optimum import fastest, least_value
 from planner.transfer.options import RELAY_PROCESSING_MS, Option, OptionEvaluator
-from planner.transfer.problem import MOST_PATHS, End, Relays, TransferPath, TransferProblem
+from planner.transfer.problem import (
+    MOST_PATHS,
+    NO_RELAYS,
+    End,
+    Relays,
+    TransferPath,
+    TransferProblem,
+)
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
 
 # The least gain of more paths: each is one more thing to run and to fail.
@@ -131,7 +138,7 @@ class TransferSearch:
             for region, end in ((request.src, whole.src), (request.dst, whole.dst))
         )
         # Not by `replace`, which takes five times as long: this is made for each number of VMs.
-        return TransferProblem(whole.volume_gb, src, dst, whole.direct, (), *whole.terms)
+        return TransferProblem(whole.volume_gb, src, dst, whole.direct, NO_RELAYS, *whole.terms)
 
     @property
     def least_duration_s(self) -> float:
@@ -142,7 +149,7 @@ class TransferSearch:
     @cached_property
     def transfer(self) -> TransferProblem:
         """The problem with the VMs that there may be."""
-        relays, request = Relays.of(self.figures.whole.relays), self.request
+        relays, request = self.figures.whole.relays, self.request
         if self.unasked_vms < MOST_VMS and request.vms is None:
             rows = relays.rows.copy()
             rows["quota"] = np.minimum(rows["quota"], self.unasked_vms)
@@ -258,13 +265,13 @@ class TransferSearch:
     @cached_property
     def single_relays(self) -> list[Option]:
         """The few best single relays, each carrying everything, best first."""
-        relays = self.transfer.relays
         if self.request.objective != "latency":
             # Where the fastest don't meet the limits, cheaper ones may.
             return self._options(self._best_ranked) or sorted(
-                self._options(relays), key=lambda one: one.value_usd
+                self._options(self.transfer.relays), key=lambda one: one.value_usd
             )
-        relays = sorted(relays, key=lambda r: (self.figures.path_rtt_ms(r.region), r.region))
+        rtt_ms = self.figures.path_rtt_ms
+        relays = sorted(self.transfer.relays, key=lambda one: (rtt_ms(one.region), one.region))
         # Where the nearest relays don't meet the limits, others may.
         nearest = relays[: max(DEFAULT_CANDIDATES, self.request.candidates)]
         return self._options(nearest) or self._options(relays)
@@ -297,7 +304,7 @@ class TransferSearch:
     @cached_property
     def _relay_rates_gbps(self) -> Draws:
         """The rate of each relay of the problem with all its VMs: :func:`greatest_rate_gbps`."""
-        src, dst, rows = self.ends.src, self.ends.dst, Relays.of(self.transfer.relays).rows
+        src, dst, rows = self.ends.src, self.ends.dst, self.transfer.relays.rows
         into, out = rows["in_gbps"] * src.quota, rows["out_gbps"] * dst.quota
         caps_gbps = min(src.cap_gbps * src.quota, dst.cap_gbps * dst.quota)
         forwarded = rows["vm_gbps"] * rows["quota"]
@@ -318,7 +325,7 @@ class TransferSearch:
         able = np.flatnonzero(self._relay_rates_gbps >= least)
         if not len(able):
             return []
-        rows, rates = Relays.of(self.transfer.relays).rows[able], self._relay_rates_gbps[able]
+        rows, rates = self.transfer.relays.rows[able], self._relay_rates_gbps[able]
         fees, regions = rows["usd_per_gb"], rows["region"]
         rtts_ms = self.figures.relay_rtts_ms[regions]
         first = fees, -rates

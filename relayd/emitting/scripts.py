@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from planner.model.errors import InputError
+from probes.tools.iperf3 import MOST_STREAMS
 from relayd.catalogue.copies import shell
 from relayd.emitting.lanes import Emission, Lane, must_be_address
 from relayd.emitting.text import addresses, by_number, header, lane_words, plain, script
 
 SPARE_CONNECTIONS = 64
-# MAX_STREAMS of iperf3's source, src/iperf.h (3.12 to 3.19; read November 2026).
-MOST_STREAMS = 128
 
 
 def haproxy(emission: Emission) -> str:

@@ -15,7 +15,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from planner.transfer.allocation import Allocation
-from planner.transfer.problem import TransferProblem
+from planner.transfer.problem import Relays, TransferProblem
 
 TOLERANCE = 1e-6
 
@@ -171,7 +171,7 @@ def skyplane_rows(transfer: TransferProblem, pairs: SkyplaneProblem) -> Transfer
         for first in [pairs.pair_gbps["s", path.region if relay else "d"]]
         for last in [pairs.pair_gbps[path.region if relay else "s", "d"]]
     )
-    return replace(transfer, direct=direct, relays=relays)
+    return replace(transfer, direct=direct, relays=Relays.of(relays))
 
 
 def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None = None) -> float:

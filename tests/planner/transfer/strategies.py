@@ -14,7 +14,7 @@ from planner.model.estimate import Estimate, Origin, exactly
 from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
-from planner.transfer.problem import End, TransferPath, TransferProblem
+from planner.transfer.problem import End, Relays, TransferPath, TransferProblem
 from planner.transfer.request import Objective, TransferRequest
 from tests.properties import examples
 
@@ -82,7 +82,7 @@ def transfers(draw: st.DrawFn) -> TransferProblem:
         if draw(st.integers(0, 4)) == 0:  # its equal
             relays.append(replace(relays[-1], region=MOST_RELAYS + region, quota=draw(QUOTAS)))
     start_s = draw(st.sampled_from([0.0, 60.0, 600.0]))
-    problem = TransferProblem(draw(VOLUMES), end(), end(), direct, relays, start_s)
+    problem = TransferProblem(draw(VOLUMES), end(), end(), direct, Relays.of(relays), start_s)
     return replace(problem, usd_per_h=draw(HOURLY))
 
 

@@ -15,7 +15,7 @@ from planner.model.link import Link, Site
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.transfer.plan import Plan
-from planner.transfer.problem import TransferProblem, transfer_problem
+from planner.transfer.problem import Relays, TransferProblem, transfer_problem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.independent import most_rate_gbps, near
@@ -47,11 +47,11 @@ def in_use(
         src=replace(whole.src, quota=plan.vms[request.src]),
         dst=replace(whole.dst, quota=plan.vms[request.dst]),
         direct=whole.direct if any(len(path.regions) == 2 for path in plan.paths) else None,
-        relays=[
+        relays=Relays.of(
             replace(relay, quota=plan.vms[regions[relay.region or 0]])
             for relay in whole.relays
             if regions[relay.region or 0] in plan.vms
-        ],
+        ),
     )
 
 

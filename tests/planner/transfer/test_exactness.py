@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from planner.transfer.optimum import fastest, least_cost, least_value
-from planner.transfer.problem import End, TransferPath, TransferProblem
+from planner.transfer.problem import End, Relays, TransferPath, TransferProblem
 from tests.planner import independent
 from tests.planner.independent import near
 from tests.properties import cases
@@ -83,7 +83,7 @@ def random_request(seed: int) -> Asked:
         End(2 * rate(), usd_per_h(), quota()),
         End(2 * rate(), usd_per_h(), quota()),
         direct,
-        relays,
+        Relays.of(relays),
         float(random.choice([0.0, 60.0, 300.0])),
     )
     most = independent.most_rate_gbps(transfer)
@@ -310,8 +310,8 @@ def test_of_relays_that_are_alike_no_more_are_used_than_needed() -> None:
         hour_usd, relays = asked.time_value_usd_per_h, asked.transfer.relays
         if not relays:
             continue
-        one = replace(asked.transfer, relays=relays[:1])
-        alike = replace(one, relays=[replace(relays[0], region=k) for k in range(4)])
+        one = replace(asked.transfer, relays=Relays.of(relays[:1]))
+        alike = replace(one, relays=Relays.of(replace(relays[0], region=k) for k in range(4)))
         gbps_h = one.gbps_h
         cheapest = [least_cost(problem, asked.rate_gbps) for problem in (one, alike)]
         best = [least_value(problem, time_value_usd_per_h=hour_usd) for problem in (one, alike)]

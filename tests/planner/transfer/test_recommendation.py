@@ -20,7 +20,7 @@ from planner.model.network import Network
 from planner.model.pricing import FlatPrices, Prices
 from planner.solvers.joint import Risk
 from planner.transfer.plan import Plan
-from planner.transfer.problem import LEAST_PART, most_vms, transfer_problem
+from planner.transfer.problem import LEAST_PART, Relays, most_vms, transfer_problem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import Objective, TransferRequest
 from tests.planner import independent
@@ -181,10 +181,10 @@ def most_rate_gbps(request: TransferRequest, network: Network, price_list: Price
     if request.relays == "any" and request.may_split:
         most = independent.most_rate_gbps(whole)
     else:  # one relay, beside direct only where connections divide
-        parts = [replace(whole, relays=[])]
+        parts = [replace(whole, relays=Relays.of([]))]
         for relay in whole.relays:
             beside = whole.direct if request.may_split else None
-            parts.append(replace(whole, direct=beside, relays=[relay]))
+            parts.append(replace(whole, direct=beside, relays=Relays.of([relay])))
         most = max(map(independent.most_rate_gbps, parts))
     assume(most > 0.01)
     return most

@@ -15,7 +15,7 @@ from planner.transfer.optimum import (
     most_rate_gbps,
     rate_duals,
 )
-from planner.transfer.problem import End, TransferProblem
+from planner.transfer.problem import NO_RELAYS, End, TransferProblem
 from tests.planner import independent
 from tests.planner.grid import january_grid
 from tests.planner.independent import near, same_cost, skyplane_rows
@@ -70,7 +70,7 @@ def test_least_cost_equals_the_full_model(transfer: TransferProblem, share: floa
 
 
 def test_nothing_can_be_sent_without_a_path() -> None:
-    nowhere = TransferProblem(1.0, End(1, 1, 1), End(1, 1, 1), None, [])
+    nowhere = TransferProblem(1.0, End(1, 1, 1), End(1, 1, 1), None, NO_RELAYS)
     assert most_rate_gbps(nowhere) == 0
     assert rate_duals(nowhere, []) == (0.0, {})
     assert cost_time_frontier(nowhere) == []
