@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from probes.samples import Metric, Sample, Skipped
+from probes.samples import Metric, Sample, SkippedRow
 
-__all__ = ["Metric", "Sample", "Skipped"]
+__all__ = ["Metric", "Sample", "SkippedRow"]

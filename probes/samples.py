@@ -341,7 +341,7 @@ def _metric_number(name: str) -> int:
         raise InputError("metric", "is not one that relayd knows", value=name) from None
 
 
-class Quarantined(NamedTuple):
+class QuarantinedSample(NamedTuple):
     """A sample that can't be a measurement, and the reason: stored elsewhere, used nowhere.
 
     Attributes
@@ -375,7 +375,7 @@ class Quarantined(NamedTuple):
     accepted_in: int | None = None
 
 
-class Skipped(NamedTuple):
+class SkippedRow(NamedTuple):
     """A row that an importer left out, and the reason."""
 
     row: int

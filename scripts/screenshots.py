@@ -19,7 +19,7 @@ from playwright.sync_api import Page
 
 from benchmarks.service import make_store
 from probes.importers.limits import PhysicalGate
-from probes.samples import Quarantined, Sample
+from probes.samples import QuarantinedSample, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.dashboard.pages import PAGES
 from relayd.snapshots.building import make_snapshot
@@ -99,7 +99,7 @@ def add_doubts(db: Path) -> None:
     false = [usual._replace(value=80.0 + n, measured_at_s=now_s - n) for n in range(6)]
     own = [usual._replace(value=19.0 + n / 10, measured_at_s=now_s - 60 * n) for n in range(1, 9)]
     apart = [
-        Quarantined(sample, str(PhysicalGate(load_catalogue()).fault(sample)))
+        QuarantinedSample(sample, str(PhysicalGate(load_catalogue()).fault(sample)))
         for sample in (
             usual._replace(value=0.4),
             usual._replace(metric="aggregate_mbps", value=9e6, connections=64, tool="iperf3 3.16"),

@@ -84,7 +84,7 @@ def test_planner() -> None:
 
 
 def test_probes() -> None:
-    assert set(probes.__all__) == {"Metric", "Sample", "Skipped"}
+    assert set(probes.__all__) == {"Metric", "Sample", "SkippedRow"}
     assert all(hasattr(probes, name) for name in probes.__all__)
 
 

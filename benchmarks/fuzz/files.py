@@ -20,7 +20,7 @@ from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
 from probes.importers import FORMATS, read
 from probes.importers.limits import PhysicalGate
-from probes.samples import Quarantined, Sample
+from probes.samples import QuarantinedSample, Sample
 from relayd.catalogue.documents.formats import read_prices
 from relayd.catalogue.loading import load_catalogue
 from relayd.files import read_demands, read_rows
@@ -59,7 +59,7 @@ class Importing:
         self._imported += 1
         rows = read(format_name, io.BytesIO(content), replace(OPTIONS, connections=1))
         gated = (
-            Quarantined(row, reason)
+            QuarantinedSample(row, reason)
             if isinstance(row, Sample) and (reason := self._gate.fault(row))
             else row
             for row in rows

@@ -10,7 +10,7 @@ class _RefusedError(ValueError):
     """Of what a document holds."""
 
 
-class Repeated(list[Any]):
+class RepeatedValues(list[Any]):
     """The different values of a key that an object names several times."""
 
 
@@ -18,7 +18,7 @@ def read_json(text: str | bytes, *, keep_repeated: bool = False) -> Any:
     """Return the value of a JSON text; bytes are UTF-8.
 
     Where repeated keys are kept, a key that an object names with several values has a
-    :class:`Repeated` of them; else it is refused, as all values but one would be lost.
+    :class:`RepeatedValues` of them; else it is refused, as all values but one would be lost.
 
     If it is not JSON, a ValueError has a clause that follows the name of the text. Its cause is a
     :class:`json.JSONDecodeError` where one place is wrong, and a :class:`RecursionError` where it
@@ -56,7 +56,7 @@ def _with_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         for key, last in value.items():
             values = [one for name, one in pairs if name == key]
             if any(one != last for one in values):
-                value[key] = Repeated(values)
+                value[key] = RepeatedValues(values)
     return value
 
 

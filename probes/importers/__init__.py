@@ -3,8 +3,8 @@
 One module a format, each with ``read(source, options)``: bytes in, samples and skipped rows out,
 lazily and in bounded memory. Two kinds of trouble are kept apart:
 
-- a row that can't be used is a :class:`~probes.samples.Skipped` with its line number and a reason
-  out of a small set, so that a report can count them;
+- a row that can't be used is a :class:`~probes.samples.SkippedRow` with its line number and a
+  reason out of a small set, so that a report can count them;
 - a file that can't be trusted as a whole raises :class:`~planner.model.errors.FormatError`. It may
   do so after samples were yielded (a file may be damaged anywhere), so the caller stores them in
   one transaction.
@@ -22,7 +22,7 @@ from planner.model.errors import InputError
 from planner.model.throughput import TUNED_WINDOW_MB
 from probes.importers.kinds import FORMATS, identified
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.text import Unprefixed, logged_text, unreadable, whole
+from probes.importers.text import UnprefixedLines, logged_text, unreadable, whole
 from probes.samples import Sample
 
 __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "identified", "read"]
@@ -50,7 +50,7 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
 
     Returns
     -------
-    Iterator[Sample | Skipped]
+    Iterator[Sample | SkippedRow]
         In the order of the file, as far as the format can be judged row by row.
 
     Raises
@@ -86,7 +86,7 @@ def _read(stream: BinaryIO, options: ImportOptions, wanted: str) -> Iterator[Imp
                 raise InputError("--dst", problem, value=options.dst, remedy=remedy)
         lines: Any = buffered
         if prefix:
-            lines = Unprefixed(buffered, prefix)
+            lines = UnprefixedLines(buffered, prefix)
             if prefix.is_json:
                 lines = BytesIO(logged_text(whole(buffered, options.name))[0])
             options = replace(options, measured_at_s=prefix.at_s or options.measured_at_s)

@@ -23,7 +23,7 @@ from probes.importers.csv_samples import read_rows, stated_metric
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.ping import NO_REPLY, round_trips
 from probes.importers.tables import Rows
-from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
+from probes.samples import MAX_TIME_S, MIN_TIME_S, SkippedRow
 
 NO_ROUND_TRIPS = "probes of one target without a round-trip time (neither ICMP nor HTTP)"
 
@@ -158,7 +158,7 @@ def _figures(points: list[Any]) -> list[tuple[float, float]]:
 def _outcomes(target: _Target, options: ImportOptions) -> Iterator[ImportedRow]:
     (src, _), (dst, _) = options.ends("blackbox")
     if src == dst or not target.rtt_ms:
-        yield Skipped(target.line, SAME_REGION if src == dst else NO_ROUND_TRIPS)
+        yield SkippedRow(target.line, SAME_REGION if src == dst else NO_ROUND_TRIPS)
         return
     tool = f"blackbox {'icmp' if target.is_icmp else 'http'}"
     success, rtt_ms = target.success, target.rtt_ms
@@ -175,7 +175,7 @@ def _outcomes(target: _Target, options: ImportOptions) -> Iterator[ImportedRow]:
         times_ms = [value for value in times_ms if not limits.fault("rtt_ms", value, "")]
         detail = {"median_of": len(times_ms)}
         if not times_ms:
-            yield Skipped(target.line, NO_REPLY)
+            yield SkippedRow(target.line, NO_REPLY)
             continue
         found_ms = median(times_ms), pstdev(times_ms) if len(times_ms) >= 2 else None
         yield from round_trips(target.line, *found_ms, times_s[0], tool, detail, options)

@@ -18,7 +18,7 @@ from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import FileTable, Rows, csv_table, json_rows, matrix_table, row_table
 from probes.importers.text import time_s
-from probes.samples import ADDRESSES, METRICS, Metric, Sample, Skipped
+from probes.samples import ADDRESSES, METRICS, Metric, Sample, SkippedRow
 
 _RATE_MBPS = {
     "bps": 1 / BITS_PER_MBIT,
@@ -104,13 +104,13 @@ def stated_metric(options: ImportOptions) -> str:
 def _samples(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
     """Yield a sample for each figure of each row of a table."""
     if not table.header:  # each row has its fault
-        yield from (Skipped(at, str(fault)) for at, fault in table.rows)
+        yield from (SkippedRow(at, str(fault)) for at, fault in table.rows)
         return
     columns = _columns(table, options)
     used = {at for at, *_ in columns.values()}
     for at, column in enumerate(table.header):
         if at not in used:
-            yield Skipped(table.header_line, f"column {column[:40]!r} is not used")
+            yield SkippedRow(table.header_line, f"column {column[:40]!r} is not used")
     usual = {
         "measured_at": options.measured_at_s,
         "connections": options.connections,
@@ -126,7 +126,7 @@ def _samples(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
     for number, cells in table.rows:
         setting = cells if isinstance(cells, str) else _setting(cells, columns, usual, options)
         if isinstance(setting, str):
-            yield Skipped(number, setting)
+            yield SkippedRow(number, setting)
             continue
         count = setting["at_once"] or 1
         for row in _figures_of(number, cells, columns, setting):
@@ -254,7 +254,7 @@ def _figures_of(
     at_s, tool = setting["measured_at"], setting["tool"]
     filled = [name for name in columns if name in METRICS and cells[columns[name][0]].strip()]
     if not filled:
-        yield Skipped(number, "no figure in this row")
+        yield SkippedRow(number, "no figure in this row")
     for metric in filled:
         at, column, factor = columns[metric]
         value, detail = limits.number(cells[at].strip()), {}
@@ -266,7 +266,7 @@ def _figures_of(
             if not (problem or setting["volume"]):
                 problem = f"{column} of a transfer says nothing without volume_gb or volume_mb"
         if value is None or problem:
-            yield Skipped(number, problem)
+            yield SkippedRow(number, problem)
         elif metric in limits.OF_ONE_VM:  # of the VM at the source, or at the destination
             region, vm = (src, src_vm) if metric == "egress_cap_mbps" else (dst, dst_vm)
             yield Sample(region, region, metric, value, at_s, tool, src_vm=vm)
@@ -318,7 +318,7 @@ def _of_several(
         outward = direction == "egress"
         peers = {test.dst if outward else test.src: test.value for _, test in found}
         if len(found) != count or len(peers) != count:
-            yield Skipped(number, "fewer or more tests at once than at_once says")
+            yield SkippedRow(number, "fewer or more tests at once than at_once says")
             continue
         yield first._replace(
             src=region,

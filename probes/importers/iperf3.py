@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
-from planner.fields.json_text import Repeated
+from planner.fields.json_text import RepeatedValues
 from planner.model.errors import FormatError
 from planner.model.throughput import STOCK_RANGE_MB
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
@@ -21,7 +21,7 @@ from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import RateTest
 from probes.importers.text import documents, field, list_field, number_field, text_field
-from probes.samples import MAX_CONNECTIONS, MAX_TIME_S, MIN_TIME_S, Skipped
+from probes.samples import MAX_CONNECTIONS, MAX_TIME_S, MIN_TIME_S, SkippedRow
 
 NOISE = ("warning: ", "iperf3: ")
 SAME_TEST_AGAIN = "the same test again (iperf3 3.16 and 3.17 write some documents twice)"
@@ -71,16 +71,16 @@ def rows_of(
     host = ""
     for line, test in tests:
         if isinstance(test, str):
-            yield Skipped(line, test)
+            yield SkippedRow(line, test)
             continue
         cookie = text_field(test, "start", "cookie")
         found = cookie, hash(repr(test.get("end")))
         if cookie and found in seen:
-            yield Skipped(line, SAME_TEST_AGAIN)
+            yield SkippedRow(line, SAME_TEST_AGAIN)
             continue
         seen.add(found)
         if "error" in test:
-            yield Skipped(line, explained(test["error"]))
+            yield SkippedRow(line, explained(test["error"]))
             continue
         sides = (field(test, "start", key) for key in ("connecting_to", "accepted_connection"))
         peer = text_field(next((side for side in sides if isinstance(side, dict)), None), "host")
@@ -145,16 +145,16 @@ def samples_of_test(
     with_sums = [field(test, "end"), *list_field(test, "intervals")]
     with_sums += list_field(test, "server_output_json", "intervals")
     if not all(_tell_directions(one, is_client=is_client) for one in with_sums):
-        yield Skipped(line, NO_DIRECTIONS)
+        yield SkippedRow(line, NO_DIRECTIONS)
         return
     settings = field(test, "start", "test_start")
     streams = number_field(settings, "num_streams")
     if streams is None or not 1 <= streams <= MAX_CONNECTIONS or streams != int(streams):
-        yield Skipped(line, "the number of streams is missing or no count")
+        yield SkippedRow(line, "the number of streams is missing or no count")
         return
     time_s = number_field(test, "start", "timestamp", "timesecs")
     if time_s is not None and not MIN_TIME_S <= time_s <= MAX_TIME_S:
-        yield Skipped(line, BAD_TIME)
+        yield SkippedRow(line, BAD_TIME)
         return
     version = text_field(test, "start", "version").removeprefix("iperf ").strip()[:16]
     tool = f"{text_field(test, 'tool') or 'iperf3'} {version}".strip()
@@ -167,7 +167,7 @@ def samples_of_test(
     for flow in flows:
         rates = read_flow(begun, flow) if read_flow else "neither TCP nor UDP"
         if isinstance(rates, str):
-            yield Skipped(line, rates)
+            yield SkippedRow(line, rates)
             continue
         way = {"bidir": len(flows) > 1, "reverse": flow.reverse}
         rates = rates._replace(way={name: True for name, holds in way.items() if holds})
@@ -182,7 +182,7 @@ def _tell_directions(sums: object, *, is_client: bool) -> bool:
     """
     if not isinstance(sums, dict):
         return True
-    for key, values in [one for one in sums.items() if isinstance(one[1], Repeated)]:
+    for key, values in [one for one in sums.items() if isinstance(one[1], RepeatedValues)]:
         forward = [value for value in values if field(value, "sender") is is_client]
         reverse = [value for value in values if field(value, "sender") is (not is_client)]
         if not (len(values) == 2 and forward and reverse):

@@ -19,7 +19,7 @@ from probes.samples import (
     MAX_DURATION_S,
     METRICS,
     Metric,
-    Quarantined,
+    QuarantinedSample,
     Sample,
     Samples,
 )
@@ -129,10 +129,10 @@ class PhysicalGate:
         self._gbps_of_card = lru_cache(MOST_KEPT)(self._card_of)
         self._limits = lru_cache(MOST_KEPT)(self._limits_of)
 
-    def judged(self, sample: Sample) -> Sample | Quarantined:
+    def judged(self, sample: Sample) -> Sample | QuarantinedSample:
         """Return a sample that can be a measurement, or else put it in quarantine."""
         reason = self.fault(sample)
-        return sample if reason is None else Quarantined(sample, reason)
+        return sample if reason is None else QuarantinedSample(sample, reason)
 
     def fault(self, sample: Sample, arrived_at_s: float = inf) -> str | None:
         """Explain why a sample can't be a measurement; None if it can.

@@ -19,7 +19,7 @@ from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import RateTest
 from probes.importers.text import CUT_OFF as CUT_OFF_LINE
 from probes.importers.text import TOOL_LINE_BYTES, Lines
-from probes.samples import Skipped
+from probes.samples import SkippedRow
 
 CUT_OFF = "intervals without a final line: the run was cut off"
 SENDER_ONLY = "only the sender's count (nuttcp's classic mode)"
@@ -63,10 +63,10 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     lines = Lines(stream, options.name, TOOL_LINE_BYTES)
     for number, line in enumerate(lines, start=1):
         if lines.cut_off and "megabytes=" in line and not options.force:
-            yield Skipped(number, CUT_OFF_LINE)
+            yield SkippedRow(number, CUT_OFF_LINE)
         elif error := _ERROR.match(line):
             yield from _outcome(test, options)
-            yield Skipped(number, f"nuttcp failed: {error[1].strip()[:80]}")
+            yield SkippedRow(number, f"nuttcp failed: {error[1].strip()[:80]}")
             test = _Test()
         elif side := _SIDE.match(line):
             if _VERSION.match(side[2]) and (not test.verbose or side[1] in test.sides):
@@ -158,7 +158,7 @@ def _outcome(
     if not (is_whole or test.mbps is not None or test.intervals or test.other_side):
         return
     if test.mbps is None:
-        yield Skipped(test.line, SENDER_ONLY if test.other_side else CUT_OFF)
+        yield SkippedRow(test.line, SENDER_ONLY if test.other_side else CUT_OFF)
         return
     streams = test.streams or options.connections
     if streams is None and not test.udp:

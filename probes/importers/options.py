@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 from planner.model.catalogue import Hosts
 from planner.model.errors import FormatError, InputError
 from planner.model.estimate import AddressKind
-from probes.samples import Metric, Sample, Skipped
+from probes.samples import Metric, Sample, SkippedRow
 
-ImportedRow: TypeAlias = Sample | Skipped
+ImportedRow: TypeAlias = Sample | SkippedRow
 
 BAD_REGION = "src or dst is not provider:region"
 SAME_REGION = "src and dst are the same region"

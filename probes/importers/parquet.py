@@ -28,7 +28,7 @@ from probes.samples import (
     TEXTS,
     Sample,
     Samples,
-    Skipped,
+    SkippedRow,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def imported(
 ) -> Iterator[ImportedRow]:
     """Yield samples, and rows that are none with their numbers."""
     for place, sample in enumerate(samples):
-        yield Skipped(numbers[place], faults[place]) if place in faults else sample
+        yield SkippedRow(numbers[place], faults[place]) if place in faults else sample
 
 
 def read_batches(

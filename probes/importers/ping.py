@@ -25,7 +25,7 @@ from planner.model.errors import FormatError
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import TOOL_LINE_BYTES, Lines, documents, list_field
-from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
+from probes.samples import MAX_TIME_S, MIN_TIME_S, SkippedRow
 
 NO_REPLY = "no reply came back: the host is down, or something filters ICMP (Azure does)"
 NO_SUMMARY = "the run was cut off before its summary, so its loss is not known"
@@ -145,7 +145,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         line = _COLOUR.sub("", line) if "\x1b" in line else line
         tool, told = _told(line)
         if not told and _FAILED.match(line):
-            yield Skipped(number, _failure(line))
+            yield SkippedRow(number, _failure(line))
             recognised, not_sent = True, not_sent + 1
             continue
         header, summary = (None, None) if told else (_HEADER.match(line), _SUMMARY.match(line))
@@ -253,17 +253,17 @@ def outcomes(run: PingRun, options: ImportOptions, not_sent: int = 0) -> Iterato
     is_time = run.start_s and MIN_TIME_S <= run.start_s <= MAX_TIME_S
     start_s = options.start_s(run.start_s if is_time else None)
     if run.sent is None:
-        yield Skipped(run.line, NO_SUMMARY)
+        yield SkippedRow(run.line, NO_SUMMARY)
     elif run.sent == 0 and not_sent:
         return  # each error has told why
     elif run.sent == 0 or run.received > run.sent:
-        yield Skipped(run.line, ODD_COUNTS)
+        yield SkippedRow(run.line, ODD_COUNTS)
         return
     else:
         lost_pct = 100.0 * (run.sent - run.received) / run.sent
         yield options.sample("loss_pct", lost_pct, start_s, run.tool, detail)
         if run.received == 0:
-            yield Skipped(run.line, NO_REPLY)
+            yield SkippedRow(run.line, NO_REPLY)
             return
     if run.step_ms:
         detail["step_ms"] = run.step_ms
@@ -285,9 +285,9 @@ def round_trips(
 ) -> Iterator[ImportedRow]:
     """Yield RTT and jitter, or the reason why there are none."""
     if rtt_ms is None:
-        yield Skipped(line, NO_TIMES)
+        yield SkippedRow(line, NO_TIMES)
     elif problem := limits.fault("rtt_ms", rtt_ms, column):
-        yield Skipped(line, problem)
+        yield SkippedRow(line, problem)
     else:
         yield options.sample("rtt_ms", rtt_ms, at_s, tool, detail)
         if jitter_ms is not None and not limits.fault("jitter_ms", jitter_ms, ""):

@@ -16,7 +16,7 @@ from probes.importers.iperf3 import samples_of_test
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import PingRun, outcomes
 from probes.importers.text import documents, field, list_field, number_field, text_field, time_s
-from probes.samples import Skipped
+from probes.samples import SkippedRow
 
 ONE_WAY = "a one-way delay is no round-trip time: run the test rtt"
 FAILED = "the test did not succeed"
@@ -84,7 +84,7 @@ def _samples(
     at_s = time_s(text_field(about, "at"))
     lost = number_field(result, "packets-lost")
     if result.get("succeeded") is False:
-        yield Skipped(line, FAILED)
+        yield SkippedRow(line, FAILED)
     elif isinstance(field(result, "summary", "summary"), dict) or "throughput" in result:
         test = _as_iperf3(result, about.get("spec"), at_s)
         yield from samples_of_test(line, {"tool": tool, **test}, options)
@@ -93,9 +93,9 @@ def _samples(
     elif lost is not None and (sent := number_field(result, "packets-sent")) and 0 <= lost <= sent:
         at_s, detail = options.start_s(at_s), {"packets": sent}
         yield options.sample("loss_pct", 100.0 * lost / sent, at_s, tool, detail)
-        yield Skipped(line, ONE_WAY)
+        yield SkippedRow(line, ONE_WAY)
     else:
-        yield Skipped(line, OTHER_TEST)
+        yield SkippedRow(line, OTHER_TEST)
 
 
 def _as_iperf3(result: Mapping[str, Any], spec: object, at_s: float | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from probes.analysis.steady_state import LASTING, Interval, changes_as_json, ste
 from probes.analysis.udp import WINDOW_S, path_capacity
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.samples import MAX_DURATION_S, Metric, Skipped
+from probes.samples import MAX_DURATION_S, Metric, SkippedRow
 
 MIN_INTERVALS = 8
 """Fewer intervals do not show the rate after the transient of a short test."""
@@ -78,17 +78,17 @@ class RateTest(NamedTuple):
     def row(self, line: int, options: ImportOptions) -> ImportedRow:
         """Return the sample of the test, or the reason why it is none."""
         if self.seconds is None or not 0 < self.seconds <= MAX_DURATION_S:
-            return Skipped(line, "the duration of the test is missing or no duration")
+            return SkippedRow(line, "the duration of the test is missing or no duration")
         metric: Metric = "udp_mbps"
         if not self.is_udp:
             metric = "per_flow_mbps" if self.streams == 1 else "aggregate_mbps"
         mbps, duration_s, intervals, of_intervals = _lasting(self)
         if problem := limits.fault(metric, mbps, "the rate"):
-            return Skipped(line, problem)
+            return SkippedRow(line, problem)
         detail = {**self.detail, **of_intervals, **self.more}
         if not self.is_udp and 0 < self.paced_at_mbps * PACED_SHARE <= mbps:
             if not options.force:
-                return Skipped(line, f"{PACED} ({self.paced_by})")
+                return SkippedRow(line, f"{PACED} ({self.paced_by})")
             detail["paced_at_mbps"] = self.paced_at_mbps
         return options.sample(
             metric,

@@ -29,7 +29,7 @@ from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import csv_table
-from probes.samples import Sample, Skipped
+from probes.samples import Sample, SkippedRow
 
 TOOL = "skyplane"
 RECEIVED, RECEIVED_LATER = "throughput_received", "throughput_recieved"
@@ -84,7 +84,7 @@ def read_throughput(stream: BinaryIO, options: ImportOptions) -> Iterator[Import
 
     columns = ("iperf3_connections", "iperf3_runtime", RECEIVED, "success")
     for number, row in _rows(stream, options, columns, tested):
-        yield Skipped(number, row) if isinstance(row, str) else row
+        yield SkippedRow(number, row) if isinstance(row, str) else row
 
 
 def read_latency(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -93,7 +93,7 @@ def read_latency(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedR
     columns = ("min_rtt", "avg_rtt", "max_rtt", "mdev_rtt")
     for number, row in _rows(stream, options, columns, _pinged):
         if isinstance(row, str):
-            yield Skipped(number, row)
+            yield SkippedRow(number, row)
         elif options.force or not row.src.startswith("gcp:"):
             yield row
         else:
@@ -178,13 +178,13 @@ def _judge(held: Sequence[tuple[int, float, float, Sample]]) -> Iterator[Importe
         near = product((src,), (low - 1, low, low + 1), (high - 1, high, high + 1))
         others = (other for cell in near for other in cells.get(cell, {}).items())
         if max_ms - min_ms > max(SPREAD_MS, SPREAD_SHARE * min_ms):
-            yield Skipped(number, WIDE_SPREAD)
+            yield SkippedRow(number, WIDE_SPREAD)
         elif any(
             dst != sample.dst
             and abs(low_ms - min_ms) <= SAME_MS
             and abs(high_ms - max_ms) <= SAME_MS
             for dst, (low_ms, high_ms) in others
         ):
-            yield Skipped(number, REPEATED)
+            yield SkippedRow(number, REPEATED)
         else:
             yield sample

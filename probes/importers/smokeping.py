@@ -19,7 +19,7 @@ from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import NO_REPLY, round_trips
 from probes.importers.text import CUT_OFF, Lines
-from probes.samples import MAX_TIME_S, MIN_TIME_S, Skipped
+from probes.samples import MAX_TIME_S, MIN_TIME_S, SkippedRow
 
 ODD_LOSS = "more pings were lost than were sent"
 MAX_LINE_BYTES = 16_384
@@ -43,7 +43,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
                 remedy = "Give all that `rrdtool fetch TARGET.rrd AVERAGE` prints."
                 raise FormatError(options.name, problem, remedy=remedy)
         elif number == lines.cut_off and not options.force:
-            yield Skipped(number, CUT_OFF)
+            yield SkippedRow(number, CUT_OFF)
         else:
             time_s = limits.number(words[0].removesuffix(":"))
             figures = [value for word in words[1:] if (value := limits.number(word)) is not None]
@@ -52,7 +52,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
                 of_columns = dict(zip(columns, figures, strict=True))
                 yield from _round(number, time_s, of_columns, options)
             else:
-                yield Skipped(number, "not a time and a figure for each column")
+                yield SkippedRow(number, "not a time and a figure for each column")
 
 
 def _round(
@@ -61,12 +61,12 @@ def _round(
     sent = sum(1 for name in figures if _PING.fullmatch(name))
     lost, rtt_ms = figures["loss"], figures["median"] * MS_PER_S
     if isnan(lost) or not 0 <= lost <= sent:
-        yield Skipped(line, "nothing was measured then (-nan)" if isnan(lost) else ODD_LOSS)
+        yield SkippedRow(line, "nothing was measured then (-nan)" if isnan(lost) else ODD_LOSS)
         return
     detail = {"packets": sent, "replies": round(sent - lost, 3)}
     yield options.sample("loss_pct", 100.0 * lost / sent, time_s, "smokeping", detail)
     if isnan(rtt_ms):
-        yield Skipped(line, NO_REPLY)
+        yield SkippedRow(line, NO_REPLY)
         return
     times_ms = [
         value * MS_PER_S

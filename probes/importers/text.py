@@ -107,7 +107,7 @@ def whole(stream: BinaryIO, name: str) -> bytes:
     return content
 
 
-class Unprefixed:
+class UnprefixedLines:
     """A stream of lines without what a log has put before each.
 
     Lines without the prefix stay as they are; those to skip are blank.
@@ -163,7 +163,7 @@ class Lines:
 
     def __init__(
         self,
-        stream: BinaryIO | Unprefixed,
+        stream: BinaryIO | UnprefixedLines,
         name: str,
         max_bytes: int = MAX_LINE_BYTES,
         errors: str = "strict",

@@ -21,7 +21,7 @@ from probes.fleet.failures import Cause, ProbeError, missing_tool
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.remote import NOT_FOUND, Output, wait_for_listener
 from probes.importers.options import ImportOptions
-from probes.samples import Metric, Sample, Skipped
+from probes.samples import Metric, Sample, SkippedRow
 
 if TYPE_CHECKING:  # which loads asyncssh
     from probes.fleet.sessions import Sessions
@@ -211,13 +211,13 @@ def failure(host: Host, tool: str, text: str) -> ProbeError:
     return ProbeError(host.name, cause, problem, remedy)
 
 
-def only_samples(host: Host, tool: str, outcomes: Sequence[Sample | Skipped]) -> list[Sample]:
+def only_samples(host: Host, tool: str, outcomes: Sequence[Sample | SkippedRow]) -> list[Sample]:
     """Return the samples that an importer found.
 
     Raises ProbeError if it skipped anything or found nothing: all of a single run must be usable.
     """
     for outcome in outcomes:
-        if isinstance(outcome, Skipped):
+        if isinstance(outcome, SkippedRow):
             raise failure(host, tool, outcome.reason)
     if not outcomes:
         raise ProbeError(host.name, "output", f"{tool} printed nothing that can be read")

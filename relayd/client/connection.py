@@ -32,7 +32,7 @@ _of_parents: list[aiohttp.ClientSession] = []
 """Sessions of other loops, such as of the parent of a fork: collecting one would close it."""
 
 
-class Answered(NamedTuple):
+class TaggedContent(NamedTuple):
     """An answer: with status 304, what has the tag that was sent is as it was (RFC 9110, 13)."""
 
     status: int
@@ -117,7 +117,7 @@ class Connection:
         query: Mapping[str, Any] | None = None,
         body: str | bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answered:
+    ) -> TaggedContent:
         """Make a call, again where the service can't be reached or is overloaded.
 
         Raises
@@ -148,7 +148,7 @@ class Connection:
             else:
                 if answer.status < 300 or answer.status == 304:
                     tag = answer.headers.get("ETag")
-                    return Answered(answer.status, content, answer.content_type, tag)
+                    return TaggedContent(answer.status, content, answer.content_type, tag)
                 if answer.status not in RETRIED or is_last:
                     raise self._problem(answer.status, content)
                 asked_s = answer.headers.get("Retry-After", "")

@@ -190,7 +190,7 @@ def _figures(plan: Mapping[str, Any] | None) -> _Plan | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class Savings:
     """Time and cost of finished transfers against the direct path, as their plans stated it.
 
     Costs are by the plans' prices, VMs for as long as the transfer took.
@@ -212,13 +212,13 @@ class Saved:
     direct_usd: float
 
 
-def saved(rows: Sequence[StoredTransfer], now_s: float) -> Saved | None:
+def saved(rows: Sequence[StoredTransfer], now_s: float) -> Savings | None:
     """Return what finished transfers have saved; None where no one tells."""
     found = [one for row in rows if (one := _saved(row, tracked(row, now_s)))]
     if not found:
         return None
     direct_s, direct_usd, took_s, paid_usd = map(sum, zip(*found, strict=True))
-    return Saved(len(found), direct_s - took_s, direct_usd - paid_usd, direct_s, direct_usd)
+    return Savings(len(found), direct_s - took_s, direct_usd - paid_usd, direct_s, direct_usd)
 
 
 def _saved(row: StoredTransfer, of: TrackedTransfer) -> tuple[float, float, float, float] | None:

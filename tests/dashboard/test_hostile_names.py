@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, expect
 from probes.campaign.tasks import ProbeOutcome, ProbeTask
 from probes.estimation.current_samples import LinkShift
 from probes.liveness.link_health import LinkHealth
-from probes.samples import Quarantined, Sample
+from probes.samples import QuarantinedSample, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
@@ -49,7 +49,7 @@ def hostile_store(folder: Path) -> Path:
         for src, dst in permutations(REGIONS, 2)
     ]
     apart = [
-        Quarantined(Sample(name, US, "rtt_ms", 0.001, now_s, SCRIPT, src_vm=SCRIPT), reason)
+        QuarantinedSample(Sample(name, US, "rtt_ms", 0.001, now_s, SCRIPT, src_vm=SCRIPT), reason)
         for name, reason in zip(
             REGIONS, ("faster than light", "network card " + SCRIPT) * 3, strict=True
         )
@@ -59,7 +59,7 @@ def hostile_store(folder: Path) -> Path:
     false = [of_one_link._replace(value=4001.0 + n) for n in range(3)]
     with open_store(db, mode="create") as store:
         append(store, own)
-        sent: list[Sample | Quarantined] = [*rates, *false, *apart]
+        sent: list[Sample | QuarantinedSample] = [*rates, *false, *apart]
         ingest(store, Batch(SCRIPT, "live", reporter=HTML, address=SCRIPT), sent)
         campaign = Campaigns(store).begin(
             {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from probes.samples import Quarantined, Sample
+from probes.samples import QuarantinedSample, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
@@ -37,7 +37,9 @@ def doubtful(tmp_path: Path) -> Path:
         append(store, [rtt(115.0 + at / 10, at) for at in range(5)])
         sender = Batch("service", "live", reporter="ci", address="192.0.2.7")
         false = [rtt(300.0 + at, 100 + at) for at in range(5)]
-        apart = [Quarantined(rtt(1.0, at), "1 ms is faster than light") for at in range(10, 30)]
+        apart = [
+            QuarantinedSample(rtt(1.0, at), "1 ms is faster than light") for at in range(10, 30)
+        ]
         ingest(store, sender, [*false, *apart])
         make_snapshot(store, load_catalogue())
         tokens = Tokens(store.database)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.fields.json_text import Repeated, read_json
+from planner.fields.json_text import RepeatedValues, read_json
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -36,7 +36,7 @@ def test_a_key_that_comes_twice_is_noticed_wherever_it_is(
     found = read_json(text, keep_repeated=True)
     found = found[0]["a"][0] if inside else found
     assert found == {key: one if one == other else [one, other]}
-    assert isinstance(found[key], Repeated) is (one != other)
+    assert isinstance(found[key], RepeatedValues) is (one != other)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from planner.model.errors import InputError, UnknownRegionError
 from probes.importers.limits import FAULTS, OF_ONE_VM, PhysicalGate, fault
 from probes.importers.options import split
-from probes.samples import Metric, Quarantined, Sample
+from probes.samples import Metric, QuarantinedSample, Sample
 from relayd.http.answers import decision_effects, samples_meant
 from relayd.http.models import (
     MOST_NAME,
@@ -128,7 +128,7 @@ class QuarantineQuery(Page):
 
 QUARANTINED_SAMPLE = model_of(
     "QuarantinedSample",
-    Quarantined,
+    QuarantinedSample,
     without=("sample", "reporter", "address"),
     token=(str | None, "Name of the token that sent it; null for commands."),
     src=str,
@@ -224,7 +224,7 @@ class SampleRows:
     def __init__(self, is_declared: Callable[[str], bool], gate: PhysicalGate) -> None:
         self._is_declared = is_declared
         self._gate = gate
-        self.samples: list[Sample | Quarantined] = []
+        self.samples: list[Sample | QuarantinedSample] = []
         self.apart = self.rejected = self._row = 0
         self.rejections: list[dict[str, Any]] = []
         self.quarantine: list[dict[str, Any]] = []
@@ -243,7 +243,7 @@ class SampleRows:
                 continue
             judged = self._gate.judged(sample)
             self.samples.append(judged)
-            if isinstance(judged, Quarantined):
+            if isinstance(judged, QuarantinedSample):
                 self.apart += 1
                 _list(self.quarantine, self._row, judged.reason)
 
@@ -433,7 +433,7 @@ def _is_of(figure: DisputedFigure, src: str | None, dst: str | None) -> bool:
     return src in (None, figure.src) and dst in (None, figure.dst)
 
 
-def _seen(row: Quarantined) -> dict[str, Any]:
+def _seen(row: QuarantinedSample) -> dict[str, Any]:
     others = {**row.sample._asdict(), **row._asdict(), "token": row.reporter or None}
     return {name: others[name] for name in QUARANTINED_SAMPLE.model_fields}
 

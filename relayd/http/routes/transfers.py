@@ -21,7 +21,7 @@ from relayd.http.route import RequestContext, document_response, page_of, positi
 from relayd.store import Store
 from relayd.store.events import Event, Events
 from relayd.transfers.expected import is_storable
-from relayd.transfers.incidents import Outlook, Saved, incidents, links_of, outlook, saved
+from relayd.transfers.incidents import Outlook, Savings, incidents, links_of, outlook, saved
 from relayd.transfers.register import (
     NotOwnerError,
     NoTransferError,
@@ -232,7 +232,7 @@ async def get_incidents(context: RequestContext) -> dict[str, Any]:
 
 def _stored(
     store: Store, since_s: float, now_s: float
-) -> tuple[list[Event], list[TransferDetails], Saved | None]:
+) -> tuple[list[Event], list[TransferDetails], Savings | None]:
     database = store.database
     flying = [details(row, now_s) for row in transfer_rows(database, "in-flight")]
     finished = transfer_rows(database, "finished", limit=MOST_FINISHED)

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from planner.model.errors import InputError
 from probes.importers.limits import FAULTS
-from probes.samples import Quarantined, Sample
+from probes.samples import QuarantinedSample, Sample
 from relayd.store.database import Database, matching
 from relayd.store.events import record_change
 from relayd.store.samples.ingest import Batch, SampleWriter, detail_digest
@@ -203,7 +203,7 @@ def quarantined(
     *,
     limit: int,
     before_id: int | None = None,
-) -> list[Quarantined]:
+) -> list[QuarantinedSample]:
     """Return the samples that came into quarantine last, the newest first.
 
     `before_id` is the last ``id`` of the page before; without it, this is the first page.
@@ -216,7 +216,7 @@ def quarantined(
         "ORDER BY quarantined_samples.id DESC LIMIT ?",
         [*values, limit],
     )
-    return [Quarantined(Sample(**json.loads(content)), *rest) for content, *rest in rows]
+    return [QuarantinedSample(Sample(**json.loads(content)), *rest) for content, *rest in rows]
 
 
 def to_decide(database: Database, numbers: Collection[int], *, accepting: bool) -> list[Sample]:

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
-from probes.samples import ADDRESSES, FILES, METRICS, OWN, Quarantined, Sample, Samples, Skipped
+from probes.samples import (
+    ADDRESSES,
+    FILES,
+    METRICS,
+    OWN,
+    QuarantinedSample,
+    Sample,
+    Samples,
+    SkippedRow,
+)
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.opening import Store
@@ -125,10 +134,10 @@ class SampleWriter:
             for table, columns in _NAMES.items()
         }
 
-    def take(self, rows: Sequence[Sample | Quarantined | Skipped]) -> None:
+    def take(self, rows: Sequence[Sample | QuarantinedSample | SkippedRow]) -> None:
         """Add the samples among some rows, and put those in quarantine that can't be any."""
         self.add([row for row in rows if isinstance(row, Sample)])
-        self.keep_apart(row for row in rows if isinstance(row, Quarantined))
+        self.keep_apart(row for row in rows if isinstance(row, QuarantinedSample))
 
     def add(self, given: Sequence[Sample]) -> int:
         """Add samples; return how many of them were new.
@@ -239,7 +248,7 @@ class SampleWriter:
             problem = f"{count:,}, more than the {most:,} that it may report"
             raise _too_many("series", problem, source, remedy)
 
-    def keep_apart(self, rows: Iterable[Quarantined]) -> None:
+    def keep_apart(self, rows: Iterable[QuarantinedSample]) -> None:
         """Put samples in quarantine, each once."""
         contents = []
         for row in rows:
@@ -321,7 +330,7 @@ def write_live(database: Database, name: str, samples: Sequence[Sample]) -> tupl
 def ingest(
     store: Store,
     batch: Batch,
-    rows: Iterable[Sample | Skipped | Quarantined],
+    rows: Iterable[Sample | SkippedRow | QuarantinedSample],
     *,
     progress: Callable[[int], None] | None = None,
     limits: Limits = LIMITS,
@@ -345,7 +354,7 @@ def ingest(
         while group := list(islice(remaining, _CHUNK)):
             writer.take(group)
             for row in group:
-                if isinstance(row, Skipped):
+                if isinstance(row, SkippedRow):
                     _count(skipped, row)
             seen += len(group)
             if progress is not None:
@@ -368,7 +377,7 @@ def content_digest(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 
 
-def _count(skipped: dict[str, SkippedRows], row: Skipped) -> None:
+def _count(skipped: dict[str, SkippedRows], row: SkippedRow) -> None:
     """Count a row that was left out by its reason, in bounded memory."""
     known = row.reason in skipped or len(skipped) < _MOST_REASONS
     why = row.reason if known else "other reasons"

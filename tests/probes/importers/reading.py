@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 
 from probes.importers import ImportedRow, ImportOptions, read
-from probes.samples import Sample, Skipped
+from probes.samples import Sample, SkippedRow
 
 patient = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """For property tests: how busy the machine is must not decide them."""
@@ -37,10 +37,10 @@ def samples(format_name: str, content: bytes | str | Path, **options: Any) -> li
     return [outcome for outcome in found if isinstance(outcome, Sample)]
 
 
-def skipped(format_name: str, content: bytes | str | Path, **options: Any) -> list[Skipped]:
+def skipped(format_name: str, content: bytes | str | Path, **options: Any) -> list[SkippedRow]:
     found = outcomes(format_name, content, **options)
-    return [outcome for outcome in found if isinstance(outcome, Skipped)]
+    return [outcome for outcome in found if isinstance(outcome, SkippedRow)]
 
 
 def reasons(found: list[ImportedRow]) -> Counter[str]:
-    return Counter(outcome.reason for outcome in found if isinstance(outcome, Skipped))
+    return Counter(outcome.reason for outcome in found if isinstance(outcome, SkippedRow))

@@ -74,7 +74,7 @@ def test_a_fault_skips_its_row_or_figure_and_names_the_column(row: str, reason: 
     header = "src,dst,rtt_ms,aggregate_gbps,connections,measured_at\n"
     good = "aws:a,gcp:b,1,,,\n"
     found = outcomes("csv", header + good + row + "\n" + good)
-    assert [type(outcome).__name__ for outcome in found] == ["Sample", "Skipped", "Sample"]
+    assert [type(outcome).__name__ for outcome in found] == ["Sample", "SkippedRow", "Sample"]
     assert found[1] == (3, reason)
     # A bad figure does not take the others of its row along.
     found = outcomes("csv", "src,dst,rtt_ms,loss_pct\naws:a,gcp:b,nan,0\n")

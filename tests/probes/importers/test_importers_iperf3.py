@@ -16,7 +16,7 @@ from planner.model.errors import FormatError, InputError
 from probes.analysis.steady_state import Interval, changes_in, steady_state
 from probes.importers import iperf3
 from probes.importers.rates import PACED
-from probes.samples import Sample, Skipped
+from probes.samples import Sample, SkippedRow
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples, skipped
 
 FOLDER = FIXTURES / "iperf3"
@@ -239,7 +239,7 @@ def test_directions_that_nothing_tells_are_no_samples() -> None:
             r'"sender":\s*(true|false)', f'"sender": {flag}', _with_keys_twice("bidir.json")
         )
         (row,) = outcomes("iperf3", unsaid)
-        assert isinstance(row, Skipped)
+        assert isinstance(row, SkippedRow)
         assert "without their directions" in row.reason
 
 

@@ -100,7 +100,7 @@ def test_a_throughput_row_that_can_not_be_used_is_skipped_with_its_line(
     changed: dict[str, str], reason: str
 ) -> None:
     found = outcomes("skyplane-throughput", HEADER + row() + row(**changed) + row())
-    assert [type(outcome).__name__ for outcome in found] == ["Sample", "Skipped", "Sample"]
+    assert [type(outcome).__name__ for outcome in found] == ["Sample", "SkippedRow", "Sample"]
     assert found[1] == (3, reason)
 
 

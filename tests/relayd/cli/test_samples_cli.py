@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from probes.samples import Quarantined
+from probes.samples import QuarantinedSample
 from relayd.store import open_store
 from relayd.store.events import this_user
 from relayd.store.samples.ingest import Batch, ingest
@@ -66,7 +66,7 @@ def test_what_is_in_quarantine_is_accepted_or_rejected_after_consent(
     db = str(stored(tmp_path / "relayd.db", [own]))
     fast = [own._replace(value=1.5, measured_at_s=own.measured_at_s + n) for n in range(1, 4)]
     with open_store(db, mode="write") as store:
-        apart = [Quarantined(sample, "faster than light") for sample in fast]
+        apart = [QuarantinedSample(sample, "faster than light") for sample in fast]
         ingest(store, Batch("a.csv", "csv"), apart)
 
     refused = relayd("data", "samples", "accept", "1", "2", "--db", db)

@@ -6,7 +6,7 @@ import pytest
 
 from planner.model.errors import InputError
 from probes.importers.limits import PhysicalGate
-from probes.samples import Quarantined, Sample
+from probes.samples import QuarantinedSample, Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.snapshots.changes import Effect, effects, effects_of
@@ -36,7 +36,7 @@ def test_pages_tell_who_sent_what_and_reasons_are_counted(spot: Spot) -> None:
         fast._replace(metric="egress_cap_mbps", dst=fast.src, value=1e6),
         *[fast._replace(value=100.0, measured_at_s=9e9 + n) for n in range(3)],
     ]
-    rows = [Quarantined(sample, str(gate.fault(sample))) for sample in wrong]
+    rows = [QuarantinedSample(sample, str(gate.fault(sample))) for sample in wrong]
     batch = Batch("service", "live", reporter="mallory", address="192.0.2.7")
     with open_store(spot.where, mode="create") as store:
         assert ingest(store, batch, [*rows, *rows]).quarantined == 5
@@ -66,7 +66,11 @@ def test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays(spot
     ]
     with open_store(spot.where, mode="create") as store:
         append(store, [usual])
-        ingest(store, Batch("service", "live", reporter="b"), [Quarantined(s, "x") for s in apart])
+        ingest(
+            store,
+            Batch("service", "live", reporter="b"),
+            [QuarantinedSample(s, "x") for s in apart],
+        )
         database = store.database
         numbers = [row.id for row in quarantined(database, limit=9)][::-1]
         samples = to_decide(database, numbers[:4], accepting=True)
@@ -139,7 +143,7 @@ def test_what_the_store_has_already_is_not_accepted_in_vain(spot: Spot) -> None:
     with open_store(spot.where, mode="create") as store:
         append(store, [twin, plain])
         batch = Batch("service", "live", reporter="b")
-        ingest(store, batch, [Quarantined(one, "x") for one in (twin, plain)])
+        ingest(store, batch, [QuarantinedSample(one, "x") for one in (twin, plain)])
         decide(store.database, "retract", {"metric": "rtt_ms"}, who="ana", reason="")
         for row in quarantined(store.database, limit=9):
             with pytest.raises(InputError, match="in the store already, in batch 1"):

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
-from probes.samples import Sample, Skipped
+from probes.samples import Sample, SkippedRow
 from relayd.catalogue.loading import load_catalogue
 from relayd.history import open_history
 from relayd.report.data import ReportData
@@ -80,7 +80,7 @@ def test_a_file_twice_leaves_the_database_as_it_was_and_a_grown_one_adds_its_row
     store: Store, spot: Spot
 ) -> None:
     rows = [_sample(number) for number in range(50)]
-    rows_and_skips: list[Sample | Skipped] = [*rows, Skipped(51, "no value"), rows[3]]
+    rows_and_skips: list[Sample | SkippedRow] = [*rows, SkippedRow(51, "no value"), rows[3]]
     first = ingest(store, _A_FILE, rows_and_skips)
     assert (first.accepted, first.duplicates, first.batch_id) == (50, 1, 1)
     before = spot.dump()
@@ -150,9 +150,9 @@ def test_what_no_measurement_can_be_is_refused(store: Store, spot: Spot) -> None
 
 
 def test_the_report_counts_reasons_and_shows_their_first_rows(store: Store) -> None:
-    rows: list[Sample | Skipped] = [_sample(1)]
-    rows += [Skipped(number, "failed test") for number in range(10, 30)]
-    rows += [Skipped(number, f"odd value {number}") for number in range(1000)]
+    rows: list[Sample | SkippedRow] = [_sample(1)]
+    rows += [SkippedRow(number, "failed test") for number in range(10, 30)]
+    rows += [SkippedRow(number, f"odd value {number}") for number in range(1000)]
     seen: list[int] = []
     report = ingest(store, _A_FILE, rows, progress=seen.append)
 
