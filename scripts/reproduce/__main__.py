@@ -1,4 +1,4 @@
-"""``make reproduce``: measures, and writes the tables of results.md.
+"""``make reproduce``: measures, and writes the results into the tables of results.md.
 
 ``python -m scripts.reproduce grid causes`` makes the tables of the grid alone; the others are those
 of the lab.
@@ -17,12 +17,11 @@ from scripts.reproduce.causes import causes
 from scripts.reproduce.grid import grid_points
 from scripts.reproduce.laboratory import cap_points, flow_points
 from scripts.reproduce.over_minutes import minute_points
-from scripts.reproduce.point import PAGE, Cause, Point, rows
+from scripts.reproduce.point import PAGE, Point, filled
 from scripts.reproduce.round_trips import round_trip_points
 from scripts.reproduce.windows import window_points
-from scripts.shuffle_study import write_table
 
-PARTS: dict[str, Callable[[], Sequence[Point | Cause]]] = {
+PARTS: dict[str, Callable[[], Sequence[Point | str]]] = {
     "grid": grid_points,
     "causes": causes,
     "flows": flow_points,
@@ -35,13 +34,11 @@ PARTS: dict[str, Callable[[], Sequence[Point | Cause]]] = {
 WITHOUT_LAB = {"grid", "causes"}
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Write the tables of the parts that are asked for; all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all without")
-    chosen = parser.parse_args(words).parts or list(PARTS)
-    if unknown := set(chosen) - PARTS.keys():
-        parser.error(f"unknown part {', '.join(sorted(unknown))}; parts are {', '.join(PARTS)}")
+    parser.add_argument("parts", nargs="*", choices=PARTS, help="all unless named")
+    chosen = parser.parse_args().parts or list(PARTS)
     if os.geteuid() != 0 and not set(chosen) <= WITHOUT_LAB:
         print("The lab needs root: its tables stay as they are.", file=sys.stderr)
         chosen = [part for part in chosen if part in WITHOUT_LAB]
@@ -51,8 +48,8 @@ def main(words: Sequence[str] | None = None) -> int:
         except RelaydError as error:
             print(f"{part}: {error}", file=sys.stderr)
             return 1
-        PAGE.write_text(write_table(PAGE.read_text(), part, rows(found)))
-        print("\n".join(rows(found)))
+        PAGE.write_text(filled(PAGE.read_text(), part, found))
+        print(*found, sep="\n")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Causes of differences between grid and paper, each with the measurement that shows it."""
+"""Causes of differences between grid and paper: the measurement that shows each."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from scripts.reproduce.grid import (
     NEAR,
     WINDOW_MB,
     aggregates,
-    gains,
+    both_ways,
     later_over_earlier,
     near,
     of,
     repeats,
     round_trips,
-    survey,
 )
-from scripts.reproduce.point import PROVIDERS, Cause
+from scripts.reproduce.point import PROVIDERS, gains
 from tests.probes.estimation.cross_validation import JANUARY, NOVEMBER, Pair, grid, steady
 
 DRAWS, REGIONS = 200, 11
@@ -35,40 +34,35 @@ BAD = 0.5
 """Of its source's median: a slower test is taken for a bad one."""
 
 
-def causes() -> list[Cause]:
-    """Return the causes of differences from the grid, in the order of the table."""
+def causes() -> list[str]:
+    """Return what was measured, or at what other setting, in the order of the table."""
     return [
         _directions(),
         _single_flow_relays(),
         _relays_of_other_clouds(),
         _caps_of_aws(),
-        *(_caps_by_destination(provider) for provider in ("azure", "gcp")),
-        *(_relays(provider) for provider in ("azure", "gcp")),
+        _caps_by_destination("azure"),
+        f"{_caps_by_destination('gcp')}; inside GCP over private addresses, in November 2022, "
+        f"{_alike(_later_inside_gcp())}",
+        _relays("azure"),
+        _relays("gcp"),
         _time(),
         _latency(),
     ]
 
 
-def _directions() -> Cause:
-    flows = survey()
-    ratios = []
-    for (src, dst), (mbps, rtt_ms) in flows.items():
-        if src < dst and (dst, src) in flows and src.partition(":")[0] == dst.partition(":")[0]:
-            there, back = mbps * rtt_ms, flows[dst, src][0] * flows[dst, src][1]
-            ratios.append(max(there, back) / min(there, back))
-    return Cause(
-        "Both directions are not alike",
+def _directions() -> str:
+    ratios = both_ways(lambda mbps, rtt_ms: mbps * rtt_ms)
+    return (
         "Throughput times round-trip time, which is the window, differs between both directions "
         f"by {np.median(ratios):.2f}x in the median of {len(ratios)} pairs (90th percentile "
-        f"{np.quantile(ratios, 0.9):.2f}x)",
-        "Receivers of one VM type have one window. In the lab, a smaller window one way gives the "
-        "paper's two figures",
+        f"{np.quantile(ratios, 0.9):.2f}x)"
     )
 
 
-def _single_flow_relays() -> Cause:
-    rates = BITS_PER_BYTE * WINDOW_MB / round_trips()
-    aws = np.flatnonzero(of("aws"))
+def _single_flow_relays() -> str:
+    rates, within = BITS_PER_BYTE * WINDOW_MB / round_trips(), of("aws")
+    aws = np.flatnonzero(within)
     random = np.random.default_rng(2018)
     shares = []
     for _ in range(DRAWS):
@@ -76,31 +70,21 @@ def _single_flow_relays() -> Cause:
         chosen[random.choice(aws, REGIONS, replace=False)] = True
         shares.append(gains(rates, chosen[:, None] & chosen, chosen)["share_1_5"])
     low, middle, high = np.quantile(shares, (0.05, 0.5, 0.95))
-    within = of("aws")
     capped = gains(np.minimum(rates, CAP_GBPS), within[:, None] & within, within)
-    return Cause(
-        "One flow, 1.5x through an EC2 relay",
+    return (
         f"{DRAWS} draws of {REGIONS} of the {len(aws)} regions: {middle:.0%} of pairs in the "
         f"median, {low:.0%} to {high:.0%} in nine draws of ten. All regions, flows capped at "
-        f"{1000 * CAP_GBPS:.0f} Mbit/s: {capped['share_1_5']:.0%} of {capped['pairs']} pairs",
-        f"It hangs on which regions are chosen; the paper does not name its {REGIONS}. A cap "
-        "changes little",
+        f"{1000 * CAP_GBPS:.0f} Mbit/s: {capped['share_1_5']:.0%} of {capped['pairs']} pairs"
     )
 
 
-def _relays_of_other_clouds() -> Cause:
+def _relays_of_other_clouds() -> str:
     """Where it agrees, that hangs on a setting."""
-    pairs = of("aws")[:, None] & of("aws")
-    alike = gains(BITS_PER_BYTE * WINDOW_MB / round_trips(), pairs)
-    return Cause(
-        "One flow, relays of other clouds",
-        f"With windows of {WINDOW_MB:g} MB everywhere: up to {alike['maximum']:.1f}x",
-        "It agrees because receivers of the clouds have different windows. A gain is at most the "
-        "ratio of windows times that of distances",
-    )
+    alike = gains(BITS_PER_BYTE * WINDOW_MB / round_trips(), of("aws")[:, None] & of("aws"))
+    return f"With windows of {WINDOW_MB:g} MB everywhere: up to {alike['maximum']:.1f}x"
 
 
-def _caps_of_aws() -> Cause:
+def _caps_of_aws() -> str:
     rates = [finite(row) for row in aggregates()[of("aws")]]
     good = [row[row >= BAD * np.median(row)] for row in rates]
     left_out = sum(map(len, rates)) - sum(map(len, good))
@@ -109,12 +93,10 @@ def _caps_of_aws() -> Cause:
     again = [
         pair in bad[other[name]] for name in bad for pair in bad[name] & grid(other[name]).keys()
     ]
-    return Cause(
-        "Many flows from AWS, one cap",
+    return (
         f"Without {left_out} tests below half of their source's median, {_alike(good)} sources "
         f"vary by under 10 %. {len(again)} pairs were that slow in January or in November 2022 "
-        f"and tested in both: {sum(again)} were slow in both",
-        "Single bad tests of 5 s, all of them towards GCP. The pairs themselves are not slow",
+        f"and tested in both: {sum(again)} were slow in both"
     )
 
 
@@ -132,7 +114,7 @@ def _bad_from_aws(survey_name: str) -> set[Pair]:
     }
 
 
-def _caps_by_destination(provider: str) -> Cause:
+def _caps_by_destination(provider: str) -> str:
     rates, rtt_ms = aggregates()[of(provider)], round_trips()[of(provider)]
     found = []
     for other, name in PROVIDERS.items():
@@ -146,19 +128,7 @@ def _caps_by_destination(provider: str) -> Cause:
             f"{median(spread(row)['cov'] for row in sources):.0%} (rank correlation with distance "
             f"{np.nanmedian(with_distance):.2f})"
         )
-    if provider == "gcp":
-        found.append(
-            f"inside GCP over private addresses, in November 2022, {_alike(_later_inside_gcp())}"
-        )
-    because = {
-        "azure": "Out of Azure each path has a rate of its own, lower with distance. Inside, rates "
-        "vary less, and with distance, too",
-        "gcp": "To Azure, most sources have one cap. To AWS, far destinations get less. Inside "
-        "GCP, neither public addresses (here) nor private ones show one cap",
-    }
-    return Cause(
-        f"Many flows from {PROVIDERS[provider]}, one cap", "; ".join(found), because[provider]
-    )
+    return "; ".join(found)
 
 
 def _later_inside_gcp() -> list[list[float]]:
@@ -170,24 +140,15 @@ def _later_inside_gcp() -> list[list[float]]:
     return list(found.values())
 
 
-def _relays(provider: str) -> Cause:
-    rates = aggregates()
+def _relays(provider: str) -> str:
     found = []
     for other, name in PROVIDERS.items():
-        some = gains(rates, of(provider)[:, None] & of(other))
+        some = gains(aggregates(), of(provider)[:, None] & of(other))
         found.append(f"{some['share_1_5']:.1%} of {some['pairs']} pairs to {name}")
-    because = {
-        "azure": "Inside Azure it is as the paper says. Out of it, the path is the limit",
-        "gcp": "Inside GCP and to Azure it is as the paper says. To AWS, far paths are slower",
-    }
-    return Cause(
-        f"Many flows from {PROVIDERS[provider]}, little gain by relays",
-        f"{NOTEWORTHY}x or more: {', '.join(found)}",
-        because[provider],
-    )
+    return f"{NOTEWORTHY}x or more: {', '.join(found)}"
 
 
-def _time() -> Cause:
+def _time() -> str:
     by_pair = "; ".join(
         f"{PROVIDERS[src]} to {PROVIDERS[dst]} {near(ratios):.0%} of {len(ratios)}"
         for (src, dst), ratios in sorted(later_over_earlier().items())
@@ -197,23 +158,15 @@ def _time() -> Cause:
         f"{PROVIDERS[provider]} {near(ratios):.0%} of {len(ratios)}"
         for provider, ratios in sorted(repeats().items())
     )
-    return Cause(
-        "Stable rates from Azure and GCP",
-        f"Within {NEAR - 1:.0%} after ten months: {by_pair}. Twice in January alone: {again}",
-        "In part it is the test: two of 5 s in one survey differ as well. The rest is on paths to "
-        "other clouds, which are below the VM's cap",
-    )
+    return f"Within {NEAR - 1:.0%} after ten months: {by_pair}. Twice in January alone: {again}"
 
 
-def _latency() -> Cause:
+def _latency() -> str:
     same = sum(of(provider)[:, None] & of(provider) for provider in PROVIDERS) > 0
     inside, between = (latency_gains(round_trips(), pairs) for pairs in (same, ~same))
-    return Cause(
-        "Little room in latency",
+    return (
         f"Gain 10 % or more: {inside['share_1_1']:.1%} of {inside['pairs']} pairs inside a cloud, "
-        f"{between['share_1_1']:.1%} of {between['pairs']} between clouds",
-        "Inside a cloud it is as the paper says. Between clouds, routes make detours that a third "
-        "region avoids",
+        f"{between['share_1_1']:.1%} of {between['pairs']} between clouds"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
+from collections.abc import Callable
 from functools import cache
 from math import inf
 
@@ -11,11 +12,12 @@ import numpy as np
 
 from planner.model.units import BITS_PER_BYTE, MS_PER_S, S_PER_H
 from planner.transfer.all_pairs import DIRECT, Floats, RateBounds, Terms, choose, within_caps
-from probes.analysis.comparisons import distribution, homogeneity
+from probes.analysis.comparisons import homogeneity
 from probes.analysis.evidence import Record, spread
 from scripts.reproduce.point import (
     PROVIDERS,
     Point,
+    gains,
     latency_points,
     other_relays,
     relayed_flows,
@@ -40,17 +42,8 @@ ALIKE = 0.9
 """Of pairs: so many must be near for a claim of stability to agree."""
 SURVEY = "single flows, February 2022"
 EC2_2018 = (
-    "aws:us-east-1",
-    "aws:us-west-1",
-    "aws:us-west-2",
-    "aws:sa-east-1",
-    "aws:eu-west-1",
-    "aws:eu-central-1",
-    "aws:ap-northeast-1",
-    "aws:ap-northeast-2",
-    "aws:ap-southeast-1",
-    "aws:ap-southeast-2",
-    "aws:ap-south-1",
+    *("us-east-1", "us-west-1", "us-west-2", "sa-east-1", "eu-west-1", "eu-central-1"),
+    *("ap-northeast-1", "ap-northeast-2", "ap-southeast-1", "ap-southeast-2", "ap-south-1"),
 )
 
 
@@ -59,11 +52,11 @@ def grid_points() -> list[Point]:
     return [
         *_single_flows(),
         *_single_flow_relays(),
-        *_aggregates(),
-        *_aggregate_relays(),
-        *_later_rates(),
+        *(_one_cap(provider) for provider in PROVIDERS),
+        *(_relayed_aggregates(provider) for provider in PROVIDERS),
+        *(_later_rates(provider) for provider in PROVIDERS),
         _later_round_trips(),
-        *_latency(),
+        *latency_points(round_trips(), january_grid().regions, "round-trip times, April 2022"),
         *_fees(),
     ]
 
@@ -82,15 +75,30 @@ def survey() -> dict[tuple[str, str], tuple[float, float]]:
         }
 
 
-def survey_windows(provider: str) -> Record:
-    """Return the windows, in MB, that explain the single flows into a provider's regions."""
+def both_ways(figure: Callable[[float, float], float]) -> list[float]:
+    """Return a figure of single flows inside one cloud, the greater over the lesser direction."""
+    flows, found = survey(), []
+    for (src, dst), flow in flows.items():
+        if src < dst and (dst, src) in flows and src.partition(":")[0] == dst.partition(":")[0]:
+            there, back = figure(*flow), figure(*flows[dst, src])
+            found.append(max(there, back) / min(there, back))
+    return found
+
+
+def into(provider: str, figure: Callable[[float, float], float]) -> Record:
+    """Return the distribution of a figure of single flows into a provider's regions."""
     return spread(
         [
-            mbps * rtt_ms / BITS_PER_BYTE / MS_PER_S
+            figure(mbps, rtt_ms)
             for (_, dst), (mbps, rtt_ms) in survey().items()
             if dst.startswith(f"{provider}:") and rtt_ms >= LEAST_MS
         ]
     )
+
+
+def windows_mb(provider: str) -> Record:
+    """Return the windows that explain the single flows into a provider's regions."""
+    return into(provider, lambda mbps, rtt_ms: mbps * rtt_ms / BITS_PER_BYTE / MS_PER_S)
 
 
 @cache
@@ -118,23 +126,6 @@ def of(provider: str) -> np.ndarray:
     return np.array([region.startswith(f"{provider}:") for region in january_grid().regions])
 
 
-def gains(rates: Floats, pairs: np.ndarray, relays: np.ndarray | None = None) -> Record:
-    """Return the gains of some pairs from the best of some relays, of all by default.
-
-    The caps of VMs are the largest rates in and out of their regions.
-    """
-    known = np.nan_to_num(rates)
-    np.fill_diagonal(known, 0.0)
-    forward = np.minimum(known.max(axis=0), known.max(axis=1))
-    if relays is not None:
-        forward = np.where(relays, forward, 0.0)
-    found = np.full(known.shape, np.nan)
-    for src, dst in np.argwhere(pairs & (known > 0)):
-        through = np.minimum(np.minimum(known[src], known[:, dst]), forward)
-        found[src, dst] = max(1.0, through.max() / known[src, dst])
-    return distribution(found)
-
-
 @cache
 def later_over_earlier() -> dict[tuple[str, str], list[float]]:
     """Return steady rates of November 2022 over those of January, by providers.
@@ -154,17 +145,15 @@ def later_over_earlier() -> dict[tuple[str, str], list[float]]:
 def repeats() -> dict[str, list[float]]:
     """Return, by the source's provider, the greater over the lesser of tests in one survey."""
     tests = defaultdict(list)
+    ends = [f"{end}_{what}" for end in ("src", "dst") for what in ("region", "tier")]
     with shared("skyplane/throughput_2022-01.csv").open(newline="") as file:
         for row in csv.DictReader(file):
-            ends = tuple(
-                row[f"{end}_{what}"] for end in ("src", "dst") for what in ("region", "tier")
-            )
             if (received := float(row["throughput_received"] or 0)) > 0:
-                tests[ends].append(received)
+                tests[tuple(row[name] for name in ends)].append(received)
     found = defaultdict(list)
-    for ends, rates in tests.items():
+    for of_pair, rates in tests.items():
         if len(rates) > 1:
-            found[ends[0].partition(":")[0]].append(max(rates) / min(rates))
+            found[of_pair[0].partition(":")[0]].append(max(rates) / min(rates))
     return found
 
 
@@ -177,40 +166,26 @@ def near(ratios: list[float]) -> float:
 
 
 def _single_flows() -> list[Point]:
-    flows = survey()
-    inside = {pair: flow for pair, flow in flows.items() if _both(pair, "aws")}
-    rates = spread([mbps for mbps, _ in inside.values()])
-    both_ways = [
-        max(mbps, flows[dst, src][0]) / min(mbps, flows[dst, src][0])
-        for (src, dst), (mbps, _) in flows.items()
-        if src < dst and (dst, src) in flows and src.partition(":")[0] == dst.partition(":")[0]
+    """Their rates inside AWS, both directions of a pair, and the product with the round trip."""
+    inside = [
+        mbps for pair, (mbps, _) in survey().items() if all(end.startswith("aws:") for end in pair)
     ]
+    ratios = both_ways(lambda mbps, _: mbps)
+    tenth = float(np.quantile(ratios, 0.9))
     found = [
-        unlike_flows(rates, " inside AWS", f"{len(inside)} pairs, {SURVEY}"),
+        unlike_flows(spread(inside), " inside AWS", f"{len(inside)} pairs, {SURVEY}"),
         Point(
-            "Both directions of a pair are not alike (3.2.1), inside one cloud",
-            "146 and 56 Mbit/s, 2.6x",
-            f"median {np.median(both_ways):.2f}x, 90th percentile "
-            f"{np.quantile(both_ways, 0.9):.2f}x, most {max(both_ways):.1f}x",
-            float(np.quantile(both_ways, 0.9)) >= 1.5,
+            f"median {np.median(ratios):.2f}x, 90th percentile {tenth:.2f}x, most "
+            f"{max(ratios):.1f}x",
+            tenth >= 1.5,
             "1.5x or more for a tenth of the pairs",
-            f"{len(both_ways)} pairs measured both ways, {SURVEY}",
+            f"{len(ratios)} pairs measured both ways, {SURVEY}",
         ),
     ]
     for provider in ("aws", "gcp"):
-        speeds = spread(
-            [
-                mbps
-                for (_, dst), (mbps, rtt_ms) in flows.items()
-                if dst.startswith(f"{provider}:") and rtt_ms >= LEAST_MS
-            ]
-        )
-        products = survey_windows(provider)
+        speeds, products = into(provider, lambda mbps, _: mbps), windows_mb(provider)
         found.append(
             Point(
-                "The bandwidth-delay product of single flows is nearly the same for all pairs "
-                f"(3.2.2), into {PROVIDERS[provider]}",
-                "nearly identical",
                 f"varies by {products['cov']:.0%} around {products['median']:.1f} MB, throughput "
                 f"by {speeds['cov']:.0%}",
                 products["cov"] < 0.2,
@@ -222,106 +197,72 @@ def _single_flows() -> list[Point]:
 
 
 def _single_flow_relays() -> list[Point]:
-    rtt_ms = round_trips()
+    """Relays of EC2: of the paper's regions and of all; and of other clouds."""
+    rtt_ms, regions, aws = round_trips(), january_grid().regions, of("aws")
     rates = BITS_PER_BYTE * WINDOW_MB / rtt_ms  # MB/ms is GB/s
-    aws = of("aws")
-    pairs = aws[:, None] & aws
-    then = np.isin(np.array(january_grid().regions), EC2_2018)
-    alone_then, alone = gains(rates, then[:, None] & then, then), gains(rates, pairs, aws)
+    then = np.isin(np.array(regions), [f"aws:{name}" for name in EC2_2018])
+    inside = [gains(rates, some[:, None] & some, some) for some in (then, aws)]
     # Each receiver has its own window: those that the survey saw, else the default.
-    windows_mb = {provider: survey_windows(provider)["median"] for provider in ("aws", "gcp")}
-    into = [
-        windows_mb.get(region.partition(":")[0], WINDOW_MB) for region in january_grid().regions
-    ]
-    with_all = gains(BITS_PER_BYTE * np.array(into) / rtt_ms, pairs)
+    seen_mb = {provider: windows_mb(provider)["median"] for provider in ("aws", "gcp")}
+    of_each = [seen_mb.get(region.partition(":")[0], WINDOW_MB) for region in regions]
+    with_all = gains(BITS_PER_BYTE * np.array(of_each) / rtt_ms, aws[:, None] & aws)
     basis = f"window {WINDOW_MB:g} MB over measured round-trip times, April 2022"
     return [
-        *(
-            relayed_flows(some, f": {regions} regions", f"{some['pairs']} pairs, {basis}")
-            for regions, some in (("11", alone_then), (f"all {aws.sum()}", alone))
-        ),
+        *(relayed_flows(some, f"{some['pairs']} pairs, {basis}") for some in inside),
         other_relays(
             with_all,
-            ")",
-            f"{with_all['pairs']} pairs, windows of {windows_mb['aws']:.1f} MB into AWS, "
-            f"{WINDOW_MB:g} into Azure and {windows_mb['gcp']:.1f} into GCP over round-trip times, "
+            f"{with_all['pairs']} pairs, windows of {seen_mb['aws']:.1f} MB into AWS, "
+            f"{WINDOW_MB:g} into Azure and {seen_mb['gcp']:.1f} into GCP over round-trip times, "
             "April 2022",
         ),
     ]
 
 
-def _aggregates() -> list[Point]:
-    rates, regions = aggregates(), january_grid().regions
-    found = []
-    for provider, name in PROVIDERS.items():
-        spreads = [
-            homogeneity(row)
-            for region, row in zip(regions, rates, strict=True)
-            if region.startswith(f"{provider}:")
-        ]
-        covs = [one["cov"] for one in spreads]
-        alike = sum(one["homogeneous"] for one in spreads)
-        found.append(
-            Point(
-                "Many flows meet the same VM cap towards every destination (3.2.2, Table 3: "
-                f"coefficient of variation over destinations), from {name}",
-                "2.5 % (t2.micro), 0.8 % (m4.16xlarge)",
-                f"median {np.median(covs):.1%}; {alike} of {len(spreads)} sources under 10 %",
-                alike >= 0.9 * len(spreads),
-                "under 10 % for nine sources in ten",
-                f"{sum(one['destinations'] for one in spreads)} pairs, {GRID}",
-            )
-        )
-    return found
+def _one_cap(provider: str) -> Point:
+    """Many flows meet the same VM cap towards every destination."""
+    spreads = [homogeneity(row) for row in aggregates()[of(provider)]]
+    alike = sum(one["homogeneous"] for one in spreads)
+    return Point(
+        f"median {np.median([one['cov'] for one in spreads]):.1%}; {alike} of {len(spreads)} "
+        "sources under 10 %",
+        alike >= 0.9 * len(spreads),
+        "under 10 % for nine sources in ten",
+        f"{sum(one['destinations'] for one in spreads)} pairs, {GRID}",
+    )
 
 
-def _aggregate_relays() -> list[Point]:
-    rates = aggregates()
-    found = []
-    for provider, name in PROVIDERS.items():
-        pairs = of(provider)[:, None] & np.ones(len(rates), bool)
-        some = gains(rates, pairs)
-        found.append(
-            Point(
-                f"With many flows, relaying gains little throughput (4), from {name}",
-                "little scope",
-                f"{some['share_1_5']:.1%} of pairs gain 1.5x or more; "
-                f"median {some['median']:.2f}x, most {some['maximum']:.1f}x",
-                some["share_1_5"] <= 0.05,
-                "1.5x for at most 5 % of pairs",
-                f"{some['pairs']} pairs, {GRID}",
-            )
-        )
-    return found
+def _relayed_aggregates(provider: str) -> Point:
+    """With many flows, relaying gains little throughput."""
+    some = gains(aggregates(), of(provider)[:, None] & np.ones(len(aggregates()), bool))
+    return Point(
+        f"{some['share_1_5']:.1%} of pairs gain 1.5x or more; median {some['median']:.2f}x, "
+        f"most {some['maximum']:.1f}x",
+        some["share_1_5"] <= 0.05,
+        "1.5x for at most 5 % of pairs",
+        f"{some['pairs']} pairs, {GRID}",
+    )
 
 
-def _later_rates() -> list[Point]:
-    found = []
-    for provider, name in PROVIDERS.items():
-        ratios = [
-            ratio
-            for (src, _), some in later_over_earlier().items()
-            if src == provider
-            for ratio in some
-        ]
-        change = np.exp(np.median(np.abs(np.log(ratios)))) - 1
-        found.append(
-            Point(
-                f"Many flows' rates are stable over time (3.2.2, Figure 2b), from {name}",
-                "over 500 s, and several days",
-                f"{near(ratios):.0%} of pairs within {NEAR - 1:.0%} after ten months; median "
-                f"change {change:.1%}",
-                near(ratios) >= ALIKE,
-                f"{ALIKE:.0%} of pairs within {NEAR - 1:.0%}",
-                f"{len(ratios)} pairs, 64 connections, January and November 2022",
-            )
-        )
-    return found
+def _later_rates(provider: str) -> Point:
+    """Rates of many flows are stable over time."""
+    ratios = [
+        ratio
+        for (src, _), some in later_over_earlier().items()
+        if src == provider
+        for ratio in some
+    ]
+    change = np.exp(np.median(np.abs(np.log(ratios)))) - 1
+    return Point(
+        f"{near(ratios):.0%} of pairs within {NEAR - 1:.0%} after ten months; median change "
+        f"{change:.1%}",
+        near(ratios) >= ALIKE,
+        f"{ALIKE:.0%} of pairs within {NEAR - 1:.0%}",
+        f"{len(ratios)} pairs, 64 connections, January and November 2022",
+    )
 
 
 def _later_round_trips() -> Point:
-    earlier = round_trips_of_pairs()
-    ratios = []
+    earlier, ratios = round_trips_of_pairs(), []
     with shared("rtt_azure_2024-04.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             src, dst = row["src"], row["dst"]
@@ -329,8 +270,6 @@ def _later_round_trips() -> Point:
                 ratios.append(float(row["rtt_ms"]) / before)
     change = float(np.median(np.abs(np.array(ratios) - 1)))
     return Point(
-        "Round-trip times are the same months later (3.3: August 2017 and January 2018)",
-        "quantitatively similar",
         f"median change {change:.1%} in two years; {near(ratios):.0%} within {NEAR - 1:.0%}",
         change <= 0.05,
         "median change of 5 % at most",
@@ -338,53 +277,35 @@ def _later_round_trips() -> Point:
     )
 
 
-def _latency() -> list[Point]:
-    rtt_ms, regions = round_trips(), january_grid().regions
-    return latency_points(rtt_ms, regions, "round-trip times, April 2022")
-
-
-def _exactly(rates: Floats) -> RateBounds:
-    return RateBounds(rates, rates, rates)
-
-
 def _fees() -> list[Point]:
-    grid, rates, rtt_ms = january_grid(), aggregates(), round_trips()
+    """Every relayed gigabyte is charged twice, and relaying is not cost-effective."""
+    grid, rtt_ms = january_grid(), round_trips()
     fees = grid.matrix(grid.usd_per_gb, inf) * VOLUME_GB
-    known = np.nan_to_num(rates)
+    known = np.nan_to_num(aggregates())
     sends, receives = known.max(axis=1), known.max(axis=0)
     caps = within_caps(known, sends, receives)
     usual = np.where(np.isfinite(rtt_ms), rtt_ms, 100.0)
     pairs = (caps > 0) & np.isfinite(fees)
+    figures = [RateBounds(rates, rates, rates) for rates in (caps, sends, receives)]
+    vm_usd = np.array([vm_usd_per_h(region) for region in grid.regions])
     relayed = {}
     for name, hour_usd in (("time", inf), ("value", HOUR_USD)):
-        terms = Terms(
-            BITS_PER_BYTE * VOLUME_GB / S_PER_H,
-            fees,
-            np.array([vm_usd_per_h(region) for region in grid.regions]),
-            60 / S_PER_H,
-            hour_usd,
-            MARGIN,
-        )
-        relayed[name] = choose(
-            terms, _exactly(caps), _exactly(sends), _exactly(receives), usual
-        ).chosen
+        gbit_h = BITS_PER_BYTE * VOLUME_GB / S_PER_H
+        terms = Terms(gbit_h, fees, vm_usd, 60 / S_PER_H, hour_usd, MARGIN)
+        relayed[name] = choose(terms, *figures, usual).chosen
     through = pairs & (relayed["time"] != DIRECT)
     src, dst = np.nonzero(through)
     relay = relayed["time"][src, dst]
-    dearer = (fees[src, relay] + fees[relay, dst]) / fees[src, dst]
+    dearer = np.median((fees[src, relay] + fees[relay, dst]) / fees[src, dst])
     worth = np.count_nonzero(pairs & (relayed["value"] != DIRECT)) / np.count_nonzero(pairs)
     return [
         Point(
-            "Connections are free and a relay is not: every relayed gigabyte is charged twice (4)",
-            "pay extra",
-            f"egress fees {np.median(dearer):.2f}x in the median where a relay is faster",
-            float(np.median(dearer)) >= 1.5,
+            f"egress fees {dearer:.2f}x in the median where a relay is faster",
+            float(dearer) >= 1.5,
             "1.5x or more",
             f"{through.sum()} pairs where a relay gains 1.1x in time, {GRID}; fees of May 2022",
         ),
         Point(
-            "Relaying is not cost-effective for bandwidth (abstract)",
-            "little scope",
             f"{worth:.1%} of pairs at {HOUR_USD:g} $/h ({through.sum() / pairs.sum():.0%} if only "
             "time counts)",
             bool(worth <= 0.05),
@@ -392,7 +313,3 @@ def _fees() -> list[Point]:
             f"{pairs.sum()} pairs, {VOLUME_GB:g} GB each, one VM a region",
         ),
     ]
-
-
-def _both(pair: tuple[str, str], provider: str) -> bool:
-    return all(end.startswith(f"{provider}:") for end in pair)

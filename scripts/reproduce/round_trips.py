@@ -37,7 +37,9 @@ PAIRS = (
     ("gcp:europe-west1", "gcp:asia-east1"),
     ("aws:us-east-1", "gcp:us-east1"),
 )
+FEWER = PAIRS[:3]
 TO_AZURE = (("aws:us-east-1", "azure:westeurope"), ("gcp:us-central1", "azure:brazilsouth"))
+OTHERS = ("hping3", "TCP connects")
 PROBES = 30
 AT_ONCE = 3
 """Pairs; more would make each other late."""
@@ -99,90 +101,77 @@ def _hping3(lab: Lab, pair: Pair) -> float | None:
     return median(times_ms[1:]) if len(times_ms) > PROBES / 2 else None
 
 
-def _differences(found: Mapping[str, Times]) -> tuple[str, bool]:
-    """Return the differences from ping in words, and whether all are alike."""
-    words, alike = [], True
-    for name in ("hping3", "TCP connects"):
-        more_ms, shares = [], []
-        for pair, ping_ms in found["ping"].items():
-            other_ms = found[name][pair]
-            if ping_ms is None or other_ms is None:
-                alike = False
-                continue
-            more_ms.append(other_ms - ping_ms)
-            shares.append(more_ms[-1] / ping_ms)
-            alike &= abs(more_ms[-1]) <= max(ALIKE_MS, ALIKE * ping_ms)
-        if not more_ms:
-            words.append(f"{name} unanswered")
-            continue
-        most = max(shares, key=abs)
-        words.append(f"{name} {median(more_ms):+.2f} ms in the median, {most:+.1%} at most")
+def _alike(found: Mapping[str, Times]) -> list[Point]:
+    """Return the point on differences from ping."""
     answered = [ms for ms in found["ping"].values() if ms is not None]
-    return f"ping {min(answered):.1f} to {max(answered):.1f} ms; {'; '.join(words)}", alike
-
-
-def _alike(setting: str, found: Mapping[str, Times]) -> list[Point]:
-    words, alike = _differences(found)
-    claim = f"Round trips by ping and by hping3 are alike on EC2 and Google (3.1): {setting}"
+    words, alike = [f"ping {min(answered):.1f} to {max(answered):.1f} ms"], True
+    for name in OTHERS:
+        both = [(ms, found[name][pair]) for pair, ms in found["ping"].items()]
+        more = [(other - ms, ms) for ms, other in both if ms is not None and other is not None]
+        alike &= len(more) == len(both)
+        alike &= all(abs(off_ms) <= max(ALIKE_MS, ALIKE * ms) for off_ms, ms in more)
+        if more:
+            most = max((off_ms / ms for off_ms, ms in more), key=abs)
+            middle_ms = median(off_ms for off_ms, _ in more)
+            words.append(f"{name} {middle_ms:+.2f} ms in the median, {most:+.1%} at most")
+        else:
+            words.append(f"{name} unanswered")
     criterion = f"medians of all pairs within {ALIKE:.0%} or {ALIKE_MS:g} ms of ping's"
     basis = f"{len(found['ping'])} pairs, {PROBES} probes of each tool"
-    return [Point(claim, "similar", words, alike, criterion, basis)]
+    return [Point("; ".join(words), alike, criterion, basis)]
 
 
 def _idle(lab: Lab) -> list[Point]:
-    return _alike("idle", _medians(lab, PAIRS))
+    return _alike(_medians(lab, PAIRS))
 
 
 @contextmanager
-def _full(lab: Lab, pair: Pair) -> Iterator[None]:
+def _full(lab: Lab, src: str) -> Iterator[None]:
     """Fill a sender's cap towards a third region meanwhile."""
-    topology = lab.topology()
-    sink = next(name for name in ("gcp:europe-west1", "gcp:asia-east1") if name not in pair)
+    topology, sink = lab.topology(), "gcp:europe-west1"
     there = topology.index(sink)
     # Without reports: no one would read them.
     send = ["iperf3", "-c", private_address(there), "-t", "600", "-P", str(FLOWS), "-i", "0"]
     with (
         running(lab, sink, ["iperf3", "-s", "-1", "--forceflush"], until="listening"),
-        running(lab, pair[0], send),
+        running(lab, src, send),
     ):
         # Until all connections are open, one after the other, and the queue is full.
-        time.sleep((FLOWS + 4) * topology.rtt_ms[topology.index(pair[0])][there] / 1e3 + 5)
+        time.sleep((FLOWS + 4) * topology.rtt_ms[topology.index(src)][there] / 1e3 + 5)
         yield
 
 
 def _loaded(lab: Lab) -> list[Point]:
     found: dict[str, Times] = {}
-    for pair in PAIRS[:3]:
-        with _full(lab, pair):
+    for pair in FEWER:
+        with _full(lab, pair[0]):
             for name, times in _medians(lab, [pair]).items():
                 found.setdefault(name, {}).update(times)
-    return _alike(f"while {FLOWS} flows fill the sender's cap", found)
+    return _alike(found)
 
 
-def _from_both_ends(lab: Lab, settings: Callable[[float], Mapping[str, float]]) -> dict[str, Times]:
+def _from_both_ends(lab: Lab, settings: Callable[[float], Mapping[str, float]]) -> list[Point]:
     """Measure pairs from either end, of which one way is set by its round-trip time."""
     topology = lab.topology()
-    for src, dst in PAIRS[:3]:
+    for src, dst in FEWER:
         usual_ms = topology.rtt_ms[topology.index(src)][topology.index(dst)]
         lab.set_link(src, dst, settings(usual_ms), one_way=True)
-    found = _medians(lab, [*PAIRS[:3], *((dst, src) for src, dst in PAIRS[:3])])
+    found = _medians(lab, [*FEWER, *((dst, src) for src, dst in FEWER)])
     lab.clear()
-    return found
+    return _alike(found)
 
 
 def _one_way_longer(lab: Lab) -> list[Point]:
     # Of a direction's round-trip time, that direction takes half.
-    found = _from_both_ends(lab, lambda usual_ms: {"rtt_ms": usual_ms + 2 * FURTHER_MS})
-    return _alike(f"one way {FURTHER_MS:g} ms longer, measured from both ends", found)
+    return _from_both_ends(lab, lambda usual_ms: {"rtt_ms": usual_ms + 2 * FURTHER_MS})
 
 
 def _one_way_unsteady(lab: Lab) -> list[Point]:
-    found = _from_both_ends(lab, lambda _: {"jitter_ms": JITTER_MS})
-    return _alike(f"one way varying by {JITTER_MS:g} ms, measured from both ends", found)
+    return _from_both_ends(lab, lambda _: {"jitter_ms": JITTER_MS})
 
 
 def _filtered(lab: Lab) -> list[Point]:
-    """Filter ICMP at Azure, as in the paper."""
+    """Filter ICMP at Azure, as in the paper: TCP's handshake shows the round trip."""
     topology = lab.topology()
     for _, azure in TO_AZURE:
         lab.set_host(azure, {"icmp": "filtered"})
@@ -190,19 +179,18 @@ def _filtered(lab: Lab) -> list[Point]:
     lab.clear()
     off = [
         ms / topology.rtt_ms[topology.index(src)][topology.index(dst)] - 1
-        for name in ("hping3", "TCP connects")
+        for name in OTHERS
         for (src, dst), ms in found[name].items()
         if ms is not None
     ]
-    silent = sum(ms is None for ms in found["ping"].values())
+    pairs, silent = len(TO_AZURE), sum(ms is None for ms in found["ping"].values())
     most = max(off, key=abs, default=1.0)
-    point = Point(
-        "Where ICMP is filtered, as on Azure, TCP's handshake shows the round trip (3.1)",
-        "ping is not allowed on Azure",
-        f"{silent} of {len(TO_AZURE)} pings unanswered; hping3 and relayd's TCP connects answered "
-        f"{len(off)} of {2 * len(TO_AZURE)}, off what is set by {most:+.1%} at most",
-        silent == len(TO_AZURE) and len(off) == 2 * len(TO_AZURE) and abs(most) <= ALIKE,
-        f"no ping answered, all others within {ALIKE:.0%} of what is set",
-        f"{len(TO_AZURE)} pairs, {PROBES} probes of each tool",
-    )
-    return [point]
+    return [
+        Point(
+            f"{silent} of {pairs} pings unanswered; hping3 and relayd's TCP connects answered "
+            f"{len(off)} of {2 * pairs}, off what is set by {most:+.1%} at most",
+            silent == pairs and len(off) == 2 * pairs and abs(most) <= ALIKE,
+            f"no ping answered, all others within {ALIKE:.0%} of what is set",
+            f"{pairs} pairs, {PROBES} probes of each tool",
+        )
+    ]

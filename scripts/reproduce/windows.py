@@ -12,10 +12,11 @@ from probes.lab.controller import Lab
 from scripts.reproduce.laboratory import (
     FLOWS,
     OTHERS,
-    best_gains,
+    ec2_gains,
     flow_matrix,
     laboratory,
     measured,
+    one_after_the_other,
 )
 from scripts.reproduce.point import Point, other_relays
 
@@ -25,13 +26,10 @@ THERE_MBPS, BACK_MBPS = 146.0, 56.0
 PAPER_MB, NEEDED_MB, ENOUGH_MB = 7.0, 12.5, 50.0
 """Windows: the paper's; ten times that of EC2 in the lab; a second's half at 1 Gbit/s, nearly."""
 CENTRE = "gcp:us-central1"
-TO_CENTRE = (
-    "gcp:us-east1",
-    "gcp:europe-west1",
-    "gcp:asia-northeast1",
-    "gcp:asia-east1",
+TO_CENTRE = [
+    *("gcp:us-east1", "gcp:europe-west1", "gcp:asia-northeast1", "gcp:asia-east1"),
     "gcp:asia-southeast1",
-)
+]
 EC2_PAIRS = (
     ("aws:us-east-1", "aws:us-west-2"),
     ("aws:eu-central-1", "aws:ap-northeast-1"),
@@ -52,87 +50,57 @@ def _set_windows(lab: Lab, regions: Sequence[str], window_mb: float) -> None:
         lab.set_host(region, {"window_kb": 1000 * window_mb * lab.topology().scale})
 
 
-def _both_ways(lab: Lab, flows: int) -> tuple[float, float]:
-    """Measure one direction after the other, in Mbit/s of the cloud."""
-    topology = lab.topology()
-    east, west = topology.index(EAST), topology.index(WEST)
-    pairs = ((west, east), (east, west))
-    there, back = (
-        goodputs_mbps(lab, [Transfer(*pair, flows)], 5, 2)[0] / topology.scale for pair in pairs
-    )
-    return there, back
-
-
 def _one_way(lab: Lab) -> list[Point]:
     """Lower the window of one direction to what the paper's slower figure needs."""
     topology = lab.topology()
     window_kb = topology.sites[topology.index(WEST)].window_bytes / 1000 * BACK_MBPS / THERE_MBPS
     lab.set_link(EAST, WEST, {"window_kb": window_kb}, one_way=True)
-    one, many = _both_ways(lab, 1), _both_ways(lab, FLOWS)
+    one, many = (
+        [
+            one_after_the_other(lab, [src], dst, n, 5, 2)[0]
+            for src, dst in ((WEST, EAST), (EAST, WEST))
+        ]
+        for n in (1, FLOWS)
+    )
+    found = [
+        (one, "both within 10 % (the window is from these figures)", "one connection"),
+        (many, "within 5 % of each other", f"{FLOWS} connections"),
+    ]
+    agree = (
+        abs(one[0] / THERE_MBPS - 1) <= 0.1 and abs(one[1] / BACK_MBPS - 1) <= 0.1,
+        max(many) / min(many) <= 1.05,
+    )
     lab.clear()
-    setting = f"a window of {window_kb / 1000 / topology.scale:.2f} MB at Oregon for Virginia alone"
+    basis = "1 pair both ways, iperf3,"
+    setting = f"for 5 s, a window of {window_kb / 1000 / topology.scale:.2f} MB"
     return [
-        Point(
-            f"Oregon to Virginia and back, one flow (3.2.1), with {setting}",
-            f"{THERE_MBPS:.0f} and {BACK_MBPS:.0f} Mbit/s",
-            f"{one[0]:.0f} and {one[1]:.0f} Mbit/s",
-            abs(one[0] / THERE_MBPS - 1) <= 0.1 and abs(one[1] / BACK_MBPS - 1) <= 0.1,
-            "both within 10 % (the window is from these figures)",
-            "1 pair both ways, iperf3, one connection for 5 s",
-        ),
-        Point(
-            f"With {FLOWS} flows, both ways are alike (3.2.2), with {setting}",
-            "the same cap for all pairs",
-            f"{many[0]:.0f} and {many[1]:.0f} Mbit/s",
-            max(many) / min(many) <= 1.05,
-            "within 5 % of each other",
-            f"1 pair both ways, iperf3, {FLOWS} connections for 5 s",
-        ),
+        Point(f"{there:.0f} and {back:.0f} Mbit/s", agrees, criterion, f"{basis} {flows} {setting}")
+        for ((there, back), criterion, flows), agrees in zip(found, agree, strict=True)
     ]
 
 
 def _towards_centre(lab: Lab) -> list[Point]:
     """Measure one flow into a region of Google at growing windows, and many."""
-    topology = lab.topology()
-    centre = topology.index(CENTRE)
-
-    def rates(flows: int) -> list[float]:
-        sources = [topology.index(region) for region in TO_CENTRE]
-        return [
-            goodputs_mbps(lab, [Transfer(source, centre, flows)], 4, 4)[0] / topology.scale
-            for source in sources
-        ]
-
-    usual = rates(1)
+    basis = f"{len(TO_CENTRE)} sources, iperf3,"
+    usual = one_after_the_other(lab, TO_CENTRE, CENTRE, 1, 4, 4)
     found = []
     for window_mb in (PAPER_MB, ENOUGH_MB):
         _set_windows(lab, [CENTRE], window_mb)
-        raised = rates(1)
+        raised = one_after_the_other(lab, TO_CENTRE, CENTRE, 1, 4, 4)
         found.append(
             Point(
-                f"One flow to US Center reaches 1 Gbit/s from everywhere on Google with windows of "
-                f"{window_mb:g} MB (3.2.2, Figure 2a)",
-                "uniformly up to about 1 Gbit/s, with 7 MB",
                 f"{min(raised):.0f} to {max(raised):.0f} Mbit/s; {min(usual):.0f} to "
                 f"{max(usual):.0f} with the usual 3 MB",
                 min(raised) >= 0.9 * max(raised),
                 "the slowest within 10 % of the fastest",
-                f"{len(TO_CENTRE)} sources, iperf3, one connection for 4 s",
+                f"{basis} one connection for 4 s",
             )
         )
     lab.clear()
-    many = rates(FLOWS)
-    return [
-        *found,
-        Point(
-            f"{FLOWS} flows to US Center on Google: one cap for all (3.2.2, Figure 2a)",
-            "about 2 Gbit/s",
-            f"{min(many):.0f} to {max(many):.0f} Mbit/s",
-            max(many) / min(many) <= 1.05,
-            "within 5 % of each other (the cap is the paper's)",
-            f"{len(TO_CENTRE)} sources, iperf3, {FLOWS} connections for 4 s",
-        ),
-    ]
+    many = one_after_the_other(lab, TO_CENTRE, CENTRE, FLOWS, 4, 4)
+    here, alike = f"{min(many):.0f} to {max(many):.0f} Mbit/s", max(many) / min(many) <= 1.05
+    criterion = "within 5 % of each other (the cap is the paper's)"
+    return [*found, Point(here, alike, criterion, f"{basis} {FLOWS} connections for 4 s")]
 
 
 def _raised_on_ec2(lab: Lab) -> list[Point]:
@@ -140,8 +108,7 @@ def _raised_on_ec2(lab: Lab) -> list[Point]:
     topology = lab.topology()
     transfers = [Transfer(topology.index(src), topology.index(dst)) for src, dst in EC2_PAIRS]
     found = []
-    settings = ((0.0, 25, "no loss"), (LOSS_PCT, 60, f"{LOSS_PCT:g} % loss at this scale"))
-    for loss_pct, seconds, setting in settings:
+    for loss_pct, seconds in ((0.0, 25), (LOSS_PCT, 60)):
         by_window = []
         for window_mb in (None, PAPER_MB):
             lab.clear()
@@ -153,9 +120,6 @@ def _raised_on_ec2(lab: Lab) -> list[Point]:
         rises = [after / before for before, after in zip(*by_window, strict=True)]
         found.append(
             Point(
-                f"Windows of {PAPER_MB:g} MB raise no single flow on EC2 (3.2.2, Figure 2a), with "
-                f"{setting}",
-                "such an increase does not show up",
                 f"{min(rises):.2f}x to {max(rises):.2f}x",
                 max(rises) <= 1.25,
                 "no flow by more than 25 %",
@@ -172,13 +136,11 @@ def _relays(lab: Lab) -> list[Point]:
     for window_mb in (PAPER_MB, NEEDED_MB):
         _set_windows(lab, OTHERS, window_mb)
         names, rates = flow_matrix(lab)
-        gains = best_gains(rates, len(names) - len(OTHERS))
+        gained = ec2_gains(rates, len(names) - len(OTHERS))
         basis = (
-            f"{gains['pairs']} pairs, iperf3, one connection for 5 s, "
+            f"{gained['pairs']} pairs, iperf3, one connection for 5 s, "
             f"{len(OTHERS)} relays of other clouds"
         )
-        found.append(
-            other_relays(gains, f", Figure 1c), with windows of {window_mb:g} MB there", basis)
-        )
+        found.append(other_relays(gained, basis))
     lab.clear()
     return found
