@@ -18,7 +18,6 @@ from benchmarks.table import JUDGED, show
 NAMES = (
     "planning",
     "all_pairs",
-    "importing",
     "snapshots",
     "start_up",
     "shuffle",

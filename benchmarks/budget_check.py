@@ -26,7 +26,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -62,13 +62,13 @@ class Outcome:
     number: int
     place: str
     kind: str
+    words: list[str]
     budget_usd: float
-    usd: float
-    sent_gb: float
+    usd: float = 0.0
+    sent_gb: float = 0.0
     problem: str = ""
     held: int = 0
     kills: int = 0
-    words: list[str] = field(default_factory=list)
 
     @property
     def share(self) -> float:
@@ -87,7 +87,8 @@ class Case:
         self.place, self.number, self.folder, self.brief = place, number, folder, brief
         self.random = random.Random(number)
         self.db, self.fleet = folder / "store.db", folder / "fleet.toml"
-        self.prices = {region: self._price() for region in place.hosts}
+        usual_usd = USUAL_USD_PER_GB[place.name]
+        self.prices = {region: round(self._wrong(usual_usd), 9) for region in place.hosts}
         self.kills = 0
         self.fleet.write_text(self._fleet())
         self.environment = {
@@ -100,51 +101,33 @@ class Case:
     def run(self) -> Outcome:
         """Ask, with a budget, and compare it with the traffic sent meanwhile."""
         kind = "killed" if self.brief else self.random.choice(KINDS)
-        words = getattr(self, f"_{'probe' if kind == 'killed' else kind}")()
-        budget_usd = self._budget_usd(words, kind)
-        before = self.place.sent_bytes()
-        budget = f"{budget_usd:.9f}usd"
-        problem = ""
+        words = {"verify": self._verify, "watch": self._watch}.get(kind, self._probe)()
+        found = Outcome(self.number, self.place.name, kind, words, self._budget_usd(words, kind))
+        before, budget = self.place.sent_bytes(), f"{found.budget_usd:.9f}usd"
+        limits = ["--daily-budget"] if kind == "watch" else ["--yes", "--json", "--budget"]
+        act = {"watch": self._watched, "killed": self._killed}.get(kind, self._done)
         try:
-            if kind == "watch":
-                self._watched([*words, "--daily-budget", budget])
-            elif kind == "killed":
-                self._killed([*words, "--yes", "--json", "--budget", budget])
-            else:
-                self._done([*words, "--yes", "--json", "--budget", budget])
+            act([*words, *limits, budget])
         except _CommandError as failed:
-            problem = str(failed)
+            found.problem = str(failed)
         time.sleep(0.5)
         sent = {name: b - before[name] for name, b in self.place.sent_bytes().items()}
-        usd = sum(count / 1e9 * self.prices[region] for region, count in sent.items())
-        return Outcome(
-            self.number,
-            self.place.name,
-            kind,
-            budget_usd,
-            usd,
-            sum(sent.values()) / 1e9,
-            problem,
-            self._held(),
-            self.kills,
-            words,
-        )
+        found.usd = sum(count / 1e9 * self.prices[region] for region, count in sent.items())
+        found.sent_gb = sum(sent.values()) / 1e9
+        found.held, found.kills = self._held(), self.kills
+        return found
 
     # ---- what is drawn -------------------------------------------------------------------------
 
     def _wrong(self, value: float) -> float:
         return value * float(WRONG ** self.random.uniform(-1, 1))
 
-    def _price(self) -> float:
-        return self._wrong(USUAL_USD_PER_GB[self.place.name])
-
     def _fleet(self) -> str:
         usual_mbps = USUAL_MBPS[self.place.name]
         blocks = []
         for region, true in self.place.hosts.items():
             entry: dict[str, str | int | float] = {"region": region, **true}
-            entry["egress_usd_per_gb"] = round(self.prices[region], 9)
-            self.prices[region] = float(entry["egress_usd_per_gb"])
+            entry["egress_usd_per_gb"] = self.prices[region]
             if self.random.random() < 0.7:
                 entry["egress_mbps"] = round(self._wrong(usual_mbps), 3)
                 entry["ingress_mbps"] = round(self._wrong(usual_mbps), 3)
@@ -159,22 +142,20 @@ class Case:
         return self.random.sample(pairs, self.random.randint(1, most))
 
     def _probe(self) -> list[str]:
+        chance = self.random.random
         words = ["probe", "--flow-time", "4s", "--aggregate-time", "4s", "--max-minutes", "0.5"]
         if self.brief:
-            words += ["--phases", "per-flow"]
-        elif self.random.random() < 0.3:
+            return [*words, "--phases", "per-flow", "--pairs", ">".join(self._pairs(1)[0])]
+        if chance() < 0.3:
             phases = self.random.sample(["rtt", "per-flow", "caps", "aggregate"], 2)
             words += ["--phases", ",".join(phases)]
-        if self.random.random() < 0.5:
+        if chance() < 0.5:
             words += ["--connections", str(self.random.choice([1, 4, 16]))]
-        elif self.random.random() < 0.3:
+        elif chance() < 0.3:
             words += ["--ramp"]
-        if self.brief or self.random.random() < 0.75:
-            for pair in self._pairs(1 if self.brief else 4):
-                words += ["--pairs", ">".join(pair)]
-        if not self.brief and self.random.random() < 0.2:
-            words += ["--tool", "nuttcp"]
-        return words
+        for pair in self._pairs(4) if chance() < 0.75 else []:
+            words += ["--pairs", ">".join(pair)]
+        return [*words, "--tool", "nuttcp"] if chance() < 0.2 else words
 
     def _verify(self) -> list[str]:
         """Verify a plan that rests on estimates as wrong as the fleet file."""
@@ -228,13 +209,10 @@ class Case:
 
     def _start(self, words: Sequence[str]) -> subprocess.Popen[str]:
         where = ["--fleet", str(self.fleet), "--db", str(self.db)]
+        command = [*self.place.within, sys.executable, "-m", "relayd", *words, *where]
+        pipe = subprocess.PIPE
         return subprocess.Popen(
-            [*self.place.within, sys.executable, "-m", "relayd", *words, *where],
-            cwd=ROOT,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            command, cwd=ROOT, env=self.environment, stdout=pipe, stderr=pipe, text=True
         )
 
     def _done(self, words: Sequence[str]) -> None:
@@ -247,9 +225,7 @@ class Case:
     def _killed(self, words: Sequence[str]) -> None:
         """Kill it once or twice while it measures, and let it resume."""
         for _ in range(self.random.choice([1, 2])):
-            started = self._start(words)
-            before = sum(self.place.sent_bytes().values())
-            self._wait_until_sent(before + 100_000, started)  # a throughput test has begun
+            started = self._start_and_wait(words, 100_000)  # a throughput test has begun
             time.sleep(self.random.uniform(0.0, 4.0))
             if started.poll() is None:
                 started.send_signal(signal.SIGKILL)
@@ -258,20 +234,20 @@ class Case:
             words = ["probe", "--resume", "--json"]
         self._done(words)
 
-    def _wait_until_sent(self, count: int, started: subprocess.Popen[str]) -> None:
-        """Wait until hosts have sent so many bytes, or the command has ended."""
-        until_s = time.monotonic() + STARTING_S
-        while sum(self.place.sent_bytes().values()) < count and time.monotonic() < until_s:
+    def _start_and_wait(self, words: Sequence[str], count: int) -> subprocess.Popen[str]:
+        """Start, and wait until hosts have sent so many bytes, or the command has ended."""
+        enough = sum(self.place.sent_bytes().values()) + count
+        started, until_s = self._start(words), time.monotonic() + STARTING_S
+        while sum(self.place.sent_bytes().values()) < enough and time.monotonic() < until_s:
             if started.poll() is not None:
-                return
+                break
             time.sleep(0.2)
+        return started
 
     def _watched(self, words: Sequence[str]) -> None:
         """Watch for a while, be killed, watch on, and end in good order."""
         for number, seconds in ((signal.SIGKILL, 8.0), (signal.SIGTERM, 16.0)):
-            before = sum(self.place.sent_bytes().values())
-            started = self._start(words)
-            self._wait_until_sent(before + 1, started)
+            started = self._start_and_wait(words, 1)
             time.sleep(self.random.uniform(0.2, 1.0) * seconds)
             started.send_signal(number)
             _, err = started.communicate(timeout=120)
@@ -329,7 +305,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what was brought up is taken down
     places = [options.place] if options.place else list(PLACES)
-    outcomes: list[Outcome] = []
+    outcomes = []
     for turn, name in enumerate(places):
         with tempfile.TemporaryDirectory() as folder, PLACES[name](Path(folder), REGIONS) as place:
             for number in range(options.first + turn, options.first + options.number, len(places)):
@@ -337,14 +313,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     outcomes.append(Case(place, number, Path(own), brief=options.brief).run())
                 _tell(outcomes[-1], options.json)
     check = Check()
-    check.note("cases", len(outcomes), "")
-    check.note("  with a kill", sum(found.kills > 0 for found in outcomes), "")
-    check.note("  that sent anything", sum(found.sent_gb > 1e-4 for found in outcomes), "")
-    check.note("attempts held to what they may send", sum(found.held for found in outcomes), "")
+    for what, count in (
+        ("cases", len(outcomes)),
+        ("  with a kill", sum(found.kills > 0 for found in outcomes)),
+        ("  that sent anything", sum(found.sent_gb > 1e-4 for found in outcomes)),
+        ("attempts held to what they may send", sum(found.held for found in outcomes)),
+    ):
+        check.note(what, count, "")
     check.at_most("commands that failed", sum(bool(o.problem) for o in outcomes), 0, "")
     check.at_most("over their budget", sum(found.share > 1 for found in outcomes), 0, "")
-    largest = max(found.share for found in outcomes)
-    check.at_most("largest share of a budget", largest * 100, 100, "%")
+    check.at_most("largest share of a budget", 100 * max(o.share for o in outcomes), 100, "%")
     return check.finished(None, "")
 
 

@@ -58,48 +58,16 @@ _SAID = (
 )
 
 
-class Disk:
-    """A file system that can be filled.
-
-    Attributes
-    ----------
-    folder : Path
-        Its root.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._filler = folder / "filler"
-
-    @contextmanager
-    def leaving(self, left_bytes: int) -> Iterator[None]:
-        """Leave no more than so many bytes free, in whole pages."""
-        with self._filler.open("wb", buffering=0) as file:
-            with suppress(OSError):  # it is full
-                while True:
-                    file.write(bytes(4096))
-            file.truncate(max(0, file.tell() - left_bytes))
-        try:
-            yield
-        finally:
-            self._filler.unlink()
-
-    def clear(self) -> None:
-        """Remove everything."""
-        for path in self.folder.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
 @dataclass(frozen=True)
 class Place:
-    """Where a step is tried.
+    """Where a step is tried: a store, on a file system that can be filled.
 
     Attributes
     ----------
     where : Path or str
         The store.
-    disk : Disk
-        That it is on.
+    disk : Path
+        Root of the file system.
     files : Path
         Folder for other files.
     said : tuple of str
@@ -109,17 +77,40 @@ class Place:
     """
 
     where: Path | str
-    disk: Disk
+    disk: Path
     files: Path
     said: tuple[str, ...] = ("disk is full", "No space left")
     come_back: Callable[[], None] = lambda: None
 
     @contextmanager
     def leaving(self, left_bytes: int) -> Iterator[None]:
-        """Leave no more than so many bytes free on the disk."""
-        with self.disk.leaving(left_bytes):
+        """Leave no more than so many bytes free on the disk, in whole pages."""
+        filler = self.disk / "filler"
+        with filler.open("wb", buffering=0) as file:
+            with suppress(OSError):  # it is full
+                while True:
+                    file.write(bytes(4096))
+            file.truncate(max(0, file.tell() - left_bytes))
+        try:
             yield
+        finally:
+            filler.unlink()
         self.come_back()
+
+    def refused(self, action: Callable[[], object]) -> bool:
+        """Tell whether an action failed, which must be for want of space."""
+        try:
+            action()
+        except RelaydError as error:
+            if not any(words in str(error) for words in self.said):
+                raise
+            return True
+        return False
+
+    def clear(self) -> None:
+        """Remove everything from the disk."""
+        for path in self.disk.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def samples(count: int, begin_s: float) -> list[Sample]:
@@ -129,18 +120,6 @@ def samples(count: int, begin_s: float) -> list[Sample]:
         Sample(*_ENDS, "rtt_ms", 114.0 + n % 7, begin_s + n, "ping", detail=detail)
         for n in range(count)
     ]
-
-
-def refused(action: Callable[[], object], said: Sequence[str] = Place.said) -> str:
-    """Return the message of an action that failed for want of space; empty if it succeeded."""
-    try:
-        action()
-    except RelaydError as error:
-        found = str(error)
-    else:
-        return ""
-    assert any(words in found for words in said), found
-    return found
 
 
 def importing(place: Place, left_bytes: int, count: int = _ROWS) -> bool:
@@ -179,11 +158,11 @@ def snapshots(place: Place, left_bytes: int) -> bool:
         append(store, samples(_ROWS, 1.71e9))
     assert before
     with open_store(path, mode="write") as store, place.leaving(left_bytes):
-        failed = refused(lambda: make_snapshot(store, load_catalogue()), place.said)
+        failed = place.refused(lambda: make_snapshot(store, load_catalogue()))
     with open_store(path, mode="write") as store:
         latest = store.snapshots.latest()
         assert latest
-        assert (latest.id == before.id) == bool(failed)
+        assert (latest.id == before.id) == failed
         assert store.snapshots.network(latest.id).usual.count == latest.links
         made = make_snapshot(store, load_catalogue())
         assert made
@@ -197,42 +176,36 @@ def campaigns(place: Place, left_bytes: int) -> bool:
         campaign = Campaigns(store).begin({})
         recorded = 0
         with place.leaving(left_bytes):
-            tasks = [_task(n) for n in range(50)]
-            failed = refused(lambda: campaign.plan("rtt", tasks), place.said)
+            tasks = [ProbeTask("rtt", ((f"a{n}", "b"),), 0, 1.0) for n in range(50)]
+            failed = place.refused(lambda: campaign.plan("rtt", tasks))
             for probe in campaign.probes():
                 outcome = ProbeOutcome(
                     probe, tuple(samples(20, 1.7e9 + 100 * probe.id)), 0.1, 0.2, 1
                 )
-                record = partial(campaign.record, [outcome])
-                failed = refused(record, place.said) or failed
+                failed = place.refused(partial(campaign.record, [outcome])) or failed
                 recorded += not failed
-        probes = campaign.probes()
-        assert len([probe for probe in probes if probe.status == "done"]) >= recorded
-        done = len([probe for probe in probes if probe.status == "done"])
+        done = sum(probe.status == "done" for probe in campaign.probes())
+        assert done >= recorded
         assert store.samples.counts().samples == 20 * done
         assert abs(campaign.spent()[1] - 0.2 * done) < 1e-9
     return not failed
 
 
-def _task(number: int) -> ProbeTask:
-    return ProbeTask("rtt", ((f"a{number}", "b"),), 0, 1.0)
-
-
 def backups(place: Place, left_bytes: int) -> bool:
     """Back up onto the disk: the file is whole, or there is none; and restore onto it."""
-    path, disk = Path(place.where), place.disk
+    path = Path(place.where)
     copy = path.with_name("copy")
     with open_store(path, mode="create") as store:
         append(store, samples(_ROWS, 1.7e9))
-        with disk.leaving(left_bytes):
-            failed = refused(lambda: backup(store, copy))
-        assert copy.exists() != bool(failed)
+        with place.leaving(left_bytes):
+            failed = place.refused(lambda: backup(store, copy))
+        assert copy.exists() != failed
         assert not [one for one in path.parent.iterdir() if ".part" in one.name]
         if failed:
             backup(store, copy)
     restored = path.with_name("restored.db")
-    with disk.leaving(left_bytes):
-        failed = refused(lambda: restore(copy, restored)) or failed
+    with place.leaving(left_bytes):
+        failed = place.refused(lambda: restore(copy, restored)) or failed
     if failed and not restored.exists():
         restore(copy, restored)
     whole(restored)
@@ -246,7 +219,7 @@ def overlays(place: Place, left_bytes: int) -> bool:
     os.environ["RELAYD_CATALOGUE_DIR"] = str(place.files / "catalogue")
     text = "# x\n" * 20_000
     with place.leaving(left_bytes):
-        failed = refused(lambda: add_overlay(text, "test", date(2026, 11, 22)))
+        failed = place.refused(lambda: add_overlay(text, "test", date(2026, 11, 22)))
     assert [one.read_text() for one in overlays_in_force()] == ([] if failed else [text])
     add_overlay(text, "test", date(2026, 11, 22))
     del os.environ["RELAYD_CATALOGUE_DIR"]
@@ -261,8 +234,8 @@ def first_tokens(place: Place, left_bytes: int) -> bool:
     with open_store(place.where, mode="create") as store:
         tokens = Tokens(store.database)
         with place.leaving(left_bytes):
-            failed = refused(lambda: made.append(first_token(tokens)))
-        assert bool(tokens.list()) == bool(made) != bool(failed)
+            failed = place.refused(lambda: made.append(first_token(tokens)))
+        assert bool(tokens.list()) == bool(made) != failed
         again = first_token(tokens)
         valid = made[0] or again if made else again
         assert valid
@@ -274,15 +247,11 @@ Step = Callable[[Place, int], bool]
 STEPS: tuple[Step, ...] = (importing, snapshots, campaigns, backups, overlays, first_tokens)
 
 
-def posts(path: Path, disk: Disk, places: Sequence[int]) -> Counter[bool]:
+def posts(place: Place, places: Sequence[int]) -> Iterator[bool]:
     """Send samples to a service: 200 says that they are stored, 503 that they are not."""
-    went_well: Counter[bool] = Counter()
     with TemporaryDirectory() as elsewhere:
-        service = Served(
-            path,
-            environment={"RELAYD_SERVE_ACCESS_LOG": "false"},
-            log=Path(elsewhere) / "service.log",
-        )
+        environment, log = {"RELAYD_SERVE_ACCESS_LOG": "false"}, Path(elsewhere) / "service.log"
+        service = Served(place.where, environment=environment, log=log)
 
         def send(begin_s: float) -> Answer:
             fields = ("src", "dst", "metric", "value", "measured_at_s", "tool")
@@ -292,20 +261,19 @@ def posts(path: Path, disk: Disk, places: Sequence[int]) -> Counter[bool]:
         try:
             held = 0
             for number, left_bytes in enumerate(places):
-                with disk.leaving(left_bytes):
+                with place.leaving(left_bytes):
                     answer = send(1.6e9 + 1000 * number)
                     warned = service.get("/readyz").json["warnings"]
                 assert answer.status in (200, 503), answer
                 assert any("nearly full" in text for text in warned), warned
                 held += answer.json["accepted"] if answer.status == 200 else 0
-                with open_store(path, mode="read") as store:
+                with open_store(place.where, mode="read") as store:
                     assert store.samples.counts().samples == held, answer
-                went_well[answer.status == 200] += 1
+                yield answer.status == 200
             answer = send(1.5e9)
             assert answer.status == 200, answer
         finally:
             service.stop()
-    return went_well
 
 
 def whole(path: Path | str) -> None:
@@ -323,31 +291,30 @@ def tried(name: str, attempts: Iterable[bool]) -> None:
 
 def sweep(folder: Path, left: Sequence[int]) -> None:
     """Run all steps in files on a file system."""
-    disk, path = Disk(folder), folder / "relayd.db"
+    place = Place(folder / "relayd.db", folder, folder)
 
     def attempt(step: Step, left_bytes: int) -> bool:
-        disk.clear()
-        open_store(path, mode="create").close()
-        went_well = step(Place(path, disk, folder), left_bytes)
-        whole(path)
+        place.clear()
+        open_store(place.where, mode="create").close()
+        went_well = step(place, left_bytes)
+        whole(place.where)
         return went_well
 
     for step in STEPS:
         tried(step.__name__, (attempt(step, left_bytes) for left_bytes in left))
-    disk.clear()
-    tried("posts", posts(path, disk, left).elements())
-    whole(path)
+    place.clear()
+    tried("posts", posts(place, left))
+    whole(place.where)
 
 
 def sweep_server(folder: Path, left: Sequence[int]) -> None:
     """Run the first steps on a server whose data are on a file system."""
-    disk = Disk(folder)
     with server_on(folder / "server", _SETTINGS) as server, TemporaryDirectory() as files:
 
         def attempt(step: Step, left_bytes: int) -> bool:
             where = server.new_store()
             again = partial(come_back, server, where)
-            went_well = step(Place(where, disk, Path(files), _SAID, again), left_bytes)
+            went_well = step(Place(where, folder, Path(files), _SAID, again), left_bytes)
             whole(where)
             server.drop_store(where)
             return went_well

@@ -54,9 +54,6 @@ class Reported(NamedTuple):
     arrived_at_s: float
 
 
-Attack: TypeAlias = "Callable[[World, random.Random], list[Reported]]"
-
-
 class World(NamedTuple):
     """The true figures, and what honest sources report of them.
 
@@ -115,113 +112,90 @@ def _reported(key: Series, value: float, at_s: float, source: str, number: int) 
     return Reported(sample, source, number, at_s)
 
 
-def _false(
-    found: World, rng: random.Random, series: Sequence[Series], time_s: Callable[[], float]
-) -> list[Reported]:
-    """Return false samples of some series, each off by a factor of its own."""
-    count = round(FALSE_SHARE / (1 - FALSE_SHARE) * len(found.honest))
-    rows = []
-    for number in range(count):
-        key = rng.choice(series)
-        value = found.levels[key] * 10 ** rng.uniform(-3, 3)
-        rows.append(_reported(key, value, time_s(), LIAR, len(found.honest) + number))
-    return rows
+class Attack(NamedTuple):
+    """Where a tenth of all samples is false, and when they say that they were measured.
+
+    Attributes
+    ----------
+    on : callable
+        Returns the series that are lied about.
+    from_s, to_s : float
+        After now.
+    one_level : bool
+        Whether each series is off by one factor again and again, or by another each time.
+    """
+
+    on: Callable[[World, random.Random], list[Series]]
+    from_s: float
+    to_s: float
+    one_level: bool = False
+
+    def false(self, found: World, rng: random.Random) -> list[Reported]:
+        """Return false samples, off by factors of a thousandth to a thousand."""
+        series = self.on(found, rng)
+        levels = {key: 10 ** rng.uniform(-3, 3) for key in series if self.one_level}
+        rows = []
+        for number in range(round(FALSE_SHARE / (1 - FALSE_SHARE) * len(found.honest))):
+            key = rng.choice(series)
+            off = levels[key] * exp(rng.gauss(0, 0.02)) if levels else 10 ** rng.uniform(-3, 3)
+            at_s = NOW_S + self.from_s + (self.to_s - self.from_s) * rng.random()
+            value, count = found.levels[key] * off, len(found.honest) + number
+            rows.append(_reported(key, value, at_s, LIAR, count))
+        return rows
 
 
-def spread(found: World, rng: random.Random) -> list[Reported]:
-    """All links and caps, at any time."""
-    return _false(found, rng, list(found.levels), lambda: NOW_S - rng.random() * DAYS * DAY_S)
+def _everywhere(found: World, _: random.Random) -> list[Series]:
+    return list(found.levels)
 
 
-def on_twenty_links(found: World, rng: random.Random) -> list[Reported]:
-    """All on 20 links."""
+def _on_twenty_links(found: World, rng: random.Random) -> list[Series]:
     chosen = set(rng.sample(found.links, 20))
-    series = [key for key in found.levels if key[:2] in chosen]
-    return _false(found, rng, series, lambda: NOW_S - rng.random() * DAYS * DAY_S)
+    return [key for key in found.levels if key[:2] in chosen]
 
 
-def newest(found: World, rng: random.Random) -> list[Reported]:
-    """All newer than any honest one."""
-    return _false(found, rng, list(found.levels), lambda: NOW_S + rng.random() * 30)
+def _on_caps_and_round_trips(found: World, _: random.Random) -> list[Series]:
+    return [key for key in found.levels if key[2] in (*CAPS, "rtt_ms")]
 
 
-def one_level_ahead(found: World, rng: random.Random) -> list[Reported]:
-    """All on 20 links, stamped ahead, and each link off by one factor again and again."""
-    chosen = set(rng.sample(found.links, 20))
-    series = [key for key in found.levels if key[:2] in chosen]
-    factors = {key: 10 ** rng.uniform(-3, 3) for key in series}
-    rows = _false(found, rng, series, lambda: NOW_S + 30 + rng.random() * 30)
-    return [
-        row._replace(
-            sample=row.sample._replace(
-                value=found.levels[key] * factors[key] * exp(rng.gauss(0, 0.02))
-            )
-        )
-        for row in rows
-        for key in [row.sample[:3]]
-    ]
-
-
-def on_caps_and_round_trips(found: World, rng: random.Random) -> list[Reported]:
-    """All on caps of VMs and on round-trip times."""
-    series = [key for key in found.levels if key[2] in (*CAPS, "rtt_ms")]
-    return _false(found, rng, series, lambda: NOW_S - rng.random() * DAY_S)
-
-
-ATTACKS = (spread, on_twenty_links, newest, one_level_ahead, on_caps_and_round_trips)
+ATTACKS = {
+    "everywhere, at any time": Attack(_everywhere, -DAYS * DAY_S, 0.0),
+    "all on 20 links": Attack(_on_twenty_links, -DAYS * DAY_S, 0.0),
+    "newer than any honest one": Attack(_everywhere, 0.0, 30.0),
+    "one level on 20 links, ahead of time": Attack(_on_twenty_links, 30.0, 60.0, one_level=True),
+    "on caps and round trips": Attack(_on_caps_and_round_trips, -DAY_S, 0.0),
+}
 
 
 # ---- links that only one token has measured -----------------------------------------------------
 
 LoneAttack: TypeAlias = "Callable[[Series, dict[Series, float]], float | None]"
+"""Returns what is reported of a series, or None for nothing."""
 
 
-def in_wrong_units(key: Series, levels: dict[Series, float]) -> float | None:
-    """Throughput in Gbit/s where Mbit/s are meant."""
+def _in_wrong_units(key: Series, levels: dict[Series, float]) -> float | None:
     return None if key[2] == "rtt_ms" or key[2] in CAPS else levels[key] / 1000
 
 
-def of_900_ms(key: Series, _: dict[Series, float]) -> float | None:
-    """Round trips of 900 ms."""
-    return 900.0 if key[2] == "rtt_ms" else None
+def _twice_the_card(key: Series, levels: dict[Series, float]) -> float | None:
+    return 2 * levels[key[0], key[0], "egress_cap_mbps"] if key[2] == "aggregate_mbps" else None
 
 
-def twice_the_card(key: Series, levels: dict[Series, float]) -> float | None:
-    """Throughput of twice what the sender's network card carries."""
-    if key[2] != "aggregate_mbps":
-        return None
-    return 2 * levels[key[0], key[0], "egress_cap_mbps"]
-
-
-def capped_at_20_mbps(key: Series, _: dict[Series, float]) -> float | None:
-    """Caps of VMs of 20 Mbit/s."""
-    return 20.0 if key[2] in CAPS else None
-
-
-def of_the_opposite_direction(key: Series, levels: dict[Series, float]) -> float | None:
-    """Figures of the opposite direction."""
+def _of_the_opposite_direction(key: Series, levels: dict[Series, float]) -> float | None:
     return None if key[2] in CAPS else levels.get((key[1], key[0], key[2]))
 
 
-def at_half(key: Series, levels: dict[Series, float]) -> float | None:
-    """Half of each rate and cap, twice each round trip."""
-    return levels[key] * (2.0 if key[2] == "rtt_ms" else 0.5)
-
-
-def lossy(key: Series, _: dict[Series, float]) -> float | None:
-    """Half of all packets are lost."""
-    return 50.0 if key[2] == "rtt_ms" else None
-
-
-LONE_ATTACKS: tuple[LoneAttack, ...] = (
-    in_wrong_units,
-    of_900_ms,
-    twice_the_card,
-    capped_at_20_mbps,
-    of_the_opposite_direction,
-    at_half,
-    lossy,
-)
+LOSSY = "half of all packets are lost"
+LONE_ATTACKS: dict[str, LoneAttack] = {
+    "throughput in Gbit/s where Mbit/s are meant": _in_wrong_units,
+    "round trips of 900 ms": lambda key, _: 900.0 if key[2] == "rtt_ms" else None,
+    "throughput of twice what the sender's network card carries": _twice_the_card,
+    "caps of VMs of 20 Mbit/s": lambda key, _: 20.0 if key[2] in CAPS else None,
+    "figures of the opposite direction": _of_the_opposite_direction,
+    "half of each rate and cap, twice each round trip": (
+        lambda key, levels: levels[key] * (2.0 if key[2] == "rtt_ms" else 0.5)
+    ),
+    LOSSY: lambda key, _: 50.0 if key[2] == "rtt_ms" else None,
+}
 
 
 class LoneOutcome(NamedTuple):
@@ -240,12 +214,7 @@ class LoneOutcome(NamedTuple):
     silent: int
 
 
-def attacked_alone(
-    seed: int,
-    catalogue: Catalogue,
-    pairs: int = LINKS,
-    attacks: Sequence[LoneAttack] = LONE_ATTACKS,
-) -> dict[str, LoneOutcome]:
+def attacked_alone(seed: int, catalogue: Catalogue, pairs: int = LINKS) -> dict[str, LoneOutcome]:
     """Compare plans of some of the links, of which the own prober and honest tokens measured half.
 
     One token alone reports the other half, and the caps of every second region.
@@ -256,19 +225,19 @@ def attacked_alone(
     links = found.links[:: LINKS // pairs]
     before = _plans(network_of(honest, catalogue)[1], catalogue, links)
     outcomes = {}
-    for attack in attacks:
+    for name, attack in LONE_ATTACKS.items():
         false = [
             _reported(key, value, NOW_S - 3600.0 * n, LIAR, len(found.honest) + n)
             for key in found.levels
             if key[:2] not in known and (value := attack(key, found.levels)) is not None
             for n in range(6)
         ]
-        if attack is lossy:
+        if name == LOSSY:
             false = [row._replace(sample=row.sample._replace(metric="loss_pct")) for row in false]
         after = _plans(network_of([*honest, *false], catalogue)[1], catalogue, links)
         moved = [new for old, new in zip(before, after, strict=True) if _differ(old, new)]
         silent = sum(not any(LIAR in warning for warning in plan.warnings) for plan in moved)
-        outcomes[attack.__name__] = LoneOutcome(len(after), len(moved), silent)
+        outcomes[name] = LoneOutcome(len(after), len(moved), silent)
     return outcomes
 
 
@@ -296,26 +265,24 @@ def network_of(rows: Sequence[Reported], catalogue: Catalogue) -> tuple[Estimato
     return estimator, estimator.network(Snapshot("s", "2026-11-18T00:00:00Z", "measured"))
 
 
-def verdicts(network: Network, catalogue: Catalogue, links: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the verdicts and paths recommended for pairs."""
+def _verdicts(
+    network: Network, catalogue: Catalogue, links: Sequence[tuple[str, str]]
+) -> list[str]:
     plans = _plans(network, catalogue, links)
     return [f"{plan.verdict} {[path.regions for path in plan.paths]}" for plan in plans]
 
 
 def most_moved(before: Network, after: Network, links: Sequence[tuple[str, str]]) -> float:
     """Return the largest relative change of a figure, of links and caps."""
-    moved = [0.0]
-    for pair in links:
-        old, new = before.link(*pair), after.link(*pair)
-        moved += [_moved(old, new, name) for name in LINK_FIGURES]
-    for region in REGIONS:
-        old_site, new_site = before.sites[region], after.sites[region]
-        moved += [_moved(old_site, new_site, name) for name in SITE_FIGURES]
-    return max(moved)
-
-
-def _moved(old: object, new: object, name: str) -> float:
-    return abs(float(getattr(new, name).expected / getattr(old, name).expected) - 1)
+    ends: list[tuple[object, object, tuple[str, ...]]] = [
+        (before.link(*pair), after.link(*pair), LINK_FIGURES) for pair in links
+    ]
+    ends += [(before.sites[name], after.sites[name], SITE_FIGURES) for name in REGIONS]
+    return max(
+        abs(float(getattr(new, figure).expected / getattr(old, figure).expected) - 1)
+        for old, new, figures in ends
+        for figure in figures
+    )
 
 
 class Outcome(NamedTuple):
@@ -326,20 +293,20 @@ class Outcome(NamedTuple):
 
 
 def attacked(
-    seed: int, catalogue: Catalogue, pairs: int = LINKS, attacks: Sequence[Attack] = ATTACKS
+    seed: int, catalogue: Catalogue, pairs: int = LINKS, names: Sequence[str] = tuple(ATTACKS)
 ) -> dict[str, Outcome]:
     """Return the changes that each attack makes to plans between some of the pairs."""
     found = world(seed, catalogue)
     links = found.links[:pairs]
     _, honest = network_of(found.honest, catalogue)
-    recommended = verdicts(honest, catalogue, links)
+    recommended = _verdicts(honest, catalogue, links)
     outcomes = {}
-    for attack in attacks:
-        false = attack(found, random.Random(seed))
+    for name in names:
+        false = ATTACKS[name].false(found, random.Random(seed))
         _, network = network_of([*found.honest, *false], catalogue)
-        now = verdicts(network, catalogue, links)
+        now = _verdicts(network, catalogue, links)
         changed = sum(a != b for a, b in zip(recommended, now, strict=True))
-        outcomes[attack.__name__] = Outcome(changed, most_moved(honest, network, found.links))
+        outcomes[name] = Outcome(changed, most_moved(honest, network, found.links))
     return outcomes
 
 
@@ -387,41 +354,25 @@ def followed_after(seed: int, catalogue: Catalogue, sources: Sequence[str]) -> i
 
 
 def main() -> None:
-    """Print the tables of docs/estimates.md and docs/security.md."""
+    """Print the tables; docs/security.md has figures of them."""
     seeds, catalogue = int(sys.argv[1]) if sys.argv[1:] else 5, load_catalogue()
-    worst: dict[str, Outcome] = {}
-    for seed in range(seeds):
-        for name, outcome in attacked(seed, catalogue).items():
-            before = worst.get(name, Outcome(0, 0.0))
-            worst[name] = Outcome(
-                before.verdicts + outcome.verdicts, max(before.moved, outcome.moved)
-            )
-        print(f"seed {seed}: {worst}", file=sys.stderr, flush=True)
-    rows = [
-        (name, str(seeds * LINKS), str(one.verdicts), f"{one.moved:.1%}")
-        for name, one in worst.items()
-    ]
-    show(
-        "One token lies",
-        ("a tenth is false", "plans", "verdicts changed", "most that a figure moved"),
-        rows,
-    )
-    alone: dict[str, LoneOutcome] = {}
-    for seed in range(seeds):
-        for name, one in attacked_alone(seed, catalogue).items():
-            sums = zip(alone.get(name, (0, 0, 0)), one, strict=True)
-            alone[name] = LoneOutcome(*map(sum, sums))
+    among = [attacked(seed, catalogue) for seed in range(seeds)]
+    rows = []
+    for name in ATTACKS:
+        verdicts, moved = zip(*(of_seed[name] for of_seed in among), strict=True)
+        rows.append((name, str(seeds * LINKS), str(sum(verdicts)), f"{max(moved):.1%}"))
+    header = ("a tenth is false", "plans", "verdicts changed", "most that a figure moved")
+    show("One token lies", header, rows)
+    alone = [attacked_alone(seed, catalogue) for seed in range(seeds)]
+    sums = {
+        name: map(sum, zip(*(one[name] for one in alone), strict=True)) for name in LONE_ATTACKS
+    }
     show(
         "One token lies about links that no other source has measured",
         ("false", "plans", "moved over 15 %", "of these without a word"),
-        [
-            (str(attack.__doc__).rstrip("."), *map(str, alone[attack.__name__]))
-            for attack in LONE_ATTACKS
-        ],
+        [(name, *map(str, counts)) for name, counts in sums.items()],
     )
-    claimed, named = (
-        sum(counts) for counts in zip(*(flagged(s, catalogue) for s in range(seeds)), strict=True)
-    )
+    claimed, named = map(sum, zip(*(flagged(s, catalogue) for s in range(seeds)), strict=True))
     print(f"Two tokens together: {named} of {claimed} links flagged in one snapshot.")
     for sources in ([OWN], [OWN, "token a"], ["token a", "token b"]):
         counts = [followed_after(seed, catalogue, sources) for seed in range(seeds)]

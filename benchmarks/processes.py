@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 PASSING_S = 30.0
 """A process seen for less time is passing: one that makes a snapshot ends within seconds."""
@@ -23,32 +23,37 @@ Seen = list[tuple[float, dict[int, float]]]
 
 
 class Cost(NamedTuple):
-    """Processor time and peak memory of one process."""
+    """Processor time and peak memory of one process, and what it printed."""
 
     cpu_s: float
     peak_mb: float
+    said: str = ""
 
     def __str__(self) -> str:
         """Return both in words."""
         return f"{self.cpu_s:.2f} s, {self.peak_mb:.0f} MB"
 
 
-def cost(*words: object) -> Cost:
+def cost(
+    *words: object, environment: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Cost:
     """Run Python with arguments to its end, and return its cost."""
-    process = subprocess.Popen([sys.executable, *map(str, words)], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, list(map(str, words)))
-    return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6)
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(
+            [sys.executable, *map(str, words)], stdout=said, cwd=folder, env=environment
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, list(map(str, words)))
+        said.seek(0)
+        return Cost(used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6, said.read())
 
 
-def apart(module: str, *words: object) -> dict[str, Any]:
-    """Run a module in a fresh interpreter, so that its peak memory is its own; return its JSON."""
-    command = [sys.executable, "-m", module, *map(str, words)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def cpu_s(pids: Sequence[int]) -> float:
+    """Return the processor time that processes have used (Linux)."""
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    return sum(int(one[11]) + int(one[12]) for one in stats) / os.sysconf("SC_CLK_TCK")
 
 
 def memory_mb(pid: int) -> dict[int, float]:

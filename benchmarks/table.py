@@ -1,12 +1,10 @@
-"""Small tables of times, and what is said of goals."""
+"""Times, small tables of them, and what is said of goals."""
 
 from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,13 +16,19 @@ JUDGED = "RELAYD_BENCH_JUDGED"
 LOOPS = 10_000
 
 
+def timed(seconds: list[float], run: Callable[..., T], *inputs: object) -> T:
+    """Add the processor time that a call takes, of all threads, to a list; return its value."""
+    start = time.process_time()
+    value = run(*inputs)
+    seconds.append(time.process_time() - start)
+    return value
+
+
 def times_s(run: Callable[[T], object], inputs: Iterable[T]) -> list[float]:
     """Return the processor time that each call takes, of all threads."""
-    found = []
+    found: list[float] = []
     for item in inputs:
-        start = time.process_time()
-        run(item)
-        found.append(time.process_time() - start)
+        timed(found, run, item)
     return found
 
 
@@ -49,9 +53,10 @@ def judge(what: str, ratio: float, goal: float, *, least: bool = False) -> None:
             file.write(json.dumps(row) + "\n")
 
 
-def median_and_p95(seconds: Sequence[float]) -> tuple[float, float]:
-    """Return the median and the 95th percentile."""
-    return statistics.median(seconds), sorted(seconds)[int(0.95 * (len(seconds) - 1))]
+def quantile(values: Iterable[float], share: float) -> float:
+    """Return a quantile of some values, the nearest rank."""
+    ordered = sorted(values)
+    return ordered[int(share * (len(ordered) - 1))]
 
 
 def with_worst(seconds: Sequence[float]) -> str:
@@ -66,12 +71,6 @@ def written(seconds: float) -> str:
     if seconds < 1.0:
         return f"{seconds * 1e3:.1f} ms"
     return f"{seconds:.2f} s"
-
-
-def peak_mb() -> float:
-    """Return the greatest resident memory of this process so far, in MB."""
-    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return kib / 1e6 if sys.platform == "darwin" else kib * 1024 / 1e6
 
 
 def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

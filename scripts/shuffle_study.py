@@ -86,43 +86,38 @@ def network(view: str) -> Network:
     )
 
 
-def case(view: str, demands: str, sites: int, seed: int, provider: str = "") -> Case:
-    """Plan one shuffle among random sites, of one provider or of all."""
+def shuffle_of(
+    view: str, demands: str, sites: int, seed: int, provider: str = ""
+) -> tuple[ShuffleRequest, Network]:
+    """Return a shuffle among random sites, of one provider or of all."""
     random = np.random.default_rng(seed)
-    grid = january_grid()
-    of = [
-        region for region in grid.regions if region.startswith(f"{provider}:" if provider else "")
-    ]
-    chosen = random.choice(len(of), sites, replace=False)
-    regions = [of[i] for i in np.sort(chosen)]
-    volumes = DEMANDS[demands](random, sites)
-    part = network(view).with_(restricted_to=regions)
-    request = ShuffleRequest(
-        {
-            (a, b): float(volumes[i, j])
-            for i, a in enumerate(regions)
-            for j, b in enumerate(regions)
-            if i != j and b in part.links.get(a, {})
-        },
-        margin=0.0,
-        vms=1,
-        # Two flows a transfer without a plan; a plan may give some one, and others several.
-        connections=DEFAULT_CONNECTIONS_OF_MANY if view == "caps" else 2 * (sites - 1),
-    )
-    plan = recommend_shuffle(request, part, grid.prices())
-    direct = plan.direct
+    of = [region for region in january_grid().regions if region.startswith(provider)]
+    regions = [of[i] for i in np.sort(random.choice(len(of), sites, replace=False))]
+    volumes, part = DEMANDS[demands](random, sites), network(view).with_(restricted_to=regions)
+    volume_gb = {
+        (a, b): float(volumes[i, j])
+        for i, a in enumerate(regions)
+        for j, b in enumerate(regions)
+        if i != j and b in part.links.get(a, {})
+    }
+    # Two flows a transfer without a plan; a plan may give some one, and others several.
+    connections = DEFAULT_CONNECTIONS_OF_MANY if view == "caps" else 2 * (sites - 1)
+    return ShuffleRequest(volume_gb, margin=0.0, vms=1, connections=connections), part
+
+
+def case(view: str, demands: str, sites: int, seed: int, provider: str = "") -> Case:
+    """Plan one shuffle."""
+    request, part = shuffle_of(view, demands, sites, seed, provider)
+    plan = recommend_shuffle(request, part, january_grid().prices())
+    direct, without_s = plan.direct, plan.equal_share.duration_s
     assert direct.duration_s
     assert direct.cost_usd
-    without_s = plan.equal_share.duration_s
     assert without_s
     return Case(
-        view,
-        demands,
-        provider,
-        sites,
-        without_s / direct.duration_s,
-        direct.duration_s / plan.duration_s,
-        plan.cost_usd.egress / direct.cost_usd.egress,
+        *(view, demands, provider, sites),
+        planning=without_s / direct.duration_s,
+        relaying=direct.duration_s / plan.duration_s,
+        fees=plan.cost_usd.egress / direct.cost_usd.egress,
     )
 
 

@@ -6,11 +6,8 @@ export is whole or not there; and the next try succeeds, with the figures of all
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from itertools import permutations
@@ -18,26 +15,18 @@ from pathlib import Path
 
 import pyarrow.dataset
 
-from benchmarks.chaos.kills import Killed
+from benchmarks.chaos.kills import Outcome, begun, kill
+from benchmarks.snapshots import MAKE_SNAPSHOT
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store, open_store
 from relayd.store.checking import check
 from relayd.store.samples.ingest import append
-from tests.http.running import ROOT
 
 REGIONS = 12
 ROUNDS = 40
 """Samples of each pair at first: more than are read again from a kept state."""
-_BUILD = """
-import sys
-from relayd.catalogue.loading import load_catalogue
-from relayd.snapshots.building import make_snapshot
-from relayd.store import open_store
-with open_store(sys.argv[1], mode="write") as store:
-    make_snapshot(store, load_catalogue())
-"""
 _CREATE = """
 import sys
 from relayd.store import open_store
@@ -49,11 +38,11 @@ _PAIRS = list(permutations([f"{'aws' if n % 2 else 'gcp'}:r-{n}" for n in range(
 _BEGIN_S, _EVERY_S = 1.7e9, 1800.0
 
 
-def kill_builds(where: str, folder: Path, kills: int, seed: int = 4) -> Killed:
+def kill_builds(where: str, folder: Path, kills: int) -> Outcome:
     """Kill builds of snapshots, rebuilds and exports in turn, each at any time of its run."""
-    chance, seen = random.Random(seed), Killed()
+    chance, seen = random.Random(4), Outcome()
+    samples = [sample for round_ in range(ROUNDS) for sample in _samples(round_, chance)]
     with open_store(where, mode="create") as store:
-        samples = [sample for round_ in range(ROUNDS) for sample in _samples(round_, chance)]
         append(store, samples, "first")
         make_snapshot(store, load_catalogue())
     took_s: dict[str, float] = {}
@@ -69,12 +58,10 @@ def kill_builds(where: str, folder: Path, kills: int, seed: int = 4) -> Killed:
         process = _begun(what, where, exported)
         if number >= 0:
             time.sleep(took_s[what] * chance.uniform(0.0, 1.1))
-            process.kill()
-            seen.kills += process.wait() == -signal.SIGKILL
+            kill(process, seen)
             _look(seen, what, where, exported, samples, before.id if before else "")
-            process = _begun(
-                what, where, exported if not exported.exists() else folder / f"again-{number}"
-            )
+            again = folder / f"again-{number}" if exported.exists() else exported
+            process = _begun(what, where, again)
         if process.wait():
             seen.wrong.append(f"{what}: the next try ended with {process.returncode}")
         took_s.setdefault(what, time.monotonic() - begun_s)
@@ -88,55 +75,41 @@ def kill_builds(where: str, folder: Path, kills: int, seed: int = 4) -> Killed:
     return seen
 
 
-def kill_creations(places: Iterator[str], kills: int, seed: int = 5) -> Killed:
+def kill_creations(places: Iterator[str], kills: int) -> Outcome:
     """Kill what lays out the tables of a new store, twice in each place, then use the store."""
-    chance, seen, took_s = random.Random(seed), Killed(), 0.0
+    chance, seen = random.Random(5), Outcome()
     sample = _samples(0, chance)[0]
     for number in range(-1, kills // 2):
         where = next(places)
         for _ in range(2 if number >= 0 else 0):
-            process = subprocess.Popen(
-                [sys.executable, "-c", _CREATE, where],
-                env={**os.environ, "PYTHONPATH": str(ROOT)},
-                stdout=subprocess.PIPE,
-            )
+            process = begun(("-c", _CREATE, where), stdout=subprocess.PIPE)
             assert process.stdout
             process.stdout.readline()  # all is imported
-            time.sleep(chance.uniform(0.0, 1.1 * took_s))
-            process.kill()
-            seen.kills += process.wait() == -signal.SIGKILL
+            time.sleep(chance.uniform(0.0, 1.1 * seen.again_s[0]))
+            kill(process, seen)
             process.stdout.close()
         begun_s = time.monotonic()
         with open_store(where, mode="create") as store:
-            took = time.monotonic() - begun_s
+            seen.again_s.append(time.monotonic() - begun_s)
             append(store, [sample], "first")
             damage = check(store.database).damage
             if damage or list(store.samples.read()) != [sample]:
                 seen.wrong.append(f"{where} is not whole: {damage}")
-        if number < 0:
-            took_s = took
-        else:
-            seen.again_s.append(took)
         seen.acknowledged += 1
     return seen
 
 
-def _begun(what: str, where: str, exported: Path) -> subprocess.Popen[bytes]:
+def _begun(what: str, where: str, exported: Path) -> subprocess.Popen[str]:
     command = {
-        "build": ("-c", _BUILD, where),
+        "build": ("-c", MAKE_SNAPSHOT, where),
         "rebuild": ("-m", "relayd", "data", "store", "rebuild", "--db", where),
         "export": ("-m", "relayd", "data", "export", "samples", "-o", str(exported), "--db", where),
     }
-    return subprocess.Popen(
-        [sys.executable, *command[what]],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    return begun(command[what])
 
 
 def _look(
-    seen: Killed, what: str, where: str, exported: Path, samples: list[Sample], before: str
+    seen: Outcome, what: str, where: str, exported: Path, samples: list[Sample], before: str
 ) -> None:
     """Check that the store, its snapshots and an export are whole and have all samples."""
     with open_store(where, mode="read") as store:

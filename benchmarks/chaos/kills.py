@@ -14,14 +14,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
+from typing import Self
 
 from relayd.store import open_store
-from tests.http.running import ROOT, Answer, Served
+from tests.http.running import ROOT, Answer, Served, eventually
 from tests.postgresql import PostgresqlServer
 from tests.stopping import everyone
 
@@ -35,8 +36,8 @@ _SENT = {"src": "aws:us-east-1", "dst": "aws:sa-east-1", "metric": "rtt_ms", "va
 
 
 @dataclass
-class Killed:
-    """Results of the kills.
+class Outcome:
+    """Results of kills and other faults.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class Killed:
     wrong : list of str
         What must not happen.
     again_s : list of float
-        From each kill to the next acknowledgement.
+        From each fault to the next acknowledgement, or until another service has taken over.
     """
 
     kills: int = 0
@@ -59,7 +60,7 @@ class Killed:
 
 
 class Senders:
-    """Send samples to a service, each of another time; know which it took.
+    """Send samples to a service during a ``with`` block, each of another time; know which it took.
 
     Parameters
     ----------
@@ -70,9 +71,15 @@ class Senders:
         Whether the service is, so that requests may break off.
     """
 
-    def __init__(self, first: int, pause_s: float = 0.0, *, is_killed: bool = True) -> None:
-        self._pause_s, self._is_killed = pause_s, is_killed
-        self.service: Served | None = None
+    def __init__(
+        self,
+        first: int,
+        pause_s: float = 0.0,
+        *,
+        service: Served | None = None,
+        is_killed: bool = True,
+    ) -> None:
+        self._pause_s, self._is_killed, self.service = pause_s, is_killed, service
         self.acknowledged: set[float] = set()
         self.unavailable = 0
         self.wrong: list[str] = []
@@ -81,14 +88,39 @@ class Senders:
             threading.Thread(target=self._send, args=(first + 10_000_000 * number,))
             for number in range(SENDERS)
         ]
+
+    def __enter__(self) -> Self:
         for thread in self._threads:
             thread.start()
+        return self
 
-    def stop(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Wait for the last answers."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
+
+    def wait_for_more(self, least: int = 1) -> None:
+        """Wait until so many more samples are acknowledged."""
+        known = len(self.acknowledged)
+        eventually(lambda: len(self.acknowledged) >= known + least, AGAIN_S)
+
+    def settle(self, seen: Outcome, where: str) -> None:
+        """Compare the acknowledgements with the stored samples."""
+        self.__exit__()
+        with open_store(where, mode="read") as store:
+            # Not what a service that watches has measured meanwhile, several figures at a time.
+            rows = store.database.rows(
+                "SELECT measured_at_s, count(*) FROM samples WHERE value = ? GROUP BY 1",
+                (_SENT["value"],),
+            )
+        if lost := self.acknowledged - {at_s for at_s, _ in rows}:
+            seen.wrong.append(f"{len(lost)} acknowledged samples are lost")
+        if twice := [at_s for at_s, count in rows if count > 1]:
+            seen.wrong.append(f"{len(twice)} samples are stored twice")
+        seen.acknowledged += len(self.acknowledged)
+        seen.unavailable += self.unavailable
+        seen.wrong += self.wrong
 
     def _send(self, first: int) -> None:
         while not self._stop.is_set():
@@ -97,6 +129,7 @@ class Senders:
                 time.sleep(0.005)
                 continue
             values = [1.6e9 + first + number for number in range(BATCH)]
+            first += BATCH
             samples = [{**_SENT, "measured_at_s": at_s} for at_s in values]
             body = "".join(json.dumps(sample) + "\n" for sample in samples).encode()
             try:
@@ -104,11 +137,9 @@ class Senders:
                     "POST", "/v1/samples", body, {"Content-Type": "application/x-ndjson"}
                 )
             except (OSError, HTTPException) as error:
-                first += BATCH  # broken off by the kill: it may be stored or not
-                if not self._is_killed:
+                if not self._is_killed:  # else it may be stored or not
                     self.wrong.append(f"no answer: {error!r}")
                 continue
-            first += BATCH
             if answer.status == 200:
                 self.acknowledged |= set(values)
                 self._stop.wait(self._pause_s)
@@ -126,152 +157,108 @@ def is_clear(answer: Answer) -> bool:
     return answer.json["kind"] in ("store", "unavailable")
 
 
-@contextmanager
-def senders(first: int, pause_s: float = 0.0, *, is_killed: bool = True) -> Iterator[Senders]:
-    """Run senders for a while."""
-    found = Senders(first, pause_s, is_killed=is_killed)
-    try:
-        yield found
-    finally:
-        found.stop()
+def begun(words: Sequence[str], **pipes: int) -> subprocess.Popen[str]:
+    """Start Python with arguments."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **pipes}
+    return subprocess.Popen([sys.executable, *words], env=environment, text=True, **said)
 
 
-def kill_services(where: str, folder: Path, kills: int, seed: int = 1) -> Killed:
+def kill(process: subprocess.Popen[str], seen: Outcome) -> None:
+    """Kill a process that may have ended by itself."""
+    process.kill()
+    seen.kills += process.wait() == -signal.SIGKILL
+
+
+def kill_services(where: str, folder: Path, kills: int) -> Outcome:
     """Kill a service again and again while it takes samples."""
-    chance, seen = random.Random(seed), Killed()
-    with senders(0) as sending:
+    chance, seen = random.Random(1), Outcome()
+    with Senders(0) as sending:
         for number in range(kills):
             began_s = time.monotonic()
-            service = Served(where, log=folder / f"service-{number % 5}.log")
-            known = len(sending.acknowledged)
-            sending.service = service
-            _until(lambda known=known: len(sending.acknowledged) > known)  # type: ignore[misc]
+            service = sending.service = Served(where, log=folder / f"service-{number % 5}.log")
+            sending.wait_for_more()
             if number:
                 seen.again_s.append(time.monotonic() - began_s)
             time.sleep(chance.uniform(0.0, 0.4))
             service.kill()
             seen.kills += 1
             sending.service = None
-    settle(seen, sending, where)
+    sending.settle(seen, where)
     return seen
 
 
-def kill_databases(server: PostgresqlServer, folder: Path, kills: int, seed: int = 2) -> Killed:
+def kill_databases(server: PostgresqlServer, folder: Path, kills: int) -> Outcome:
     """Kill PostgreSQL as a whole and single sessions of it, in turn, under a service."""
-    chance, seen = random.Random(seed), Killed()
+    chance, seen = random.Random(2), Outcome()
     where = server.new_store()
     service = Served(where, log=folder / "service.log")
     try:
-        with senders(0) as sending:
-            sending.service = service
-            _until(lambda: len(sending.acknowledged) > 0)
+        with Senders(0, service=service) as sending:
+            sending.wait_for_more()
             for number in range(kills):
                 time.sleep(chance.uniform(0.0, 0.4))
                 if number % 2:
                     # The server restarts all of its sessions after one was killed.
-                    _until(lambda: _kill_a_session(server, chance))
+                    eventually(lambda: _kill_a_session(server, chance), AGAIN_S)
                 else:
                     server.crash()
                     server.start()
-                killed_s, known = time.monotonic(), len(sending.acknowledged)
+                killed_s = time.monotonic()
                 seen.kills += 1
-                _until(lambda known=known: len(sending.acknowledged) > known)  # type: ignore[misc]
+                sending.wait_for_more()
                 seen.again_s.append(time.monotonic() - killed_s)
     finally:
         service.stop()
-    settle(seen, sending, where)
+    sending.settle(seen, where)
     return seen
 
 
-def kill_imports(where: str, folder: Path, kills: int, seed: int = 3) -> Killed:
+def _kill_a_session(server: PostgresqlServer, chance: random.Random) -> bool:
+    """Kill a client's session, if there is one that does not end by itself meanwhile."""
+    sessions = []
+    for process in everyone(server)[1:]:
+        with suppress(OSError):
+            words = Path(f"/proc/{process}/cmdline").read_bytes()
+            if b"relayd" in words and b"postgres:" in words:
+                sessions.append(process)
+    with suppress(ProcessLookupError):
+        if sessions:
+            os.kill(chance.choice(sessions), signal.SIGKILL)
+            return True
+    return False
+
+
+def kill_imports(where: str, folder: Path, kills: int) -> Outcome:
     """Kill ``relayd import`` of several files again and again, then let it finish."""
-    chance, seen = random.Random(seed), Killed()
+    chance, seen = random.Random(3), Outcome()
     names = [_file(folder / f"{number}.csv", number) for number in range(kills // 2 + 2)]
     open_store(where, mode="create").close()
-    done, whole_s = 0, 0.0
+    whole_s = 0.0
     for number in range(-1, kills + 1):
         began_s = time.monotonic()
-        command = [sys.executable, "-m", "relayd", "import", "csv", *names[: done + 3]]
-        process = subprocess.Popen(
-            [*command, "--db", where],
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        new = names[: seen.acknowledged + 3]
+        words = ("-m", "relayd", "import", "csv", *new, "--db", where)
+        process = begun(words, stderr=subprocess.PIPE)
         if 0 <= number < kills:
             # Of three new files: most of the time passes until the first.
             time.sleep(whole_s * chance.uniform(0.3, 1.0))
-            process.kill()
-            seen.kills += process.wait() == -signal.SIGKILL
+            kill(process, seen)
         elif process.wait():
             seen.wrong.append(f"an import ended with {process.returncode}")
         else:
             whole_s = time.monotonic() - began_s
-        said = process.communicate()[1]
-        if "Traceback" in said:
+        if "Traceback" in (said := process.communicate()[1]):
             seen.wrong.append(said[-500:])
-        done = _whole_files(where, seen)
-    seen.acknowledged = done
+        with open_store(where, mode="read") as store:
+            sizes = store.database.rows("SELECT src_id, count(*) FROM samples GROUP BY 1")
+        if broken := [size for _, size in sizes if size != FILE_ROWS]:
+            seen.wrong.append(f"files stored in part or twice: {broken}")
+        seen.acknowledged = len(sizes)
     return seen
-
-
-def _whole_files(where: str, seen: Killed) -> int:
-    with open_store(where, mode="read") as store:
-        sizes = store.database.rows("SELECT src_id, count(*) FROM samples GROUP BY 1")
-    if broken := [size for _, size in sizes if size != FILE_ROWS]:
-        seen.wrong.append(f"files stored in part or twice: {broken}")
-    return len(sizes)
 
 
 def _file(path: Path, number: int) -> str:
     rows = (f"x:{number},x:to,{100 + row / 8},{1.6e9 + row}" for row in range(FILE_ROWS))
     path.write_text("\n".join(("src,dst,rtt_ms,measured_at", *rows)) + "\n")
     return str(path)
-
-
-def _kill_a_session(server: PostgresqlServer, chance: random.Random) -> bool:
-    """Kill a session, if there is one that does not end by itself meanwhile."""
-    if not (sessions := _sessions(server)):
-        return False
-    try:
-        os.kill(chance.choice(sessions), signal.SIGKILL)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _sessions(server: PostgresqlServer) -> list[int]:
-    """Return the processes of clients' sessions."""
-    found = []
-    for process in everyone(server)[1:]:
-        with suppress(OSError):
-            words = Path(f"/proc/{process}/cmdline").read_bytes()
-            if b"relayd" in words and b"postgres:" in words:
-                found.append(process)
-    return found
-
-
-def settle(seen: Killed, sending: Senders, where: str) -> None:
-    """Compare the acknowledgements with the stored samples."""
-    with open_store(where, mode="read") as store:
-        # Not what a service that watches has measured meanwhile, several figures at a time.
-        rows = store.database.rows(
-            "SELECT measured_at_s, count(*) FROM samples WHERE value = ? GROUP BY 1",
-            (_SENT["value"],),
-        )
-    if lost := sending.acknowledged - {at_s for at_s, _ in rows}:
-        seen.wrong.append(f"{len(lost)} acknowledged samples are lost")
-    if twice := [at_s for at_s, count in rows if count > 1]:
-        seen.wrong.append(f"{len(twice)} samples are stored twice")
-    seen.acknowledged += len(sending.acknowledged)
-    seen.unavailable += sending.unavailable
-    seen.wrong += sending.wrong
-
-
-def _until(happened: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + AGAIN_S
-    while not happened():
-        if time.monotonic() > deadline_s:
-            raise RuntimeError("It did not go on by itself.")
-        time.sleep(0.005)

@@ -18,42 +18,38 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.chaos.kills import BATCH, SENDERS, Killed, Senders, is_clear, senders, settle
-from benchmarks.chaos.takeovers import through
+from benchmarks.chaos.kills import BATCH, SENDERS, Outcome, Senders, is_clear
+from benchmarks.chaos.takeovers import replicas, through
 from benchmarks.processes import Seen, growth, watched_memory
 from tests.http.running import REGIONS, Served
-from tests.pgbouncer import pgbouncer
+from tests.pgbouncer import PoolMode, pgbouncer
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.store.proxy import Proxy
 
-MODES = ("session", "transaction")
+MODES: tuple[PoolMode, ...] = ("session", "transaction")
 SEND_EVERY_S = 2.0
 """Of each of the senders to each replica."""
 ASK_EVERY_S = 0.4
 FAULT_EVERY_S = 25.0
-HANG_S, SLOW_S, AWAY_S = 8.0, 10.0, 3.0
-DELAY_S = 0.05
+AWAY_S = 3.0
 WARM_UP_SHARE = 0.25
 _ENVIRONMENT = {"RELAYD_SERVE_ACCESS_LOG": "false", "RELAYD_SERVE_SNAPSHOT_EVERY_S": "15"}
 _LONGEST_S = 90.0
 _QUESTIONS = (
-    ("POST", "/v1/plans"),
-    ("POST", "/v1/plans"),
-    ("POST", "/v1/plans"),
+    *[("POST", "/v1/plans")] * 3,
     ("GET", "/v1/links?limit=20"),
     ("GET", "/v1/snapshots?limit=5"),
 )
 
 
 @dataclass
-class Soaked:
+class Soaked(Outcome):
     """Results of a soak.
 
     Attributes
     ----------
-    samples : Killed
-        Fate of those that were sent.
     plans, further : int
         Plans, and other answers to questions.
     heals_s : dict of str to list of float
@@ -62,60 +58,57 @@ class Soaked:
         Of each replica.
     grown : list of float
         Of each replica after warming up.
-    wrong : list of str
     """
 
-    samples: Killed = field(default_factory=Killed)
     plans: int = 0
     further: int = 0
     heals_s: dict[str, list[float]] = field(default_factory=dict)
     memory_mb: list[Seen] = field(default_factory=list)
     grown: list[float] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
 
 
-def soak(minutes: float, seed: int = 5) -> Soaked:
+def soak(minutes: float) -> Soaked:
     """Run two replicas for a time, and break the way to their database again and again."""
-    chance, seen, until_s = random.Random(seed), Soaked(), time.monotonic() + 60 * minutes
+    chance, seen, until_s = random.Random(5), Soaked(), time.monotonic() + 60 * minutes
     with tempfile.TemporaryDirectory(prefix="relayd-chaos-") as name, ExitStack() as stack:
         server = stack.enter_context(running_server())
-        where, proxies, services, sending = server.new_store(), [], [], []
-        for number, mode in enumerate(MODES):
-            proxies.append(stack.enter_context(Proxy(stack.enter_context(pgbouncer(server, mode)))))  # type: ignore[arg-type]
-            address = through(server, where, proxies[-1].port)
-            log = Path(name) / f"service-{number}.log"
-            services.append(Served(address, environment=_ENVIRONMENT, log=log))
-            stack.callback(services[-1].stop)
+        where = server.new_store()
+        pools = [stack.enter_context(pgbouncer(server, mode)) for mode in MODES]
+        proxies = [stack.enter_context(Proxy(port)) for port in pools]
+        addresses = [through(server, where, proxy.port) for proxy in proxies]
+        services = stack.enter_context(replicas(addresses, Path(name), _ENVIRONMENT))
+        sending = []
         for number, service in enumerate(services):
             seen.memory_mb.append(stack.enter_context(watched_memory(service.process.pid)))
             stack.enter_context(_asked(service, seen, number))
             first = 50_000_000 * number
-            sending.append(stack.enter_context(senders(first, SEND_EVERY_S, is_killed=False)))
-            sending[-1].service = service
+            senders = Senders(first, SEND_EVERY_S, service=service, is_killed=False)
+            sending.append(stack.enter_context(senders))
         while time.monotonic() < until_s:
             time.sleep(chance.uniform(0.6, 1.4) * FAULT_EVERY_S)
-            kind, fault = chance.choice(_FAULTS)
-            fault(server, chance.choice([*proxies]))
-            seen.heals_s.setdefault(kind, []).append(_healed_s(kind, services, sending, seen))
+            kind = chance.choice([*FAULTS])
+            FAULTS[kind].happen(server, chance.choice(proxies))
+            seen.heals_s.setdefault(kind, []).append(_healed_s(kind, sending, seen))
+            seen.again_s.append(seen.heals_s[kind][-1])
         for one in sending:
-            one.stop()
-            settle(seen.samples, one, where)
+            one.settle(seen, where)
         for service in services:
             faults = [line for line in service.lines() if line["level"] == "error"]
             seen.wrong += [f"fault in the log: {str(fault)[-900:]}" for fault in faults]
-    seen.wrong += seen.samples.wrong
     seen.grown = [growth(memory, WARM_UP_SHARE * 60 * minutes) for memory in seen.memory_mb]
     return seen
 
 
-def _healed_s(kind: str, services: list[Served], sending: list[Senders], seen: Soaked) -> float:
-    """Return the time until both are ready and have taken a batch of each sender again."""
-    began_s, known = time.monotonic(), [len(one.acknowledged) for one in sending]
+def _healed_s(kind: str, sending: list[Senders], seen: Soaked) -> float:
+    """Return the time until all are ready and have taken a batch of each sender again."""
+    began_s = time.monotonic()
+    known = [len(one.acknowledged) + SENDERS * BATCH for one in sending]
     while (took_s := time.monotonic() - began_s) < _LONGEST_S:
         if all(
-            len(one.acknowledged) >= before + SENDERS * BATCH
-            and service.get("/readyz").status == 200
-            for one, before, service in zip(sending, known, services, strict=True)
+            len(one.acknowledged) >= enough
+            and one.service
+            and one.service.get("/readyz").status == 200
+            for one, enough in zip(sending, known, strict=True)
         ):
             return took_s
         time.sleep(0.1)
@@ -144,7 +137,7 @@ def _asked(service: Served, seen: Soaked, number: int) -> Iterator[None]:
             elif method == "POST" or not is_clear(answer):
                 seen.wrong.append(f"{path}: {answer.status} {answer.content[:200]!r}")
             else:
-                seen.samples.unavailable += 1
+                seen.unavailable += 1
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -157,64 +150,53 @@ def _asked(service: Served, seen: Soaked, number: int) -> Iterator[None]:
 
 # ---- faults -------------------------------------------------------------------------------------
 
-
-def _cut(_: PostgresqlServer, proxy: Proxy) -> None:
-    proxy.cut()
-
-
-def _half_close(_: PostgresqlServer, proxy: Proxy) -> None:
-    proxy.cut(socket.SHUT_WR)
+_END_SESSIONS = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+)
 
 
-def _lose_commit(_: PostgresqlServer, proxy: Proxy) -> None:
-    proxy.cut_at(b"COMMIT\0", forward=True)
-    time.sleep(AWAY_S)
+class Fault(NamedTuple):
+    """A fault on the way to a database: its beginning, for how long it lasts, and its end."""
 
+    begin: Callable[[PostgresqlServer, Proxy], object]
+    seconds: float = 0.0
+    end: Callable[[PostgresqlServer, Proxy], object] = lambda _server, _proxy: None
 
-def _hang(_: PostgresqlServer, proxy: Proxy) -> None:
-    proxy.hang()
-    time.sleep(HANG_S)
-    proxy.go_on()
+    def happen(self, server: PostgresqlServer, proxy: Proxy) -> None:
+        """Let it begin, last and end."""
+        self.begin(server, proxy)
+        time.sleep(self.seconds)
+        self.end(server, proxy)
 
 
 def _delay(_: PostgresqlServer, proxy: Proxy) -> None:
-    proxy.delay_s = DELAY_S
-    time.sleep(SLOW_S)
+    proxy.delay_s = 0.05
+
+
+def _delay_no_more(_: PostgresqlServer, proxy: Proxy) -> None:
     proxy.delay_s = 0.0
-
-
-def _end_sessions(server: PostgresqlServer, _: Proxy) -> None:
-    server.sql(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-        "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-    )
 
 
 def _end_sessions_unseen(server: PostgresqlServer, proxy: Proxy) -> None:
     proxy.keeps_open = True
-    _end_sessions(server, proxy)
-    time.sleep(AWAY_S)
+    server.sql(_END_SESSIONS)
+
+
+def _show_ends(_: PostgresqlServer, proxy: Proxy) -> None:
     proxy.keeps_open = False
 
 
-def _restart(server: PostgresqlServer, _: Proxy) -> None:
-    server.restart("fast")
-
-
-def _crash(server: PostgresqlServer, _: Proxy) -> None:
-    server.crash()
-    time.sleep(AWAY_S)
-    server.start()
-
-
-_FAULTS: tuple[tuple[str, Callable[[PostgresqlServer, Proxy], None]], ...] = (
-    ("a cut", _cut),
-    ("a half-closed way back", _half_close),
-    ("a lost confirmation", _lose_commit),
-    ("a hang", _hang),
-    ("delays", _delay),
-    ("ended sessions", _end_sessions),
-    ("ended sessions kept open", _end_sessions_unseen),
-    ("a restart", _restart),
-    ("a crash", _crash),
-)
+FAULTS = {
+    "a cut": Fault(lambda _, proxy: proxy.cut()),
+    "a half-closed way back": Fault(lambda _, proxy: proxy.cut(socket.SHUT_WR)),
+    "a lost confirmation": Fault(
+        lambda _, proxy: proxy.cut_at(b"COMMIT\0", forward=True), seconds=AWAY_S
+    ),
+    "a hang": Fault(lambda _, proxy: proxy.hang(), 8.0, lambda _, proxy: proxy.go_on()),
+    "delays": Fault(_delay, 10.0, _delay_no_more),
+    "ended sessions": Fault(lambda server, _: server.sql(_END_SESSIONS)),
+    "ended sessions kept open": Fault(_end_sessions_unseen, AWAY_S, _show_ends),
+    "a restart": Fault(lambda server, _: server.restart("fast")),
+    "a crash": Fault(lambda server, _: server.crash(), AWAY_S, lambda server, _: server.start()),
+}

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.chaos.kills import Killed, senders, settle
+from benchmarks.chaos.kills import Outcome, Senders
 from probes.tools.round_trips import PACKET_GB
 from relayd.store import open_store
 from relayd.store.campaigns import Spending
@@ -51,27 +51,12 @@ Kind = Literal["stopped-sqlite", "stopped-postgresql", "cut-off"]
 
 
 @dataclass
-class TakenOver:
-    """Results of the takeovers.
+class TakenOver(Outcome):
+    """Results of the takeovers: pings, and what they cost by the hosts' count and the store's."""
 
-    Attributes
-    ----------
-    took_s : list of float
-        From each hang to the other's role as prober.
-    samples : Killed
-        Fate of those that were sent.
-    pings : int
-    sent_usd, spent_usd : float
-        What pings cost by the hosts' count, and by the store's.
-    wrong : list of str
-    """
-
-    took_s: list[float] = field(default_factory=list)
-    samples: Killed = field(default_factory=Killed)
     pings: int = 0
     sent_usd: float = 0.0
     spent_usd: float = 0.0
-    wrong: list[str] = field(default_factory=list)
 
 
 def take_over(kind: Kind, tries: int) -> TakenOver:
@@ -83,36 +68,45 @@ def take_over(kind: Kind, tries: int) -> TakenOver:
         if kind != "stopped-sqlite":
             server = stack.enter_context(running_server())
             where = server.new_store()
-        _spend_before(where)
+        with open_store(where, mode="create") as store:  # all of the day's budget but some rounds
+            spending = Spending(store.database)
+            spending.reserve(_today(), "campaign", _SPENT_BEFORE_USD, BUDGET_USD)
+            spending.settle(_today(), "campaign", _SPENT_BEFORE_USD, _SPENT_BEFORE_USD, 0.0)
         ticks = stack.enter_context(_counted_hosts(folder))
         addresses = [where] * 2
         if kind == "cut-off":
             assert server
             proxies = [stack.enter_context(Proxy(server.port)) for _ in range(2)]
             addresses = [through(server, where, proxy.port) for proxy in proxies]
-        services = []
-        for number, address in enumerate(addresses):
-            words = ("--fleet", str(folder / f"fleet-{number}.toml"))
-            log = folder / f"service-{number}.log"
-            services.append(Served(address, *words, environment=_ENVIRONMENT, log=log))
-            stack.callback(services[-1].stop)
+        services = stack.enter_context(replicas(addresses, folder, _ENVIRONMENT, "--fleet"))
         # With pauses: what is looked at takes half a minute of waiting for leases. Not in a file: a
         # process that is stopped inside a transaction holds up all writers.
         sending = [
-            stack.enter_context(senders(50_000_000 * number, 0.05))
-            for number in range(2 if server else 0)
+            stack.enter_context(Senders(50_000_000 * number, 0.05, service=service))
+            for number, service in enumerate(services if server else [])
         ]
-        for one, service in zip(sending, services, strict=False):
-            one.service = service
-        for _ in range(tries):
-            seen.took_s.append(_one(services, proxies))
+        seen.again_s = [_one(services, proxies) for _ in range(tries)]
         for one in sending:
-            one.stop()
-            settle(seen.samples, one, where)
+            one.settle(seen, where)
         for service in services:
             service.stop()  # a second time does nothing
         _judge(seen, ticks, where)
     return seen
+
+
+@contextmanager
+def replicas(
+    addresses: Sequence[str], folder: Path, environment: Mapping[str, str], fleet: str = ""
+) -> Iterator[list[Served]]:
+    """Run a service for each address of a store, with the fleet file that `fleet` names for it."""
+    with ExitStack() as stack:
+        services = []
+        for number, address in enumerate(addresses):
+            words = (fleet, str(folder / f"fleet-{number}.toml")) if fleet else ()
+            log = folder / f"service-{number}.log"
+            services.append(Served(address, *words, environment=environment, log=log))
+            stack.callback(services[-1].stop)
+        yield services
 
 
 def _one(services: list[Served], proxies: list[Proxy]) -> float:
@@ -140,17 +134,8 @@ def _cut_off(proxy: Proxy) -> Iterator[None]:
         proxy.go_on()
 
 
-def _spend_before(where: str) -> None:
-    """Spend all of the day's budget but some rounds."""
-    with open_store(where, mode="create") as store:
-        spending = Spending(store.database)
-        spending.reserve(_today(), "campaign", _SPENT_BEFORE_USD, BUDGET_USD)
-        spending.settle(_today(), "campaign", _SPENT_BEFORE_USD, _SPENT_BEFORE_USD, 0.0)
-
-
 def _judge(seen: TakenOver, ticks: Path, where: str) -> None:
     """Compare what hosts have sent with what the store says."""
-    seen.wrong += seen.samples.wrong
     with open_store(where, mode="read") as store:
         committed_usd = Spending(store.database).committed_usd(_today())
     # Time, number of packets, and by the target's address the service.
@@ -167,7 +152,7 @@ def _judge(seen: TakenOver, ticks: Path, where: str) -> None:
         seen.wrong.append(f"${committed_usd:.7f} is spent of ${BUDGET_USD}")
     # One service after the other: a change of hands for each hang, and no going back and forth.
     turns = sum(ping[2] != last[2] for ping, last in zip(pings[1:], pings, strict=False))
-    if turns > len(seen.took_s):
+    if turns > len(seen.again_s):
         seen.wrong.append(f"{turns} changes of hands: both probed at once")
 
 

@@ -43,5 +43,5 @@ def test_kills_of_builds_rebuilds_and_exports_lose_nothing(tmp_path: Path) -> No
 def test_a_service_that_is_cut_off_from_the_database_is_followed_and_nothing_paid_twice() -> None:
     seen = take_over("cut-off", 1)
     assert seen.wrong == []
-    assert seen.samples.acknowledged
+    assert seen.acknowledged
     assert 0 < seen.sent_usd <= seen.spent_usd

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.poisoning import (
-    MOST_MOVED,
-    attacked,
-    attacked_alone,
-    flagged,
-    followed_after,
-    one_level_ahead,
-    spread,
-)
+from benchmarks.poisoning import MOST_MOVED, attacked, attacked_alone, flagged, followed_after
 from probes.samples import OWN
 from relayd.catalogue.loading import load_catalogue
 
@@ -20,7 +12,8 @@ CATALOGUE = load_catalogue()
 
 
 def test_a_tenth_of_all_samples_changes_no_verdict() -> None:
-    for outcome in attacked(3, CATALOGUE, 6, (spread, one_level_ahead)).values():
+    names = ("everywhere, at any time", "one level on 20 links, ahead of time")
+    for outcome in attacked(3, CATALOGUE, 6, names).values():
         assert outcome.verdicts == 0
         assert outcome.moved < MOST_MOVED
 
@@ -28,9 +21,15 @@ def test_a_tenth_of_all_samples_changes_no_verdict() -> None:
 def test_what_one_token_alone_has_measured_moves_no_plan_without_a_word() -> None:
     outcomes = attacked_alone(2, CATALOGUE, 25)
     assert {name: one.silent for name, one in outcomes.items() if one.silent} == {}
-    for name in ("in_wrong_units", "of_900_ms", "capped_at_20_mbps", "lossy"):
+    for name in (
+        "throughput in Gbit/s where Mbit/s are meant",
+        "round trips of 900 ms",
+        "caps of VMs of 20 Mbit/s",
+        "half of all packets are lost",
+    ):
         assert outcomes[name].moved == 0
-    assert outcomes["at_half"].moved > 5  # named, and so not held back
+    named = outcomes["half of each rate and cap, twice each round trip"]
+    assert named.moved > 5  # and so not held back
 
 
 def test_two_tokens_together_are_flagged_in_one_snapshot() -> None:
