@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.grid import grid
 from benchmarks.table import show
 from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.network import Network, Snapshot
@@ -38,6 +37,7 @@ from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.watch.settings import FIRST_S
+from tests.planner.grid import january_grid
 from tests.probes.campaign.everything import all_pairs_tasks
 from tests.slow_start import bundle_share_of_steady
 
@@ -52,7 +52,6 @@ MEASURED_S = 4.0
 SHORTER = SECOND_TO_SECOND * np.sqrt(1 / FIRST_S - 1 / MEASURED_S)
 """Noise of one second beyond that of a test, in which a second is warm-up."""
 MOST_BATCHES = 200
-FIGURES = ("centre_gbps", "below", "above", "memory_days", "noise")
 
 Floats = NDArray[np.float64]
 
@@ -80,34 +79,28 @@ class Links:
     place: Floats
 
     @classmethod
-    def of_grid(cls) -> tuple[Links, str]:
-        """Return the links as all tests of a grid say that they are, and the grid's name."""
-        measured, title = grid()
-        regions = [
-            r.id for r in CATALOGUE.regions.values() if r.baseline and r.id in measured.regions
-        ]
-        rtt_ms = {pair: ms for pair, ms in measured.rtt_ms.items() if set(pair) <= set(regions)}
+    def of_grid(cls) -> Links:
+        """Return the links as all tests of the grid say that they are."""
+        grid = january_grid()
+        regions = [r.id for r in CATALOGUE.regions.values() if r.baseline and r.id in grid.regions]
+        rtt_ms = {pair: ms for pair, ms in grid.rtt_ms.items() if set(pair) <= set(regions)}
         tests = [
             tested(pair, gbps, BEGIN_S)
-            for pair, gbps in measured.pair_gbps.items()
+            for pair, gbps in grid.pair_gbps.items()
             if set(pair) <= set(regions)
         ]
-        network = Watched(regions, rtt_ms, tests).network()
-        shape = len(regions), len(regions)
-        figures = {figure: np.ones(shape) for figure in FIGURES}
-        place = np.zeros(shape)
-        for link in network:
+        figures = np.ones((5, len(regions), len(regions)))
+        place = np.zeros(figures.shape[1:])
+        for link in Watched(regions, rtt_ms, tests).network():
             at = regions.index(link.src), regions.index(link.dst)
             prior, law = link.aggregate_gbps.prior, law_of(link.src, link.dst)
             assert prior
             below, above = np.log(prior.expected / prior.low), np.log(prior.high / prior.expected)
-            figures["centre_gbps"][at] = prior.expected
-            figures["below"][at], figures["above"][at] = below, above
-            figures["memory_days"][at] = 365 * prior.memory_years
-            figures["noise"][at] = law.noise if law else UNKNOWN_NOISE
+            noise = law.noise if law else UNKNOWN_NOISE
+            figures[:, *at] = prior.expected, below, above, 365 * prior.memory_years, noise
             off = np.log(link.aggregate_gbps.expected / prior.expected)
             place[at] = SIGMAS * off / (above if off > 0 else below)
-        return cls(regions, rtt_ms, place=place, **figures), title
+        return cls(regions, rtt_ms, *figures, place)
 
     def level_gbps(self) -> Floats:
         """Return the true levels now."""
@@ -123,45 +116,32 @@ class Links:
         self.place = kept * self.place + step
 
 
-@dataclass
 class Watched:
-    """A watcher's measurements, and its spending by day."""
+    """A watcher's measurements, and its spending of the day."""
 
-    regions: list[str]
-    rtt_ms: dict[tuple[str, str], float]
-    tests: Sequence[Sample] = ()
-    now_s: float = BEGIN_S
-    usd: list[float] = field(default_factory=list)
-    sent_gb: list[float] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, regions: list[str], rtt_ms: dict[tuple[str, str], float], tests: Sequence[Sample] = ()
+    ) -> None:
+        self.regions, self.now_s, self.usd, self.sent_gb = regions, BEGIN_S, 0.0, 0.0
         self._samples = [
-            Sample(*pair, "rtt_ms", ms, BEGIN_S, "ping") for pair, ms in self.rtt_ms.items()
+            Sample(*pair, "rtt_ms", ms, BEGIN_S, "ping") for pair, ms in rtt_ms.items()
         ]
-        self._samples += self.tests
+        self._samples += tests
         self._known: Network | None = None
-        self._aged: Network | None = None
+
+    def begin_day(self, day: int) -> None:
+        """Let estimates age, and count spending from 0 on."""
+        self.now_s, self.usd, self.sent_gb = BEGIN_S + day * SECONDS_PER_DAY, 0.0, 0.0
+        if self._known is not None:
+            self._known = self._known.with_(aged_to_s=self.now_s)
 
     def network(self) -> Network:
         """Return the estimates as they have aged."""
         if self._known is None:
             estimator = Estimator(Samples.of(self._samples), CATALOGUE)
             whole = estimator.network(Snapshot("", "", ""))
-            self._known, self._aged = whole.with_(restricted_to=self.regions), None
-        if self._aged is None or self._aged.aged_to_s != self.now_s:
-            self._aged = self._known.with_(aged_to_s=self.now_s)
-        return self._aged
-
-    @property
-    def fleet(self) -> Fleet:
-        """A host in each region, of the region's name."""
-        hosts = (Host(region, region, "192.0.2.1", 22, "", None, Path()) for region in self.regions)
-        return Fleet({host.name: host for host in hosts})
-
-    @staticmethod
-    def gbps(network: Network, src: str, dst: str) -> float:
-        """Return the rate that a test is expected to reach."""
-        return network.link(src, dst).rate_gbps(CONNECTIONS)
+            self._known = whole.with_(restricted_to=self.regions).with_(aged_to_s=self.now_s)
+        return self._known
 
     def measure(
         self,
@@ -176,7 +156,6 @@ class Watched:
         """
         network = self.network()
         prices = CataloguePrices(CATALOGUE, network)
-        samples = []
         for task in tasks:
             (pair,) = task.pairs
             at = self.regions.index(pair[0]), self.regions.index(pair[1])
@@ -192,10 +171,9 @@ class Watched:
             rtt_ms = network.link(*pair).rtt_ms.expected
             sent_s = sum(s * bundle_share_of_steady(rtt_ms, s) for s in lengths_s)
             gb = level * sent_s / BITS_PER_BYTE
-            self.sent_gb[-1] += gb
-            self.usd[-1] += gb * prices.egress_usd_per_gb(*pair, gb)
-            samples.append(tested(pair, float(found), self.now_s))
-        self._samples += samples
+            self.sent_gb += gb
+            self.usd += gb * prices.egress_usd_per_gb(*pair, gb)
+            self._samples.append(tested(pair, float(found), self.now_s))
         self._known = None
 
 
@@ -213,66 +191,62 @@ class Schedule:
 
     Attributes
     ----------
-    name : str
     every_days : int
     threshold : float
-        Expected regret at which a campaign stops.
-    limited : bool
-        Whether a campaign stops at what `relayd probe` spends without a budget.
-    all_pairs : bool
-        Whether a campaign measures every link, at any regret.
-    first_s : float
-        What a test measures first, and ends with where that finds what is expected.
+        Expected regret at which a campaign stops; its tests then end with their first second where
+        that finds what is expected. With 0, a campaign stops at what `relayd probe` spends without
+        a budget.
     """
 
-    name: str
     every_days: int = 1
     threshold: float = 0.0
-    limited: bool = True
-    all_pairs: bool = False
-    first_s: float = 0.0
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        if self.threshold:
+            return f"for an expected regret of {100 * self.threshold:g} %"
+        return f"a campaign every {self.every_days} days"
 
     def batches(self, watched: Watched, day: int) -> Iterator[Sequence[ProbeTask]]:
         """Yield the tasks of a day, batch by batch: each uses the results of the last one."""
         if day % self.every_days:
             return
-        network, region_of = watched.network(), {region: region for region in watched.regions}
-        most = UNLIMITED
-        if self.all_pairs or self.limited:
+        hosts = (
+            Host(region, region, "192.0.2.1", 22, "", None, Path()) for region in watched.regions
+        )
+        fleet = Fleet({host.name: host for host in hosts})
+        region_of = {region: region for region in watched.regions}
+        price, network, most = Meter(CATALOGUE).price, watched.network(), UNLIMITED
+        if not self.threshold:
             everything = all_pairs_tasks(
-                watched.regions, lambda s, d: watched.gbps(network, s, d), connections=CONNECTIONS
+                watched.regions,
+                lambda src, dst: network.link(src, dst).rate_gbps(CONNECTIONS),
+                connections=CONNECTIONS,
             )
-            if self.all_pairs:
-                yield everything
-                return
-            most = frugal_allowance(everything, region_of, Meter(CATALOGUE).price)
+            most = frugal_allowance(everything, region_of, price)
         for _ in range(MOST_BATCHES):
+            network = watched.network()
             choice = choose_links(
                 region_of,
                 network,
-                Meter(CATALOGUE).price,
-                allowance=most.after(watched.usd[-1], watched.sent_gb[-1]),
+                price,
+                allowance=most.after(watched.usd, watched.sent_gb),
                 threshold=self.threshold,
                 connections=CONNECTIONS,
             )
             if not choice.tasks:
                 return
-            yield self._shaped(choice.tasks, watched, network)
-            network = watched.network()
-
-    def _shaped(
-        self, tasks: Sequence[ProbeTask], watched: Watched, network: Network
-    ) -> list[ProbeTask]:
-        """Return tasks as campaigns run them."""
-        return with_ramps(
-            tasks,
-            Method(ramp="never"),
-            watched.fleet,
-            network.link,
-            (),
-            lambda task: warm_up_s(task, lambda *pair: network.link(*pair).rtt_ms.expected),
-            first_s=self.first_s,
-        )
+            yield with_ramps(
+                choice.tasks,
+                Method(ramp="never"),
+                fleet,
+                network.link,
+                (),
+                lambda task, of=network: warm_up_s(  # type: ignore[misc]
+                    task, lambda *pair: of.link(*pair).rtt_ms.expected
+                ),
+                first_s=FIRST_S if self.threshold else 0.0,
+            )
 
 
 def simulated(schedule: Schedule, links: Links, days: int, seed: int) -> tuple[Floats, Floats]:
@@ -281,18 +255,17 @@ def simulated(schedule: Schedule, links: Links, days: int, seed: int) -> tuple[F
     watched = Watched(links.regions, links.rtt_ms)
     # Apart, so that links drift alike in all runs.
     drifting, testing = (np.random.default_rng((seed, part)) for part in (0, 1))
-    regrets = []
+    regrets, usd = [], []
     for day in range(days):
-        watched.now_s = BEGIN_S + day * SECONDS_PER_DAY
-        watched.usd.append(0.0)
-        watched.sent_gb.append(0.0)
+        watched.begin_day(day)
         level_gbps = links.level_gbps()
         for tasks in schedule.batches(watched, day):
             watched.measure(tasks, level_gbps, links.noise, testing)
         rates = RateMatrices.of(watched.network(), links.regions, CONNECTIONS)
         regrets.append(regret_on(rates, level_gbps))
+        usd.append(watched.usd)
         links.drift(1.0, drifting)
-    return np.array(regrets), np.array(watched.usd)
+    return np.array(regrets), np.array(usd)
 
 
 def main() -> None:
@@ -302,60 +275,25 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--still", action="store_true", help="links that do not drift")
     parser.add_argument("--regrets", type=float, nargs="*", default=[0.0825, 0.08, 0.076])
-    parser.add_argument("--whole", type=float, nargs="*", default=[], help="with whole tests")
     parser.add_argument("--every", type=int, nargs="*", default=[7, 3])
-    parser.add_argument("--short", type=int, nargs="*", default=[], help="with short tests")
-    parser.add_argument("--all-pairs", type=int, nargs="*", default=[])
     options = parser.parse_args()
-    schedules = [
-        *(
-            Schedule(
-                f"for an expected regret of {100 * share:g} %{how}",
-                1,
-                share,
-                limited=False,
-                first_s=first_s,
-            )
-            for shares, first_s, how in (
-                (options.regrets, FIRST_S, ""),
-                (options.whole, 0.0, ", whole tests"),
-            )
-            for share in shares
-        ),
-        *(
-            Schedule(f"a campaign every {days} days{how}", days, first_s=first_s)
-            for every, first_s, how in (
-                (options.every, 0.0, ""),
-                (options.short, FIRST_S, ", short tests"),
-            )
-            for days in every
-        ),
-        *(
-            Schedule(f"all pairs every {days} days", days, all_pairs=True)
-            for days in options.all_pairs
-        ),
-    ]
-    links, title = Links.of_grid()
+    links = Links.of_grid()
     if options.still:
         links.memory_days.fill(np.inf)
+    schedules = [Schedule(threshold=share) for share in options.regrets]
+    schedules += [Schedule(days) for days in options.every]
     rows = []
     for schedule in schedules:
         runs = [simulated(schedule, links, options.days, seed) for seed in range(options.seeds)]
         regrets, usd = (np.array(found) for found in zip(*runs, strict=True))
+        shares = (regrets.mean(), np.quantile(regrets, 0.95), regrets[:, -7:].mean())
         figures = (usd[:, 0].mean(), usd[:, 1:].mean(), usd.sum(axis=1).mean())
-        rows.append(
-            (
-                schedule.name,
-                f"{100 * regrets.mean():.1f} %",
-                f"{100 * np.quantile(regrets, 0.95):.1f} %",
-                f"{100 * regrets[:, -7:].mean():.1f} %",
-                *(f"{dollars:.2f}" for dollars in figures),
-            )
-        )
+        texts = [f"{100 * share:.1f} %" for share in shares], [f"{d:.2f}" for d in figures]
+        rows.append((str(schedule), *texts[0], *texts[1]))
         print(" | ".join(rows[-1]), file=sys.stderr)
     header = ("measured", "regret", "p95", "last week", "$ first day", "$ a day after", "$ in all")
     moving = "without drift" if options.still else "of drift"
-    title = f"{options.days} days {moving}, {len(links.regions)} regions of the {title}"
+    title = f"{options.days} days {moving}, {len(links.regions)} regions of January 2022's grid"
     show(title, header, rows)
 
 

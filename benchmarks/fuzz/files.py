@@ -38,7 +38,7 @@ SLOW_S = 20.0
 _SNAPSHOT_EVERY = 200
 _NEW_STORE_EVERY = 1000
 
-Reader = Callable[[bytes, Path], None]
+Reader = Callable[[Path], object]
 
 
 class Importing:
@@ -51,13 +51,13 @@ class Importing:
         self._imported = 0
         self._store: Store | None = None
 
-    def read(self, format_name: str, content: bytes, path: Path) -> None:
+    def read(self, format_name: str, path: Path) -> None:
         """Import one file; most are refused."""
         if self._store is None or self._imported % _NEW_STORE_EVERY == 0:
             self.close()
             self._store = open_store(self._folder / f"{self._imported}.db", mode="create")
         self._imported += 1
-        rows = read(format_name, io.BytesIO(content), replace(OPTIONS, connections=1))
+        rows = read(format_name, io.BytesIO(path.read_bytes()), replace(OPTIONS, connections=1))
         gated = (
             QuarantinedSample(row, reason)
             if isinstance(row, Sample) and (reason := self._gate.fault(row))
@@ -84,7 +84,7 @@ def fuzz_files(seconds: float, number: int) -> Findings:
     with tempfile.TemporaryDirectory() as name, watched_memory(os.getpid()) as findings.memory_mb:
         folder = Path(name)
         importing = Importing(folder)
-        kinds = _kinds(importing)
+        kinds = _kinds(importing, folder)
         until_s = time.monotonic() + seconds
         while time.monotonic() < until_s:
             kind = chance.choice(list(kinds))
@@ -94,7 +94,7 @@ def fuzz_files(seconds: float, number: int) -> Findings:
             path.write_bytes(content)
             began_s = time.process_time()
             try:
-                reader(content, path)
+                reader(path)
                 findings.count(f"{kind} read")
             except RelaydError:
                 findings.count(f"{kind} refused")
@@ -107,61 +107,46 @@ def fuzz_files(seconds: float, number: int) -> Findings:
     return findings
 
 
-def _kinds(importing: Importing) -> dict[str, tuple[Reader, list[bytes], str]]:
+def _kinds(importing: Importing, folder: Path) -> dict[str, tuple[Reader, list[bytes], str]]:
     """Return the kinds of files, each with its reader, valid examples and suffix."""
-    examples = sorted(CONFIGS.glob("catalogue-*.example.toml")) + sorted(
-        CONFIGS.glob("prices-*.toml")
-    )
-    found: dict[str, tuple[Reader, list[bytes], str]] = {
-        name: (partial(importing.read, name), WHOLE[name], ".txt") for name in FORMATS
-    }
-    found["catalogue"] = (
-        lambda _, path: void(load_catalogue((path,), ())),
-        [path.read_bytes() for path in examples],
-        ".toml",
-    )
-    for ending, whole in _price_documents().items():
-        found[f"prices {ending}"] = (lambda _, path: void(read_prices([path])), whole, ending)
-    found["fleet"] = (
-        lambda _, path: void(load_fleet(path)),
-        [(CONFIGS / "fleet.example.toml").read_bytes()],
-        ".toml",
-    )
-    found["settings"] = (
-        lambda _, path: void(load_service_settings({"config": path}, {}).problems()),
-        [(CONFIGS / "service.example.toml").read_bytes()],
-        ".toml",
-    )
-    found["demands"] = (lambda _, path: void(read_demands(str(path))), list(_DEMANDS), ".csv")
-    found["rows"] = (lambda _, path: void(read_rows(str(path), "rows")), list(_DEMANDS), ".csv")
-    return found
 
+    def configs(*patterns: str) -> list[bytes]:
+        found = [path for pattern in patterns for path in sorted(CONFIGS.glob(pattern))]
+        return [path.read_bytes() for path in found]
 
-def void(_: object) -> None:
-    """Use a value for nothing: what matters is that it could be made."""
-
-
-def _price_documents() -> dict[str, list[bytes]]:
-    with tempfile.TemporaryDirectory() as folder:
-        pages = [
-            documents.azure_page([documents.azure_vm("D32_v5", "eastus", 1.0)]),
-            documents.azure_page([documents.azure_traffic("eastus", 0.0, 0.08)]),
-            documents.aws_as_json(documents.aws_vm_table([("m5.large", "us-east-1", 0.1)])),
-            {
-                "skus": [
-                    documents.google_sku("N2 Instance Core running in Iowa", "us-central1", 0.03)
-                ]
-            },
-        ]
-        texts = [
-            documents.written(Path(folder) / f"{at}.json", page).read_bytes()
-            for at, page in enumerate(pages)
-        ]
     tables = [
         documents.aws_vm_table([("m5.large", "us-east-1", 0.1), ("m5.xlarge", "eu-west-1", 0.2)]),
         documents.aws_traffic_table([("us-east-1", "", 0.0, 0.09)]),
     ]
-    return {".json": texts, ".csv": tables}
+    sku = documents.google_sku("N2 Instance Core running in Iowa", "us-central1", 0.03)
+    pages = [
+        documents.azure_page([documents.azure_vm("D32_v5", "eastus", 1.0)]),
+        documents.azure_page([documents.azure_traffic("eastus", 0.0, 0.08)]),
+        documents.aws_as_json(documents.aws_vm_table([("m5.large", "us-east-1", 0.1)])),
+        {"skus": [sku]},
+    ]
+    texts = [documents.written(folder / "page.json", page).read_bytes() for page in pages]
+
+    def settings(path: Path) -> object:
+        return load_service_settings({"config": path}, {}).problems()
+
+    def prices(path: Path) -> object:
+        return read_prices([path])
+
+    return {
+        **{name: (partial(importing.read, name), WHOLE[name], ".txt") for name in FORMATS},
+        "catalogue": (
+            lambda path: load_catalogue((path,), ()),
+            configs("catalogue-*.example.toml", "prices-*.toml"),
+            ".toml",
+        ),
+        "prices .json": (prices, texts, ".json"),
+        "prices .csv": (prices, tables, ".csv"),
+        "fleet": (load_fleet, configs("fleet.example.toml"), ".toml"),
+        "settings": (settings, configs("service.example.toml"), ".toml"),
+        "demands": (lambda path: read_demands(str(path)), list(_DEMANDS), ".csv"),
+        "rows": (lambda path: read_rows(str(path), "rows"), list(_DEMANDS), ".csv"),
+    }
 
 
 _DEMANDS = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -58,15 +57,6 @@ class Findings:
             if len(self.problems) < _MOST_KEPT or what in self.problems:
                 self.problems[what[:_MOST_SHOWN]] += 1
 
-    def log(self, lines: list[dict[str, object]], text: str) -> None:
-        """Look for faults in the log of a service."""
-        for line in lines:
-            if line["level"] == "error":
-                # The end of a traceback names the fault; ids and times would make each one new.
-                self.problem(f"fault at {line.get('route')}: {str(line.get('traceback'))[-700:]}")
-        if any("Traceback" in row for row in text.split("\n") if row[:1] != "{"):
-            self.problem("traceback outside of the log's lines")
-
     @contextmanager
     def of_service(self, service: Served) -> Iterator[None]:
         """Watch a service's memory, then its health; stop it, and look into its log."""
@@ -77,29 +67,27 @@ class Findings:
                 self.problem("it is not healthy at the end")
         finally:
             service.stop()
-        self.log(service.lines(), service.log.read_text())
+        for line in service.lines():
+            if line["level"] == "error":
+                # The end of a traceback names the fault; ids and times would make each one new.
+                self.problem(f"fault at {line.get('route')}: {str(line.get('traceback'))[-700:]}")
+        others = [row for row in service.log.read_text().split("\n") if row[:1] != "{"]
+        if any("Traceback" in row for row in others):
+            self.problem("traceback outside of the log's lines")
 
-    @property
-    def grown(self) -> float:
-        """The growth of memory after the warm-up, as a share."""
+    def report(self) -> bool:
+        """Print it; tell whether there are no problems and, after enough time, no growth."""
         seconds = self.memory_mb[-1][0] - self.memory_mb[0][0]
-        return growth(self.memory_mb, WARM_UP_SHARE * seconds)
-
-    @property
-    def held(self) -> bool:
-        """Return whether there are no problems and, after enough time, no growth of memory."""
-        seconds = self.memory_mb[-1][0] - self.memory_mb[0][0]
-        return not self.problems and (seconds < JUDGED_FROM or self.grown < MOST_GROWTH)
-
-    def report(self) -> None:
-        """Print it."""
-        every = sorted(self.outcomes.items())
+        grown = growth(self.memory_mb, WARM_UP_SHARE * seconds)
+        held = not self.problems and (seconds < JUDGED_FROM or grown < MOST_GROWTH)
         print(f"{self.part}: {sum(self.outcomes.values()):,} sent")
-        print("  " + ", ".join(f"{outcome}: {count:,}" for outcome, count in every))
+        print(
+            "  " + ", ".join(f"{what}: {count:,}" for what, count in sorted(self.outcomes.items()))
+        )
         first, last = (sum(self.memory_mb[at][1].values()) for at in (0, -1))
         print(f"  memory {first:.0f} MB at start, {last:.0f} MB at end; ", end="")
-        print(f"after the warm-up it grew by {self.grown:+.1%}")
+        print(f"after the warm-up it grew by {grown:+.1%}")
         for what, count in self.problems.most_common():
             print(f"  PROBLEM ({count} times): {what}")
-        print(f"  {'held' if self.held else 'NOT HELD'}")
-        sys.stdout.flush()
+        print(f"  {'held' if held else 'NOT HELD'}", flush=True)
+        return held

@@ -6,7 +6,7 @@ import json
 import socket
 import tempfile
 import time
-from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from benchmarks.fuzz.findings import Findings
-from benchmarks.fuzz.mutations import HOSTILE, mutated
+from benchmarks.fuzz.mutations import HOSTILE, in_header, mutated
 from relayd.http.description import document
 from tests.http.running import Served, make_store, run
 
@@ -65,7 +65,9 @@ def fuzz_http(seconds: float, number: int) -> Findings:
         ]
         until_s = time.monotonic() + seconds
         with requests.Session() as session, findings.of_service(service):
-            for operation in _rounds(operations, until_s, chance):
+            for number, operation in enumerate(cycle(operations)):
+                if number >= len(operations) and time.monotonic() > until_s:
+                    break
                 _described(operation, service, session, tokens, findings, chance)
                 _credentials(service, findings, chance)
                 for _ in range(3):
@@ -74,16 +76,6 @@ def fuzz_http(seconds: float, number: int) -> Findings:
                     findings.problem(f"the service ended: {service.process.returncode}")
                     break
     return findings
-
-
-def _rounds(operations: list[Any], until_s: float, chance: Random) -> Iterator[Any]:
-    """Yield all operations once, then again in other orders until time is up."""
-    yield from operations
-    while True:
-        for operation in chance.sample(operations, len(operations)):
-            if time.monotonic() > until_s:
-                return
-            yield operation
 
 
 def _token(db: Path, scope: str) -> str:
@@ -131,8 +123,7 @@ def _told(error: BaseException) -> str:
 
 def _credentials(service: Served, findings: Findings, chance: Random) -> None:
     """Ask with invalid tokens, for other hosts, and from pages of other origins."""
-    odd = chance.choice(HOSTILE).encode("utf-8", "surrogatepass").decode("latin-1")
-    odd = "".join(c for c in odd if c not in "\r\n\0")
+    odd = in_header(chance.choice(HOSTILE))
     headers = {
         chance.choice(["Authorization", "Host", "Origin", "Sec-Fetch-Site", "X-Request-ID"]): odd,
         "Authorization": chance.choice(["", "Bearer", "Basic eDp5", f"Bearer {odd}", odd]),
@@ -145,23 +136,18 @@ def _credentials(service: Served, findings: Findings, chance: Random) -> None:
 
 
 def _nearly_http(service: Served, token: str, findings: Findings, chance: Random) -> None:
-    """Send bytes that were a request before some of them were changed."""
-    body = chance.choice(_BODIES)
+    """Send bytes that were a request before some of them were changed: the body alone, or any."""
+    body, is_whole = chance.choice(_BODIES), chance.random() < 0.7
+    if is_whole:
+        body = mutated(body, _BODIES, chance)
     path = chance.choice(["/v1/plans", "/v1/shuffles", "/v1/samples", "/v1/broadcasts", "/nowhere"])
-    request = (
+    sent = (
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         "Connection: close\r\n\r\n"
     ).encode() + body
-    is_whole = chance.random() < 0.7
-    if is_whole:  # the body alone is changed, and its length is right
-        head, _, body = request.partition(b"\r\n\r\n")
-        body = mutated(body, _BODIES, chance)
-        lines = [line for line in head.split(b"\r\n") if not line.startswith(b"Content-Length")]
-        lines.append(b"Content-Length: %d" % len(body))
-        sent = b"\r\n".join(lines) + b"\r\n\r\n" + body
-    else:
-        sent = mutated(request, [request, *_BODIES], chance)
+    if not is_whole:
+        sent = mutated(sent, [sent, *_BODIES], chance)
     got = b""
     try:
         with socket.create_connection((service.host, service.port), _TIMEOUT_S) as connection:
@@ -184,6 +170,7 @@ def _nearly_http(service: Served, token: str, findings: Findings, chance: Random
         findings.problem(f"a traceback was sent: {got[:500]!r}")
 
 
+_SAMPLE = {"src": "aws:us-east-1", "dst": "aws:sa-east-1", "metric": "rtt_ms", "value": 114.2}
 _BODIES = tuple(
     json.dumps(body).encode()
     for body in (
@@ -193,16 +180,6 @@ _BODIES = tuple(
         {"demands": [["us-east", "sa", 100], ["eu", "us-east", "1TB"]], "vms": 2},
         {"src": "us-east", "dsts": ["eu", "sa"], "volume_gb": 100},
         {"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
-        {
-            "samples": [
-                {
-                    "src": "aws:us-east-1",
-                    "dst": "aws:sa-east-1",
-                    "metric": "rtt_ms",
-                    "value": 114.2,
-                    "measured_at_s": 1700000000,
-                }
-            ]
-        },
+        {"samples": [{**_SAMPLE, "measured_at_s": 1700000000}]},
     )
 )
