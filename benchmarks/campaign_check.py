@@ -13,15 +13,16 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import permutations
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import relayd
 from benchmarks.achieved import achieved, with_estimates
 from benchmarks.lab_measuring import lateness_of
-from benchmarks.labs import Check, checked, lab_of, quantile, run, topology_like
-from planner.model.catalogue import Catalogue
+from benchmarks.labs import Check, checked, lab_of, run, topology_like
+from benchmarks.table import quantile
 from planner.model.estimate import Estimate, exactly
 from planner.model.link import Link, Site
 from planner.model.network import Network, Snapshot
@@ -32,12 +33,12 @@ from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Topology
 from relayd.catalogue.loading import load_catalogue
 
+CONNECTIONS, PROBE_S = 64, 5.0
 SCALED_KEYS = ("egress_mbps", "ingress_mbps")
 
 
 def true_network(topology: Topology) -> Network:
     """Return a lab as a graph, in the rates that it stands for: those before scaling."""
-    names = [site.region for site in topology.sites]
     to_gbps = 1 / topology.scale / MBPS_PER_GBPS
     sites = {
         site.region: Site(
@@ -49,17 +50,15 @@ def true_network(topology: Topology) -> Network:
         )
         for site in sorted(topology.sites, key=lambda site: site.region)
     }
-    links: dict[str, dict[str, Link]] = {name: {} for name in names}
-    for i, src in enumerate(names):
-        for j, dst in enumerate(names):
-            if i != j:
-                links[src][dst] = Link(
-                    src,
-                    dst,
-                    exactly(topology.rtt_ms[i][j]),
-                    exactly(topology.expected_flow_mbps(i, j) / topology.scale),
-                    exactly(topology.expected_aggregate_mbps(i, j) * to_gbps),
-                )
+    links: dict[str, dict[str, Link]] = {site.region: {} for site in topology.sites}
+    for (i, src), (j, dst) in permutations(enumerate(list(links)), 2):
+        links[src][dst] = Link(
+            src,
+            dst,
+            exactly(topology.rtt_ms[i][j]),
+            exactly(topology.expected_flow_mbps(i, j) / topology.scale),
+            exactly(topology.expected_aggregate_mbps(i, j) * to_gbps),
+        )
     return Network(sites, links, Snapshot("truth", "", ""))
 
 
@@ -69,12 +68,10 @@ def unscaled(network: Network, regions: Sequence[str], scale: float) -> Network:
     def larger(name: str, estimate: Estimate) -> Estimate:
         if name == "rtt_ms":
             return estimate
-        return replace(
-            estimate,
-            low=estimate.low / scale,
-            expected=estimate.expected / scale,
-            high=estimate.high / scale,
+        low, expected, high = (
+            bound / scale for bound in (estimate.low, estimate.expected, estimate.high)
         )
+        return replace(estimate, low=low, expected=expected, high=high)
 
     return with_estimates(network.with_(restricted_to=regions), larger)
 
@@ -99,12 +96,11 @@ def check_forecasts(check: Check, fleet: Path, folder: Path, regions: int) -> No
         check.at_least(f"  {unit}: all pairs over frugal", fewer, 20 if regions >= 40 else 1, "x")
     bound = 2 * (regions - 1 + regions % 2)
     thorough = run(*words, "--thorough", "--phases", "aggregate")["campaign"]
-    check.at_most(
-        "rounds of thorough mode (the bound of edge colouring)", thorough["rounds"], bound, ""
-    )
+    rounds = "rounds of thorough mode (the bound of edge colouring)"
+    check.at_most(rounds, thorough["rounds"], bound, "")
 
 
-def check_accuracy(check: Check, found: Network, truth: Network, connections: int) -> None:
+def check_accuracy(check: Check, found: Network, truth: Network) -> None:
     """Compare measurements with the configuration of the lab."""
     links = [(link, truth.link(link.src, link.dst)) for link in found]
     off = [
@@ -120,7 +116,7 @@ def check_accuracy(check: Check, found: Network, truth: Network, connections: in
         for link, true in links
         if link.per_flow_mbps.source == "measured"
     ]
-    rates = aggregates_of(links, connections)
+    rates = aggregates_of(links)
     caps = [
         (getattr(site, side), getattr(truth.sites[name], side).expected)
         for name, site in found.sites.items()
@@ -130,22 +126,19 @@ def check_accuracy(check: Check, found: Network, truth: Network, connections: in
     for name, errors in (("single flows", errors_pct(flows)), ("aggregates", errors_pct(rates))):
         check.note(f"{name} measured", len(errors), "legs")
         if errors:
-            check.at_most("  median error", median(errors), 3, "%")
-            check.at_most("  90th percentile", quantile(errors, 0.9), 8, "%")
+            check.errors("  median error", errors, 3, 8)
     check.note("caps measured", len(caps), "")
     if caps:
         check.at_most("  worst error", max(errors_pct(caps)), 3, "%")
 
 
-def aggregates_of(
-    links: Sequence[tuple[Link, Link]], connections: int
-) -> list[tuple[Estimate, float]]:
+def aggregates_of(links: Sequence[tuple[Link, Link]]) -> list[tuple[Estimate, float]]:
     """Return measured aggregates with the rates that the connections reach.
 
     Those of short windows may not fill a long path.
     """
     return [
-        (link.aggregate_gbps, true.rate_gbps(connections))
+        (link.aggregate_gbps, true.rate_gbps(CONNECTIONS))
         for link, true in links
         if link.aggregate_gbps.source == "measured"
     ]
@@ -156,28 +149,24 @@ def errors_pct(found: Sequence[tuple[Estimate, float]]) -> list[float]:
     return [abs(estimate.expected / true - 1) * 100 for estimate, true in found]
 
 
-def check_campaign(
-    check: Check,
-    lab: Lab,
-    folder: Path,
-    *,
-    connections: int = 64,
-    probe_s: float = 5.0,
-    at_once: int,
-) -> None:
+def check_campaign(check: Check, lab: Lab, folder: Path, at_once: int) -> None:
     """Measure frugally and hold it against the truth."""
     topology, catalogue = lab.topology(), load_catalogue()
     regions = sorted(site.region for site in topology.sites)
     db = folder / "store.db"
-    words = ("--connections", connections, "--aggregate-time", f"{probe_s:g}s")
+    words = ("--connections", CONNECTIONS, "--aggregate-time", f"{PROBE_S:g}s")
     with lateness_of(lab) as lateness:
         report = probed(lab.fleet_file, db, *words, "--parallel", at_once)
     check.at_most("probes that failed", len(report["failed"]), 0, "")
     check.note("lateness of the lab meanwhile, p95 (0.5 is too late)", lateness.p95_ms or 0, "ms")
     truth = true_network(topology)
     found = unscaled(relayd.open(db).network.with_(restricted_to=regions), regions, topology.scale)
-    check_accuracy(check, found, truth, connections)
-    all_gb, all_usd = cost_of_all(truth, catalogue, topology.scale, connections, probe_s)
+    check_accuracy(check, found, truth)
+    meter, all_gb, all_usd = Meter(catalogue), 0.0, 0.0
+    for link in truth:
+        gb = link.rate_gbps(CONNECTIONS) * topology.scale * PROBE_S / BITS_PER_BYTE
+        all_gb += gb
+        all_usd += meter.add(link.src, link.dst, gb)
     check.note("campaign", report["duration_s"], "s")
     for name, times in (
         ("  bytes: all pairs over what was moved", all_gb / report["sent_gb"]),
@@ -190,13 +179,7 @@ def check_campaign(
     overhead = report["duration_s"] / report["critical_s"] - 1
     check.at_most("  orchestration, over the tools' own time", overhead * 100, 15, "%")
     for objective in ("value", "time"):
-        plans = achieved(
-            found,
-            truth,
-            lambda n: CataloguePrices(catalogue, n),
-            objective,
-            connections=connections,
-        )
+        plans = achieved(found, truth, partial(CataloguePrices, catalogue), objective)
         name = f"plans for all pairs, objective {objective}: throughput per dollar"
         if objective == "value":
             check.at_least(name, plans.per_usd * 100, 98, "%")
@@ -205,18 +188,6 @@ def check_campaign(
         check.note("  10th percentile of pairs", plans.per_usd_p10 * 100, "%")
         check.note("  throughput", plans.rate * 100, "%")
     print(f"\nIt stopped because {report['reason'] or 'all was measured'}.")
-
-
-def cost_of_all(
-    truth: Network, catalogue: Catalogue, scale: float, connections: int, probe_s: float
-) -> tuple[float, float]:
-    """Return GB and USD of measuring all pairs of the lab."""
-    meter, volume_gb, usd = Meter(catalogue), 0.0, 0.0
-    for link in truth:
-        gb = link.rate_gbps(connections) * scale * probe_s / BITS_PER_BYTE
-        volume_gb += gb
-        usd += meter.add(link.src, link.dst, gb)
-    return volume_gb, usd
 
 
 def main() -> int:
@@ -235,7 +206,7 @@ def main() -> int:
             fit = run("measure", "fleet", "check", "--fleet", lab.fleet_file, allowed=(0, 5))
             check.note("hosts tested by fleet check", len(fit["hosts"]), "")
             check_forecasts(check, lab.fleet_file, folder, len(topology.sites))
-            check_campaign(check, lab, folder, at_once=options.parallel)
+            check_campaign(check, lab, folder, options.parallel)
 
     return checked("campaign-check", options.docs, measure)
 

@@ -11,9 +11,11 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from statistics import median
+from typing import Any
 
 from benchmarks.lab_measuring import running
+from benchmarks.table import quantile, write_table
 from planner.model.baseline import backbone
 from planner.model.errors import RelaydError
 from probes.lab.controller import Lab
@@ -24,20 +26,12 @@ from relayd.catalogue.loading import load_catalogue
 from tests.http.running import ROOT
 
 
-class Finding(NamedTuple):
-    """One line of the report."""
-
-    what: str
-    promised: str
-    found: str
-    held: bool
-
-
 class Check:
     """Collects findings and prints them as they come."""
 
     def __init__(self) -> None:
-        self.findings: list[Finding] = []
+        self._rows: list[tuple[str, str, str]] = []
+        self._held = True
 
     def at_most(self, what: str, value: float, limit: float, unit: str) -> None:
         """Note a value that must not exceed a limit."""
@@ -55,35 +49,42 @@ class Check:
         """Note a value without a promise."""
         self._add(what, "", f"{value:.3g} {unit}", held=True)
 
+    def errors(
+        self, what: str, found: Sequence[float], most: float | None = None, most_p90: float = 0.0
+    ) -> None:
+        """Note the median of errors in percent and their 90th percentile, and what is promised."""
+        p90 = quantile(found, 0.9)
+        if most is None:
+            self.note(what, median(found), "%")
+        else:
+            self.at_most(what, median(found), most, "%")
+        if most_p90:
+            self.at_most("  90th percentile", p90, most_p90, "%")
+        else:
+            self.note("  90th percentile", p90, "%")
+
     def finished(self, docs: str | None, mark: str) -> int:
         """Put what was promised between two marks of a document, if named; return the exit code."""
         if docs:
-            path = Path(docs)
-            head, _, rest = path.read_text().partition(f"<!-- {mark} -->")
-            _, _, tail = rest.partition(f"<!-- /{mark} -->")
-            table = "| what | promised | found |\n|---|---|---|\n" + "".join(self._promised())
-            path.write_text(f"{head}<!-- {mark} -->\n{table}<!-- /{mark} -->{tail}")
-        return 0 if all(finding.held for finding in self.findings) else 1
+            page = Path(docs)
+            page.write_text(write_table(page.read_text(), mark, list(self._promised())))
+        return 0 if self._held else 1
 
     def _promised(self) -> Iterator[str]:
         """Rows of a document's table; an indented finding is of the last that is not."""
         of = ""
-        for what, promised, found, _ in self.findings:
+        for what, promised, found in self._rows:
             if not what.startswith(" "):
                 of = what.rpartition(": ")[0] or what
             if promised:
                 name = f"{of}: {what.strip()}" if what.startswith(" ") else what
-                yield f"| {name} | {promised} | {found} |\n"
+                yield f"| {name} | {promised} | {found} |"
 
     def _add(self, what: str, promised: str, found: str, held: bool) -> None:
-        self.findings.append(Finding(what, promised, found, held))
+        self._rows.append((what, promised, found))
+        self._held = self._held and held
         mark = "" if held else "   NOT HELD"
         print(f"{what:<62} {promised:>12}  {found:>14}{mark}", flush=True)
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """Return a quantile of some values, the nearest rank."""
-    return sorted(values)[int(share * (len(values) - 1))]
 
 
 def checked(name: str, docs: str | None, measure: Callable[[Check, Path], None]) -> int:

@@ -1,9 +1,10 @@
-"""Times, small tables of them, and what is said of goals."""
+"""Times, small tables of them, tables of pages, and what is said of goals."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -71,6 +72,13 @@ def written(seconds: float) -> str:
     if seconds < 1.0:
         return f"{seconds * 1e3:.1f} ms"
     return f"{seconds:.2f} s"
+
+
+def write_table(text: str, name: str, lines: Sequence[str]) -> str:
+    """Return a page with the rows between the marks of a table replaced."""
+    pattern = re.compile(rf"(<!-- {name} -->\n(?:\|.*\n){{2}})(?:\|.*\n)*(<!-- /{name} -->)")
+    assert pattern.search(text), name
+    return pattern.sub(lambda match: match[1] + "\n".join(lines) + "\n" + match[2], text)
 
 
 def show(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

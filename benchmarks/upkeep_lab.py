@@ -13,9 +13,9 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from benchmarks.campaign_check import aggregates_of, errors_pct, true_network, unscaled
-from benchmarks.labs import lab_of, quantile, topology_like
-from benchmarks.table import show
+from benchmarks.campaign_check import CONNECTIONS, aggregates_of, errors_pct, true_network, unscaled
+from benchmarks.labs import lab_of, topology_like
+from benchmarks.table import quantile, show
 from probes.campaign.specification import AS_ASKED, CampaignSpec
 from probes.campaign.tasks import CampaignLimits
 from probes.fleet.file import load_fleet
@@ -25,7 +25,6 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
 from relayd.watch.settings import FIRST_S
 
-CONNECTIONS = 64
 AT_ONCE = 3
 
 
@@ -43,7 +42,7 @@ def row(name: str, lab: Lab, db: Path, first_s: float) -> tuple[str, ...]:
     truth = true_network(topology)
     found = unscaled(network, [site.region for site in topology.sites], topology.scale)
     links = [(link, truth.link(link.src, link.dst)) for link in found]
-    errors = errors_pct(aggregates_of(links, CONNECTIONS))
+    errors = errors_pct(aggregates_of(links))
     lasted = [o.busy_s for o in report.outcomes if o.probe.task.phase == "aggregate"]
     return (
         name,

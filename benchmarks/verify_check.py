@@ -19,13 +19,12 @@ import sys
 from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import relayd
 from benchmarks.campaign_check import probed
 from benchmarks.lab_measuring import lateness_of
-from benchmarks.labs import Check, checked, lab_of, quantile, run
+from benchmarks.labs import Check, checked, lab_of, run
 from planner.transfer.plan import Plan
 from probes.lab.behaviours import LinkBehaviour
 from probes.lab.controller import Lab
@@ -154,16 +153,11 @@ def check_plans(check: Check, plans: Sequence[Plan], answer: dict[str, Any]) -> 
     everything = [error for of_kind in errors.values() for error in of_kind]
     check.at_least("plans verified", len(everything), 30, "")
     check.at_most("  that failed", sum(bool(p["error"]) for p in answer["plans"]), 0, "")
-    check.at_most("predicted against achieved, all: median error", median(everything), 5, "%")
-    check.at_most("  90th percentile", quantile(everything, 0.9), 15, "%")
+    check.errors("predicted against achieved, all: median error", everything, 5, 15)
     for kind, of_kind in errors.items():
         if of_kind:
             check.note(f"{kind}: plans", len(of_kind), "")
-            if kind == "relay, one connection":
-                check.at_most("  median error", median(of_kind), 5, "%")
-            else:
-                check.note("  median error", median(of_kind), "%")
-            check.note("  90th percentile", quantile(of_kind, 0.9), "%")
+            check.errors("  median error", of_kind, 5 if kind == "relay, one connection" else None)
     within = sum(plan["held"] for plan in answer["plans"])
     check.note("within their bounds, each path and direct too", within, "plans")
 
@@ -181,20 +175,14 @@ def check_many(check: Check, kinds: Sequence[str], answer: dict[str, Any]) -> No
             print(f"{kind}: {shown['error']}", file=sys.stderr)
             continue
         of_paths = errors(shown["runs"][0]["paths"])
-        check.note(f"  {len(of_paths)} paths: median error", median(of_paths), "%")
-        check.note("  90th percentile", quantile(of_paths, 0.9), "%")
-        check.note(
-            "  what VMs send and receive, worst error", max(errors(shown["runs"][0]["vms"])), "%"
-        )
+        check.errors(f"  {len(of_paths)} paths: median error", of_paths)
+        of_vms = errors(shown["runs"][0]["vms"])
+        check.note("  what VMs send and receive, worst error", max(of_vms), "%")
         everything += of_paths
         full += errors(shown["full"])
-    check.at_most(
-        "many at once, predicted against achieved: median error", median(everything), 5, "%"
-    )
-    check.at_most("  90th percentile", quantile(everything, 0.9), 15, "%")
+    check.errors("many at once, predicted against achieved: median error", everything, 5, 15)
     if full:
-        check.at_most("full VMs and links with a quarter more: median error", median(full), 5, "%")
-        check.at_most("  90th percentile", quantile(full, 0.9), 15, "%")
+        check.errors("full VMs and links with a quarter more: median error", full, 5, 15)
 
 
 def left_on(lab: Lab) -> int:

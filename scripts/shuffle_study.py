@@ -7,7 +7,6 @@ connections as it takes, and two TCP flows for each transfer. Needs the shared m
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.table import write_table
 from planner.fields.shared import DEFAULT_CONNECTIONS_OF_MANY
 from planner.model.network import Network
 from planner.model.shared_resources import Floats
@@ -171,13 +171,6 @@ def provider_rows(cases: Iterable[Case]) -> list[str]:
     return rows(cases, lambda one: (VIEWS[one.view], NAMES[one.provider]))
 
 
-def write_table(text: str, name: str, lines: list[str]) -> str:
-    """Return the page with the rows between the marks of a table replaced."""
-    pattern = re.compile(rf"(<!-- {name} -->\n(?:\|.*\n){{2}})(?:\|.*\n)*(<!-- /{name} -->)")
-    assert pattern.search(text), name
-    return pattern.sub(lambda match: match[1] + "\n".join(lines) + "\n" + match[2], text)
-
-
 def main() -> None:
     """Write the tables and the figures."""
     sizes, providers = by_size(), by_provider()
@@ -186,7 +179,7 @@ def main() -> None:
     text = write_table(text, "providers", provider_rows(providers))
     PAGE.write_text(text)
     # Only here: the numbers need no matplotlib.
-    from scripts.draw_shuffle_study import draw_fees, draw_gains
+    from scripts.figures import draw_fees, draw_gains
 
     draw_gains(sizes, PAGE.with_name("shuffle-study-gains.svg"))
     draw_fees(sizes, PAGE.with_name("shuffle-study-fees.svg"))

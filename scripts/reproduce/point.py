@@ -9,10 +9,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.table import write_table
 from probes.analysis.comparisons import distribution, latency_gains
 from probes.analysis.evidence import Record
 from scripts.console_blocks import ROOT
-from scripts.shuffle_study import write_table
 
 Floats: TypeAlias = NDArray[np.float64]
 
