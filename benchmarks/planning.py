@@ -16,8 +16,6 @@ from benchmarks.table import judge, quantile, reference_ms, show, times_s, writt
 from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.optimum import cost_time_frontier, fastest, least_cost, least_value
 from planner.transfer.problem import TransferProblem
-from planner.transfer.recommendation import recommend
-from planner.transfer.request import TransferRequest
 from relayd.tables.figures import measured_regions
 from tests.planner.grid import Grid, january_grid
 from tests.planner.independent import least_cost_usd
@@ -74,24 +72,6 @@ def optimiser(january: Grid) -> None:
     judge("the same, ms", search_s * 1e3 / reference_ms(), 0.25)
 
 
-def recommendations(january: Grid) -> None:
-    """Print the time of a whole recommendation: decision, bounds, reason, advice."""
-    network, prices = january.network(), january.prices()
-    pairs = january.random_pairs(REQUESTS, seed=2)
-    rows = []
-    for objective in ("value", "time", "cost"):
-        for vms in (1, 4):
-            asked = [
-                TransferRequest(src, dst, volume_gb=500.0, vms=vms, objective=objective)
-                for src, dst in pairs
-            ]
-            for request in asked[:FEWER]:  # rates of a snapshot are laid out on first use
-                recommend(request, network, prices)
-            seconds = times_s(lambda request: recommend(request, network, prices), asked)
-            rows.append(row(f"{objective}, {vms} VM{'s' * (vms > 1)}", seconds))
-    show("A whole recommendation, with bounds, reason and advice", HEADER, rows)
-
-
 def answers(folder: Path) -> None:
     """Print the time of the library's answers on a store, with and without measurements."""
     db, what = make_store(folder)
@@ -120,7 +100,6 @@ def answers(folder: Path) -> None:
 def main() -> None:
     """Print the tables."""
     optimiser(january_grid())
-    recommendations(january_grid())
     with tempfile.TemporaryDirectory() as folder:
         answers(Path(folder))
 

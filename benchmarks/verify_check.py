@@ -2,19 +2,15 @@
 
 Brings up a lab in which some links carry less than their ends do, measures its links and VMs with
 ``relayd probe`` (no relay runs for that), plans, and lets ``relayd measure verify`` run at least
-thirty
-plans as a user would: direct, relayed, split over both, with many connections and with one; then a
-shuffle, a broadcast, and 64 connections from a site of slow paths to three others at once. Holds
-what they carried against what was predicted. Takes about ten minutes and needs root; ``--only
-many`` runs the last three alone. Exits with 1 where a promise is not held. ``--docs FILE`` puts the
-table between the marks in a document.
+thirty plans as a user would: direct, relayed, split over both, with many connections and with one.
+Holds what they carried against what was predicted. Takes about eight minutes and needs root. Exits
+with 1 where a promise is not held. ``--docs FILE`` puts the table between the marks in a document.
+(Shuffles and broadcasts: tests/lab/end_to_end/test_verify_many.py.)
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import permutations
@@ -30,6 +26,7 @@ from probes.lab.behaviours import LinkBehaviour
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology
 from relayd.sources.wan import Wan
+from tests.lab.end_to_end.campaigns import left_on
 
 REGIONS = (
     "aws:us-east-1",
@@ -52,8 +49,6 @@ PLACES = (*REGIONS, *SECOND)
 CONNECTIONS, SECONDS = 16, 6
 LIMITED = 7
 """The region all of whose paths carry a sixth of its cap."""
-OF_LIMITED = (22, 21, 21)
-"""Its connections to three others."""
 KINDS = ("direct", "relay", "split", "relay, one connection", "direct, one connection")
 
 
@@ -115,29 +110,6 @@ def plans_of_all_kinds(wan: Wan, each: int) -> list[Plan]:
     return mixed + [p for plans in found.values() for p in plans if p not in mixed]
 
 
-def plans_of_many(wan: Wan) -> dict[str, dict[str, Any]]:
-    """Return the documents of plans of several transfers at once."""
-    away = [name for name in wan.known_regions() if name not in REGIONS]
-    demands = {
-        (REGIONS[i], REGIONS[(i + step) % 6]): 10.0 * (1 + (3 * i + step) % 4)
-        for i in range(6)
-        for step in (1, 2, 4)
-    }
-    shuffle = wan.shuffle(demands, avoid=away, margin=0.0, vms=1)
-    to = [REGIONS[i] for i in (1, 3, 4, 6)]
-    broadcast = wan.broadcast(REGIONS[0], to, volume_gb=100.0, objective="time", avoid=away, vms=1)
-    slow_pairs = {(REGIONS[LIMITED], region): 10.0 for region in REGIONS[:3]}
-    limited = wan.shuffle(slow_pairs, relays="none", avoid=away, vms=1).model_dump("json")
-    for pair, connections in zip(limited["pairs"], OF_LIMITED, strict=True):
-        (path,) = pair["paths"]
-        path["connections"] = connections
-    return {
-        "shuffle": shuffle.model_dump("json"),
-        "broadcast": broadcast.model_dump("json"),
-        "64 connections over three slow paths": limited,
-    }
-
-
 def check_plans(check: Check, plans: Sequence[Plan], answer: dict[str, Any]) -> None:
     """Compare the rates reached with those predicted."""
     errors: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -162,81 +134,35 @@ def check_plans(check: Check, plans: Sequence[Plan], answer: dict[str, Any]) -> 
     check.note("within their bounds, each path and direct too", within, "plans")
 
 
-def check_many(check: Check, kinds: Sequence[str], answer: dict[str, Any]) -> None:
-    """Compare the rates of paths that ran side by side with their predictions."""
-
-    def errors(carried: Sequence[dict[str, Any]]) -> list[float]:
-        return [abs(one["achieved_gbps"] / one["expected_gbps"] - 1) * 100 for one in carried]
-
-    everything, full = [], []
-    for kind, shown in zip(kinds, answer["plans"], strict=True):
-        check.at_most(f"{kind}: failed", float(bool(shown["error"])), 0, "")
-        if shown["error"]:
-            print(f"{kind}: {shown['error']}", file=sys.stderr)
-            continue
-        of_paths = errors(shown["runs"][0]["paths"])
-        check.errors(f"  {len(of_paths)} paths: median error", of_paths)
-        of_vms = errors(shown["runs"][0]["vms"])
-        check.note("  what VMs send and receive, worst error", max(of_vms), "%")
-        everything += of_paths
-        full += errors(shown["full"])
-    check.errors("many at once, predicted against achieved: median error", everything, 5, 15)
-    if full:
-        check.errors("full VMs and links with a quarter more: median error", full, 5, 15)
-
-
-def left_on(lab: Lab) -> int:
-    """Count our processes and files that are left in all places."""
-    script = (
-        "for p in /proc/[0-9]*; do cat $p/comm; done 2>/dev/null | "
-        "grep -cxE 'iperf3|haproxy|socat|timeout'; ls -d /tmp/relayd-* 2>/dev/null | wc -l"
-    )
-    return sum(
-        int(word)
-        for site in lab.topology().sites
-        for word in subprocess.run(
-            lab.command(site.region, ["sh", "-c", script]), capture_output=True, text=True
-        ).stdout.split()
-    )
-
-
 def main() -> int:
     """Bring a lab up, measure it, plan, verify."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--each", type=int, default=8, help="plans of each kind")
-    parser.add_argument("--only", choices=("one", "many"), help="plans of one transfer, or of many")
     parser.add_argument("--docs", metavar="FILE", help="put the table between the marks there")
     options = parser.parse_args()
 
     def measure(check: Check, folder: Path) -> None:
         with lab_of(topology()) as lab:
-            check_lab(check, lab, folder, options)
+            check_lab(check, lab, folder, options.each)
 
     return checked("verify-check", options.docs, measure)
 
 
-def check_lab(check: Check, lab: Lab, folder: Path, options: argparse.Namespace) -> None:
-    """Measure all links and VMs, nothing of relays; then verify plans."""
+def check_lab(check: Check, lab: Lab, folder: Path, each: int) -> None:
+    """Measure all links and VMs, nothing of relays; then verify so many plans of each kind."""
     db = folder / "store.db"
     one, every = fleets(lab, folder)
     words = ("--thorough", "--phases", "rtt,per-flow,aggregate,caps", "--connections", CONNECTIONS)
     probed(one, db, *words, "--flow-time", "5s", "--aggregate-time", "5s")
-
-    def verified(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        files = [folder / f"{number}.json" for number in range(len(documents))]
-        for file, document in zip(files, documents, strict=True):
-            file.write_text(json.dumps(document))
-        words = ("--fleet", every, "--db", db, "--yes", "--seconds", SECONDS)
-        return run("measure", "verify", *files, *words, allowed=(0, 1, 5))
-
     with lateness_of(lab) as lateness:
-        if options.only != "many":
-            plans = plans_of_all_kinds(relayd.open(db), options.each)
-            check_plans(check, plans, verified([plan.model_dump("json") for plan in plans]))
-        if options.only != "one":
-            many = plans_of_many(relayd.open(db))
-            check_many(check, list(many), verified(list(many.values())))
-    check.at_most("processes and files left on hosts", left_on(lab), 0, "")
+        plans = plans_of_all_kinds(relayd.open(db), each)
+        files = [folder / f"{number}.json" for number in range(len(plans))]
+        for file, plan in zip(files, plans, strict=True):
+            file.write_text(plan.model_dump_json())
+        words = ("--fleet", every, "--db", db, "--yes", "--seconds", SECONDS)
+        check_plans(check, plans, run("measure", "verify", *files, *words, allowed=(0, 1, 5)))
+    left = sum(len(left_on(lab, site.region)) for site in lab.topology().sites)
+    check.at_most("processes and files left on hosts", left, 0, "")
     check.note("lateness of the lab meanwhile, p95", lateness.p95_ms or 0, "ms")
 
 
