@@ -120,14 +120,14 @@ screenshots: dev  ## Make the pictures of the dashboard again (needs chromium)
 reproduce: dev tools  ## Measure the 2018 paper's findings again, in a lab and on a grid
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m scripts.reproduce
 
-soak: dev  ## Ask and feed a service for 15 minutes, and watch its memory
-	$(BIN)/python -m benchmarks.soak $(SOAK)
+MINUTES ?= 30
+soak: dev  ## Ask and feed two services for MINUTES while their database fails, and watch their memory
+	$(BIN)/python -m benchmarks.chaos soak --minutes $(MINUTES)
 
 poisoning: dev  ## Let tokens lie about links, and count what that changes (SEEDS=10)
 	$(BIN)/python -m benchmarks.poisoning $(SEEDS)
 
 # `make thorough` has 10 seconds of each part.
-MINUTES ?= 30
 fuzz: dev  ## Send what should not be sent for MINUTES over HTTP, in files and to pages
 	$(BIN)/python -m benchmarks.fuzz --minutes $(MINUTES)
 

@@ -4,12 +4,14 @@ Brings up a lab on which Azure's egress differs from pair to pair, measures it w
 probe`` as a user would, and holds what was found against what the lab was built with: round-trip
 times, single flows, aggregates, caps, and the plans for all pairs. Takes about ten minutes with
 forty regions and needs root. Exits with 1 where a promise is not held. ``--docs FILE`` puts the
-table between the marks in a document.
+table between the marks in a document. With ``--short-tests``, three regions are measured twice:
+with whole tests of many connections, and with short first ones, as watches that keep a regret do.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,9 +31,15 @@ from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.campaign.costing import Meter
+from probes.campaign.specification import AS_ASKED, CampaignSpec
+from probes.campaign.tasks import CampaignLimits
+from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Topology
+from relayd.campaigns.running import CampaignRunner
 from relayd.catalogue.loading import load_catalogue
+from relayd.store import open_store
+from relayd.watch.settings import FIRST_S
 
 CONNECTIONS, PROBE_S = 64, 5.0
 SCALED_KEYS = ("egress_mbps", "ingress_mbps")
@@ -190,6 +198,25 @@ def check_campaign(check: Check, lab: Lab, folder: Path, at_once: int) -> None:
     print(f"\nIt stopped because {report['reason'] or 'all was measured'}.")
 
 
+def check_short_tests(check: Check, lab: Lab, folder: Path) -> None:
+    """Compare errors and traffic of whole tests and of those that may end early."""
+    topology = lab.topology()
+    regions, truth = [site.region for site in topology.sites], true_network(topology)
+    for name, first_s in (("whole tests", 0.0), ("short first", FIRST_S)):
+        phases = ("rtt", "aggregate")
+        spec = CampaignSpec(
+            phases, thorough=True, connections=CONNECTIONS, aggregate_first_s=first_s
+        )
+        with open_store(folder / f"{first_s}.db", mode="create") as store:
+            runner = CampaignRunner(load_fleet(lab.fleet_file), load_catalogue(), store)
+            campaign = runner.begin(spec, AS_ASKED, None)
+            report = asyncio.run(runner.run(campaign, CampaignLimits(at_once=3)))
+            found = unscaled(runner.measured.network(), regions, topology.scale)
+        links = [(link, truth.link(link.src, link.dst)) for link in found]
+        check.note(f"{name}: sent", 1e3 * report.sent_gb, "MB")
+        check.errors("  median error", errors_pct(aggregates_of(links)))
+
+
 def main() -> int:
     """Bring a lab up, measure it, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -198,11 +225,16 @@ def main() -> int:
     parser.add_argument("--scale", type=float, help="in place of the profile's")
     parser.add_argument("--parallel", type=int, default=8, help="bandwidth probes at once")
     parser.add_argument("--docs", metavar="FILE", help="put the table between the marks there")
+    parser.add_argument("--short-tests", action="store_true", help="compare them with whole ones")
     options = parser.parse_args()
-    topology = topology_like(options.profile, options.regions, options.scale)
+    regions = 3 if options.short_tests else options.regions
+    topology = topology_like(options.profile, regions, options.scale)
 
     def measure(check: Check, folder: Path) -> None:
         with lab_of(topology) as lab:
+            if options.short_tests:
+                check_short_tests(check, lab, folder)
+                return
             fit = run("measure", "fleet", "check", "--fleet", lab.fleet_file, allowed=(0, 5))
             check.note("hosts tested by fleet check", len(fit["hosts"]), "")
             check_forecasts(check, lab.fleet_file, folder, len(topology.sites))

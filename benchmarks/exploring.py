@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import exp, log, sqrt
 from pathlib import Path as FilePath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,17 +36,19 @@ SHARES = (0.0, 0.01, 0.05)
 
 Kind = Literal["still", "jumping", "wandering"]
 Floats = NDArray[np.float64]
+NETWORKS: dict[str, tuple[Kind, float]] = {
+    "still": ("still", ESTIMATES),
+    "still, estimates off by 2 %": ("still", 0.02),
+    "jumping": ("jumping", ESTIMATES),
+    "wandering": ("wandering", ESTIMATES),
+}
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """Costs of transfers at the true levels, by the policy and with the levels known.
 
-    Attributes
-    ----------
-    trials_cost, worst_trial : float
-        What trials cost more than was predicted of the best path when they were made: all together,
-        and one at most.
+    What trials cost more than was predicted of the best path when they were made: all together, and
+    one at most.
     """
 
     cost: float
@@ -137,25 +139,6 @@ def surveyed(split: Split, pairs: int, share: float, transfers: int) -> list[Run
     return found
 
 
-def _row(name: str, share: float, runs: Sequence[Run]) -> tuple[str, ...]:
-    cost, least = sum(one.cost for one in runs), sum(one.least for one in runs)
-    trials = sum(one.trials for one in runs) / len(runs)
-    policy = f"explore {share:.0%}" if share else "predicted best"
-    return name, policy, f"{cost / least - 1:.2%}", f"{trials:.1f}"
-
-
-def _simulated(seeds: int, transfers: int) -> list[tuple[str, ...]]:
-    networks: list[tuple[str, Kind, float]] = [
-        *(("still", "still", ESTIMATES), ("still, estimates off by 2 %", "still", 0.02)),
-        *(("jumping", "jumping", ESTIMATES), ("wandering", "wandering", ESTIMATES)),
-    ]
-    return [
-        _row(name, share, [run(seed, share, kind, transfers, off) for seed in range(seeds)])
-        for name, kind, off in networks
-        for share in SHARES
-    ]
-
-
 def main() -> None:
     """Print the loss of each policy against knowing the rates."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -163,16 +146,27 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--transfers", type=int, default=120)
     options = parser.parse_args()
-    rows = _simulated(options.seeds, options.transfers)
+    seeds, transfers = options.seeds, options.transfers
+    runs = {
+        (name, share): [run(seed, share, kind, transfers, off) for seed in range(seeds)]
+        for name, (kind, off) in NETWORKS.items()
+        for share in SHARES
+    }
     if options.surveys:
         like = TransferRequest("from", "to", volume_gb=100.0, objective="time", vms=1)
         survey = read_survey(options.surveys, JANUARY_2022_S)
         for split in splits(survey, None, load_catalogue(()), like):
             for share in SHARES:
-                runs = surveyed(split, options.seeds, share, options.transfers)
-                rows.append(_row(f"survey, {split.task.split} known", share, runs))
+                name = f"survey, {split.task.split} known"
+                runs[name, share] = surveyed(split, seeds, share, transfers)
+    rows = []
+    for (name, share), of_share in runs.items():
+        lost = sum(one.cost for one in of_share) / sum(one.least for one in of_share) - 1
+        trials = sum(one.trials for one in of_share) / len(of_share)
+        policy = f"explore {share:.0%}" if share else "predicted best"
+        rows.append((name, policy, f"{lost:.2%}", f"{trials:.1f}"))
     show(
-        f"{options.transfers} transfers between each of {options.seeds} pairs of regions: time "
+        f"{transfers} transfers between each of {seeds} pairs of regions: time "
         "beyond that of who knows all rates, and trials a pair",
         ("network", "policy", "time lost", "trials"),
         rows,

@@ -1,6 +1,7 @@
 """Run all of it, or some: ``python -m benchmarks.chaos [WHAT...] [--kills N] [--tries N]``.
 
-``soak`` runs two replicas behind pgbouncer and a proxy for ``--minutes`` (60 by default).
+``soak`` (``make soak``) runs two replicas behind pgbouncer and a proxy for ``--minutes``, asks and
+feeds them, breaks their way to the database again and again, and watches their memory.
 """
 
 from __future__ import annotations

@@ -18,11 +18,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
+from itertools import permutations
 from pathlib import Path
 from typing import Self
 
 from relayd.store import open_store
-from tests.http.running import ROOT, Answer, Served, eventually
+from tests.http.running import REGIONS, ROOT, Answer, Served, eventually
 from tests.postgresql import PostgresqlServer
 from tests.stopping import everyone
 
@@ -32,7 +33,8 @@ SENDERS = 4
 FILE_ROWS = 3000
 AGAIN_S = 90.0
 """Longest wait for an answer after a kill; a busy machine takes most of it to start a service."""
-_SENT = {"src": "aws:us-east-1", "dst": "aws:sa-east-1", "metric": "rtt_ms", "value": 114.25}
+_SENT = {"metric": "rtt_ms", "value": 114.25}
+_LINKS = [{"src": src, "dst": dst} for src, dst in permutations(REGIONS, 2)]
 
 
 @dataclass
@@ -130,7 +132,8 @@ class Senders:
                 continue
             values = [1.6e9 + first + number for number in range(BATCH)]
             first += BATCH
-            samples = [{**_SENT, "measured_at_s": at_s} for at_s in values]
+            link = _LINKS[first // BATCH % len(_LINKS)]
+            samples = [{**_SENT, **link, "measured_at_s": at_s} for at_s in values]
             body = "".join(json.dumps(sample) + "\n" for sample in samples).encode()
             try:
                 answer = service.ask(

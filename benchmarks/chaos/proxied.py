@@ -1,9 +1,10 @@
 """Two replicas on PostgreSQL, each through a proxy and a pgbouncer, in both of its modes.
 
-They take samples and answer plans at a modest rate all the while. The way to the database is cut,
+They take samples, make snapshots of them, and answer all the while. The way to the database is cut,
 half closed, delayed and stopped by turns, sessions are ended, and the server is restarted and
 crashes. Whatever happens, an answer is the one that was asked for or a 503 that says why, and
-plans, which rest on memory, have no excuse; what was acknowledged is stored, once.
+plans, shuffles and broadcasts, which rest on memory, have no excuse; what was acknowledged is
+stored, once; and memory does not grow.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.store.proxy import Proxy
 
 MODES: tuple[PoolMode, ...] = ("session", "transaction")
-SEND_EVERY_S = 2.0
+SEND_EVERY_S = 0.5
 """Of each of the senders to each replica."""
 ASK_EVERY_S = 0.4
 FAULT_EVERY_S = 25.0
@@ -37,10 +38,13 @@ AWAY_S = 3.0
 WARM_UP_SHARE = 0.25
 _ENVIRONMENT = {"RELAYD_SERVE_ACCESS_LOG": "false", "RELAYD_SERVE_SNAPSHOT_EVERY_S": "15"}
 _LONGEST_S = 90.0
-_QUESTIONS = (
-    *[("POST", "/v1/plans")] * 3,
-    ("GET", "/v1/links?limit=20"),
-    ("GET", "/v1/snapshots?limit=5"),
+_Question = Callable[[str, str, str], dict[str, object]]
+_QUESTIONS: tuple[tuple[str, _Question | None], ...] = (
+    *[("/v1/plans", lambda a, b, _: {"src": a, "dst": b, "volume_gb": 500.0})] * 3,
+    ("/v1/shuffles", lambda a, b, c: {"demands": [[a, b, 100], [b, c, 200], [c, a, 50]]}),
+    ("/v1/broadcasts", lambda a, b, c: {"src": a, "dsts": [b, c], "volume_gb": 100.0}),
+    ("/v1/links?limit=20", None),
+    ("/v1/snapshots?limit=5", None),
 )
 
 
@@ -51,7 +55,7 @@ class Soaked(Outcome):
     Attributes
     ----------
     plans, further : int
-        Plans, and other answers to questions.
+        Plans of any kind, and other answers to questions.
     heals_s : dict of str to list of float
         From the end of each kind of fault until both replicas had taken samples of all senders.
     memory_mb : list of Seen
@@ -123,18 +127,17 @@ def _asked(service: Served, seen: Soaked, number: int) -> Iterator[None]:
 
     def ask() -> None:
         while not ended.wait(ASK_EVERY_S):
-            method, path = chance.choice(_QUESTIONS)
-            src, dst = chance.sample(REGIONS, 2)
-            body = {"src": src, "dst": dst, "volume_gb": 500.0} if method == "POST" else None
+            path, question = chance.choice(_QUESTIONS)
+            body = question(*chance.sample(REGIONS, 3)) if question else None
             try:
-                answer = service.ask(method, path, body)
+                answer = service.ask("POST" if body else "GET", path, body)
             except (OSError, HTTPException) as error:
                 seen.wrong.append(f"no answer to {path}: {error!r}")
                 continue
             if answer.status == 200:
-                seen.plans += method == "POST"
-                seen.further += method == "GET"
-            elif method == "POST" or not is_clear(answer):
+                seen.plans += bool(body)
+                seen.further += not body
+            elif body or not is_clear(answer):
                 seen.wrong.append(f"{path}: {answer.status} {answer.content[:200]!r}")
             else:
                 seen.unavailable += 1
