@@ -6,8 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,64 +30,16 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.times import seconds_of
 
 
-@dataclass(frozen=True)
-class PlannerResult:
-    """Results of a planner's choices; all but shares are means.
+Record: TypeAlias = dict[str, Any]
 
-    Attributes
-    ----------
-    coverage : Coverage | None
-        How often the rate of the chosen path was within the planner's bounds of 90 %; None where it
-        states none.
-    relayed : float
-        Share of the transfers that went through a relay.
-    right : float
-        Share in which relaying or not was as in hindsight.
-    achieved, achieved_p10 : float
-        Of what hindsight has, in the objective's terms: mean and 10th percentile.
-    throughput_gbps, time_s, cost_usd, value : float
-        `value` is cost plus time in USD, or seconds where time alone counts.
-    regret : float
-        Value beyond that of hindsight.
-    regret_per_usd : float
-        The sum of regrets over the sum of what was paid.
+
+def judged(split: Split, planners: Mapping[str, DecisionPlanner]) -> Record:
+    """Let planners decide a split's transfers, and return the results.
+
+    Those of a planner are shares and means, as docs/bench-decisions.md counts them; ``value`` is
+    cost plus time in USD, or seconds where time alone counts, and ``coverage`` None where a planner
+    states no bounds.
     """
-
-    planner: str
-    coverage: Coverage | None
-    relayed: float
-    right: float
-    achieved: float
-    achieved_p10: float
-    throughput_gbps: float
-    time_s: float
-    cost_usd: float
-    value: float
-    regret: float
-    regret_per_usd: float
-
-
-@dataclass(frozen=True)
-class SplitResult:
-    """The results of one split.
-
-    Attributes
-    ----------
-    split : str
-        ``tenth``, ``quarter``, ``half`` or ``later``.
-    links, known, decisions : int
-        Links that could be used, those of them that planners were told of, and transfers.
-    """
-
-    split: str
-    links: int
-    known: int
-    decisions: int
-    planners: list[PlannerResult]
-
-
-def judged(split: Split, planners: Mapping[str, DecisionPlanner]) -> SplitResult:
-    """Let planners decide a split's transfers, and return the results."""
     task, index = split.task, split.task.network.index
     truth = np.zeros_like(task.rtt_ms)
     for (src, dst), gbps in split.truth_gbps.items():
@@ -94,7 +47,7 @@ def judged(split: Split, planners: Mapping[str, DecisionPlanner]) -> SplitResult
     hindsight = task.best(truth)
     best = outcomes(task.terms, truth, task.rtt_ms, hindsight).value[task.ends]
 
-    def result(name: str, choices: Sequence[RelayChoice]) -> PlannerResult:
+    def result(name: str, choices: Sequence[RelayChoice]) -> Record:
         chosen = np.full(truth.shape, DIRECT, np.int32)
         chosen[task.ends] = [DIRECT if one.relay is None else index[one.relay] for one in choices]
         rate, time_s, cost_usd, value = (
@@ -107,16 +60,21 @@ def judged(split: Split, planners: Mapping[str, DecisionPlanner]) -> SplitResult
             for one, gbps in zip(choices, rate.tolist(), strict=True)
             if one.low_gbps is not None and one.high_gbps is not None
         ]
-        figures = (
-            relayed.mean(),
-            (relayed == (hindsight[task.ends] != DIRECT)).mean(),
-            achieved.mean(),
-            np.quantile(achieved, 0.1, method="lower"),
-            *(one.mean() for one in (rate, time_s, cost_usd, value, regret)),
-            regret.sum() / cost_usd.sum(),
-        )
-        coverage = Coverage.of(sum(held), len(held)) if held else None
-        return PlannerResult(name, coverage, *map(float, figures))
+        figures = {
+            "relayed": relayed.mean(),
+            "right": (relayed == (hindsight[task.ends] != DIRECT)).mean(),
+            "achieved": achieved.mean(),
+            "achieved_p10": np.quantile(achieved, 0.1, method="lower"),
+            "throughput_gbps": rate.mean(),
+            "time_s": time_s.mean(),
+            "cost_usd": cost_usd.mean(),
+            "value": value.mean(),
+            "regret": regret.mean(),
+            "regret_per_usd": regret.sum() / cost_usd.sum(),
+        }
+        coverage = asdict(Coverage.of(sum(held), len(held))) if held else None
+        shares = {what: float(figure) for what, figure in figures.items()}
+        return {"planner": name, "coverage": coverage, **shares}
 
     found = []
     for name, planner in planners.items():
@@ -125,26 +83,34 @@ def judged(split: Split, planners: Mapping[str, DecisionPlanner]) -> SplitResult
         except ImportError as error:
             print(f"{name} is left out: it can't be imported ({error})", file=sys.stderr)
     found.append(result("hindsight", list(map(RelayChoice, task.relays_of(hindsight)))))
-    known = len(task.measured_gbps.keys() & split.truth_gbps.keys())
-    return SplitResult(task.split, len(split.truth_gbps), known, len(task.transfers), found)
+    return {
+        "split": task.split,
+        "links": len(split.truth_gbps),
+        "known": len(task.measured_gbps.keys() & split.truth_gbps.keys()),
+        "decisions": len(task.transfers),
+        "planners": found,
+    }
 
 
-def _show(split: SplitResult, *, by_time: bool) -> None:
-    def row(one: PlannerResult) -> tuple[str, ...]:
-        shares = one.relayed, one.right, one.achieved, one.achieved_p10
-        return (
-            one.planner,
-            *(f"{share:.1%}" for share in shares),
-            gbps_text(one.throughput_gbps),
-            usd_text(one.cost_usd),
-            duration_text(one.regret) if by_time else usd_text(one.regret),
-            f"{one.regret_per_usd:.2f} s" if by_time else f"{one.regret_per_usd:.4f}",
-            f"{one.coverage.share:.1%}" if one.coverage else "-",
+def _show(split: Record, *, by_time: bool) -> None:
+    rows = []
+    for one in split["planners"]:
+        shares = (one[name] for name in ("relayed", "right", "achieved", "achieved_p10"))
+        per_usd = one["regret_per_usd"]
+        rows.append(
+            (
+                one["planner"],
+                *(f"{share:.1%}" for share in shares),
+                gbps_text(one["throughput_gbps"]),
+                usd_text(one["cost_usd"]),
+                duration_text(one["regret"]) if by_time else usd_text(one["regret"]),
+                f"{per_usd:.2f} s" if by_time else f"{per_usd:.4f}",
+                f"{one['coverage']['share']:.1%}" if one["coverage"] else "-",
+            )
         )
-
     head = "relayed", "right", "achieved", "p10", "Gbit/s", "$", "regret", "per $", "in bounds"
-    told = f"{split.known:,} of {split.links:,} links are known, {split.decisions:,} decisions"
-    show(f"{split.split}: {told}", ("planner", *head), map(row, split.planners))
+    told = f"{split['known']:,} of {split['links']:,} links are known"
+    show(f"{split['split']}: {told}, {split['decisions']:,} decisions", ("planner", *head), rows)
 
 
 def _options() -> argparse.ArgumentParser:
@@ -185,7 +151,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 2
     if options.json:
-        print(json.dumps([asdict(split) for split in found], indent=2))
+        print(json.dumps(found, indent=2))
     else:
         for split in found:
             _show(split, by_time=options.objective == "time")
