@@ -29,7 +29,6 @@ from probes.analysis.evidence import Coverage
 from relayd.catalogue.loading import load_catalogue
 from relayd.times import seconds_of
 
-
 Record: TypeAlias = dict[str, Any]
 
 
