@@ -203,9 +203,8 @@ def check_short_tests(check: Check, lab: Lab, folder: Path) -> None:
     topology = lab.topology()
     regions, truth = [site.region for site in topology.sites], true_network(topology)
     for name, first_s in (("whole tests", 0.0), ("short first", FIRST_S)):
-        phases = ("rtt", "aggregate")
         spec = CampaignSpec(
-            phases, thorough=True, connections=CONNECTIONS, aggregate_first_s=first_s
+            ("rtt", "aggregate"), thorough=True, connections=CONNECTIONS, aggregate_first_s=first_s
         )
         with open_store(folder / f"{first_s}.db", mode="create") as store:
             runner = CampaignRunner(load_fleet(lab.fleet_file), load_catalogue(), store)

@@ -63,4 +63,4 @@ def main(samples: int = SAMPLES, within: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:2]), *sys.argv[2:])
+    main(int(sys.argv[1]) if sys.argv[1:] else SAMPLES, *sys.argv[2:])

@@ -95,12 +95,14 @@ class Links:
             at = regions.index(link.src), regions.index(link.dst)
             prior, law = link.aggregate_gbps.prior, law_of(link.src, link.dst)
             assert prior
-            below, above = np.log(prior.expected / prior.low), np.log(prior.high / prior.expected)
-            noise = law.noise if law else UNKNOWN_NOISE
-            figures[:, *at] = prior.expected, below, above, 365 * prior.memory_years, noise
+            lower, upper = np.log(prior.expected / prior.low), np.log(prior.high / prior.expected)
+            tested_noise = law.noise if law else UNKNOWN_NOISE
+            memory = 365 * prior.memory_years
+            figures[:, *at] = prior.expected, lower, upper, memory, tested_noise
             off = np.log(link.aggregate_gbps.expected / prior.expected)
-            place[at] = SIGMAS * off / (above if off > 0 else below)
-        return cls(regions, rtt_ms, *figures, place)
+            place[at] = SIGMAS * off / (upper if off > 0 else lower)
+        centre_gbps, below, above, memory_days, noise = figures
+        return cls(regions, rtt_ms, centre_gbps, below, above, memory_days, noise, place)
 
     def level_gbps(self) -> Floats:
         """Return the true levels now."""

@@ -159,8 +159,8 @@ def check_lab(check: Check, lab: Lab, folder: Path, each: int) -> None:
         files = [folder / f"{number}.json" for number in range(len(plans))]
         for file, plan in zip(files, plans, strict=True):
             file.write_text(plan.model_dump_json())
-        words = ("--fleet", every, "--db", db, "--yes", "--seconds", SECONDS)
-        check_plans(check, plans, run("measure", "verify", *files, *words, allowed=(0, 1, 5)))
+        where = ("--fleet", every, "--db", db, "--yes", "--seconds", SECONDS)
+        check_plans(check, plans, run("measure", "verify", *files, *where, allowed=(0, 1, 5)))
     left = sum(len(left_on(lab, site.region)) for site in lab.topology().sites)
     check.at_most("processes and files left on hosts", left, 0, "")
     check.note("lateness of the lab meanwhile, p95", lateness.p95_ms or 0, "ms")

@@ -160,11 +160,12 @@ def is_clear(answer: Answer) -> bool:
     return answer.json["kind"] in ("store", "unavailable")
 
 
-def begun(words: Sequence[str], **pipes: int) -> subprocess.Popen[str]:
+def begun(
+    words: Sequence[str], stdout: int = subprocess.DEVNULL, stderr: int = subprocess.DEVNULL
+) -> subprocess.Popen[str]:
     """Start Python with arguments."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    said = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **pipes}
-    return subprocess.Popen([sys.executable, *words], env=environment, text=True, **said)
+    environment, command = {**os.environ, "PYTHONPATH": str(ROOT)}, [sys.executable, *words]
+    return subprocess.Popen(command, env=environment, stdout=stdout, stderr=stderr, text=True)
 
 
 def kill(process: subprocess.Popen[str], seen: Outcome) -> None:

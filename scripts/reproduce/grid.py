@@ -286,13 +286,13 @@ def _fees() -> list[Point]:
     caps = within_caps(known, sends, receives)
     usual = np.where(np.isfinite(rtt_ms), rtt_ms, 100.0)
     pairs = (caps > 0) & np.isfinite(fees)
-    figures = [RateBounds(rates, rates, rates) for rates in (caps, sends, receives)]
+    links, egress, ingress = (RateBounds(rates, rates, rates) for rates in (caps, sends, receives))
     vm_usd = np.array([vm_usd_per_h(region) for region in grid.regions])
     relayed = {}
     for name, hour_usd in (("time", inf), ("value", HOUR_USD)):
         gbit_h = BITS_PER_BYTE * VOLUME_GB / S_PER_H
         terms = Terms(gbit_h, fees, vm_usd, 60 / S_PER_H, hour_usd, MARGIN)
-        relayed[name] = choose(terms, *figures, usual).chosen
+        relayed[name] = choose(terms, links, egress, ingress, usual).chosen
     through = pairs & (relayed["time"] != DIRECT)
     src, dst = np.nonzero(through)
     relay = relayed["time"][src, dst]
