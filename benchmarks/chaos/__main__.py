@@ -10,7 +10,6 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from itertools import count as count_up
 from pathlib import Path
 from statistics import median
 from typing import get_args
@@ -27,7 +26,7 @@ ON_STORES: Mapping[str, Callable[[str, Path, int], kills.Outcome]] = {
     "build": builds.kill_builds,
 }
 ENGINES = ("sqlite", "postgresql")
-KILLS = tuple(f"{what}-{engine}" for what in (*ON_STORES, "creation") for engine in ENGINES)
+KILLS = tuple(f"{what}-{engine}" for what in ON_STORES for engine in ENGINES)
 TAKEOVERS: tuple[takeovers.Kind, ...] = get_args(takeovers.Kind)
 
 
@@ -61,14 +60,9 @@ def killed(name: str, count: int) -> kills.Outcome:
     """Kill so many times, in a store of its own."""
     what, _, engine = name.partition("-")
     with tempfile.TemporaryDirectory(prefix="relayd-chaos-") as folder:
-        if engine == "sqlite" and what == "creation":
-            return builds.kill_creations((f"{folder}/{n}.db" for n in count_up()), count)
         if engine == "sqlite":
             return ON_STORES[what](f"{folder}/relayd.db", Path(folder), count)
         with running_server() as server:
-            if what == "creation":
-                places = (server.url(server.new_database()) for _ in count_up())
-                return builds.kill_creations(places, count)
             if what == "database":
                 return kills.kill_databases(server, Path(folder), count)
             return ON_STORES[what](server.new_store(), Path(folder), count)

@@ -1,4 +1,4 @@
-"""``kill -9`` at random moments of what lays out stores, builds snapshots and exports samples.
+"""``kill -9`` at random moments of what builds snapshots and exports samples.
 
 Whatever the moment: the snapshot of before is there, or the whole new one; all samples are; an
 export is whole or not there; and the next try succeeds, with the figures of all samples.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import subprocess
 import time
-from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 
@@ -21,19 +20,11 @@ from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store, open_store
-from relayd.store.checking import check
 from relayd.store.samples.ingest import append
 
 REGIONS = 12
 ROUNDS = 40
 """Samples of each pair at first: more than are read again from a kept state."""
-_CREATE = """
-import sys
-from relayd.store import open_store
-from relayd.store.postgresql import database
-print(flush=True)
-open_store(sys.argv[1], mode="create").close()
-"""
 _PAIRS = list(permutations([f"{'aws' if n % 2 else 'gcp'}:r-{n}" for n in range(REGIONS)], 2))
 _BEGIN_S, _EVERY_S = 1.7e9, 1800.0
 
@@ -72,30 +63,6 @@ def kill_builds(where: str, folder: Path, kills: int) -> Outcome:
     with open_store(where, mode="read") as store:
         if not _is_of_all_samples(store):
             seen.wrong.append("the last snapshot is not that of all samples")
-    return seen
-
-
-def kill_creations(places: Iterator[str], kills: int) -> Outcome:
-    """Kill what lays out the tables of a new store, twice in each place, then use the store."""
-    chance, seen = random.Random(5), Outcome()
-    sample = _samples(0, chance)[0]
-    for number in range(-1, kills // 2):
-        where = next(places)
-        for _ in range(2 if number >= 0 else 0):
-            process = begun(("-c", _CREATE, where), stdout=subprocess.PIPE)
-            assert process.stdout
-            process.stdout.readline()  # all is imported
-            time.sleep(chance.uniform(0.0, 1.1 * seen.again_s[0]))
-            kill(process, seen)
-            process.stdout.close()
-        begun_s = time.monotonic()
-        with open_store(where, mode="create") as store:
-            seen.again_s.append(time.monotonic() - begun_s)
-            append(store, [sample], "first")
-            damage = check(store.database).damage
-            if damage or list(store.samples.read()) != [sample]:
-                seen.wrong.append(f"{where} is not whole: {damage}")
-        seen.acknowledged += 1
     return seen
 
 
