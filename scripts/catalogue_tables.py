@@ -90,33 +90,30 @@ def _vm_type(row: Mapping[str, str]) -> dict[str, object]:
 
 def vm_prices(folder: Path) -> str:
     """Return ``vm-prices.csv``: all regions, one without a figure at its dearest peer's."""
-    known = {
-        f"{row['provider']}:{row['region']}": row
-        for row in _rows(folder / "vm_price_by_region_2026.csv")
-    }
-    rows = []
-    for region in _rows(folder / "regions_2026.csv"):
-        region_id = f"{region['provider']}:{region['region']}"
-        if row := known.get(region_id):
+    known = {_region(row): row for row in _rows(folder / "vm_price_by_region_2026.csv")}
+    regions, rows = _rows(folder / "regions_2026.csv"), []
+    for region in regions:
+        name = _region(region)
+        if row := known.get(name):
             counted = f"median of {row['n_types']} types, {row['min_ratio']} to {row['max_ratio']}"
-            rows.append((region_id, row["ratio_to_reference"], counted))
-        elif region_id in REMEMBERED_RATIOS:
-            rows.append((region_id, REMEMBERED_RATIOS[region_id], "from memory"))
+            rows.append((name, row["ratio_to_reference"], counted))
+        elif name in REMEMBERED_RATIOS:
+            rows.append((name, REMEMBERED_RATIOS[name], "from memory"))
         else:
             near = (region["provider"], region["continent"], "general")
-            peers = [
-                f"{r['provider']}:{r['region']}"
-                for r in _rows(folder / "regions_2026.csv")
-                if (r["provider"], r["continent"], r["status"]) == near
-            ]
+            peers = [r for r in regions if (r["provider"], r["continent"], r["status"]) == near]
             dearest = max(
-                (peer for peer in peers if peer in known),
-                key=lambda peer: float(known[peer]["ratio_to_reference"]),
+                (known[peer] for peer in map(_region, peers) if peer in known),
+                key=lambda row: float(row["ratio_to_reference"]),
             )
-            ratio = known[dearest]["ratio_to_reference"]
-            rows.append((region_id, ratio, f"not known, as {dearest}, the dearest near it"))
+            counted = f"not known, as {_region(dearest)}, the dearest near it"
+            rows.append((name, dearest["ratio_to_reference"], counted))
     names = ("region", "ratio", "checked")
     return VM_PRICES_HEAD + _written(names, (dict(zip(names, row, strict=True)) for row in rows))
+
+
+def _region(row: Mapping[str, str]) -> str:
+    return f"{row['provider']}:{row['region']}"
 
 
 def _rows(path: Path) -> list[dict[str, str]]:
