@@ -63,9 +63,8 @@ def direct_program(request: ScheduleRequest, network: Network, prices: Prices) -
     problem = as_shuffle(direct, pending, network, prices)
     figures = schedule_problem(direct, problem, pending, 0.0)
     program = ScheduleProgram(figures)
-    everyone = list(range(len(figures.commodities)))
-    program.put(everyone, "wanted")
-    program.most_worth(dict.fromkeys(everyone, 1.0))
+    program.put(list(program.shares), "wanted")
+    program.most_worth(dict.fromkeys(program.shares, 1.0))
 
 
 def main() -> None:
