@@ -34,13 +34,13 @@ def main() -> int:
     """Run it and print the results; 1 if anything was wrong."""
     everything = (*KILLS, "database", *TAKEOVERS, "soak")
     parser = argparse.ArgumentParser(prog="python -m benchmarks.chaos", description=__doc__)
-    parser.add_argument("what", nargs="*", choices=everything, help="all unless named")
+    parser.add_argument("what", nargs="*", default="all", choices=("all", *everything))
     parser.add_argument("--kills", type=int, default=100, help="of each kind")
     parser.add_argument("--tries", type=int, default=10, help="of each way to take over")
     parser.add_argument("--minutes", type=float, default=60.0, help="of the soak")
     options = parser.parse_args()
     wrong: list[str] = []
-    for name in options.what or everything:
+    for name in everything if "all" in options.what else options.what:
         if name in TAKEOVERS:
             lines, found = told(seen := takeovers.take_over(name, options.tries), MOST_AGAIN_S)
             lines.append(

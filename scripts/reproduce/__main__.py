@@ -37,8 +37,9 @@ WITHOUT_LAB = {"grid", "causes"}
 def main() -> int:
     """Write the tables of the parts that are asked for; all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=PARTS, help="all unless named")
-    chosen = parser.parse_args().parts or list(PARTS)
+    parser.add_argument("parts", nargs="*", default="all", choices=("all", *PARTS))
+    named = parser.parse_args().parts
+    chosen = list(PARTS) if "all" in named else named
     if os.geteuid() != 0 and not set(chosen) <= WITHOUT_LAB:
         print("The lab needs root: its tables stay as they are.", file=sys.stderr)
         chosen = [part for part in chosen if part in WITHOUT_LAB]
