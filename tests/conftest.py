@@ -34,7 +34,6 @@ _MARKERS_BY_PLACE = {
     "http": {"service"},
     "probes/importers/test_importers_live.py": {"service"},
     "probes/fleet/test_many_hosts.py": {"service"},
-    "relayd/store/test_full_disk.py": {"service"},
     "relayd/store/test_store_durability.py": {"service"},
 }
 _MARKERS_BY_FIXTURE = {"machine": "lab", "postgresql_server": "postgresql"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,12 @@ def shared(name: str) -> Path:
             pytest.fail(reason)
         pytest.skip(reason)
     return path
+
+
+def shared_rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a shared table."""
+    with shared(name).open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def grid_catalogue() -> Catalogue:

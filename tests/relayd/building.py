@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 from planner.model.baseline.modelled_links import baseline_network
+from planner.model.catalogue import Catalogue
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
 from relayd.__main__ import main
@@ -15,6 +17,12 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.sources.wan import Wan
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
+
+
+def catalogue_of(*regions: str) -> Catalogue:
+    """Return the catalogue with few regions: a snapshot of all takes a hundred times as long."""
+    whole = load_catalogue()
+    return replace(whole, regions={region: whole.region(region) for region in regions})
 
 
 def rate(
@@ -30,6 +38,11 @@ def rate(
 def ping(src: str, dst: str, rtt_ms: float, at_s: float, **more: Any) -> Sample:
     """Return a round trip."""
     return Sample(src, dst, "rtt_ms", rtt_ms, at_s, "ping")._replace(**more)
+
+
+def pings(count: int, at_s: float = 1.6e9) -> list[Sample]:
+    """Return so many round trips of few links, unlike those of another time."""
+    return [ping("aws:a", f"gcp:{n % 9}", float(n), at_s) for n in range(count)]
 
 
 def stored(db: Path, samples: Iterable[Sample]) -> Path:

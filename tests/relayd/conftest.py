@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from relayd.__main__ import main
-from relayd.store import Store, open_store
+from relayd.store import Store, leases, open_store
 from tests.postgresql import PostgresqlServer
-from tests.relayd.store.engines import PostgresqlSpot, Spot, SqliteSpot
+from tests.relayd.store.engines import QUICK_LEASES, PostgresqlSpot, Spot, SqliteSpot
 
 
 class Outcome(NamedTuple):
@@ -52,6 +52,13 @@ def relayd(capsys: pytest.CaptureFixture[str]) -> Relayd:
         return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def quick_leases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what is held run out soon."""
+    for name, value in QUICK_LEASES.items():
+        monkeypatch.setattr(leases, name, value)
 
 
 @pytest.fixture

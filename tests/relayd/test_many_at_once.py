@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import combinations, permutations
@@ -15,22 +14,12 @@ import relayd
 from planner.shuffle.plan import ShufflePlan
 from relayd.sources.wan import Wan
 from tests.relayd.building import imported
-from tests.shared_data import shared
+from tests.shared_data import shared_rows
 
 Rates = Mapping[tuple[str, str], float]
 HEADER = "src,dst,per_flow_mbps,duration_s,measured_at,src_vm,dst_vm,at_once"
-SEVEN = [
-    f"aws:{name}"
-    for name in (
-        "ap-northeast-1",
-        "ap-south-1",
-        "ap-southeast-1",
-        "ap-southeast-2",
-        "eu-west-1",
-        "sa-east-1",
-        "us-west-1",
-    )
-]
+_NAMES = "ap-northeast-1 ap-south-1 ap-southeast-1 ap-southeast-2 eu-west-1 sa-east-1 us-west-1"
+SEVEN = [f"aws:{name}" for name in _NAMES.split()]
 
 
 def rows(rates: Rates, vm: str, hour: int, at_once: int = 1) -> list[str]:
@@ -46,10 +35,9 @@ def all_at_once(wan: Wan, volumes_gb: Rates, regions: int) -> ShufflePlan:
 def test_flows_at_once_take_as_long_as_they_took(tmp_path: Path) -> None:
     """From tests with two and three regions at once, up to six; each flow until the others end."""
     measured: dict[int, dict[tuple[str, str], float]] = defaultdict(dict)
-    with shared("simultaneous_flows_wanify_part.csv").open() as file:
-        for row in csv.DictReader(file):
-            rate = float(row["median_received_mbps"])
-            measured[int(row["num_dcs"])][row["src"], row["dst"]] = rate
+    for row in shared_rows("simultaneous_flows_wanify_part.csv"):
+        rate = float(row["median_received_mbps"])
+        measured[int(row["num_dcs"])][row["src"], row["dst"]] = rate
     tests = [line for n in (2, 3) for line in rows(measured[n], "t2.medium", n)]
     wan = relayd.open(imported(tmp_path / "flows.db", HEADER, *tests))
     for count in (2, 3, 4, 6):

@@ -37,6 +37,12 @@ def test_all_papers_and_all_their_sections_are_there() -> None:
     assert len(ROWS) >= 32
 
 
+def test_every_command_is_one() -> None:
+    for row in ROWS:
+        assert parse(shlex.split(row["command"])[1:]).run, row
+
+
+@pytest.mark.thorough
 def test_every_command_runs_on_a_small_store(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -56,7 +62,6 @@ def test_every_command_runs_on_a_small_store(
     for command in dict.fromkeys(row["command"] for row in ROWS):
         words = shlex.split(command)[1:]
         if words[0] == "measure":
-            assert parse(words).run, command
             continue
         if words[0] == "probe":
             words += ["--dry-run", "--fleet", str(fleet)]

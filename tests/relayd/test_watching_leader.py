@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from relayd.catalogue.loading import load_catalogue
-from relayd.store import leases, open_store
+from relayd.store import open_store
 from relayd.watch import watcher as watching
 from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
@@ -21,11 +21,9 @@ from tests.relayd.test_watching import _PAIR, _until
 
 @pytest.mark.postgresql
 def test_there_is_one_prober_also_after_the_database_was_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_leases: None
 ) -> None:
     monkeypatch.setattr(watching, "STANDBY_S", 0.2)
-    for name, value in {"LEASE_S": 5.0, "RENEW_EVERY_S": 0.7, "HELD_S": 4.0}.items():
-        monkeypatch.setattr(leases, name, value)
     monkeypatch.setattr(watching, "STORE_RETRY_S", 0.2)
     options = WatchOptions(1.0, interval_s=2.0, campaign_every_s=inf)
     notes: list[str] = []

@@ -36,40 +36,36 @@ def service(store: Path) -> Iterator[Served]:
         yield running
 
 
-@pytest.mark.parametrize("name", [THEN, "1d", "a time", "129600s"])
-def test_all_ways_to_ask_answer_as_of_then(store: Path, service: Served, name: str) -> None:
-    if name == "a time":  # processes that test side by side must collect the same
-        name = utc_text(time.time() - DAY_S)
-    asked = {**ASKED, "snapshot": name}
-    with closing(relayd.open(store)) as wan, RemoteWan(service.url) as remote:
-        now, then = wan.plan(**ASKED), wan.plan(**asked)
-        assert then.snapshot.id == THEN
+def test_an_earlier_snapshot_is_meant_by_its_name_a_time_or_an_age(store: Path) -> None:
+    with closing(relayd.open(store)) as wan:
+        now = wan.plan(**ASKED)
         assert now.snapshot.id != THEN
         assert now.throughput_gbps == pytest.approx(1.0, rel=0.1)
-        assert then.throughput_gbps == pytest.approx(4.0, rel=0.1)
-        assert then.request["snapshot"] == name
+        for name in (THEN, "1d", utc_text(time.time() - DAY_S), "129600s"):
+            then = wan.plan(**ASKED, snapshot=name)
+            assert then.snapshot.id == THEN
+            assert then.throughput_gbps == pytest.approx(4.0, rel=0.1)
+            assert then.request["snapshot"] == name
         # Bounds are those of that time: no wider for what has passed since.
         with open_store(store, mode="read") as opened:
             believed = next(link for link in opened.snapshots.network(THEN).usual[US].values())
-            assert wan.at(name).network.link(US, believed.dst).rtt_ms == believed.rtt_ms
-        answers = [then.model_dump("json"), remote.plan(**asked).model_dump("json")]
+        assert wan.at("1d").network.link(US, believed.dst).rtt_ms == believed.rtt_ms
+
+
+def test_all_ways_to_ask_answer_as_of_then(store: Path, service: Served) -> None:
+    asked = {**ASKED, "snapshot": "1d"}
+    many = {"demands": [{"src": US, "dst": SA, "volume_gb": 100}], "snapshot": "1d"}
+    with closing(relayd.open(store)) as wan, RemoteWan(service.url) as remote:
+        answers = [wan.plan(**asked).model_dump("json"), remote.plan(**asked).model_dump("json")]
+        shuffled = wan.shuffle(**many)
+    assert shuffled.snapshot.id == THEN
+    assert service.ask("POST", "/v1/shuffles", many).json == shuffled.model_dump("json")
     answers.append(service.ask("POST", "/v1/plans", asked).json)
-    ends = ("--src", US, "--dst", SA)
-    words = ("--volume", "1TB", "--vms", "1", "--relays", "none", "--snapshot", name, "--json")
-    said = run("plan", *ends, *words, db=store)
-    answers.append(json.loads(said.stdout))
+    words = ("--volume", "1TB", "--vms", "1", "--relays", "none", "--snapshot", "1d", "--json")
+    answers.append(json.loads(run("plan", US, SA, *words, db=store).stdout))
     assert all(answer == answers[0] for answer in answers[1:])
-    got = service.get(f"/v1/plans?src={US}&dst={SA}&snapshot={name}")
+    got = service.get(f"/v1/plans?src={US}&dst={SA}&snapshot=1d")
     assert got.headers["Relayd-Snapshot"] == THEN
-
-
-def test_every_question_may_be_asked_of_then(store: Path, service: Served) -> None:
-    demands: Any = [{"src": US, "dst": SA, "volume_gb": 100}]
-    body: dict[str, Any] = {"demands": demands, "snapshot": "1d"}
-    with closing(relayd.open(store)) as wan:
-        then = wan.shuffle(**body)
-    assert then.snapshot.id == THEN
-    assert service.ask("POST", "/v1/shuffles", body).json == then.model_dump("json")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ holds unless the list of 2022 is dearer. Free allowances are an account's and ar
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from functools import cache
 from math import inf
@@ -18,7 +17,7 @@ from planner.model.baseline.modelled_links import baseline_network
 from planner.model.pricing import CataloguePrices
 from relayd.catalogue.files import built_in_folder
 from relayd.catalogue.loading import load_catalogue
-from tests.shared_data import shared
+from tests.shared_data import shared_rows
 
 CATALOGUE = load_catalogue()
 GIB = 2**30 / 1e9
@@ -51,14 +50,13 @@ CONTINENTS_OF_AZURE = {
 
 @cache
 def prices_of_2026() -> list[dict[str, str]]:
-    with shared("catalogue-2026/egress_2026.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+    return shared_rows("catalogue-2026/egress_2026.csv")
 
 
 @cache
 def grid_of_2022() -> dict[tuple[str, str], float]:
-    with shared("egress_usd_per_gb_2022-05.csv").open(newline="") as file:
-        return {(r["src"], r["dst"]): float(r["egress_usd_per_gb"]) for r in csv.DictReader(file)}
+    rows = shared_rows("egress_usd_per_gb_2022-05.csv")
+    return {(row["src"], row["dst"]): float(row["egress_usd_per_gb"]) for row in rows}
 
 
 def dearest_in_2022(sources: Sequence[str], destinations: Sequence[str]) -> float:
@@ -159,8 +157,8 @@ def test_fees_of_a_hundred_pairs_are_those_of_the_source_files_to_the_cent() -> 
 
 
 def test_vms_cost_what_they_do_in_their_region() -> None:
-    with shared("catalogue-2026/vm_price_by_region_2026.csv").open(newline="") as file:
-        ratios = {f"{r['provider']}:{r['region']}": r for r in csv.DictReader(file)}
+    rows = shared_rows("catalogue-2026/vm_price_by_region_2026.csv")
+    ratios = {f"{row['provider']}:{row['region']}": row for row in rows}
     network = baseline_network(CATALOGUE)
     prices = CataloguePrices(CATALOGUE, network)
     assert set(CATALOGUE.vm_price_ratios) == set(CATALOGUE.regions)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from planner.model.baseline.modelled_links import baseline_network
-from planner.model.catalogue import Hosts
 from relayd.catalogue.loading import load_catalogue
 from relayd.sources.wan import Wan
 
@@ -26,7 +25,7 @@ def wan() -> Wan:
 def test_a_link_shown_and_a_plan_over_it_have_one_rate(wan: Wan) -> None:
     """Also where windows are the limit: the link and the matrix say what the plan can have."""
     regions = [region for region in wan.network.sites if region in CATALOGUE.regions]
-    pairs = random.Random(4).sample(sorted(permutations(regions, 2)), 60)
+    pairs = random.Random(4).sample(sorted(permutations(regions, 2)), 25)
     matrix = wan.matrix("aggregate")
     limits: set[str] = set()
     for src, dst in [("azure:australiaeast", "azure:brazilsouth"), *pairs]:
@@ -40,24 +39,6 @@ def test_a_link_shown_and_a_plan_over_it_have_one_rate(wan: Wan) -> None:
         assert graph is None or graph["aggregate_gbps"] == shown.expected
         limits.add(link.limited_by)
     assert "window" in limits
-
-
-def test_one_flow_is_held_to_the_flow_caps_of_both_ends(wan: Wan) -> None:
-    """EC2 lets one flow have 5 Gbit/s between regions, in both directions."""
-    for src, dst, most in (
-        ("azure:eastus", "aws:us-east-1", 5.0),
-        ("aws:us-east-1", "azure:eastus", 5.0),
-        ("gcp:us-east4", "aws:us-east-1", 3.0),
-        ("gcp:us-east4", "azure:eastus", 3.0),
-    ):
-        hosts: Hosts
-        for hosts in ("as they come", "tuned"):
-            plan = wan.plan(src, dst, volume_gb=100, vms=1, connections=1, hosts=hosts)
-            assert plan.direct.throughput_gbps is not None
-            assert plan.direct.throughput_gbps <= most
-        # Where windows allow it; many flows from AWS to Azure have 4.86.
-        pair_gbps = wan.network.link(src, dst).aggregate_gbps.expected
-        assert plan.direct.throughput_gbps == pytest.approx(min(most, pair_gbps))
 
 
 def test_advice_on_windows_promises_what_flow_caps_allow(wan: Wan) -> None:
@@ -90,12 +71,9 @@ def test_google_holds_a_flow_that_it_sends_and_none_that_it_receives(wan: Wan) -
     assert flow.expected == pytest.approx(4671.0, rel=0.02)
 
 
-@pytest.mark.parametrize("connections", [16, 64])
-def test_where_windows_limit_more_connections_and_raised_windows_are_the_advice(
-    wan: Wan, connections: int
-) -> None:
+def test_where_windows_limit_more_connections_and_raised_windows_are_the_advice(wan: Wan) -> None:
     ends = "azure:australiaeast", "azure:brazilsouth"
-    asked: dict[str, Any] = {"volume_gb": 1000, "vms": 1, "connections": connections}
+    asked: dict[str, Any] = {"volume_gb": 1000, "vms": 1, "connections": 16}
     plan = wan.plan(*ends, **asked)
     assert plan.bottlenecks[0].constraint == "connections"
     changes = [dict(one.change or {}) for one in plan.advice]

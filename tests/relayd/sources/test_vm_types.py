@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import defaultdict
 from dataclasses import replace
@@ -25,15 +24,10 @@ from relayd.catalogue.files import built_in_folder
 from relayd.catalogue.loading import load_catalogue
 from relayd.sources.wan import Wan
 from scripts.catalogue_tables import TABLES
-from tests.shared_data import shared
+from tests.shared_data import shared, shared_rows
 
 CATALOGUE = load_catalogue()
 SRC, DST = "eu-central-1", "us-east-1"
-
-
-def rows() -> list[dict[str, str]]:
-    with shared("catalogue-2026/vm_types_2026.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def id_of(row: dict[str, str]) -> str:
@@ -47,8 +41,8 @@ def test_tables_are_what_the_script_makes_of_their_sources() -> None:
 
 
 def test_every_type_of_the_list_has_its_figures_or_what_was_measured() -> None:
-    measured = 0
-    for row in rows():
+    measured, rows = 0, shared_rows("catalogue-2026/vm_types_2026.csv")
+    for row in rows:
         vm = CATALOGUE.vm_types[id_of(row)]
         assert vm.price_usd_per_h == pytest.approx(float(row["price_usd_per_h"]), rel=1e-3)
         if "not measured" not in vm.source:
@@ -59,7 +53,7 @@ def test_every_type_of_the_list_has_its_figures_or_what_was_measured() -> None:
         assert vm.burst_gbps == (float(row["network_burst_gbps"] or 0) or None)
         assert row["as_of"][:7] in vm.source
     assert measured == 7  # of the 17 with figures of their own, most from papers and surveys
-    assert len(CATALOGUE.vm_types) == len(rows()) + 17 - measured + 38  # with CPU credits
+    assert len(CATALOGUE.vm_types) == len(rows) + 17 - measured + 38  # with CPU credits
 
 
 BURSTABLE = re.compile(r"aws:t\d|azure:B|gcp:e2-(micro|small|medium)$")

@@ -1,13 +1,15 @@
-"""A place for a store on either engine, and what somebody else does to a store there."""
+"""A place for a store on either engine, and what other programs and people do to a store there."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
-import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +23,57 @@ ON_BOTH = pytest.mark.parametrize("spot", ["sqlite", "postgresql"], indirect=Tru
 """Of tests, and of modules as ``pytestmark``, that hold on a server as in a file."""
 
 ROOT = Path(__file__).parents[3]
+QUICK_LEASES = {"LEASE_S": 5.0, "RENEW_EVERY_S": 0.7, "HELD_S": 4.0, "RETRY_S": 0.1}
+"""Limits of leases, half of what they usually are: on a busy machine a renewal takes seconds."""
+
+
+_FORKING = get_context("forkserver")
+_FORKING.set_forkserver_preload([__name__, "relayd.store.samples.ingest", "relayd.store.leases"])
+
+
+class Program:
+    """A program in a process of its own, forked from one that has imported what it needs."""
+
+    def __init__(self, code: str, *words: object) -> None:
+        reading, writing = _FORKING.Pipe(duplex=False)
+        asked = (code, list(map(str, words)), writing)
+        self._process = _FORKING.Process(target=_run, args=asked, daemon=True)
+        self._process.start()
+        writing.close()
+        self.stdout = os.fdopen(os.dup(reading.fileno()))
+        reading.close()
+        self.pid = self._process.pid or 0
+        self.kill = self._process.kill
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Return its exit code once it has ended, below 0 after a signal; None if it runs on."""
+        self._process.join(timeout_s)
+        return self._process.exitcode
+
+    def close(self) -> None:
+        """Kill it, if it still runs."""
+        self.kill()
+        self.wait()
+        self.stdout.close()
+        self._process.close()
+
+
+def _run(code: str, words: list[str], output: Connection) -> None:
+    os.dup2(output.fileno(), 1)
+    sys.argv = ["-c", *words]
+    exec(code, {"__name__": "__main__"})
 
 
 @contextmanager
-def program(code: str, *words: object) -> Iterator[subprocess.Popen[str]]:
+def program(code: str, *words: object) -> Iterator[Program]:
     """Run a program in a process of its own, and kill it in the end."""
-    command = [sys.executable, "-c", code, *map(str, words)]
-    with subprocess.Popen(
-        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    with closing(Program(code, *words)) as running:
+        yield running
 
 
-def said(process: subprocess.Popen[str], word: str) -> str:
+def said(running: Program, word: str) -> str:
     """Return the next line that begins with a word."""
-    assert process.stdout is not None
-    for line in process.stdout:
+    for line in running.stdout:
         if line.startswith(word):
             return line
     raise AssertionError(f"it ended without saying {word!r}")
@@ -134,15 +168,16 @@ class PostgresqlSpot(Spot):
         return url.replace(f":{self.server.port}/", f":{port}/")
 
     def dump(self) -> list[str]:
-        tables = self.outsider(
-            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace "
-            "AND relkind = 'r' ORDER BY 1"
-        )
-        return [
-            f"{table} {row}"
-            for (table,) in tables
-            for row in self.outsider(f"SELECT * FROM {table} ORDER BY {table}")
-        ]
+        with psycopg.connect(self.where, autocommit=True) as connection:
+            tables = connection.execute(
+                "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace "
+                "AND relkind = 'r' ORDER BY 1"
+            ).fetchall()
+            return [
+                f"{table} {row}"
+                for (table,) in tables
+                for row in connection.execute(f"SELECT * FROM {table} ORDER BY {table}".encode())
+            ]
 
     def outsider(self, statement: str) -> list[Any]:
         with psycopg.connect(self.where, autocommit=True) as connection:

@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from probes.samples import Sample
+from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.samples import data_set
@@ -22,7 +23,6 @@ from relayd.store.samples.ingest import Batch, ingest
 from tests.relayd.building import ping, rate, stored
 from tests.relayd.conftest import Outcome, Relayd
 from tests.relayd.store.engines import Spot
-from tests.relayd.store.test_decisions import CATALOGUE
 
 REGIONS = ("aws:us-east-1", "azure:eastus", "gcp:us-central1")
 JANUARY_S, DAY_S = 1_767_225_600.0, 86400.0  # 2026-01-01
@@ -60,7 +60,7 @@ def test_what_is_exported_is_imported_again(spot: Spot, relayd: Relayd, tmp_path
         ingest(store, Batch("files", "csv"), _found())
         ingest(store, Batch("service", "live", reporter="mallory"), [false])
         decide(store.database, "retract", {"token": "mallory"}, who="ana", reason="lies")
-        made = make_snapshot(store, CATALOGUE)
+        made = make_snapshot(store, load_catalogue())
         assert made is not None
         links = repr(list(store.snapshots.network(made.id)))
     (tmp_path / ".samples.left").mkdir()  # as an export leaves it that was killed

@@ -12,18 +12,17 @@ from planner.model.network import Network
 from probes.estimation import current_samples
 from probes.estimation.current_samples import LinkShift
 from probes.samples import Sample, Samples
-from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store
 from relayd.store.events import Events
 from relayd.store.samples.decisions import decide, decisions, selected
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.retention import compact
-from tests.relayd.building import rate
+from tests.relayd.building import catalogue_of, rate
 from tests.relayd.store.engines import Spot
 
-CATALOGUE = load_catalogue()
 SRC, DST, OTHER = "aws:us-east-1", "aws:sa-east-1", "aws:us-west-2"
+CATALOGUE = catalogue_of(SRC, DST, OTHER)
 NOW_S, DAY_S = 1.79e9, 86400.0
 MALLORY = Batch("service", "live", reporter="mallory", address="192.0.2.7")
 

@@ -14,18 +14,17 @@ from hypothesis import strategies as st
 from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from planner.model.network import Network
 from probes.samples import Metric, Sample
-from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store, open_store
 from relayd.store.samples.decisions import decide
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.retention import compact
 from tests.properties import examples
-from tests.relayd.building import ping, rate
+from tests.relayd.building import catalogue_of, ping, rate
 from tests.relayd.store.engines import ON_BOTH
 
-CATALOGUE = load_catalogue()
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "gcp:us-east1", "azure:eastus", "aws:of-no-place")
+CATALOGUE = catalogue_of(*REGIONS[:4], "azure:westeurope")  # the last is not measured
 USUAL: dict[Metric, float] = {
     "rtt_ms": 80.0,
     "loss_pct": 0.1,
@@ -46,23 +45,17 @@ def _samples(random: Random, count: int, since_s: float) -> list[Sample]:
             dst = src
         level = 3.0 if random.random() < 0.2 else 1.0
         findings = {"findings": [{"kind": "cut", "at_s": 100.0}]} if random.random() < 0.1 else {}
-        found.append(
-            Sample(
-                src,
-                dst,
-                metric,
-                level * USUAL[metric] * random.lognormvariate(0.0, 0.05),
-                since_s + number * 300.0,
-                "iperf3",
-                random.choice([1, 64]),
-                60.0,
-                warmed_up=True,
-                src_vm=random.choice(VMS[src.partition(":")[0]]),
-                dst_vm=random.choice(VMS[dst.partition(":")[0]]),
-                address=random.choice([None, "public", "private"]),
-                detail=json.dumps(findings) if findings else "",
-            )
+        test = rate(
+            *(src, dst, level * USUAL[metric] * random.lognormvariate(0.0, 0.05)),
+            since_s + number * 300.0,
+            random.choice([1, 64]),
+            metric=metric,
+            src_vm=random.choice(VMS[src.partition(":")[0]]),
+            dst_vm=random.choice(VMS[dst.partition(":")[0]]),
+            address=random.choice([None, "public", "private"]),
+            detail=json.dumps(findings) if findings else "",
         )
+        found.append(test)
     # Enough of one series for changes of level to be looked for, and found.
     for number in range(count // 3):
         mbps = 4800.0 if since_s < NOW_S + DAY_S else 2000.0

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.samples import Metric, Sample
-from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import estimated
 from relayd.store import Store, open_store
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.samples.retention import Period, compact
 from tests.properties import examples
-from tests.relayd.building import ping, rate
+from tests.relayd.building import catalogue_of, ping, rate
 
 _NOW_S = 1.8e9
 _DAY_S = 86400.0
@@ -29,9 +28,7 @@ _LINKS: tuple[tuple[str, str, Metric, float], ...] = (
     ("gcp:us-east1", "aws:us-east-1", "per_flow_mbps", 900.0),
     ("aws:us-east-1", "azure:eastus", "aggregate_mbps", 4800.0),
 )
-
-
-_CATALOGUE = load_catalogue()
+_CATALOGUE = catalogue_of(*(src for src, *_ in _LINKS), "azure:eastus")
 
 
 def _series(seed: int, count: int, span_days: float, level_change: bool) -> list[Sample]:

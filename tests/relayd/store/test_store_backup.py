@@ -9,27 +9,24 @@ import pytest
 
 import relayd as library
 from planner.model.errors import InputError
-from probes.samples import Sample
-from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store, parse_location
 from relayd.store.backup import backup, restore
 from relayd.store.checking import check
 from relayd.store.samples.ingest import Batch, ingest
+from tests.relayd.building import catalogue_of, rate
 from tests.relayd.conftest import Relayd
 from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot, SqliteSpot, program, said
-from tests.relayd.store.test_store_durability import _APPEND
+from tests.relayd.store.test_store_durability import APPEND
 
 _ENDS = ("aws:us-east-1", "aws:sa-east-1")
-_ROWS = [
-    Sample(*_ENDS, "aggregate_mbps", 4000.0 + n, 1.7e9 + n, "iperf3", 64, 10.0) for n in range(9)
-]
+_ROWS = [rate(*_ENDS, 4000.0 + n, 1.7e9 + n) for n in range(9)]
 
 
 def _fill(spot: Spot) -> None:
     with open_store(spot.where, mode="create") as store:
         ingest(store, Batch("a.csv", "csv", "d"), _ROWS)
-        make_snapshot(store, load_catalogue())
+        make_snapshot(store, catalogue_of(*_ENDS))
 
 
 def _plan_id(spot: Spot) -> str:
@@ -43,7 +40,7 @@ def test_a_store_backed_up_under_load_and_destroyed_is_the_same_when_restored(
     _fill(spot)
     plan_id = _plan_id(spot)
     copy = tmp_path / "copy"
-    with program(_APPEND, spot.where, 5) as writer:
+    with program(APPEND, spot.where, 5, 1_000_000) as writer:
         said(writer, "stored")
         done = relayd("data", "store", "backup", copy, "--db", spot.where)
         assert (done.code, done.err) == (0, "")

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from probes.samples import Sample
 from relayd.store import open_store
 from relayd.store.checking import check
 from relayd.store.database import SCHEMA_VERSION
 from relayd.store.samples.ingest import append
-from tests.relayd.conftest import Outcome
+from tests.relayd.building import ping
+from tests.relayd.conftest import Relayd
 from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot, SqliteSpot
 
-_ROWS = [Sample("aws:a", f"gcp:{n % 50}", "rtt_ms", 30.0 + n, 1.7e9, "ping") for n in range(2000)]
+_ROWS = [ping("aws:a", f"gcp:{n % 50}", 30.0 + n, 1.7e9) for n in range(2000)]
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def test_a_whole_store_has_no_damage(filled: Spot) -> None:
 
 
 @ON_BOTH
-def test_references_to_nowhere_are_found(filled: Spot, relayd: Callable[..., Outcome]) -> None:
+def test_references_to_nowhere_are_found(filled: Spot, relayd: Relayd) -> None:
     table = "" if filled.engine == "sqlite" else " ON regions"
     filled.outsider(f"DROP TRIGGER regions_stay{table}")
     filled.outsider("DELETE FROM regions WHERE name = 'gcp:7'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.relayd.sources.test_link_series import test_a_link_is_read_whole
 from tests.relayd.store.engines import PostgresqlSpot
 from tests.relayd.store.test_decisions import (
     test_confirmed_samples_are_the_own_probers,
@@ -15,10 +16,10 @@ from tests.relayd.store.test_quarantine import (
     test_pages_tell_who_sent_what_and_reasons_are_counted,
     test_what_is_accepted_counts_as_was_foreseen_and_what_is_rejected_stays,
 )
-from tests.relayd.store.test_reported_series import test_a_token_may_bring_so_many_series
 from tests.relayd.store.test_retention import test_a_summary_says_what_its_samples_did
 from tests.relayd.store.test_store_samples import (
     test_a_file_twice_leaves_the_database_as_it_was_and_a_grown_one_adds_its_rows,
+    test_a_token_may_bring_so_many_series,
     test_filters,
     test_history_tells_where_each_sample_is_from,
     test_no_sample_can_be_changed,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,15 +14,25 @@ from pathlib import Path
 import pytest
 
 from planner.model.errors import StoreError
-from probes.samples import Sample
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
-from tests.relayd.store.engines import ON_BOTH, Spot, SqliteSpot, program, said
+from tests.postgresql import running_server
+from tests.relayd.building import pings
+from tests.relayd.store.engines import (
+    ON_BOTH,
+    ROOT,
+    PostgresqlSpot,
+    Spot,
+    SqliteSpot,
+    program,
+    said,
+)
 
 _FILE_ROWS = 6000
 
 _HEAD = """\
-import sys
+import sys, time
+from planner.model.errors import StoreError
 from probes.samples import Sample
 from relayd.store import open_store
 from relayd.store.samples import ingest
@@ -47,13 +60,20 @@ with open_store(sys.argv[1], mode="create") as store:
 """
 )
 
-_APPEND = (
+APPEND = (
     _HEAD
     + """
-with open_store(sys.argv[1], mode="create") as store:
-    for group in range(int(sys.argv[2]), 1_000_000):
-        append(store, list(rows(group, 7)), f"{group}")
-        say("stored", group)
+with open_store(sys.argv[1], mode="create", busy_timeout_s=120) as store:
+    group, groups = int(sys.argv[2]), int(sys.argv[3])
+    while groups:
+        try:
+            append(store, list(rows(group, 7)), f"{group}")
+        except StoreError as error:
+            say("error", error)
+            time.sleep(0.05)
+        else:
+            say("stored", group)
+            group, groups = group + 1, groups - 1
 """
 )
 
@@ -61,12 +81,12 @@ with open_store(sys.argv[1], mode="create") as store:
 def _killed(code: str, where: str, start: int, lines: int, delay_s: float) -> set[int]:
     """Run a writer, kill it after so many lines of output; return what it said was stored."""
     with program(code, where, start, _FILE_ROWS) as writer:
-        assert writer.stdout is not None
         output = [writer.stdout.readline() for _ in range(lines)]
         time.sleep(delay_s)
         writer.kill()
         output += writer.stdout.readlines()
         assert writer.wait() == -signal.SIGKILL
+    assert not [line for line in output if line.startswith("error")]
     # The last line may have been cut off by the kill; then nothing was promised by it.
     whole = [line for line in output if line.endswith("\n")]
     return {int(line.split()[1]) for line in whole if line.startswith("stored")}
@@ -83,8 +103,11 @@ def _groups(spot: Spot) -> dict[int, int]:
     return sizes
 
 
-@ON_BOTH
-@pytest.mark.parametrize(("code", "rows"), [(_INGEST, _FILE_ROWS), (_APPEND, 7)])
+@pytest.mark.parametrize(
+    ("spot", "code", "rows"),
+    [("sqlite", _INGEST, _FILE_ROWS), ("sqlite", APPEND, 7), ("postgresql", _INGEST, _FILE_ROWS)],
+    indirect=["spot"],
+)
 def test_a_kill_leaves_all_of_what_was_acknowledged_and_whole_files_or_nothing(
     spot: Spot, code: str, rows: int
 ) -> None:
@@ -106,12 +129,46 @@ def test_a_kill_during_creation_of_a_file_leaves_nothing_that_hinders_the_next_s
     noise = random.Random(13)
     for kill in range(4):
         spot = SqliteSpot(tmp_path / f"{kill}")
-        with program(_APPEND, spot.where, 0) as writer:
+        with program(APPEND, spot.where, 0, 1000) as writer:
             while not Path(spot.where).exists():
-                assert writer.poll() is None
+                assert writer.wait(0) is None
             time.sleep(noise.uniform(0, 0.02))
-        _killed(_APPEND, spot.where, 1000, 1, 0)
+        _killed(APPEND, spot.where, 1000, 1, 0)
         assert set(_groups(spot).values()) == {7}
+
+
+@pytest.mark.postgresql
+def test_a_server_that_crashes_under_load_loses_no_acknowledged_sample() -> None:
+    with running_server() as server, ExitStack() as stack:
+        spot = PostgresqlSpot(server)
+        open_store(spot.where, mode="create").close()
+        writers = [
+            stack.enter_context(program(APPEND, spot.where, 1000 * number, 1000))
+            for number in range(3)
+        ]
+        heard: list[str] = []
+
+        def listen(until: str) -> None:
+            """Read what each writer says until one line begins so."""
+            for writer in writers:
+                while not (line := writer.stdout.readline()).startswith(until):
+                    assert line.startswith(("stored", "error")), "a writer has ended"
+                    heard.append(line)
+                heard.append(line)
+
+        listen("stored")
+        server.crash()
+        listen("error")
+        server.start()
+        listen("stored")
+        for writer in writers:
+            writer.kill()
+            heard += writer.stdout
+        # Kills cut off the last lines.
+        promised = {int(x.split()[1]) for x in heard if x.startswith("stored") and x[-1] == "\n"}
+        stored = _groups(spot)
+        assert promised <= set(stored)
+        assert set(stored.values()) == {7}
 
 
 @ON_BOTH
@@ -138,14 +195,13 @@ def test_readers_see_whole_files_while_a_writer_works(spot: Spot) -> None:
 
 @ON_BOTH
 def test_many_processes_create_one_store_and_write_in_turn(spot: Spot) -> None:
-    code = _APPEND.replace("1_000_000", "int(sys.argv[2]) + 30").replace(
-        'mode="create"', 'mode="create", busy_timeout_s=120'
-    )
     with ExitStack() as stack:
         writers = [
-            stack.enter_context(program(code, spot.where, 1000 * number)) for number in range(4)
+            stack.enter_context(program(APPEND, spot.where, 1000 * number, 30))
+            for number in range(4)
         ]
         assert [writer.wait() for writer in writers] == [0] * 4
+        assert not [line for writer in writers for line in writer.stdout if "error" in line]
     assert len(_groups(spot)) == 120
     assert spot.outsider("SELECT count(DISTINCT id) FROM samples") == [(120 * 7,)]
 
@@ -155,7 +211,22 @@ def test_a_store_opened_for_reading_takes_nothing(spot: Spot) -> None:
     open_store(spot.where, mode="create").close()
     with open_store(spot.where, mode="read") as store:
         with pytest.raises(StoreError, match="read-only"):
-            append(store, [Sample("a", "b", "rtt_ms", 1.0, 0.0, "ping")])
+            append(store, pings(1))
         with pytest.raises(StoreError, match="read-only"):
             store.database.rows("INSERT INTO regions (name) VALUES ('x') RETURNING id")
         assert store.samples.counts().samples == 0
+
+
+def test_on_a_full_disk_what_is_said_is_stored_is_and_nothing_else() -> None:
+    """The short form of ``python -m benchmarks.full_disk``."""
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.full_disk", "2"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 77 and not os.environ.get("CI"):
+        pytest.skip("may not make a small file system here")
+    assert done.returncode == 0, done.stderr
+    assert len([line for line in done.stdout.splitlines() if "were refused" in line]) == 7

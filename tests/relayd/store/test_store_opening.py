@@ -8,7 +8,6 @@ import shutil
 import socket
 import sqlite3
 import stat
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,18 +23,18 @@ from relayd.store import default_path, open_store
 from relayd.store.opening import Mode
 from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.sqlite import APPLICATION_ID
+from tests.relayd.building import ping
+from tests.relayd.store.engines import program
 
 _MODES: tuple[Mode, ...] = ("read", "write", "create")
 _WRITING: tuple[Mode, ...] = ("write", "create")
 
 _NOBODY = 65534
-_ROOT = Path(__file__).parents[3]
 
 
 def _rows(count: int) -> list[Sample]:
     return [
-        Sample("aws:a", f"gcp:{n % 9}", "rtt_ms", float(n), 1.6e9 + n, "ping", detail=f"{n:0200}")
-        for n in range(count)
+        ping("aws:a", f"gcp:{n % 9}", float(n), 1.6e9 + n, detail=f"{n:0200}") for n in range(count)
     ]
 
 
@@ -155,22 +154,14 @@ def test_things_that_are_not_files(tmp_path: Path, mode: Mode) -> None:
     assert "can't be used" in _refusal(tmp_path / "loop", mode)
 
 
-@pytest.mark.parametrize("mode", ["read", "write"])
-def test_missing_and_empty_files_are_made_databases_only_on_request(
-    tmp_path: Path, mode: Mode
-) -> None:
-    path = tmp_path / "new" / "relayd.db"
-    assert "does not exist" in _refusal(path, mode)
+def test_a_file_is_made_only_on_request_and_made_private(tmp_path: Path) -> None:
+    path, empty = tmp_path / "new" / "relayd.db", tmp_path / "empty.db"
+    for mode in _MODES[:2]:
+        assert "does not exist" in _refusal(path, mode)
     assert not path.parent.exists()
-    empty = tmp_path / "empty.db"
     empty.touch()
-    assert "is an empty file" in _refusal(empty, mode)
-    assert empty.stat().st_size == 0
-    with open_store(empty, mode="create") as store:
-        append(store, _rows(3))
+    open_store(empty, mode="create").close()
     assert stat.S_IMODE(empty.stat().st_mode) == 0o600
-    with open_store(empty, mode="read") as store:
-        assert store.samples.counts().samples == 3
 
 
 # --- Creation ---
@@ -288,19 +279,22 @@ def test_no_permission(own_database: Path) -> None:
                 assert "permission" in _refusal(own_database, mode)
 
 
+_LEFT_OPEN = """\
+import os, sys
+from relayd.store import open_store
+from relayd.store.samples.ingest import append
+from tests.relayd.building import pings
+
+append(open_store(sys.argv[1], mode="write"), pings(1))
+os._exit(0)
+"""
+
+
 def test_changes_that_are_out_of_reach_are_not_passed_over(own_database: Path) -> None:
     """A crash left changes in the log, and the log can't be used in a read-only folder."""
     folder = own_database.parent
-    code = (
-        "import os, sys\n"
-        "from probes.samples import Sample\n"
-        "from relayd.store import open_store\n"
-        "from relayd.store.samples.ingest import append\n"
-        "store = open_store(sys.argv[1], mode='write')\n"
-        "append(store, [Sample('a', 'b', 'rtt_ms', 1.0, 0.0, 'ping')])\n"
-        "os._exit(0)\n"
-    )
-    subprocess.run([sys.executable, "-c", code, str(own_database)], check=True, cwd=_ROOT)
+    with program(_LEFT_OPEN, own_database) as writer:
+        assert writer.wait() == 0
     assert Path(f"{own_database}-wal").stat().st_size > 0
     Path(f"{own_database}-shm").unlink()
     for file in folder.iterdir():

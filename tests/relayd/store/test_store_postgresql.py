@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import psycopg
 import pytest
@@ -17,26 +17,21 @@ from hypothesis import strategies as st
 
 import relayd as library
 from planner.model.errors import StoreError
-from probes.samples import Sample
 from relayd.store import Address, Store, open_store, parse_location
 from relayd.store.database import SCHEMA_VERSION
 from relayd.store.events import Events
 from relayd.store.failures import ConnectionLostError
+from relayd.store.opening import Mode
 from relayd.store.postgresql.connecting import SINCE_CRASH
 from relayd.store.postgresql.database import PostgresqlDatabase
 from relayd.store.samples.ingest import append
+from tests.pgbouncer import PoolMode, pgbouncer
 from tests.ports import free_port
 from tests.postgresql import PostgresqlServer, running_server
-from tests.relayd.building import complete, table
+from tests.relayd.building import complete, pings, table
 from tests.relayd.conftest import Relayd
-from tests.relayd.store.engines import ROOT, PostgresqlSpot, program
+from tests.relayd.store.engines import ROOT, PostgresqlSpot
 from tests.relayd.store.proxy import Proxy
-
-_MODES = ("read", "write", "create")
-
-
-def _rows(count: int, at_s: float = 1.6e9) -> list[Sample]:
-    return [Sample("aws:a", f"gcp:{n % 9}", "rtt_ms", float(n), at_s, "ping") for n in range(count)]
 
 
 def _refusal(where: str, mode: str = "read", secret: str = "correct") -> str:
@@ -101,16 +96,15 @@ def test_an_address_that_can_not_be_read_keeps_its_password(where: str) -> None:
 # ---- opening -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", _MODES)
-def test_a_server_that_does_not_let_us_in(postgresql_server: PostgresqlServer, mode: str) -> None:
-    refused = _refusal(f"postgresql://u:correct@127.0.0.1:{free_port()}/d", mode)
+def test_a_server_that_does_not_let_us_in(postgresql_server: PostgresqlServer) -> None:
+    refused = _refusal(f"postgresql://u:correct@127.0.0.1:{free_port()}/d")
     assert "can't be connected to" in refused
     right = postgresql_server.url("postgres", over="tcp")
     wrong = right.replace("horse", "horses")
-    assert "password authentication failed" in _refusal(wrong, mode)
-    assert "does not exist" in _refusal(postgresql_server.url("nowhere", over="tcp"), mode)
+    assert "password authentication failed" in _refusal(wrong)
+    assert "does not exist" in _refusal(postgresql_server.url("nowhere", over="tcp"))
     required = postgresql_server.url("postgres", over="tcp", sslmode="require")
-    assert "SSL" in _refusal(required, mode)
+    assert "SSL" in _refusal(required)
 
 
 def test_a_missing_driver_is_named() -> None:
@@ -126,25 +120,6 @@ def test_a_missing_driver_is_named() -> None:
     assert "correct" not in done.stderr
 
 
-@pytest.mark.parametrize("mode", ["read", "write"])
-def test_an_empty_database_becomes_a_store_only_on_request(spot: PostgresqlSpot, mode: str) -> None:
-    assert "holds no relayd store yet" in _refusal(spot.where, mode)
-    assert spot.dump() == []
-    with open_store(spot.where, mode="create") as store:
-        append(store, _rows(3))
-    with open_store(spot.where, mode="read") as store:
-        assert store.samples.counts().samples == 3
-
-
-@pytest.mark.parametrize("mode", _MODES)
-def test_tables_of_others_are_left_alone(spot: PostgresqlSpot, mode: str) -> None:
-    spot.outsider("CREATE TABLE samples (id INTEGER)")
-    spot.outsider("INSERT INTO samples VALUES (1)")
-    before = spot.dump()
-    assert "something else than relayd's data" in _refusal(spot.where, mode)
-    assert spot.dump() == before
-
-
 def test_two_stores_in_one_database_in_schemas_of_their_own(spot: PostgresqlSpot) -> None:
     name = spot.database
     url = spot.server.url
@@ -153,7 +128,7 @@ def test_two_stores_in_one_database_in_schemas_of_their_own(spot: PostgresqlSpot
     two = open_store(url(name, options='-c search_path="Two"'), mode="create", busy_timeout_s=0.1)
     with one, two:
         with one.database.transaction():
-            append(two, _rows(3))  # is not kept waiting
+            append(two, pings(3))  # is not kept waiting
         assert (one.samples.counts().samples, two.samples.counts().samples) == (0, 3)
     nowhere = url(name, options="-c search_path=nowhere")
     assert "search_path" in _refusal(nowhere, "create")
@@ -195,7 +170,7 @@ def test_writers_take_turns_so_that_ids_come_up_in_order(
             with pytest.raises(StoreError, match="written by another process"):
                 Events(second.database).add("leg", "second", {})
             with pytest.raises(StoreError, match="written by another process"):
-                append(second, _rows(3))
+                append(second, pings(3))
             assert Events(second.database).after(0) == []
         assert Events(second.database).add("leg", "second", {}) > first_id
         assert [event.subject for event in events.after(0)] == ["first", "second"]
@@ -204,11 +179,38 @@ def test_writers_take_turns_so_that_ids_come_up_in_order(
 _ALL = "SELECT id FROM samples"
 
 
+@pytest.mark.parametrize("mode", get_args(PoolMode))
+def test_behind_pgbouncer_writers_and_readers_take_turns_and_stream(
+    spot: PostgresqlSpot, mode: PoolMode
+) -> None:
+    with ExitStack() as stack:
+        port = stack.enter_context(pgbouncer(spot.server, mode))
+        where = spot.behind(port)
+        modes: tuple[Mode, ...] = ("create", "write", "read", "read")
+        first, second, one, other = [
+            stack.enter_context(open_store(where, mode=mode)) for mode in modes
+        ]
+        for turn in range(8):  # the driver would prepare what it has run five times
+            append(first, pings(900, 1.6e9 + turn))
+            append(second, pings(900, 1.7e9 + turn))
+            assert one.samples.counts().samples == other.samples.counts().samples
+        seen = 0
+        for seen, _ in enumerate(one.samples.read(), 1):
+            if seen % 5000 == 0:
+                append(second, pings(3, 1.8e9 + seen))
+                assert one.samples.counts().samples > 14_400
+        assert seen == 14_400
+        # A reader's session must not make a writer's read-only, nor the reverse.
+        with pytest.raises(StoreError, match="read-only"):
+            append(one, pings(1, 1.9e9))
+        append(first, pings(1, 1.9e9))
+
+
 def test_rows_stream_while_other_statements_run(store: Store) -> None:
-    append(store, _rows(12_000))
+    append(store, pings(12_000))
     streaming = store.database.stream(_ALL)
     next(streaming)
-    append(store, [_rows(1)[0]._replace(value=0.5)])
+    append(store, [pings(1)[0]._replace(value=0.5)])
     another = store.database.stream(_ALL)
     next(another)
     assert sum(1 for _ in streaming) == 11_999
@@ -221,7 +223,7 @@ def test_rows_stream_while_other_statements_run(store: Store) -> None:
 
 
 def test_values_come_back_with_the_types_of_sqlite(store: Store) -> None:
-    append(store, [_rows(1)[0]._replace(warmed_up=True)])
+    append(store, [pings(1)[0]._replace(warmed_up=True)])
     row = store.database.row(
         "SELECT sum(id), coalesce(sum(value), 0), avg(connections), :truth || '', "
         "CAST(:nothing AS double precision), '50% :x ?' FROM samples GROUP BY src_id",
@@ -244,7 +246,7 @@ def _end_sessions(spot: PostgresqlSpot) -> None:
 def test_a_broken_connection_is_an_error_once(store: Store, spot: PostgresqlSpot) -> None:
     calls: list[Callable[[], object]] = [
         store.samples.counts,
-        lambda: append(store, _rows(9)),
+        lambda: append(store, pings(9)),
         lambda: list(store.samples.read()),
         lambda: Events(store.database).add("leg", "s", {}),
     ]
@@ -259,7 +261,7 @@ def test_a_broken_connection_is_an_error_once(store: Store, spot: PostgresqlSpot
 def test_a_stream_that_breaks_is_an_error_and_not_an_end(
     store: Store, spot: PostgresqlSpot
 ) -> None:
-    append(store, _rows(12_000))
+    append(store, pings(12_000))
     streaming = store.database.stream(_ALL)
     next(streaming)
     _end_sessions(spot)
@@ -328,10 +330,10 @@ def test_a_commit_whose_answer_is_lost_is_asked_after(spot: PostgresqlSpot, arri
     with Proxy(spot.server.port) as proxy, open_store(spot.through(proxy), mode="write") as store:
         proxy.cut_at(b"COMMIT\0", forward=arrives)
         if arrives:
-            assert append(store, _rows(5)).accepted == 5
+            assert append(store, pings(5)).accepted == 5
         else:
             with pytest.raises(StoreError, match="Nothing was stored in part"):
-                append(store, _rows(5))
+                append(store, pings(5))
         assert proxy.cuts == 1
         assert store.samples.counts().samples == (5 if arrives else 0)
 
@@ -349,8 +351,8 @@ def test_an_answer_that_the_driver_does_not_understand_costs_the_connection_alon
         with monkeypatch.context() as patched:
             patched.setattr("psycopg._copy.copy_end", two_results)
             with pytest.raises(ConnectionLostError, match="Nothing was stored in part"):
-                append(store, _rows(5))
-        assert append(store, _rows(5)).accepted == 5
+                append(store, pings(5))
+        assert append(store, pings(5)).accepted == 5
 
 
 @pytest.mark.postgresql
@@ -385,70 +387,6 @@ def test_a_commit_of_somebody_else_does_not_pass_for_one_that_a_crash_has_undone
             with pytest.raises(StoreError):
                 database.rows("SELECT 1")
             assert database.row(SINCE_CRASH) == (before,)
-
-
-_WRITER = """\
-import sys, time
-from planner.model.errors import StoreError
-from probes.samples import Sample
-from relayd.store import open_store
-from relayd.store.samples.ingest import append
-
-with open_store(sys.argv[1], mode="write", busy_timeout_s=60) as store:
-    group = int(sys.argv[2])
-    while True:
-        rows = [Sample("aws:a", f"gcp:{n}", "rtt_ms", float(n), float(group), "ping")
-                for n in range(7)]
-        try:
-            append(store, rows)
-        except StoreError as error:
-            print("error", error, flush=True)
-            time.sleep(0.05)
-        else:
-            print("stored", group, flush=True)
-            group += 1
-"""
-
-
-@pytest.mark.postgresql
-def test_a_server_that_crashes_under_load_loses_no_acknowledged_sample() -> None:
-    with running_server() as server, ExitStack() as stack:
-        spot = PostgresqlSpot(server)
-        open_store(spot.where, mode="create").close()
-        writers = [
-            stack.enter_context(program(_WRITER, spot.where, number * 1_000_000))
-            for number in range(3)
-        ]
-        heard: list[str] = []
-
-        def listen(until: str) -> None:
-            """Read what each writer says until one line begins so."""
-            for writer in writers:
-                assert writer.stdout is not None
-                while not (line := writer.stdout.readline()).startswith(until):
-                    assert line.startswith(("stored", "error")), "a writer has ended"
-                    heard.append(line)
-                heard.append(line)
-
-        for _ in range(2):
-            listen("stored")
-            server.crash()
-            listen("error")
-            server.start()
-            listen("stored")
-        for writer in writers:
-            writer.kill()
-            assert writer.stdout is not None
-            heard += writer.stdout
-        # Kills cut off the last lines.
-        promised = {float(x.split()[1]) for x in heard if x.startswith("stored") and x[-1] == "\n"}
-        spot.check()
-        with open_store(spot.where, mode="read") as store:
-            sizes = dict(
-                store.database.rows("SELECT measured_at_s, count(*) FROM samples GROUP BY 1")
-            )
-        assert promised <= set(sizes)
-        assert set(sizes.values()) == {7}
 
 
 # ---- as a user -----------------------------------------------------------------------------------

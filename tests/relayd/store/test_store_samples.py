@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import groupby
+from itertools import groupby, permutations
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.history import open_history
 from relayd.report.data import ReportData
 from relayd.store import Store, open_store
-from relayd.store.samples.ingest import Batch, append, content_digest, ingest
+from relayd.store.samples.ingest import Batch, Limits, append, content_digest, ingest
 from tests.properties import examples
-from tests.relayd.building import rate
+from tests.relayd.building import ping, rate
 from tests.relayd.store.engines import Spot
 
 _A_FILE = Batch("a.csv", "csv", "0" * 64, {"force": False})
@@ -146,7 +146,7 @@ def test_what_no_measurement_can_be_is_refused(store: Store, spot: Spot) -> None
         with pytest.raises(InputError) as caught:
             ingest(store, _A_FILE, [_sample(1), _sample(2), _sample(3, **{field: value})])
         assert "\n" not in str(caught.value)
-        assert spot.dump() == before, (field, value)
+    assert spot.dump() == before
 
 
 def test_the_report_counts_reasons_and_shows_their_first_rows(store: Store) -> None:
@@ -208,6 +208,30 @@ def test_filters(store: Store) -> None:
     assert not list(store.samples.read(src="nowhere:else"))
     groups = [key for key, _ in groupby((s.src, s.dst, s.metric) for s in store.samples.read())]
     assert len(groups) == len(set(groups))
+
+
+def test_a_token_may_bring_so_many_series(store: Store) -> None:
+    """Samples of series that are known, and commands, it does not concern."""
+
+    def send(token: str, samples: list[Sample], most: int = 6) -> int:
+        batch = Batch("service", "live", reporter=token)
+        return ingest(store, batch, samples, limits=Limits(series=most)).accepted
+
+    first, second, third = (
+        [ping(*pair, 20.0, at_s) for pair in permutations(("x:a", "x:b", "x:c"), 2)]
+        for at_s in (1.0, 2.0, 3.0)
+    )
+    other, private = third[0]._replace(metric="loss_pct"), third[0]._replace(address="private")
+    assert send("one", first) == 6
+    assert send("one", second) == 6
+    for beyond in (other, private):
+        with pytest.raises(InputError, match=r"series would be 7, more than the 6 .*'token one'"):
+            send("one", [*third, beyond])
+    assert store.samples.counts().samples == 12  # nothing of the refused ones
+    assert send("two", third) == 6
+    assert send("two", [other], most=0) == 1
+    assert append(store, [private]).accepted == 1
+    assert store.samples.series_by_source() == {"token one": 6, "token two": 7}
 
 
 def test_no_sample_can_be_changed(store: Store, spot: Spot) -> None:

@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from planner.model.errors import StoreError
-from probes.samples import Sample
 from relayd.store import open_store
 from relayd.store.opening import Mode
 from relayd.store.postgresql.database import MARK, PostgresqlDatabase
 from relayd.store.samples.ingest import append
 from relayd.store.sqlite import SqliteDatabase
+from tests.relayd.building import pings
 from tests.relayd.store.engines import ON_BOTH, PostgresqlSpot, Spot, SqliteSpot
 
-_ROWS = [Sample("aws:a", f"gcp:{n}", "rtt_ms", float(n), 1.6e9 + n, "ping") for n in range(200)]
 # What each type of SQLite is on PostgreSQL.
 _TYPES = {"bigint": "INTEGER", "double precision": "REAL", "text": "TEXT", "bytea": "BLOB"}
 
@@ -56,7 +55,7 @@ def test_a_schema_is_laid_out_whole_or_not_at_all(
     with pytest.raises(StoreError, match="holds no relayd store yet"):
         open_store(spot.where, mode="read")
     with open_store(spot.where, mode="create") as store:
-        assert append(store, _ROWS).accepted == len(_ROWS)
+        assert append(store, pings(9)).accepted == 9
     spot.check()
 
 
@@ -66,9 +65,10 @@ def _fail(*_: object) -> None:
 
 @ON_BOTH
 @pytest.mark.parametrize("mode", ["read", "write", "create"])
-def test_stores_of_older_and_newer_builds_are_left_untouched(spot: Spot, mode: Mode) -> None:
-    newer = spot.another()
+def test_what_others_and_other_builds_have_made_is_left_untouched(spot: Spot, mode: Mode) -> None:
+    newer, others = spot.another(), spot.another()
     open_store(newer.where, mode="create").close()
+    others.outsider("CREATE TABLE samples (id INTEGER)")
     if spot.engine == "sqlite":
         spot.outsider("CREATE TABLE samples (value REAL)")
         spot.outsider("PRAGMA application_id = 0x72656C79")
@@ -77,8 +77,27 @@ def test_stores_of_older_and_newer_builds_are_left_untouched(spot: Spot, mode: M
     else:
         spot.outsider("CREATE TABLE relayd_schema AS SELECT 22 AS version")
         newer.outsider(f"UPDATE {MARK} SET version = 99")
-    for found, said in ((spot, "before version 1.*relayd export"), (newer, "newer relayd")):
+    for found, said in (
+        (spot, "before version 1.*relayd export"),
+        (newer, "newer relayd"),
+        (others, "is not a relayd database|something else than relayd's data"),
+    ):
         before = found.dump()
         with pytest.raises(StoreError, match=said):
             open_store(found.where, mode=mode)
         assert found.dump() == before
+
+
+@ON_BOTH
+@pytest.mark.parametrize("mode", ["read", "write"])
+def test_what_is_empty_becomes_a_store_only_on_request(spot: Spot, mode: Mode) -> None:
+    file = Path(spot.where)
+    if spot.engine == "sqlite":
+        file.touch()
+    with pytest.raises(StoreError, match=r"is an empty file|holds no relayd store yet"):
+        open_store(spot.where, mode=mode)
+    assert not (file.stat().st_size if spot.engine == "sqlite" else spot.dump())
+    with open_store(spot.where, mode="create") as store:
+        append(store, pings(3))
+    with open_store(spot.where, mode="read") as store:
+        assert store.samples.counts().samples == 3

@@ -19,13 +19,13 @@ from tests.relayd.store.engines import PostgresqlSpot, SqliteSpot, program, said
 from tests.stopping import everyone, stopped
 
 _WRITER = """\
-import sys
+import sys, time
 from relayd.store import open_store
 
 with open_store(sys.argv[1], mode="write") as store, store.database.transaction():
     store.database.change("INSERT INTO regions (name) VALUES ('half done')")
     print("writing", flush=True)
-    sys.stdin.read()
+    time.sleep(600)
 """
 
 

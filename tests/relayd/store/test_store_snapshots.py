@@ -1,87 +1,41 @@
-"""Snapshots: what was saved is what is read, for ever, or until it is pruned on purpose."""
+"""Snapshots: what was saved is what is read, for ever, or until it is pruned on purpose.
+
+That bytes hold all of a network is for tests/planner/model.
+"""
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterable
-from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from planner.model.errors import InputError
-from planner.model.estimate import Estimate, Figures, Kind, Origin, Prior
-from planner.model.link import Link, Site
-from planner.model.link_array import LinkArray
+from planner.model.estimate import Estimate, Origin, Prior
 from planner.model.network import Network
 from probes.samples import Sample
 from relayd.sources.stored import snapshot_of, stored_network
 from relayd.store import SnapshotRow, Store
 from relayd.store.samples.ingest import append
+from tests.planner.networks import with_link
 from tests.relayd.store.engines import Spot
 
-MEASURED = Origin("measured")
 _REGIONS = ["aws:a", "aws:b", "azure:c", "gcp:d", "own:e"]
-
-
-_FIGURES = Figures(
-    connections=64,
-    peers=3,
-    window_kind="inferred",
-    rtt_kind="measured",
-    held_to="vm-caps",
-    error=1 / 3,
-    between=("aws", "gcp"),
-    vm_type="aws:m5.8xlarge",
-    note="seen",
-)
-
-
-_PRIOR = Prior(0.5, 2.5, 4.5, 1.5)
-
-
-def _estimate(middle: float, kind: Kind = "measured") -> Estimate:
-    origin = Origin(kind, "window-over-rtt", 3, 2, 1.6e9, 1.5e9, "private", _FIGURES)
-    return Estimate(middle / 2, middle, math.inf, origin)
-
-
-def _links(scale: float = 1.0) -> list[Link]:
-    return [
-        Link(
-            src,
-            dst,
-            _estimate(scale * (10 * i + j)),
-            _estimate(scale * (100 + i - j), "inferred"),
-            Estimate(1.0, 2.0, 3.0, Origin("baseline", "backbone"), _PRIOR if i > j else None),
-            0.25 if i < j else None,
-            "path" if i < j else "unknown",
-        )
-        for i, src in enumerate(_REGIONS)
-        for j, dst in enumerate(_REGIONS)
-        if i != j
-    ]
-
-
-def _sites() -> list[Site]:
-    # Not in the order of the names: the order is part of what is saved.
-    return [
-        Site(name, "m5.8xlarge", _estimate(5), _estimate(9, "inferred"), _estimate(3))
-        for name in reversed(_REGIONS)
-    ]
-
-
-def _network(links: Iterable[Link] | None = None) -> Network:
-    links = _links() if links is None else links
-    sites = {site.region: site for site in _sites()}
-    return Network(sites, LinkArray.of(links), snapshot_of(_head()), others=LinkArray.of(_links(2)))
+_LINK = ("aws:a", "gcp:d")
 
 
 def _head(name: str = "s1") -> SnapshotRow:
     return SnapshotRow(name, 1.64e9, 1.7e9, "mixed", "c0ffee", 42)
 
 
+_STATED = Network.from_matrices(_REGIONS, np.arange(1.0, 26.0).reshape(5, 5), rtt_ms=50.0)
+_NETWORK = _STATED.with_(
+    snapshot=snapshot_of(_head()), others={src: _STATED.usual[src] for src in _REGIONS[:2]}
+)
+
+
 def test_an_older_snapshot_stands_as_when_it_was_made(store: Store) -> None:
-    head, (first, *others) = _head(), _links()
+    head = _head()
     # Today it would have faded towards five times as much.
     rate = Estimate(
         0.9,
@@ -90,10 +44,9 @@ def test_an_older_snapshot_stands_as_when_it_was_made(store: Store) -> None:
         Origin("measured", "median-of-samples", newest_s=head.created_at_s),
         Prior(4.0, 5.0, 6.0, 0.5),
     )
-    link = replace(first, aggregate_gbps=rate)
-    store.snapshots.save(head, _network([link, *others]))
+    store.snapshots.save(head, with_link(_NETWORK, *_LINK, aggregate_gbps=rate))
     network = stored_network(store, head.id).with_(aged_to_s=time.time())
-    assert network.link(link.src, link.dst).aggregate_gbps == rate
+    assert network.link(*_LINK).aggregate_gbps == rate
     assert rate.aged(time.time()).expected > 2
 
 
@@ -101,7 +54,7 @@ def test_the_snapshot_of_a_time_is_the_newest_made_until_then(store: Store) -> N
     assert store.snapshots.oldest() is None
     for day in (1, 2, 3):
         head = _head(f"s{day}")._replace(created_at_s=86400.0 * day)
-        store.snapshots.save(head, _network())
+        store.snapshots.save(head, _NETWORK)
     found = [store.snapshots.current_at(86400.0 * days) for days in (0.5, 1.0, 2.9, 9.0)]
     assert [row and row.id for row in found] == [None, "s1", "s2", "s3"]
     oldest = store.snapshots.oldest()
@@ -111,33 +64,23 @@ def test_the_snapshot_of_a_time_is_the_newest_made_until_then(store: Store) -> N
 
 def test_what_was_saved_is_what_is_read(store: Store) -> None:
     assert store.snapshots.latest() is None
-    saved = store.snapshots.save(_head(), _network())
+    saved = store.snapshots.save(_head(), _NETWORK)
 
     assert saved == _head()._replace(links=20, sites=5)
     assert store.snapshots.latest() == store.snapshots.get("s1") == saved
-    found = store.snapshots.network("s1")
-    assert found == _network()
-    assert list(found.sites.values()) == _sites()
+    assert store.snapshots.network("s1") == _NETWORK
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        replace(_links()[0], rtt_ms=Estimate(3.0, 2.0, 4.0, MEASURED)),
-        replace(_links()[0], rtt_ms=Estimate(1.0, math.nan, 4.0, MEASURED)),
-        replace(_links()[0], rtt_ms=Estimate(1.0, 2.0, math.nan, MEASURED)),
-        _links()[1],  # twice
-    ],
-)
-def test_a_snapshot_with_a_wrong_link_is_not_saved_at_all(store: Store, wrong: Link) -> None:
-    with pytest.raises(InputError):
-        store.snapshots.save(_head(), _network([*_links()[1:], wrong]))
+def test_a_snapshot_with_a_wrong_link_is_not_saved_at_all(store: Store) -> None:
+    wrong = Estimate(3.0, 2.0, 4.0, Origin("measured"))
+    with pytest.raises(InputError, match="rtt_ms"):
+        store.snapshots.save(_head(), with_link(_NETWORK, *_LINK, rtt_ms=wrong))
     assert store.snapshots.list() == []
-    assert store.snapshots.save(_head(), _network()).links == 20
+    assert store.snapshots.save(_head(), _NETWORK).links == 20
 
 
 def test_nobody_can_change_a_snapshot(store: Store, spot: Spot) -> None:
-    store.snapshots.save(_head(), _network())
+    store.snapshots.save(_head(), _NETWORK)
     statements = [
         "UPDATE snapshots SET source = 'measured'",
         "UPDATE snapshots SET content = NULL",
@@ -152,7 +95,7 @@ def test_nobody_can_change_a_snapshot(store: Store, spot: Spot) -> None:
 
 def test_pruning_removes_the_oldest_and_remembers_their_names(store: Store) -> None:
     for name in ("d", "a", "c", "b"):
-        store.snapshots.save(_head(name), _network())
+        store.snapshots.save(_head(name), _NETWORK)
     with pytest.raises(InputError, match="never changes"):
         store.snapshots.save(_head("b"), Network({}, {}))
 
@@ -176,7 +119,7 @@ def test_pruning_removes_the_oldest_and_remembers_their_names(store: Store) -> N
 
 
 def test_what_was_measured_last_of_each_link(store: Store) -> None:
-    links = [(src, dst) for src, dst in (("aws:a", "gcp:d"), ("gcp:d", "aws:a"))]
+    links = [_LINK, _LINK[::-1]]
     sent = [
         Sample(src, dst, metric, 100.0 * at_s + number, at_s, "ping", 8)
         for number, (src, dst) in enumerate(links)

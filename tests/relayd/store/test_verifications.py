@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import relayd as library
-from relayd.store import open_store
+from relayd.store import Store, open_store
 from relayd.store.events import Events
 from relayd.store.verifications import VerificationRow, Verifications
 from tests.relayd.building import fleet_file, imported, rate, table
@@ -32,7 +32,7 @@ def _imported(db: Path, direct_mbps: int, *others: str) -> Path:
     return imported(db, head, direct, *others)
 
 
-def test_what_was_kept_comes_back_and_calibrates_plans(spot: Spot) -> None:
+def test_what_was_kept_comes_back_and_calibrates_plans(store: Store) -> None:
     now_s = time.time()
     way = f"{SRC}>{RELAY}>{DST}"
     rows = [
@@ -43,38 +43,35 @@ def test_what_was_kept_comes_back_and_calibrates_plans(spot: Spot) -> None:
         _row("", 1.0, now_s - 60, run="direct"),
         _row(f"{SRC}>{DST}", 1.0, now_s - 60),
     ]
-    with open_store(spot.where, mode="create") as store:
-        kept = Verifications(store.database)
-        assert kept.by_pair() == {}
-        assert kept.record(rows, [rate(SRC, RELAY, 4900.0, now_s)]) == 1
-        assert kept.list() == rows
-        (found,) = kept.by_pair().values()
-        assert store.samples.last_id() == 1
+    kept = Verifications(store.database)
+    assert kept.by_pair() == {}
+    assert kept.record(rows, [rate(SRC, RELAY, 4900.0, now_s)]) == 1
+    assert kept.list() == rows
+    (found,) = kept.by_pair().values()
+    assert store.samples.last_id() == 1
     assert (found.src, found.dst, found.achieved_gbps, found.held) == (SRC, DST, 4.9, True)
     (path,) = found.paths
     assert (path.regions, path.connections, path.achieved_gbps) == ((SRC, RELAY, DST), 64, 4.9)
 
 
-def test_a_sample_is_kept_with_its_verification_or_not_at_all(spot: Spot) -> None:
-    with open_store(spot.where, mode="create") as store:
-        kept = Verifications(store.database)
-        with pytest.raises(spot.integrity_error):
-            kept.record([_row("", 3.0, 1.0, run="other")], [rate(SRC, RELAY, 1.0, 1e9)])
-        assert kept.list() == []
-        assert store.samples.last_id() == 0
+def test_a_sample_is_kept_with_its_verification_or_not_at_all(store: Store, spot: Spot) -> None:
+    kept = Verifications(store.database)
+    with pytest.raises(spot.integrity_error):
+        kept.record([_row("", 3.0, 1.0, run="other")], [rate(SRC, RELAY, 1.0, 1e9)])
+    assert kept.list() == []
+    assert store.samples.last_id() == 0
 
 
-def test_paths_of_a_shuffle_are_kept_and_calibrate_no_plan(spot: Spot) -> None:
+def test_paths_of_a_shuffle_are_kept_and_calibrate_no_plan(store: Store) -> None:
     rows = [
         _row(f"{SRC}>{RELAY}>{DST}", 3.0, time.time(), alone=False),
         _row(f"{SRC}>{RELAY}", 1.0, time.time(), dst=RELAY, alone=False),
     ]
-    with open_store(spot.where, mode="create") as store:
-        kept = Verifications(store.database)
-        kept.record(rows, [], [("shuffle p", {"plan_id": "p", "held": False})])
-        assert kept.list() == rows
-        assert kept.by_pair() == {}
-        (event,) = Events(store.database).after(0)
+    kept = Verifications(store.database)
+    kept.record(rows, [], [("shuffle p", {"plan_id": "p", "held": False})])
+    assert kept.list() == rows
+    assert kept.by_pair() == {}
+    (event,) = Events(store.database).after(0)
     assert (event.kind, event.subject) == ("verification", "shuffle p")
     assert event.detail == {"plan_id": "p", "held": False}
 
@@ -142,18 +139,8 @@ def test_a_dry_run_shows_all_paths_of_many_transfers_as_one_run(
     plan = tmp_path / "plan.json"
     plan.write_text(relayd(*asked, "--relays", "none", "--vms", "1", "--db", db, "--json").out)
     rates = [link["throughput_gbps"] for link in _links(json.loads(plan.read_text()))]
-    verify = [
-        "measure",
-        "verify",
-        plan,
-        "--fleet",
-        fleet,
-        "--db",
-        db,
-        "--dry-run",
-        "--seconds",
-        "10",
-    ]
+    verify = ["measure", "verify", plan, "--fleet", fleet, "--db", db]
+    verify += ["--dry-run", "--seconds", 10]
     content = json.loads(relayd(*verify, "--json").out)["plans"][0]
     assert content["question"] == question
     as_planned = content["runs"][0]
