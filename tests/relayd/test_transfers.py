@@ -162,7 +162,7 @@ def test_without_reports_it_is_silent_and_at_last_failed(tmp_path: Path, wan: Wa
         assert "no program has reported it for a day" in states[86_401].reason
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(steps=st.lists(st.tuples(st.floats(0.5, 1e5), st.floats(0, 1e3)), min_size=1, max_size=30))
 def test_rates_and_forecasts_follow_from_what_was_reported(
     tmp_path_factory: pytest.TempPathFactory, wan: Wan, steps: list[tuple[float, float]]

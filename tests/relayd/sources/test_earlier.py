@@ -54,7 +54,7 @@ def test_an_earlier_snapshot_is_meant_by_its_name_a_time_or_an_age(store: Path) 
 
 def test_all_ways_to_ask_answer_as_of_then(store: Path, service: Served) -> None:
     asked = {**ASKED, "snapshot": "1d"}
-    many = {"demands": [{"src": US, "dst": SA, "volume_gb": 100}], "snapshot": "1d"}
+    many: dict[str, Any] = {"demands": [{"src": US, "dst": SA, "volume_gb": 100}], "snapshot": "1d"}
     with closing(relayd.open(store)) as wan, RemoteWan(service.url) as remote:
         answers = [wan.plan(**asked).model_dump("json"), remote.plan(**asked).model_dump("json")]
         shuffled = wan.shuffle(**many)

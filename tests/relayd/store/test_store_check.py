@@ -30,12 +30,8 @@ def _problems(spot: Spot) -> list[str]:
 
 
 @ON_BOTH
-def test_a_whole_store_has_no_damage(filled: Spot) -> None:
-    assert _problems(filled) == []
-
-
-@ON_BOTH
 def test_references_to_nowhere_are_found(filled: Spot, relayd: Relayd) -> None:
+    assert _problems(filled) == []
     table = "" if filled.engine == "sqlite" else " ON regions"
     filled.outsider(f"DROP TRIGGER regions_stay{table}")
     filled.outsider("DELETE FROM regions WHERE name = 'gcp:7'")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -30,7 +28,7 @@ from tests.ports import free_port
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.building import complete, pings, table
 from tests.relayd.conftest import Relayd
-from tests.relayd.store.engines import ROOT, PostgresqlSpot
+from tests.relayd.store.engines import PostgresqlSpot, program
 from tests.relayd.store.proxy import Proxy
 
 
@@ -111,13 +109,15 @@ def test_a_missing_driver_is_named() -> None:
     code = (
         "import sys\n"
         "sys.modules['psycopg'] = None\n"
+        "sys.stderr = sys.stdout\n"
         "from relayd.__main__ import main\n"
         "sys.exit(main(['data', 'links', '--db', 'postgresql://u:correct@h/d']))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "pip install 'relayd[postgresql]'" in done.stderr
-    assert "correct" not in done.stderr
+    with program(code) as command:
+        told = command.stdout.read()
+        assert command.wait() == 2
+    assert "pip install 'relayd[postgresql]'" in told
+    assert "correct" not in told
 
 
 def test_two_stores_in_one_database_in_schemas_of_their_own(spot: PostgresqlSpot) -> None:
