@@ -20,7 +20,7 @@ from relayd.store.samples.ingest import append
 
 
 def catalogue_of(*regions: str) -> Catalogue:
-    """Return the catalogue with few regions: a snapshot of all takes a hundred times as long."""
+    """Return the catalogue with few regions, so that all links of a network are soon compared."""
     whole = load_catalogue()
     return replace(whole, regions={region: whole.region(region) for region in regions})
 

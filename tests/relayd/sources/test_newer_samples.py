@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,12 +16,10 @@ from relayd.sources.wan import Wan
 from relayd.store import Store, open_store, parse_location
 from relayd.store.samples.ingest import append
 from relayd.store.samples.reading import BEGUN, BETWEEN_S, PATIENCE_S
-from tests.relayd.building import rate
+from tests.relayd.building import catalogue_of, rate
 
 SRC, DST = "aws:us-east-1", "aws:sa-east-1"
-# Of few regions: a snapshot of all takes a hundred times as long.
-WHOLE = load_catalogue()
-CATALOGUE = replace(WHOLE, regions={name: WHOLE.regions[name] for name in (SRC, DST)})
+WHOLE, CATALOGUE = load_catalogue(), catalogue_of(SRC, DST)
 
 
 def _tested(store: Store, mbps: float) -> None:
