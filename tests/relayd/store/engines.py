@@ -167,6 +167,20 @@ class PostgresqlSpot(Spot):
         url = self.server.url(self.database, over="tcp", sslmode="disable")
         return url.replace(f":{self.server.port}/", f":{port}/")
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Let nothing connect to the database, after breaking all connections to it."""
+        allow = f"ALTER DATABASE {self.database} ALLOW_CONNECTIONS"
+        self.server.sql(f"{allow} false")
+        self.server.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            f"WHERE datname = '{self.database}'"
+        )
+        try:
+            yield
+        finally:
+            self.server.sql(f"{allow} true")
+
     def dump(self) -> list[str]:
         with psycopg.connect(self.where, autocommit=True) as connection:
             tables = connection.execute(

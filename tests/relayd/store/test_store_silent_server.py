@@ -14,7 +14,6 @@ from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.postgresql import connecting, database
 from tests.http.running import eventually
-from tests.postgresql import running_server
 from tests.relayd.store.engines import PostgresqlSpot, SqliteSpot, program, said
 from tests.stopping import everyone, stopped
 
@@ -81,18 +80,20 @@ def _added(events: Events) -> bool:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_server_that_is_stopped_as_a_whole_lets_nobody_wait() -> None:
-    with running_server() as server:
-        where = server.new_store()
-        with open_store(where, mode="read", statement_timeout_s=1.0) as store:
-            with stopped(*everyone(server)):
-                with pytest.raises(StoreError, match="stopped answering"):
-                    store.snapshots.latest()
-                with pytest.raises(StoreError, match="can't be connected to"):
-                    store.snapshots.latest()
-                with pytest.raises(StoreError, match="can't be connected to"):
-                    open_store(where, mode="read")
-            assert store.snapshots.latest() is None
+def test_a_server_that_is_stopped_as_a_whole_lets_nobody_wait(
+    postgresql_spot: PostgresqlSpot,
+) -> None:
+    where = postgresql_spot.where
+    open_store(where, mode="create").close()
+    with open_store(where, mode="read", statement_timeout_s=1.0) as store:
+        with stopped(*everyone(postgresql_spot.server)):
+            with pytest.raises(StoreError, match="stopped answering"):
+                store.snapshots.latest()
+            with pytest.raises(StoreError, match="can't be connected to"):
+                store.snapshots.latest()
+            with pytest.raises(StoreError, match="can't be connected to"):
+                open_store(where, mode="read")
+        assert store.snapshots.latest() is None
 
 
 def test_a_stopped_writer_is_told_of_in_a_file_and_ended_on_a_server(
