@@ -38,8 +38,8 @@ def test_all_papers_and_all_their_sections_are_there() -> None:
 
 
 def test_every_command_is_one() -> None:
-    for row in ROWS:
-        assert parse(shlex.split(row["command"])[1:]).run, row
+    for command in {row["command"] for row in ROWS}:
+        assert parse(shlex.split(command)[1:]).run, command
 
 
 @pytest.mark.thorough

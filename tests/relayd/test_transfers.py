@@ -368,7 +368,7 @@ def test_replan_and_the_register_say_the_same_of_the_rest(wan: Wan, tmp_path: Pa
     plan = wan.plan(SRC, DST, volume_gb=1000, relays="none", vms=1)
     for number, share in enumerate((0.3, 0.97, 1.2)):
         with register_at(str(tmp_path / f"{number}.db"), wan) as register:
-            with pytest.raises(InputError, match="plan moves 1 TB, and the transfer 50 GB"):
+            with pytest.raises(InputError, match="plan moves 1000 GB, and the transfer 50 GB"):
                 begin(register, plan=plan, volume_gb=50)
             name = begin(register, plan=plan, volume_gb=1000)
             for at_s in (100, 200):

@@ -115,12 +115,15 @@ def test_samples_that_differ_in_one_value_are_two(store: Store) -> None:
     assert set(store.samples.read()) == set(rows)
 
 
-def test_an_importer_that_fails_midway_leaves_nothing(store: Store, spot: Spot) -> None:
+def test_an_importer_that_fails_midway_leaves_nothing(
+    store: Store, spot: Spot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("relayd.store.samples.ingest._CHUNK", 500)
     ingest(store, _A_FILE, [_sample(1)])
     before = spot.dump()
 
     def damaged() -> Iterator[Sample]:
-        for number in range(2, 45_000):  # more than two chunks
+        for number in range(2, 1_200):  # more than two chunks
             yield _sample(number, src=f"new:{number % 100}")
         raise FormatError("big.csv", "ends in the middle of a row")
 
