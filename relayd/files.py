@@ -1,9 +1,10 @@
-"""Files of people: rows of named fields (CSV or JSON), demands, and earlier plans."""
+"""Files of people: rows of named fields (CSV or JSON), demands, earlier plans; durable files."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -161,3 +162,12 @@ def plan_of(plan: Answer | Mapping[str, Any] | str) -> Plan:
         raise InputError(
             "plan", f"is not a plan of one transfer: {place}: {first['msg']}", remedy=_REMEDY
         ) from None
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -17,6 +17,7 @@ from tempfile import NamedTemporaryFile
 from platformdirs import user_data_path
 
 from planner.model.errors import InputError
+from relayd.files import sync
 
 _NAME = r"\d{4}-\d{4}-\d\d-\d\d-[a-z0-9-]+\.toml"
 _UNDONE = "undone"
@@ -66,7 +67,7 @@ def add_overlay(text: str, source: str, on: date) -> Path:
                     path.hardlink_to(file.name)
                 except FileExistsError:
                     continue
-                _sync(folder)
+                sync(folder)
                 return path
     except OSError as error:
         problem = f"can't be written ({error.strerror})"
@@ -96,21 +97,12 @@ def undo_overlay(name: str | None = None) -> list[Path]:
     try:
         aside.mkdir(exist_ok=True)
         undone = [path.replace(aside / path.name) for path in reversed(in_force[first:])]
-        _sync(aside.parent)
+        sync(aside.parent)
     except OSError as error:
         problem = f"can't be written ({error.strerror})"
         remedy = "Make the folder writable, or move the overlay away by hand."
         raise InputError(str(aside), problem, remedy=remedy) from None
     return undone
-
-
-def _sync(folder: Path) -> None:
-    """Make names durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 # --- TOML ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from planner.model.errors import InputError, StoreError
+from relayd.files import sync
 from relayd.store.database import SCHEMA_VERSION
 from relayd.store.failures import failure, known, of_file, of_sqlite
 from relayd.store.location import Address, Location
@@ -150,10 +151,10 @@ def _new_file(target: Path) -> Iterator[Path]:
         held = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         fcntl.flock(held, fcntl.LOCK_EX)
         yield part
-        _sync(part)
+        sync(part)
         os.link(part, target)  # unlike a renaming, this replaces nothing
         part.unlink()
-        _sync(target.parent)
+        sync(target.parent)
     except OSError as error:
         raise of_file(target, error) from error
     finally:
@@ -162,15 +163,6 @@ def _new_file(target: Path) -> Iterator[Path]:
         for suffix in ("", "-journal", "-wal", "-shm"):  # SQLite leaves them on a full disk
             with suppress(OSError):
                 part.with_name(part.name + suffix).unlink()
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file or folder is on disk."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
 
 
 # ---- servers, by pg_dump and pg_restore, which come with PostgreSQL ------------------------------
