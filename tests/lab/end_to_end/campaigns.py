@@ -11,24 +11,23 @@ from pathlib import Path
 from typing import Any
 
 from probes.lab.controller import Lab
+from tests.http.running import run
 
 ROOT = Path(__file__).parents[3]
 RELAYD = [sys.executable, "-m", "relayd"]
-TOOLS = ("iperf3", "nuttcp", "ping", "traceroute", "timeout")
+TOOLS = ("iperf3", "nuttcp", "ping", "traceroute", "timeout", "haproxy", "socat", "head")
 
 
-def relayd(*words: str | Path, timeout_s: float = 400) -> subprocess.CompletedProcess[str]:
-    """Run the command line."""
-    return subprocess.run(
-        [*RELAYD, *map(str, words)], cwd=ROOT, capture_output=True, text=True, timeout=timeout_s
-    )
+def relayd(*words: str | Path, db: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command on a store, in this process."""
+    return run(*map(str, words), db=db)
 
 
 def probe(fleet: Lab | Path, db: Path, *words: str) -> tuple[int, dict[str, Any]]:
     """Run a campaign, asked for by texts of words; returns the exit code and the report."""
     file = fleet.fleet_file if isinstance(fleet, Lab) else fleet
     asked = " ".join(words).split()
-    done = relayd("probe", "--fleet", file, "--db", db, "--json", "--yes", *asked)
+    done = relayd("probe", "--fleet", file, "--json", "--yes", *asked, db=db)
     assert done.returncode in (0, 5), done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -57,9 +56,16 @@ def in_site(lab: Lab, region: str, *words: str) -> str:
 
 
 def left_on(lab: Lab, region: str) -> list[str]:
-    """Names of tools that run in a site, and files of ours in it."""
-    script = "for p in /proc/[0-9]*; do cat $p/comm; done; find /tmp/relayd-* -mindepth 1"
-    listed = subprocess.run(
-        lab.command(region, ["sh", "-c", script]), capture_output=True, text=True
-    ).stdout.split()
-    return [word for word in listed if word in TOOLS or word.startswith("/tmp/relayd")]
+    """Names of tools that run in a site, files of ours in it, and ports besides that of SSH."""
+    script = (
+        "for p in /proc/[0-9]*; do cat $p/comm; done; ls -d /tmp/relayd-*; "
+        "cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}'"
+    )
+    listed = in_site(lab, region, "sh", "-c", f"{{ {script}; }} 2>/dev/null; true").split()
+    return [
+        word
+        for word in listed
+        if word in TOOLS
+        or word.startswith("/tmp/relayd")
+        or (":" in word and not word.endswith(":0016"))
+    ]

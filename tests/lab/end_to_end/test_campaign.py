@@ -212,15 +212,15 @@ def _sent_bytes(lab: Lab) -> int:
     return sum(site["sent_bytes"] for site in lab.status()["sites"])
 
 
-@pytest.mark.parametrize("words", [["--budget", "0usd"], ["--max-minutes", "0.01"]])
 def test_limits_hold_and_what_is_left_out_can_follow(
-    lab_of: Callable[..., Lab], tmp_path: Path, words: list[str]
+    lab_of: Callable[..., Lab], tmp_path: Path
 ) -> None:
     lab = lab_of(_topology(4), "small")
     db = tmp_path / "store.db"
     pair = f"{_PROVIDERS[0]}>{_PROVIDERS[2]}"
-    spec = ["--phases", "per-flow", "--flow-time", "4s", "--pairs", pair, "--yes"]
-    code, report = probe(lab, db, *spec, *words)
-    assert (code, report["left_out"], report["samples"]) == (5, 1, 0)
-    code, report = probe(lab, db, "--resume", "--budget", "9usd")
+    asked = f"--phases per-flow --flow-time 4s --pairs {pair}"
+    for words in (f"{asked} --budget 0usd", "--resume --budget 9usd --max-minutes 0.01"):
+        code, report = probe(lab, db, words)
+        assert (code, report["left_out"], report["samples"]) == (5, 1, 0)
+    code, report = probe(lab, db, "--resume --budget 9usd")
     assert (code, report["left_out"], report["samples"]) == (0, 0, 1)

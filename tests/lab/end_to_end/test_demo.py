@@ -13,7 +13,7 @@ from tests.lab.end_to_end.campaigns import ROOT
 def test_from_nothing_to_a_plan_and_back_without_a_hand(machine: None, tmp_path: Path) -> None:
     labs = tmp_path / "labs"
     done = subprocess.run(
-        ["scripts/demo_lab.sh", f"{sys.executable} -m relayd", "12", "1"],
+        ["scripts/demo_lab.sh", f"{sys.executable} -m relayd", "3", "0.5"],
         cwd=ROOT,
         env={**os.environ, "RELAYD_LAB_DIR": str(labs), "XDG_DATA_HOME": str(tmp_path)},
         stdin=subprocess.DEVNULL,
@@ -32,7 +32,7 @@ def test_from_nothing_to_a_plan_and_back_without_a_hand(machine: None, tmp_path:
     ]
     for step, words in zip(steps, expected, strict=True):
         assert step.startswith(f"$ relayd {words}"), step
-    assert "12 of 12 hosts are fit" in done.stdout
+    assert "3 of 3 hosts are fit" in done.stdout
     assert "Rests on" in done.stdout
     assert "(baseline)" not in done.stdout  # what was measured has gone into the plan
     assert not list(labs.glob("demo-*"))

@@ -96,7 +96,7 @@ def test_caps_are_true_and_an_unlucky_vm_is_found(
     """Compare it with five others of its type, which were measured before."""
     lab = lab_of(_topology(3), "caps")
     db, unlucky = tmp_path / "store.db", _REGIONS[0]
-    none = relayd("measure", "fleet", "caps", "--db", db)
+    none = relayd("measure", "fleet", "caps", db=db)
     assert (none.returncode, none.stdout) == (4, "")
     with open_store(db, mode="create") as store:
         append(store, [_known_cap(region, side) for region in _OTHERS for side in _SIDES])
@@ -111,12 +111,12 @@ def test_caps_are_true_and_an_unlucky_vm_is_found(
     found = {(cap["host"], cap["cap"]): cap for cap in report["recreate"]}
     assert set(found) == {(unlucky, "egress")}
     assert found[unlucky, "egress"]["odds"] > 0.99
-    listed = json.loads(relayd("measure", "fleet", "caps", "--db", db, "--json").stdout)["caps"]
+    listed = json.loads(relayd("measure", "fleet", "caps", "--json", db=db).stdout)["caps"]
     assert len(listed) == 12
     assert [cap["host"] for cap in listed if cap["recreate"]] == [unlucky]
-    text = relayd("measure", "fleet", "caps", "--db", db).stdout
+    text = relayd("measure", "fleet", "caps", db=db).stdout
     assert f"recreate {unlucky}" in text
-    checked = relayd("measure", "fleet", "check", "--fleet", lab.fleet_file, "--db", db)
+    checked = relayd("measure", "fleet", "check", "--fleet", lab.fleet_file, db=db)
     assert checked.returncode == 0, checked.stdout
     assert f"{unlucky}: warning" in checked.stdout
     assert "egress cap" in checked.stdout

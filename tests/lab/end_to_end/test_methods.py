@@ -86,7 +86,7 @@ def test_udp_shows_the_capacity_and_a_trace_the_hops(lab: Lab, tmp_path: Path) -
     assert rtt_detail["first_ms"] > 0
     assert {len(kept(db, name)) for name in ("jitter_ms", "loss_pct")} == {1}
     # Estimates, listings and exports pass over what they have no use for.
-    done = relayd("data", "links", "--db", db, "--src", _REGIONS[0], "--json")
+    done = relayd("data", "links", "--src", _REGIONS[0], "--json", db=db)
     assert done.returncode == 0, done.stderr
 
 
@@ -133,7 +133,7 @@ def test_a_socket_gets_the_window_and_the_algorithm_that_were_asked_for(
     lab: Lab, tmp_path: Path
 ) -> None:
     db = tmp_path / "store.db"
-    words = ["--phases", "per-flow", "--pairs", f"{_REGIONS[0]}>{_REGIONS[3]}", "--flow-time", "6s"]
+    words = ["--phases", "per-flow", "--pairs", f"{_REGIONS[0]}>{_REGIONS[3]}", "--flow-time", "4s"]
     code, _ = probe(lab, db, *words, "--congestion-control", "reno", "--tcp-window", "8K")
     assert code == 0
     ((_, _, mbps, _, detail),) = kept(db, "per_flow_mbps")
@@ -151,13 +151,13 @@ def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Pa
     if before == "reno":
         pytest.skip("reno, which every kernel allows, is this machine's own algorithm")
     db = tmp_path / "store.db"
-    words = ["probe", "--fleet", str(lab.fleet_file), "--db", str(db), "--yes"]
+    words = ["probe", "--fleet", str(lab.fleet_file), "--yes"]
     spec = f"--tool nuttcp --congestion-control reno --phases per-flow --pairs {_PAIR}".split()
-    spec += ["--flow-time", "8s", "--full-time"]
-    refused = relayd(*words, *spec)
+    spec += ["--flow-time", "4s", "--full-time"]
+    refused = relayd(*words, *spec, db=db)
     assert refused.returncode == 2
     assert "--change-sysctls" in refused.stderr
-    command = [*RELAYD, *words, *spec, "--change-sysctls"]
+    command = [*RELAYD, *words, *spec, "--db", str(db), "--change-sysctls"]
     controller = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     both = _REGIONS[:2]
@@ -170,7 +170,7 @@ def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Pa
     assert in_site(lab, both[0], "cat", _SYSCTL).strip() == "reno"  # none was left to restore it
     # Another controller neither restores it nor takes the changed value for the original.
     other = tmp_path / "other.db"
-    code, report = probe(lab, other, *spec[:-3], "--flow-time", "4s", "--change-sysctls")
+    code, report = probe(lab, other, *spec, "--change-sysctls")
     assert code == 5
     assert "another campaign" in report["failed"][0]["problem"]
     code, report = probe(lab, db, "--resume")
@@ -193,10 +193,9 @@ def test_rates_that_change_are_told_with_the_sample_and_at_the_end(
     for pair, (settings, _, _) in changes.items():
         lab.set_link(*pair, settings, one_way=True)
     db = tmp_path / "store.db"
-    fleet = lab.fleet_file
-    words = ["probe", "--fleet", str(fleet), "--db", str(db), "--yes", "--phases", "per-flow"]
+    words = ["probe", "--fleet", str(lab.fleet_file), "--yes", "--phases", "per-flow"]
     words += [word for src, dst in changes for word in ("--pairs", f"{src}>{dst}")]
-    done = relayd(*words, "--full-time", "--flow-time", "26s")
+    done = relayd(*words, "--full-time", "--flow-time", "26s", db=db)
     assert done.returncode == 0, done.stderr
     samples = {
         (src, dst): (mbps, detail) for src, dst, mbps, _, detail in kept(db, "per_flow_mbps")

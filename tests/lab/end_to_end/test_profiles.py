@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from relayd.catalogue.files import built_in_folder
 from relayd.catalogue.loading import load_catalogue
 
 FOLDER = built_in_folder()
+RTT_MS = cache(backbone.rtt_ms)
+"""All profiles have the same pairs of regions, and each takes a while."""
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,7 @@ def catalogue() -> Catalogue:
 
 
 def test_the_paper_profile_has_its_forty_regions_to_scale(catalogue: Catalogue) -> None:
-    topology = topology_of(load_profile(FOLDER / "lab-paper.toml"), catalogue, backbone.rtt_ms)
+    topology = topology_of(load_profile(FOLDER / "lab-paper.toml"), catalogue, RTT_MS)
     providers = [site.region.partition(":")[0] for site in topology.sites]
     assert [providers.count(name) for name in ("aws", "azure", "gcp")] == [11, 17, 12]
     site = topology.sites[topology.index("aws:us-east-1")]
@@ -46,7 +49,7 @@ def test_azure_egress_to_other_clouds_is_uneven_and_the_same_every_time(
     catalogue: Catalogue,
 ) -> None:
     profile = load_profile(FOLDER / "lab-skyplane-2022.toml")
-    first, second = (topology_of(profile, catalogue, backbone.rtt_ms) for _ in range(2))
+    first, second = (topology_of(profile, catalogue, RTT_MS) for _ in range(2))
     assert first == second
     regions = [site.region for site in first.sites]
     rates = {
@@ -65,12 +68,12 @@ def test_every_profile_that_comes_with_relayd_can_be_brought_up(catalogue: Catal
     assert {"paper", "skyplane-2022", "example"} <= set(profile_names(FOLDER))
     for name in profile_names(FOLDER):
         profile = load_profile(FOLDER / f"lab-{name}.toml")
-        assert len(topology_of(profile, catalogue, backbone.rtt_ms, regions=3).sites) == 3
+        assert len(topology_of(profile, catalogue, RTT_MS, regions=3).sites) == 3
 
 
 def test_a_profile_of_ones_own_sites_needs_no_catalogue(catalogue: Catalogue) -> None:
     profile = load_profile(FOLDER / "lab-example.toml")
-    topology = topology_of(profile, catalogue, backbone.rtt_ms)
+    topology = topology_of(profile, catalogue, RTT_MS)
     berlin, singapore = topology.index("office:berlin"), topology.index("dc:singapore")
     assert topology.rtt_ms[berlin][singapore] == 190
     link = topology.links[berlin, singapore]
@@ -103,7 +106,7 @@ def test_a_wrong_profile_is_answered_with_what_is_wrong(
     path = tmp_path / "own.toml"
     path.write_text(text)
     with pytest.raises((FormatError, InputError)) as caught:
-        topology_of(load_profile(path), catalogue, backbone.rtt_ms)
+        topology_of(load_profile(path), catalogue, RTT_MS)
     assert says in str(caught.value)
 
 

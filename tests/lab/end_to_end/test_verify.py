@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from planner.transfer.plan import Plan
 from probes.lab.behaviours import LinkBehaviour
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology
-from tests.lab.end_to_end.campaigns import RELAYD, ROOT, TOOLS, in_site
+from tests.lab.end_to_end.campaigns import RELAYD, ROOT, in_site, left_on
 from tests.lab.end_to_end.campaigns import relayd as command
 from tests.lab.end_to_end.true_store import true_store
 
@@ -80,42 +80,27 @@ class Bench:
         asked = {"objective": "time", "connections": CONNECTIONS, "avoid": away, **more}
         return wan.plan(src, dst, **{"vms": 1, **asked})
 
-    def words(self, db: Path, *plans: Plan) -> list[str | Path]:
+    def words(self, db: Path, *plans: Plan) -> list[str]:
         """Return the command line that verifies plans."""
         files = []
         for number, plan in enumerate(plans):
             file = self.folder / f"{db.stem}-{number}.json"
             file.write_text(plan.model_dump_json())
-            files.append(file)
-        return ["measure", "verify", *files, "--fleet", self.fleet, "--db", db, "--yes", "--json"]
+            files.append(str(file))
+        return ["measure", "verify", *files, "--fleet", str(self.fleet), "--yes", "--json"]
 
     def verify(self, db: Path, *plans: Plan) -> tuple[int, dict[str, Any]]:
         """Verify plans; not judged where the machine is too busy for the lab to keep time."""
         with lateness_of(self.lab) as lateness:
-            done = command(*self.words(db, *plans), "--seconds", "4")
+            done = command(*self.words(db, *plans), "--seconds", "4", db=db)
         assert done.returncode in (0, 1), done.stderr
         if (lateness.p95_ms or 0.0) > LATE_MS:
             pytest.skip(f"the machine is too busy: {lateness.p95_ms:.1f} ms late")
         return done.returncode, json.loads(done.stdout)
 
     def left(self) -> dict[str, list[str]]:
-        """Return our leftovers in each place: processes, files and listening ports."""
-        script = (
-            "for p in /proc/[0-9]*; do cat $p/comm; done; ls -d /tmp/relayd-* ; "
-            "cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == \"0A\" {print $2}'"
-        )
-        ours = {*TOOLS, "haproxy", "socat", "head"}
-        found = {}
-        for place in PLACES:
-            words = in_site(self.lab, place, "sh", "-c", f"{{ {script}; }} 2>/dev/null; true")
-            found[place] = [
-                word
-                for word in words.split()
-                if word in ours
-                or word.startswith("/tmp/relayd")
-                or (":" in word and not word.endswith(":0016"))
-            ]
-        return {place: words for place, words in found.items() if words}
+        """Return our leftovers in each place that has any."""
+        return {place: words for place in PLACES if (words := left_on(self.lab, place))}
 
     def nothing_is_left(self) -> bool:
         """Tell whether all is gone within seconds."""
@@ -200,22 +185,23 @@ def hidden(lab: Lab, place: str, program: str) -> Iterator[None]:
     in_site(lab, place, "sh", "-c", f"umount {file} && rm /tmp/none")
 
 
-@pytest.mark.parametrize("what", ["controller", "connection", "relay"])
+@pytest.mark.parametrize(
+    "what", ["controller", "connection", pytest.param("relay", marks=pytest.mark.thorough)]
+)
 def test_nothing_is_left_after_a_kill(bench: Bench, what: str) -> None:
     """Kill any part in mid-transfer; its volume is paid for, within the budget."""
-    with ExitStack() as stack:
-        program = "haproxy"
-        if what == "connection":
-            program = "socat"
-            stack.enter_context(hidden(bench.lab, RELAY, "haproxy"))
-        _killed(bench, what, program)
+    if what == "connection":
+        with hidden(bench.lab, RELAY, "haproxy"):
+            _killed(bench, what, "socat")
+    else:
+        _killed(bench, what, "haproxy")
 
 
 def _killed(bench: Bench, what: str, program: str) -> None:
     db = bench.store(what)
     plan = bench.plan(db, SRC, DST, relays=RELAY)
     limits = ["--seconds", "60", "--max-gb", "0.5"]
-    words = [*RELAYD, *map(str, bench.words(db, plan)), *limits]
+    words = [*RELAYD, *bench.words(db, plan), "--db", str(db), *limits]
     before = _sent_gb(bench.lab)
     verifying = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE)
     try:
@@ -245,7 +231,7 @@ def _killed(bench: Bench, what: str, program: str) -> None:
         bench.lab.clear()
         if what == "relay":  # who could have removed its files was killed with it: the next contact
             ping = ["--phases", "rtt", "--pairs", f"{RELAY}>{DST}"]
-            done = command("probe", "--fleet", bench.fleet, "--db", db, "--yes", *ping)
+            done = command("probe", "--fleet", bench.fleet, "--yes", *ping, db=db)
             assert done.returncode == 0, done.stderr
         assert bench.nothing_is_left()
         assert _sent_gb(bench.lab) - before <= 0.5

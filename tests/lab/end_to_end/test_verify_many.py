@@ -88,9 +88,9 @@ def verified(lab: Lab, db: Path, plan: ShufflePlan | BroadcastPlan | Mapping[str
     content = plan if isinstance(plan, Mapping) else plan.model_dump("json")
     file = db.with_name("plan.json")
     file.write_text(json.dumps(content))
-    words = ("measure", "verify", file, "--fleet", lab.fleet_file, "--db", db, "--yes", "--json")
+    words = ("measure", "verify", file, "--fleet", lab.fleet_file, "--yes", "--json")
     with lateness_of(lab) as lateness:
-        done = command(*words, "--seconds", "6")
+        done = command(*words, "--seconds", "6", db=db)
     assert done.returncode in (0, 1), done.stderr
     if (lateness.p95_ms or 0.0) > LATE_MS:
         pytest.skip(f"the machine is too busy: packets were {lateness.p95_ms:.1f} ms late")

@@ -11,8 +11,8 @@ import sqlite3
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,18 +26,16 @@ from probes.campaign.specification import CampaignSpec
 from probes.fleet.file import load_fleet
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology
-from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
-from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.campaigns import Spending
 from relayd.store.events import Event, Events
-from relayd.store.samples.ingest import append
 from relayd.times import utc_date
 from relayd.watch.settings import WatchOptions
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import SIGNATURE, Webhook
 from tests.lab.end_to_end.campaigns import RELAYD, ROOT
+from tests.lab.end_to_end.true_store import true_store
 
 # Near each other: round trips of the lab below must not be faster than light.
 _REGIONS = ("aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:us-east-2", "gcp:us-east4")
@@ -57,10 +55,6 @@ def _topology() -> Topology:
     return Topology(sites, rtts)
 
 
-def _rtt_ms(src: str, dst: str) -> float:
-    return _topology().rtt_ms[_REGIONS.index(src)][_REGIONS.index(dst)]
-
-
 @pytest.fixture
 def lab(lab_of: Callable[..., Lab]) -> Iterator[Lab]:
     found = lab_of(_topology(), "watching")
@@ -70,24 +64,8 @@ def lab(lab_of: Callable[..., Lab]) -> Iterator[Lab]:
 
 @pytest.fixture
 def db(tmp_path: Path) -> Path:
-    """A store in which every link of the lab was measured once."""
-    path = tmp_path / "store.db"
-    now_s = time.time() - 60
-    with open_store(path, mode="create") as store:
-        rows = []
-        for src in _REGIONS:
-            # One link fills a VM: no rate is left for a second path.
-            rows.append(Sample(src, src, "egress_cap_mbps", 28.0, now_s, "iperf3", 64, 60.0, True))
-            rows.append(Sample(src, src, "ingress_cap_mbps", 28.0, now_s, "iperf3", 64, 60.0, True))
-            for dst in _REGIONS:
-                if src != dst:
-                    rows.append(Sample(src, dst, "rtt_ms", _rtt_ms(src, dst), now_s, "ping"))
-                    rows.append(
-                        Sample(src, dst, "aggregate_mbps", 28.0, now_s, "iperf3", 64, 60.0, True)
-                    )
-        append(store, rows)
-        make_snapshot(store, load_catalogue())
-    return path
+    """A store in which every link of the lab was measured, each of which fills a VM."""
+    return true_store(tmp_path / "store.db", _topology(), len(_REGIONS), 64)
 
 
 def _plan(db: Path) -> Plan:
@@ -161,6 +139,18 @@ def _receiver() -> Iterator[tuple[str, list[tuple[dict[str, Any], str]]]]:
         thread.join()
 
 
+@asynccontextmanager
+async def _watching(lab: Lab, db: Path, options: WatchOptions) -> AsyncIterator[Watcher]:
+    watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
+    stop = asyncio.Event()
+    running = asyncio.create_task(watcher.run(stop))
+    try:
+        yield watcher
+    finally:
+        stop.set()
+        await running
+
+
 def _soon_s(watcher: Watcher) -> float:
     """Within which an outage is to be known: an interval, unless the machine is too busy for it."""
     noticed_s: float = watcher.status()["outages_noticed_within_s"]
@@ -177,10 +167,7 @@ def test_verdicts_leave_a_link_that_dies_and_come_back(lab: Lab, db: Path) -> No
             campaign_every_s=float("inf"),
             webhook=Webhook(url, _SECRET),
         )
-        watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
-        stop = asyncio.Event()
-        running = asyncio.create_task(watcher.run(stop))
-        try:
+        async with _watching(lab, db, options) as watcher:
             await _until(lambda: watcher.status().get("legs", {}).get("up") == 20)
             assert _plan(db).verdict == "direct"
 
@@ -217,9 +204,6 @@ def test_verdicts_leave_a_link_that_dies_and_come_back(lab: Lab, db: Path) -> No
                 await _changed(db, ">".join(pair), "up", cut_s)
             told = len(_links(db))
             await _until(lambda: len(taken) >= told)
-        finally:
-            stop.set()
-            await running
 
     with _receiver() as (url, taken):
         asyncio.run(story(url, taken))
@@ -235,14 +219,11 @@ def test_verdicts_leave_a_link_that_dies_and_come_back(lab: Lab, db: Path) -> No
 def test_a_slow_link_is_degraded_and_a_dead_host_is_judged_by_others(lab: Lab, db: Path) -> None:
     async def story() -> None:
         options = WatchOptions(5.0, interval_s=4.0, campaign_every_s=float("inf"))
-        watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
-        stop = asyncio.Event()
-        running = asyncio.create_task(watcher.run(stop))
+        async with _watching(lab, db, options) as watcher:
 
-        def states() -> dict[tuple[str, str], str]:
-            return {(s["src"], s["dst"]): s["condition"] for s in watcher.status()["not_up"]}
+            def states() -> dict[tuple[str, str], str]:
+                return {(s["src"], s["dst"]): s["condition"] for s in watcher.status()["not_up"]}
 
-        try:
             await _until(lambda: watcher.status().get("legs", {}).get("up") == 20)
             lab.set_link(_SRC, _DST, {"rtt_ms": 250})
             await _until(lambda: states().get((_SRC, _DST)) == "degraded")
@@ -259,9 +240,6 @@ def test_a_slow_link_is_degraded_and_a_dead_host_is_judged_by_others(lab: Lab, d
             )
             assert len(states()) == 10
             assert _REGIONS[0] in watcher.status()["unreachable"]
-        finally:
-            stop.set()
-            await running
 
     asyncio.run(story())
 
@@ -310,7 +288,7 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
 
 
 def test_a_daily_budget_holds(lab: Lab, db: Path) -> None:
-    budget_usd = 0.02
+    budget_usd = 0.01
     options = WatchOptions(
         budget_usd,
         interval_s=4.0,
@@ -319,20 +297,13 @@ def test_a_daily_budget_holds(lab: Lab, db: Path) -> None:
     )
 
     async def story() -> dict[str, Any]:
-        watcher = Watcher(db, load_fleet(lab.fleet_file), load_catalogue(), options, print)
-        stop = asyncio.Event()
-        running = asyncio.create_task(watcher.run(stop))
-        try:
+        async with _watching(lab, db, options) as watcher:
             await _until(lambda: watcher.status().get("last_campaign"), 150.0)
             assert watcher.status()["last_campaign"]["left_out"] > 0
-        finally:
-            stop.set()
-            await running
         return watcher.status()
 
     status = asyncio.run(story())
-    connection = sqlite3.connect(db)
-    try:
+    with closing(sqlite3.connect(db)) as connection:
         ((probes_usd, done),) = connection.execute(
             "SELECT sum(usd), count(*) FILTER (WHERE stage = 'per-flow' AND status = 'done') "
             "FROM probes"
@@ -340,8 +311,6 @@ def test_a_daily_budget_holds(lab: Lab, db: Path) -> None:
         days = connection.execute(
             "SELECT sum(reserved_usd), sum(spent_usd) FROM watch_spending GROUP BY day ORDER BY day"
         ).fetchall()  # two where it runs over midnight
-    finally:
-        connection.close()
     assert done > 0
     assert 0 < probes_usd < sum(spent for _, spent in days)
     assert all(spent <= budget_usd for _, spent in days)
