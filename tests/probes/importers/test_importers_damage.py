@@ -146,10 +146,6 @@ def test_how_the_bytes_arrive_does_not_matter(format_name: str, size: int) -> No
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"\x1f\x8b\x08\x00garbage", "compressed with gzip"),
-        (b"PK\x03\x04xlsx", "spreadsheet"),
-        ("src,dst,rtt_ms\n".encode("utf-16"), "UTF-16"),
-        (b"SQLite format 3\0", "SQLite database"),
         (b"a,b\nx\0y\n", "line 2 holds a NUL byte"),
         (
             b"a,b\nx,\xe9\n",
@@ -182,25 +178,11 @@ def test_a_line_without_end_is_refused_long_before_it_fills_the_memory(format_na
 
 
 @pytest.mark.parametrize("wanted", FORMATS)
-@pytest.mark.parametrize("actual", FORMATS)
-def test_the_wrong_format_named_gets_the_command_that_fits(wanted: str, actual: str) -> None:
-    if wanted == actual:
-        return
-    for content in WHOLE[actual]:
-        with pytest.raises(FormatError, match=f"Use `relayd import {actual}`"):
-            outcomes(wanted, content)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [(b"src,dest,src_tier,dest_tier,cost\naws:a,aws:b,P,P,0.02\n", "price file")],
-)
-@pytest.mark.parametrize("format_name", FORMATS)
-def test_files_that_no_importer_reads_are_known_all_the_same(
-    format_name: str, content: bytes, message: str
-) -> None:
-    with pytest.raises(FormatError, match=message):
-        outcomes(format_name, content)
+def test_the_wrong_format_named_gets_the_command_that_fits(wanted: str) -> None:
+    for actual in {*FORMATS} - {wanted}:
+        for content in WHOLE[actual]:
+            with pytest.raises(FormatError, match=f"Use `relayd import {actual}`"):
+                outcomes(wanted, content)
 
 
 def test_an_unknown_format_and_an_unreadable_stream_are_input_errors(tmp_path: Path) -> None:

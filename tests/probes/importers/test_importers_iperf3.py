@@ -386,11 +386,12 @@ def test_what_was_omitted_counts_to_the_time_and_volume_of_a_fall() -> None:
     assert sample.warmed_up
 
 
-def test_a_late_fall_survives_the_import() -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(60, marks=pytest.mark.thorough)])
+def test_a_late_fall_survives_the_import(count: int) -> None:
     """Azure: from 800 to 400 Mbit/s after 100 s; the long mean would tell neither."""
     generator = random.Random(1)
     alarms = 0
-    for _ in range(60):
+    for _ in range(count):
         noise = [generator.gauss(1, 0.05) for _ in range(180)]
         rates = [(800 if k < 100 else 400) * noise[k] for k in range(180)]
         (sample,) = samples("iperf3", long_test(rates))
@@ -402,7 +403,7 @@ def test_a_late_fall_survives_the_import() -> None:
         assert sample.intervals == pytest.approx(80, abs=2)
         (clean,) = samples("iperf3", long_test([800 * x for x in noise]))
         alarms += "findings" in detail(clean)
-    assert alarms <= 3
+    assert alarms <= 0.05 * count
 
 
 def test_udp_is_what_arrived_in_the_best_five_seconds() -> None:

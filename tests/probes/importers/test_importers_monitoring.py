@@ -84,30 +84,19 @@ def answer(*series: tuple[dict[str, str], list[tuple[float, float]]]) -> str:
 def test_probes_of_an_hour_are_one_sample_and_failures_are_loss() -> None:
     rtt = {"__name__": "probe_icmp_duration_seconds", "phase": "rtt", "instance": "a"}
     success = {"__name__": "probe_success", "instance": "a"}
-    times_s = [T + 60.0 * number for number in range(90)]
-    round_trips = [0.1 + 0.001 * (number % 7) for number in range(90)]
-    answered = [number % 10 != 3 for number in range(90)]
+    probes = [(T + 60.0 * n, 0.1 + 0.001 * (n % 7), n % 10 != 3) for n in range(90)]
     content = answer(
-        (
-            rtt,
-            [
-                (at_s, value if ok else 0.0)
-                for at_s, value, ok in zip(times_s, round_trips, answered, strict=True)
-            ],
-        ),
-        (success, [(at_s, float(ok)) for at_s, ok in zip(times_s, answered, strict=True)]),
+        (rtt, [(at_s, value if answered else 0.0) for at_s, value, answered in probes]),
+        (success, [(at_s, float(answered)) for at_s, _, answered in probes]),
     )
     found = samples("blackbox", content)
-    for metric, of in (
-        ("loss_pct", lambda part: 10.0),
-        ("rtt_ms", lambda part: median(1e3 * value for value in part)),
-        ("jitter_ms", lambda part: pstdev([1e3 * value for value in part])),
-    ):
-        parts = [
-            [value for value, ok in list(zip(round_trips, answered, strict=True))[first:last] if ok]
-            for first, last in ((0, 60), (60, 90))
-        ]
-        assert values(found, metric) == [pytest.approx(of(part)) for part in parts]
+    hours = [
+        [1e3 * value for _, value, answered in part if answered]
+        for part in (probes[:60], probes[60:])
+    ]
+    assert values(found, "loss_pct") == pytest.approx([10.0, 10.0])
+    assert values(found, "rtt_ms") == pytest.approx([median(part) for part in hours])
+    assert values(found, "jitter_ms") == pytest.approx([pstdev(part) for part in hours])
     assert {s.measured_at_s for s in found} == {T, T + 3600}
 
 

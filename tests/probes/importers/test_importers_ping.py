@@ -34,23 +34,11 @@ def test_the_first_reply_is_set_apart_and_duplicates_do_not_count() -> None:
     assert (told["first_ms"], told["median_of"], told["duplicates"]) == (31.402, 3, 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "tool", "metrics"),
-    [
-        ("iputils", "ping iputils", {"loss_pct", "rtt_ms", "jitter_ms"}),
-        ("iputils_quiet", "ping iputils", {"loss_pct", "rtt_ms", "jitter_ms"}),
-        ("busybox", "ping busybox", {"loss_pct", "rtt_ms", "jitter_ms"}),
-        ("busybox_quiet", "ping busybox", {"loss_pct", "rtt_ms"}),
-    ],
-)
-def test_each_ping_is_told_apart(name: str, tool: str, metrics: set[str]) -> None:
-    found = by_metric((FOLDER / f"{name}.txt").read_text())
-    assert found.keys() == metrics
-    assert {sample.tool for sample in found.values()} == {tool}
-    told = json.loads(found["rtt_ms"].detail)
-    assert told["min_ms"] <= found["rtt_ms"].value <= told["max_ms"]
-    assert ("first_included" in told) == name.endswith("quiet")
-    assert found["loss_pct"].value == 0
+def test_a_summary_alone_tells_that_the_first_reply_is_in_it() -> None:
+    for name in ("iputils", "busybox"):
+        for suffix in ("", "_quiet"):
+            found = by_metric((FOLDER / f"{name}{suffix}.txt").read_text())
+            assert ("first_included" in json.loads(found["rtt_ms"].detail)) == bool(suffix)
 
 
 def test_times_printed_with_the_replies_are_the_time_of_the_measurement() -> None:
@@ -90,73 +78,6 @@ def test_decimal_commas_are_read_as_points() -> None:
         "min/avg/max/stddev = 12.310/17.138", "min/avg/max/stddev = 12,310/17,138"
     )
     assert samples("ping", german) == samples("ping", MACOS)
-
-
-@pytest.mark.parametrize(
-    ("unit", "reply", "summary", "counts"),
-    [
-        (
-            "Bytes von",
-            "Zeit",
-            "{} ping-Statistik",
-            "6 Pakete übertragen, 5 empfangen, 16.6667% packet",
-        ),
-        (
-            "octets de",
-            "temps",
-            "statistiques ping {}",
-            "6 paquets transmis, 5 reçus, 16,6667 % paquets",
-        ),
-        (
-            "bytes desde",
-            "tiempo",
-            "{} ping estadísticas",
-            "6 paquetes transmitidos, 5 recibidos, 16% p",
-        ),
-    ],
-)
-def test_words_of_other_languages_change_nothing(
-    unit: str, reply: str, summary: str, counts: str
-) -> None:
-    text = (FOLDER / "iputils.txt").read_text()
-    lines = text.splitlines()
-    host = lines[0].split()[1]
-    foreign = []
-    for line in lines:
-        if "bytes from" in line:
-            line = line.replace("bytes from", unit).replace(" time=", f" {reply}=")
-        elif line.startswith("---"):
-            line = f"--- {summary.format(host)} ---"
-        elif "packets transmitted" in line:
-            line = f"{counts} perdus, 5007ms"
-        foreign.append(line)
-    found = {one.metric: one.value for one in samples("ping", "\n".join(foreign))}
-    known = {one.metric: one.value for one in samples("ping", text)}
-    assert found == known | {"loss_pct": pytest.approx(100 / 6)}
-
-
-TOO_LONG = "ping: local error: message too long, mtu=1460\n"
-
-
-@given(st.integers(1, 20), st.integers(0, 20), st.booleans())
-def test_packets_that_never_left_the_host_are_no_loss_of_the_path(
-    too_long: int, lost: int, is_first: bool
-) -> None:
-    header = "PING 198.51.100.20 (198.51.100.20) 8972(9000) bytes of data.\n"
-    errors = TOO_LONG * too_long
-    text = (
-        f"{errors * is_first}{header}{errors * (not is_first)}\n"
-        "--- 198.51.100.20 ping statistics ---\n"
-        f"{too_long + lost} packets transmitted, 0 received, +{too_long} errors, "
-        "100% packet loss, time 1015ms\n"
-    )
-    told = skipped("ping", text)
-    why = "message too long: the MTU here is 1460; ping with -s 1432 or less"
-    assert [each.reason for each in told].count(why) == too_long
-    found = samples("ping", text)
-    assert [(each.metric, each.value) for each in found] == [("loss_pct", 100.0)] * bool(lost)
-    if found:
-        assert json.loads(found[0].detail)["packets"] == lost
 
 
 @pytest.mark.parametrize("received", [0, 4])

@@ -2,47 +2,61 @@
 
 from __future__ import annotations
 
+from statistics import median, pstdev
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError
+from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples
 
 FILES = FIXTURES / "pings"
-_RUNS = {
-    "win": ("ping windows", 0.5, 0.0),
-    "de": ("ping windows", 26.0, 25.0),
-    "fr": ("ping windows", 12.0, 0.0),
-    "ru": ("ping windows", 16.0, 0.0),
-    "ja": ("ping windows", 11.0, 0.0),
-    "win6": ("ping windows", 8.0, 0.0),
-    "unreach": ("ping", None, 100.0),
-    "fping": ("fping", 12.0, 25.0),
-    "fpingq": ("fping", 15.1, 0.0),
-    "fpingC": ("fping", 12.25, 25.0),
-    "fpingD": ("fping", 12.7, 0.0),
-    "hping": ("hping3", 1.4, 40.0),
-    "tcping": ("tcping", 70.3915, 25.0),
-    "tcping-rs": ("tcping", 12.427, 0.0),
-    "tcping-go": ("tcping", 11.5, 0.0),
-    "tcping-linux": ("tcping", 22.123, None),
-    "cloverstd": ("tcping", 10.4, 0.0),
-    "paping": ("paping", 12.54, 100 / 3),
-    "psping": ("psping", 2.14, 0.0),
-    "pspingq": ("ping", 8.3, 0.0),
+_RUNS: dict[str, tuple[str, float | None, float | None, float | None]] = {
+    "ping/busybox.txt": ("ping busybox", 0.069, 0.0, 0.00377),
+    "ping/busybox_quiet.txt": ("ping busybox", 0.059, 0.0, None),
+    "ping/iputils.txt": ("ping iputils", 0.041, 0.0, 0.00341),
+    "ping/iputils_quiet.txt": ("ping iputils", 0.033, 0.0, 0.011),
+    "public/jc-centos-ping-ip-dup.out": ("ping iputils", 0.861, 0.0, None),
+    "public/pingparsing-ping.txt": ("ping iputils", 99.731, 0.0, 27.566),
+    "public/jc-freebsd12-ping-ip.out": ("ping bsd", 0.0385, 0.0, 0.0025),
+    "public/jc-freebsd12-ping6-hostname-s.out": ("ping bsd", 0.0665, 0.0, 0.0155),
+    "public/jc-osx-ping-hostname.out": ("ping bsd", 37.984, 0.0, 3.198),
+    "public/pingparsing-ping_win7.txt": ("ping windows", 96.0, 0.0, 39.744),
+    "pings/win.txt": ("ping windows", 0.5, 0.0, None),
+    "pings/de.txt": ("ping windows", 26.0, 25.0, 1.0),
+    "pings/fr.txt": ("ping windows", 12.0, 0.0, None),
+    "pings/ru.txt": ("ping windows", 16.0, 0.0, None),
+    "pings/ja.txt": ("ping windows", 11.0, 0.0, None),
+    "pings/win6.txt": ("ping windows", 8.0, 0.0, None),
+    "pings/unreach.txt": ("ping", None, 100.0, None),
+    "pings/fping.txt": ("fping", 12.0, 25.0, 0.1),
+    "pings/fpingq.txt": ("fping", 15.1, 0.0, None),
+    "pings/fpingC.txt": ("fping", 12.25, 25.0, 0.15),
+    "pings/fpingD.txt": ("fping", 12.7, 0.0, None),
+    "pings/hping.txt": ("hping3", 1.4, 40.0, 0.0),
+    "pings/tcping.txt": ("tcping", 70.3915, 25.0, 0.2585),
+    "pings/tcping-rs.txt": ("tcping", 12.427, 0.0, None),
+    "pings/tcping-go.txt": ("tcping", 11.5, 0.0, None),
+    "pings/tcping-linux.txt": ("tcping", 22.123, None, None),
+    "pings/cloverstd.txt": ("tcping", 10.4, 0.0, None),
+    "pings/paping.txt": ("paping", 12.54, 100 / 3, None),
+    "pings/psping.txt": ("psping", 2.14, 0.0, 0.03859),
+    "public/azure-docs-psping.txt": ("psping", 2.14, 0.0, 0.03859),
+    "pings/pspingq.txt": ("ping", 8.3, 0.0, None),
 }
 
 
 @pytest.mark.parametrize("name", _RUNS)
-def test_each_tool_tells_its_round_trips_and_its_loss(name: str) -> None:
-    tool, rtt_ms, lost_pct = _RUNS[name]
-    found = {str(one.metric): one for one in samples("", FILES / f"{name}.txt")}
-    assert {one.tool for one in found.values()} == {tool}
-    for metric, value in (("rtt_ms", rtt_ms), ("loss_pct", lost_pct)):
-        assert (metric in found) is (value is not None)
-        if value is not None:
-            assert found[metric].value == pytest.approx(value)
+def test_each_tool_tells_its_round_trips_their_jitter_and_its_loss(name: str) -> None:
+    tool, *figures = _RUNS[name]
+    found = samples("", FIXTURES / name)
+    assert {one.tool for one in found} == {tool}
+    told = dict(zip(("rtt_ms", "loss_pct", "jitter_ms"), figures, strict=True))
+    expected = {metric: value for metric, value in told.items() if value is not None}
+    assert {one.metric: one.value for one in found} == pytest.approx(expected, rel=2e-3)
 
 
 def test_times_of_fping_are_kept_and_whole_milliseconds_show_no_jitter() -> None:
@@ -99,8 +113,14 @@ def test_ping_of_windows_in_any_language_and_encoding(
     sent = len(times) + lost
     told = counts.format(sent, len(times), lost, 100 * lost // sent)
     text = "\r\n".join(["", *lines, "", told, ""])
-    found = {one.metric: one.value for one in samples("", text.encode(encoding, "replace"))}
-    later = sorted(ms or 0.5 for ms in times[1:])
-    half = len(later) // 2
-    assert found["rtt_ms"] == (later[half] + later[~half]) / 2
-    assert found["loss_pct"] == pytest.approx(100 * lost / sent)
+    rows = outcomes("", text.encode(encoding, "replace"))
+    found = {one.metric: one.value for one in rows if isinstance(one, Sample)}
+    assert len(found) == len(rows)
+    later = [ms or 0.5 for ms in times[1:]]
+    expected: dict[str, Any] = {
+        "rtt_ms": median(later),
+        "loss_pct": pytest.approx(100 * lost / sent),
+    }
+    if (jitter_ms := pstdev(later)) >= 1:  # of times in whole milliseconds
+        expected["jitter_ms"] = pytest.approx(jitter_ms)
+    assert found == expected

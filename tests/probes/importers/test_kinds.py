@@ -9,7 +9,7 @@ import pytest
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import HEAD_BYTES, identified, read
-from probes.importers.kinds import FORMATS, KINDS
+from probes.importers.kinds import FORMATS
 from tests.probes.importers.reading import FIXTURES, OPTIONS, outcomes, samples
 from tests.probes.importers.test_importers_damage import WHOLE
 
@@ -51,12 +51,17 @@ def test_tool_and_version_are_named(path: str, what: str) -> None:
     [
         (b"* Stream ID 5\nInterval       Throughput     Retransmits\n", "is pScheduler's text"),
         (b"{\0 \0}\0\n\0", "is UTF-16"),
+        ("src,dst,rtt_ms\n".encode("utf-16"), "is UTF-16"),
         (b"Mtr_Version,Start_Time,Status\n", "is mtr's CSV (-C)"),
         (b"traceroute to 10.0.0.1 (10.0.0.1), 30 hops max\n", "is traceroute's output"),
         (b"MIGRATED TCP STREAM TEST from 0.0.0.0\n", "is netperf's text"),
         (b"<!DOCTYPE html><html>", "is a web page"),
         (b"\xd4\xc3\xb2\xa1\0\0", "is a capture of packets"),
         (b'[{"source": "a", "event-types": []}]', "is esmond's list of measurements"),
+        (b"\x1f\x8b\x08\x00garbage", "is compressed with gzip"),
+        (b"PK\x03\x04xlsx", "spreadsheet"),
+        (b"SQLite format 3\0", "SQLite database"),
+        (b"src,dest,src_tier,dest_tier,cost\naws:a,aws:b,P,P,0.02\n", "price file"),
     ],
 )
 def test_what_nothing_reads_is_told_by_name_whatever_was_asked_for(
@@ -88,12 +93,3 @@ def test_only_tables_and_documents_of_nobody_s_are_guessed() -> None:
         "", b"when,ms\n1650000000,81\n", columns={"measured_at": "when", "rtt_ms": "ms"}
     )
     assert (sample.src, sample.dst, sample.value) == ("aws:us-east-1", "gcp:us-east1", 81.0)
-
-
-def test_every_kind_that_is_read_has_its_reader() -> None:
-    for kind in KINDS:
-        if kind.format != "-":
-            module, name = kind.reader.split(".")
-            assert callable(
-                getattr(__import__(f"probes.importers.{module}", fromlist=[name]), name)
-            )

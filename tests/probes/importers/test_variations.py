@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
 from probes.samples import Sample
-from tests.probes.importers.reading import FIXTURES, outcomes, patient, reasons, samples
+from tests.probes.importers.reading import FIXTURES, OPTIONS, outcomes, patient, reasons, samples
 from tests.probes.importers.test_importers_iperf3 import long_test
 
 ONE = (FIXTURES / "iperf3/one_stream.json").read_text()
@@ -52,6 +52,41 @@ def test_any_prefix_of_all_lines_is_left_out(parts: list[str], name: str) -> Non
     logged = "".join(prefix.format(n % 10, n % 10, n % 10) + line for n, line in enumerate(lines))
     values = [(one.metric, one.value, one.connections) for one in samples(name, text)]
     assert [(one.metric, one.value, one.connections) for one in samples("", logged)] == values
+
+
+AT_S = 1_793_527_200.0  # 2026-11-01T10:00:00Z
+STATED_S = OPTIONS.measured_at_s or 0.0
+TIMES: dict[str, float] = {
+    "2026-11-01T10:00:00.123456789Z ": AT_S + 0.123456,
+    "2026-11-01T10:00:00.5Z stdout F ": AT_S + 0.5,
+    "2026-11-01 11:00:00+0100 ": AT_S,
+    "[2026-11-01T10:00:00Z] ": AT_S,
+    "Sun Nov  1 10:00:00 2026 ": AT_S,
+    "Nov  1 10:00:00 vm-a iperf3[4711]: ": STATED_S,
+    "probe-1  | ": STATED_S,
+}
+
+
+@pytest.mark.parametrize("prefix", TIMES)
+def test_the_time_in_a_prefix_counts_where_the_output_has_none(prefix: str) -> None:
+    for name in ("iperf/iperf2-client.txt", "iperf3/one_stream.json", "ping/iputils.txt"):
+        text = (FIXTURES / name).read_text()
+        bare = samples("", text)
+        found = samples("", "".join(prefix + line for line in text.splitlines(keepends=True)))
+        has_time = bare[0].measured_at_s != STATED_S
+        at_s = bare[0].measured_at_s if has_time else TIMES[prefix]
+        assert [one._replace(measured_at_s=at_s) for one in bare] == found
+
+
+@given(st.sampled_from([*TIMES]), st.lists(st.booleans(), min_size=40, max_size=40))
+@patient
+def test_lines_without_the_prefix_stay_as_they_are(prefix: str, has_prefix: list[bool]) -> None:
+    lines = (FIXTURES / "ping/macos.txt").read_text().splitlines(keepends=True)
+    mixed = "".join(
+        (prefix if has or number == 0 else "") + line
+        for number, (line, has) in enumerate(zip(lines, has_prefix, strict=False))
+    )
+    assert figures(mixed) == figures("".join(lines))
 
 
 def test_output_within_json_and_between_lines_of_a_shell_is_found() -> None:
@@ -156,42 +191,6 @@ TCP window size:  512 KByte {}
 
 # ---- round trips -------------------------------------------------------------------------------
 
-REPLIES = ("=20", "=19", "<1", "=19")
-
-
-def windows(reply: str, counts: str, times: str) -> str:
-    lines = [reply.format(ms) for ms in REPLIES]
-    return "\r\n".join(["", *lines, "", counts, times, ""])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        windows(
-            "Odpowiedź z 10.0.0.1: bajtów=32 czas{} ms TTL=55",
-            "    Pakiety: Wysłane = 5, Odebrane = 4, Utracone = 1",
-            "    Minimum = 0 ms, Maksimum = 20 ms, Czas średni = 14 ms",
-        ),
-        windows(
-            "Risposta da 10.0.0.1: byte=32 durata{}ms TTL=55",
-            "    Pacchetti: Trasmessi = 5, Ricevuti = 4,\r\n    Persi = 1 (20% persi),",
-            "    Minimo = 0ms, Massimo =  20ms, Medio =  14ms",
-        ),
-        windows(
-            "来自 10.0.0.1 的回复: 字节=32 时间{}ms TTL=55",
-            "    数据包: 已发送 = 5,已接收 = 4,丢失 = 1 (20% 丢失),",
-            "    最短 = 0ms,最长 = 20ms,平均 = 14ms",
-        ),
-    ],
-)
-def test_ping_of_windows_in_other_languages(text: str) -> None:
-    for encoded in (text.encode(), text.encode("cp1250", "replace")):
-        assert figures(encoded) == {"rtt_ms": 19.0, "loss_pct": 20.0} | {
-            "jitter_ms": pytest.approx(8.72, rel=0.01)
-        }
-        assert not reasons(outcomes("", encoded))
-
-
 LINUX = """
 64 字节,来自 10.0.0.1: icmp_seq={} ttl=57 时间={} 毫秒
 已发送 4 个包, 已接收 3 个包, 25% packet loss
@@ -235,17 +234,22 @@ def test_ping_of_linux_in_other_languages(both: str) -> None:
         ("General failure.\n", "General failure"),
     ],
 )
-def test_packets_that_could_not_leave_are_no_loss(lines: str, said: str) -> None:
-    linux = "3 packets transmitted, 0 received, 100% packet loss\n"
-    windows = "    Packets: Sent = 3, Received = 0, Lost = 3 (100% loss),\n"
-    for head, counts in (
-        ("PING 10.0.0.1 (10.0.0.1) 8972(9000) bytes of data.\n", linux),
-        ("Pinging 10.0.0.1 with 8972 bytes of data:\n", windows),
+@pytest.mark.parametrize("lost", [0, 2])
+def test_packets_that_could_not_leave_are_no_loss(lines: str, said: str, lost: int) -> None:
+    linux = f"{3 + lost} packets transmitted, 0 received, +3 errors, 100% packet loss\n"
+    windows = f"    Packets: Sent = {3 + lost}, Received = 0, Lost = {3 + lost} (100% loss),\n"
+    ping = "PING 10.0.0.1 (10.0.0.1) 8972(9000) bytes of data.\n"
+    for content in (
+        f"{ping}{lines * 3}\n{linux}",
+        f"{lines * 3}{ping}\n{linux}",  # the errors are not buffered
+        f"Pinging 10.0.0.1 with 8972 bytes of data:\n{lines * 3}\n{windows}",
     ):
-        found = outcomes("", head + lines * 3 + "\n" + counts)
-        (reason,) = reasons(found)
-        assert said in reason
-        assert len(found) == 3
+        found = outcomes("ping", content)
+        told = [one.reason for one in found if not isinstance(one, Sample) and said in one.reason]
+        assert len(told) == 3
+        kept = [one for one in found if isinstance(one, Sample)]
+        assert [(one.metric, one.value) for one in kept] == [("loss_pct", 100.0)] * bool(lost)
+        assert [one.read_detail()["packets"] for one in kept] == [lost] * bool(lost)
 
 
 def test_fping_and_mtr_in_all_their_forms() -> None:
