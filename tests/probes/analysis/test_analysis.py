@@ -32,7 +32,7 @@ from probes.analysis.stopping import may_stop, median_interval
 from tests.probes.analysis.test_report_analyses import resembling
 
 Series = Callable[[np.random.Generator], np.ndarray]
-REPEATS = 200
+REPEATS = 60
 
 
 def noise(
@@ -53,10 +53,10 @@ def judged(rates: np.ndarray, warmed_up: bool = True) -> SteadyState | None:
 def test_noise_raises_few_alarms(count: int, variation: float, likeness: float) -> None:
     generator = np.random.default_rng(count)
     alarms = 0
-    for _ in range(2 * REPEATS):
+    for _ in range(400):
         state = judged(noise(generator, count, variation, likeness))
         alarms += state is None or bool(state.findings)
-    assert alarms <= 0.05 * 2 * REPEATS
+    assert alarms <= 0.05 * 400
 
 
 def _then(at: int, ratio: float, count: int, variation: float) -> Series:

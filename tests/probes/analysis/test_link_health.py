@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,10 +114,11 @@ def test_silence_that_is_no_outage_is_loss() -> None:
     assert (recovered.condition, recovered.loss_score) == ("up", 0.0)
 
 
-def test_usual_loss_is_no_alarm() -> None:
+@pytest.mark.parametrize("count", [15_000, pytest.param(100_000, marks=pytest.mark.thorough)])
+def test_usual_loss_is_no_alarm(count: int) -> None:
     random = Random(5)
     health = LinkHealth()
-    for number in range(100_000):
+    for number in range(count):
         received = sum(random.random() >= 0.002 for _ in range(3))
         probe = LivenessProbe(number * _EVERY_S, 3, received, _USUAL_MS if received else None)
         health = after_probe(health, probe, _POLICY, _USUAL_MS)

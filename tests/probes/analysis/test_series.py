@@ -31,14 +31,15 @@ MOST_ALARMS = 8
 FORTNIGHT = np.arange(0, 14 * DAY_S, 1800.0)
 
 
+@pytest.mark.parametrize("count", [10, pytest.param(20, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize(("minutes", "likeness"), [(10, 0.7), (15, 0.0), (60, 0.7)])
 def test_half_hours_are_judged_by_samples_that_are_minutes_apart(
-    minutes: int, likeness: float
+    minutes: int, likeness: float, count: int
 ) -> None:
     """Three samples a half hour, two, or one an hour at any minute: 720 half hours in all."""
     generator = np.random.default_rng(1)
     alarms = found = 0
-    for _ in range(SERIES // 3):
+    for _ in range(count):
         times = np.arange(0, 15 * DAY_S, minutes * 60.0)
         if minutes == 60:
             times = times + generator.uniform(0, 3600, times.size)
@@ -46,8 +47,8 @@ def test_half_hours_are_judged_by_samples_that_are_minutes_apart(
         alarms += periodicity(times, values, HALF_HOUR_S)["present"]
         dips = values * np.where(times % HALF_HOUR_S < 600, 0.93, 1.0)
         found += periodicity(times, dips, HALF_HOUR_S)["present"]
-    assert alarms <= 4  # of 20 at 5 %, more come by chance in 0.3 % of runs
-    assert found >= SERIES // 3 - 1
+    assert alarms <= count // 5  # of 20 at 5 %, more come by chance in 0.3 % of runs
+    assert found >= count - 1
 
 
 def test_a_short_dip_that_comes_back_has_its_own_period_and_not_a_part_of_it() -> None:
@@ -238,15 +239,16 @@ def test_a_token_bucket_is_told_from_a_limit_of_each_transfer(seed: int) -> None
     assert token_bucket(bucket_tests([3600.0] * 4, seed)).refilling == "undecided"
 
 
-def test_vms_that_hold_their_rate_show_no_bucket() -> None:
+@pytest.mark.parametrize("vms", [34, pytest.param(100, marks=pytest.mark.thorough)])
+def test_vms_that_hold_their_rate_show_no_bucket(vms: int) -> None:
     generator = np.random.default_rng(11)
     falls = []
-    for _ in range(100):
+    for _ in range(vms):
         rates = 1000 * generator.normal(1, 0.1, (6, 120))
         states = [steady_state([Interval(1.0, r) for r in row], warmed_up=True) for row in rates]
         falls.append(sum(bool(state and state.findings) for state in states))
     assert max(falls) < 3  # fewer than show a bucket
-    assert sum(falls) <= 6  # of 600 tests
+    assert sum(falls) <= 0.01 * 6 * vms
 
 
 @pytest.mark.parametrize(
