@@ -58,7 +58,7 @@ def test_a_shuffle_promises_the_rates_of_its_pairs(rates: list[float], relays: A
     )
 
 
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(_rates)
 def test_a_broadcast_promises_what_every_destination_receives(rates: list[float]) -> None:
     plan = recommend_broadcast(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from math import inf, isfinite
@@ -18,6 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.model.errors import InputError
+from planner.model.estimate import Estimate
+from planner.model.link import Link
 from probes.fleet.hosts import Fleet, Host
 from probes.samples import Sample
 from probes.verification.outcomes import in_doubt, samples_of
@@ -137,10 +140,7 @@ def _outcome(kind: str, way: tuple[str, ...], predicted: float, achieved: float)
     return Run(kind, plan, (path,), 2, 5, True, 1e9)
 
 
-def _links(first: float, second: float) -> object:
-    from planner.model.estimate import Estimate
-    from planner.model.link import Link
-
+def _links(first: float, second: float) -> Callable[[str, str], Link]:
     def link_of(src: str, dst: str) -> Link:
         gbps = first if src == REGIONS[0] else second
         around = Estimate(gbps / 1.05, gbps, gbps * 1.05)
@@ -154,7 +154,7 @@ def test_a_relayed_path_that_falls_short_tells_which_link_has_changed() -> None:
     plan = _outcome("plan", REGIONS, 5.0, 3.0)
     assert [path.regions for path in in_doubt([plan])] == [REGIONS]
     looks = [_outcome("apart", REGIONS[:2], 5.0, 4.9), _outcome("apart", REGIONS[1:], 5.0, 3.1)]
-    found = samples_of([plan], looks, link_of, "p")  # type: ignore[arg-type]
+    found = samples_of([plan], looks, link_of, "p")
     by_link = {(s.src, s.dst): s for s in found}
     assert set(by_link) == {REGIONS[:2], REGIONS[1:]}
     assert not by_link[REGIONS[:2]].new_level
@@ -165,24 +165,24 @@ def test_a_relayed_path_that_falls_short_tells_which_link_has_changed() -> None:
 def test_a_path_as_predicted_tells_of_the_link_that_bound_it() -> None:
     plan = _outcome("plan", REGIONS, 5.0, 4.95)
     assert not in_doubt([plan])
-    (sample,) = samples_of([plan], [], _links(6.0, 5.0), "p")  # type: ignore[arg-type]
+    (sample,) = samples_of([plan], [], _links(6.0, 5.0), "p")
     assert (sample.src, sample.dst, sample.metric) == (*REGIONS[1:], "aggregate_mbps")
 
 
 def test_one_odd_look_is_no_new_level() -> None:
     direct = _outcome("direct", REGIONS[:2], 5.0, 2.0)
     again = _outcome("apart", REGIONS[:2], 5.0, 4.9)
-    found = samples_of([direct], [again], _links(5.0, 5.0), "p")  # type: ignore[arg-type]
+    found = samples_of([direct], [again], _links(5.0, 5.0), "p")
     assert len(found) == 2
     assert not any(sample.new_level for sample in found)
-    twice = samples_of([direct], [direct], _links(5.0, 5.0), "p")  # type: ignore[arg-type]
+    twice = samples_of([direct], [direct], _links(5.0, 5.0), "p")
     assert all(sample.new_level for sample in twice)
 
 
 def test_connections_that_could_carry_no_more_tell_of_one_flow() -> None:
     # 64 flows of 1 Gbit/s could carry 64: what carried 70 was not held by the link.
     plan = _outcome("direct", REGIONS[:2], 70.0, 70.0)
-    (sample,) = samples_of([plan], [], _links(90.0, 90.0), "p")  # type: ignore[arg-type]
+    (sample,) = samples_of([plan], [], _links(90.0, 90.0), "p")
     assert (sample.metric, sample.value) == ("per_flow_mbps", 70_000 / 64)
 
 
@@ -242,7 +242,6 @@ def _answer(port: int, from_address: str) -> bytes:
 def test_a_relay_serves_its_peer_and_nobody_else(program: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         with _relaying(program, server.getsockname()[1]) as port:
-            import threading
 
             def greet() -> None:
                 while True:
