@@ -108,7 +108,7 @@ def test_two_labs_do_not_see_each_other(folder: Path) -> None:
     assert [lab.name for lab in labs()] == ["second"]
 
 
-def test_a_killed_keeper_takes_its_lab_along_and_down_cleans_up(folder: Path) -> None:
+def test_a_killed_keeper_takes_its_lab_along_and_down_ends_what_is_left_of_it(folder: Path) -> None:
     lab, other = Lab("killed"), Lab("other")
     lab.up(SMALL)
     other.up(SMALL)
@@ -120,30 +120,24 @@ def test_a_killed_keeper_takes_its_lab_along_and_down_cleans_up(folder: Path) ->
     assert not lab.is_up()
     with pytest.raises(InputError, match="no lab that is up"):
         lab.status()
-    assert lab.down() is True
-    assert not lab.folder.exists()
-    assert len(other.status()["sites"]) == 3  # only what is ours goes
-
-
-def test_down_ends_what_an_aborted_lab_left_and_nothing_else(folder: Path) -> None:
-    lab = Lab("left")
-    lab.up(SMALL)
-    record, _ = of_lab(lab)
-    os.kill(record["pid"], signal.SIGKILL)
     ours = subprocess.Popen(["sleep", "1000"], env={**os.environ, MARK: record["id"]})
     theirs = subprocess.Popen(["sleep", "1000"], env={**os.environ, MARK: "0" * 32})
     try:
-        lab.down()
+        assert lab.down() is True
         assert ours.wait(timeout=60) == -signal.SIGKILL
-        assert theirs.poll() is None
+        assert theirs.poll() is None  # only what is the lab's goes
+        assert len(other.status()["sites"]) == 3
     finally:
         for process in (ours, theirs):
             process.kill()
             process.wait()
+    assert not lab.folder.exists()
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.25])
+@pytest.mark.parametrize(
+    ("how", "after_s"),
+    [(signal.SIGINT, 0.1), *((signal.SIGKILL, after_s) for after_s in (0.0, 0.1, 0.25))],
+)
 def test_an_interrupted_up_can_be_taken_down(folder: Path, how: Any, after_s: float) -> None:
     code = (
         "from probes.lab.controller import Lab; from tests.lab.shapes import star; "
@@ -179,9 +173,16 @@ def test_a_lab_may_end_with_who_started_it(folder: Path) -> None:
     wait_until_gone(running)
 
 
-def test_ssh_reaches_every_site_under_its_own_key(folder: Path) -> None:
+def test_ssh_reaches_every_site_under_its_own_key_and_exec_returns_a_code(folder: Path) -> None:
     lab = Lab("ssh")
     lab.up(SMALL)
+    script = "hostname; id -u; ip -o -4 addr show dev wan; exit 7"
+    ran = subprocess.run(lab.command("lab:2", ["sh", "-c", script]), capture_output=True, text=True)
+    assert ran.returncode == 7
+    name, user, *addresses = ran.stdout.splitlines()
+    assert (name, user, len(addresses)) == ("lab-2", "0", 2)
+    assert "10.77.0.3/32" in addresses[0]
+
     hosts = tomllib.loads(lab.fleet_file.read_text())["host"]
     assert [host["region"] for host in hosts] == ["lab:0", "lab:1", "lab:2"]
     assert stat.S_IMODE(Path(hosts[0]["key"]).stat().st_mode) == 0o600
@@ -210,19 +211,6 @@ def test_ssh_reaches_every_site_under_its_own_key(folder: Path) -> None:
             ).split()[-1]
         )
     assert len(keys) == 3
-
-
-def test_exec_runs_in_a_site_and_returns_its_code(folder: Path) -> None:
-    lab = Lab("exec")
-    lab.up(SMALL)
-    script = "hostname; id -u; ip -o -4 addr show dev wan; exit 7"
-    done = subprocess.run(
-        lab.command("lab:2", ["sh", "-c", script]), capture_output=True, text=True
-    )
-    assert done.returncode == 7
-    name, user, *addresses = done.stdout.splitlines()
-    assert (name, user, len(addresses)) == ("lab-2", "0", 2)
-    assert "10.77.0.3/32" in addresses[0]
 
 
 def test_what_is_missing_is_named_with_the_line_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
