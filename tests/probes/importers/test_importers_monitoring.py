@@ -1,4 +1,4 @@
-"""Data of monitoring: Smokeping's archives, and Prometheus' probes by the blackbox exporter."""
+"""Reports and archives of monitoring: Smokeping, Prometheus, mtr, PerfKit and perfSONAR."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from planner.model.errors import FormatError
-from tests.probes.importers.reading import FIXTURES, outcomes, reasons, samples
+from planner.model.errors import FormatError, InputError
+from probes.importers import mtr, perfkit, pscheduler
+from tests.probes.importers.reading import FIXTURES, outcomes, reasons, samples, skipped
 
 FETCHED = FIXTURES / "smokeping" / "fetched.txt"
 T = 1_795_395_600.0
@@ -123,3 +124,104 @@ def test_labels_name_regions_and_one_file_else_holds_one_target() -> None:
     with pytest.raises(FormatError, match=r"several targets \(a, b\)"):
         outcomes("blackbox", both)
     assert len(samples("blackbox", both, force=True)) == 2
+
+
+# ---- mtr, PerfKitBenchmarker, pScheduler and perfSONAR --------------------------------------
+
+REPORT = (FIXTURES / "mtr/report.json").read_text()
+RESULTS = FIXTURES / "perfkit/results.json"
+
+
+def test_the_last_hop_of_mtr_counts_if_it_is_the_host_asked_for() -> None:
+    found = {one.metric: one.value for one in samples("mtr", REPORT)}
+    assert found == {"loss_pct": 5.0, "rtt_ms": 31.77, "jitter_ms": 0.41}
+    for other in ("198.51.100.1", "???"):
+        assert skipped("mtr", REPORT.replace('host": "203.0.113.9', f'host": "{other}')) == [
+            (1, mtr.NOT_REACHED)
+        ]
+    # A name may be the address that was asked for.
+    assert samples("mtr", REPORT.replace('host": "203.0.113.9', 'host": "vm.example'))
+    report = json.loads(REPORT)
+    report["report"]["hubs"][-1]["Loss%"] = 100.0
+    assert [one.metric for one in samples("mtr", json.dumps(report))] == ["loss_pct"]
+
+
+def test_results_of_perfkit_name_all_that_matters() -> None:
+    rate, rtt, stream = samples("perfkit", RESULTS)
+    assert (rate.metric, rate.value, rate.connections) == ("aggregate_mbps", 4800.0, 64)
+    assert (rate.src, rate.src_zone, rate.dst, rate.dst_zone) == (
+        "aws:us-east-1",
+        "a",
+        "aws:eu-west-1",
+        "b",
+    )
+    assert (rate.src_vm, rate.duration_s, rate.address) == ("m5.8xlarge", 60.0, None)
+    assert (rtt.metric, rtt.value) == ("rtt_ms", 68.2)
+    assert (stream.metric, stream.value, stream.address) == ("per_flow_mbps", 512.0, "private")
+    assert reasons(outcomes("perfkit", RESULTS)) == {perfkit.NOT_USED: 1}
+
+
+def test_iperf_2s_csv_is_cut_into_tests_by_their_beginnings() -> None:
+    begun = "192.0.2.1,40000,192.0.2.2,5001"
+    seconds = "".join(
+        f"2026110110000{s},{begun},3,{s - 1}.0-{s}.0,{bps // 8},{bps}\n"
+        for s, bps in enumerate([400_000_000, *[800_000_000] * 8], 1)
+    )
+    rows = seconds + f"20261101100009,{begun},3,0.0-9.0,850000000,755555555\n"
+    rows += "20261101101000,192.0.2.1,40002,192.0.2.2,5001,3,0.0-10.0,500000000,400000000\n"
+    rows += "20261101101000,192.0.2.1,40004,192.0.2.2,5001,4,0.0-10.0,500000000,400000000\n"
+    rows += "20261101101000,192.0.2.1,0,192.0.2.2,5001,-1,0.0-10.0,1000000000,800000000\n"
+    first, second = samples("iperf", rows)
+    assert (first.metric, first.value, first.warmed_up) == ("per_flow_mbps", 800.0, True)
+    assert (second.metric, second.value, second.connections) == ("aggregate_mbps", 800.0, 2)
+    assert second.measured_at_s - first.measured_at_s > 500
+
+
+PSCHEDULER = FIXTURES / "pscheduler"
+
+
+def test_throughput_is_the_rate_after_the_transient() -> None:
+    (sample,) = samples("", PSCHEDULER / "throughput.json")
+    assert (sample.metric, sample.value, sample.connections) == ("aggregate_mbps", 900.0, 4)
+    assert (sample.duration_s, sample.tool) == (10.0, "pscheduler iperf3")
+    assert sample.measured_at_s == 1568127335.0  # 2019-09-10T14:55:35Z
+    (of_archive,) = samples("", PSCHEDULER / "archive.json")
+    assert (of_archive.metric, of_archive.value) == ("per_flow_mbps", 9100.0)
+    assert (of_archive.duration_s, of_archive.measured_at_s) == (30.0, 1672531200.0)
+
+
+def test_round_trips_count_once_in_a_batch_that_says_them_thrice() -> None:
+    assert [(one.metric, one.value) for one in samples("", PSCHEDULER / "batch.json")] == [
+        ("loss_pct", 0.0),
+        ("rtt_ms", 12.95),
+        ("jitter_ms", pytest.approx(0.05)),
+    ]
+
+
+def test_one_way_delays_give_loss_alone() -> None:
+    found = outcomes("", PSCHEDULER / "one_way.json")
+    assert [one.value for one in samples("", PSCHEDULER / "one_way.json")] == [0.5]
+    assert reasons(found) == {pscheduler.ONE_WAY: 1}
+
+
+def test_failures_other_tests_and_several_pairs() -> None:
+    failed = json.dumps({"result-merged": {"succeeded": False, "error": "no route"}})
+    assert reasons(outcomes("", failed)) == {pscheduler.FAILED: 1}
+    trace = json.dumps({"result-merged": {"succeeded": True, "paths": []}})
+    assert reasons(outcomes("", trace)) == {pscheduler.OTHER_TEST: 1}
+    one = json.loads((PSCHEDULER / "throughput.json").read_text())
+    two = {**one, "test": {"spec": {"source": "a", "dest": "c"}}}
+    with pytest.raises(FormatError, match="several hosts"):
+        outcomes("", json.dumps([one, two]))
+    reverse = {**one, "test": {"spec": {**one["test"]["spec"], "reverse": True}}}
+    (sample,) = samples("", json.dumps(reverse))
+    assert (sample.src, sample.dst) == ("gcp:us-east1", "aws:us-east-1")
+
+
+def test_series_of_esmond_need_their_metric() -> None:
+    series = FIXTURES / "esmond/series.json"
+    (sample,) = samples("", series, metric="per_flow_bps")
+    assert (sample.metric, sample.value, sample.tool) == ("per_flow_mbps", 9300.0, "esmond")
+    assert sample.measured_at_s == 1_400_000_000
+    with pytest.raises(InputError, match="does not say what its values are"):
+        outcomes("", series)

@@ -1,8 +1,9 @@
-"""ping: outputs of iputils, BusyBox and macOS, whole and damaged."""
+"""ping of each system, fping, hping3, tcping, paping and psping: outputs whole and damaged."""
 
 from __future__ import annotations
 
 import json
+from statistics import median, pstdev
 from typing import Any
 
 import pytest
@@ -121,3 +122,118 @@ def test_a_truncated_run_gives_true_figures_or_none(length: int) -> None:
             assert outcome.value == 20.0
         elif outcome.metric == "rtt_ms":
             assert outcome.value in times_ms or 12.31 <= outcome.value <= 12.49
+
+
+# ---- all tools -----------------------------------------------------------------------------------
+
+FILES = FIXTURES / "pings"
+_RUNS: dict[str, tuple[str, float | None, float | None, float | None]] = {
+    "ping/busybox.txt": ("ping busybox", 0.069, 0.0, 0.00377),
+    "ping/busybox_quiet.txt": ("ping busybox", 0.059, 0.0, None),
+    "ping/iputils.txt": ("ping iputils", 0.041, 0.0, 0.00341),
+    "ping/iputils_quiet.txt": ("ping iputils", 0.033, 0.0, 0.011),
+    "public/jc-centos-ping-ip-dup.out": ("ping iputils", 0.861, 0.0, None),
+    "public/pingparsing-ping.txt": ("ping iputils", 99.731, 0.0, 27.566),
+    "public/jc-freebsd12-ping-ip.out": ("ping bsd", 0.0385, 0.0, 0.0025),
+    "public/jc-freebsd12-ping6-hostname-s.out": ("ping bsd", 0.0665, 0.0, 0.0155),
+    "public/jc-osx-ping-hostname.out": ("ping bsd", 37.984, 0.0, 3.198),
+    "public/pingparsing-ping_win7.txt": ("ping windows", 96.0, 0.0, 39.744),
+    "pings/win.txt": ("ping windows", 0.5, 0.0, None),
+    "pings/de.txt": ("ping windows", 26.0, 25.0, 1.0),
+    "pings/fr.txt": ("ping windows", 12.0, 0.0, None),
+    "pings/ru.txt": ("ping windows", 16.0, 0.0, None),
+    "pings/ja.txt": ("ping windows", 11.0, 0.0, None),
+    "pings/win6.txt": ("ping windows", 8.0, 0.0, None),
+    "pings/unreach.txt": ("ping", None, 100.0, None),
+    "pings/fping.txt": ("fping", 12.0, 25.0, 0.1),
+    "pings/fpingq.txt": ("fping", 15.1, 0.0, None),
+    "pings/fpingC.txt": ("fping", 12.25, 25.0, 0.15),
+    "pings/fpingD.txt": ("fping", 12.7, 0.0, None),
+    "pings/hping.txt": ("hping3", 1.4, 40.0, 0.0),
+    "pings/tcping.txt": ("tcping", 70.3915, 25.0, 0.2585),
+    "pings/tcping-rs.txt": ("tcping", 12.427, 0.0, None),
+    "pings/tcping-go.txt": ("tcping", 11.5, 0.0, None),
+    "pings/tcping-linux.txt": ("tcping", 22.123, None, None),
+    "pings/cloverstd.txt": ("tcping", 10.4, 0.0, None),
+    "pings/paping.txt": ("paping", 12.54, 100 / 3, None),
+    "pings/psping.txt": ("psping", 2.14, 0.0, 0.03859),
+    "public/azure-docs-psping.txt": ("psping", 2.14, 0.0, 0.03859),
+    "pings/pspingq.txt": ("ping", 8.3, 0.0, None),
+}
+
+
+@pytest.mark.parametrize("name", _RUNS)
+def test_each_tool_tells_its_round_trips_their_jitter_and_its_loss(name: str) -> None:
+    tool, *figures = _RUNS[name]
+    found = samples("", FIXTURES / name)
+    assert {one.tool for one in found} == {tool}
+    told = dict(zip(("rtt_ms", "loss_pct", "jitter_ms"), figures, strict=True))
+    expected = {metric: value for metric, value in told.items() if value is not None}
+    assert {one.metric: one.value for one in found} == pytest.approx(expected, rel=2e-3)
+
+
+def test_times_of_fping_are_kept_and_whole_milliseconds_show_no_jitter() -> None:
+    assert samples("", FILES / "fpingD.txt")[0].measured_at_s == pytest.approx(1665300912.12)
+    metrics = [one.metric for one in samples("", FILES / "win.txt")]
+    assert metrics == ["loss_pct", "rtt_ms"]
+    assert samples("", FILES / "win.txt")[1].read_detail()["step_ms"] == 1.0
+
+
+def test_several_hosts_are_refused_and_nothing_is_told() -> None:
+    two = b"10.0.0.1 : xmt/rcv/%loss = 5/5/0%, min/avg/max = 1/2/3\n"
+    with pytest.raises(FormatError, match="tests of several hosts"):
+        outcomes("", two + two.replace(b"0.1", b"0.2"))
+    mixed = b"Probing 10.0.0.1:1/tcp - \n  4 successful, 0 failed. a = 1ms, b = 2ms, c = 3ms\n"
+    assert [one.value for one in samples("", mixed)] == [0.0, 3.0]
+    with pytest.raises(FormatError, match="holds no output of ping"):
+        outcomes("ping", b"PsPing v2.10 - PsPing\n")
+
+
+# Of replies, and of the counts in the end, of which some break the line.
+_REPLIES = st.sampled_from(
+    [
+        "Reply from 192.0.2.7: bytes=32 time{}ms TTL=57",
+        "Antwort von 192.0.2.7: Bytes=32 Zeit{}ms TTL=57",
+        "Réponse de 192.0.2.7 : octets=32 temps{} ms TTL=57",
+        "Respuesta desde 192.0.2.7: bytes=32 tiempo{}m TTL=57",
+        "Ответ от 192.0.2.7: число байт=32 время{}мс TTL=57",
+        "Odpowiedź z 192.0.2.7: bajtów=32 czas{} ms TTL=57",
+        "Risposta da 192.0.2.7: byte=32 durata{}ms TTL=57",
+        "来自 192.0.2.7 的回复: 字节=32 时间{}ms TTL=57",
+    ]
+)
+_COUNTS = st.sampled_from(
+    [
+        "    x: y = {}, z = {}, v = {}\r\n    ({}% w),",
+        "    Pacchetti: Trasmessi = {}, Ricevuti = {},\r\n    Persi = {} ({}% persi),",
+        "    数据包: 已发送 = {},已接收 = {},丢失 = {} ({}% 丢失),",
+    ]
+)
+
+
+@patient
+@given(
+    _REPLIES,
+    _COUNTS,
+    st.sampled_from(["utf-8", "cp850", "cp866", "cp1250"]),
+    st.lists(st.integers(0, 999), min_size=3, max_size=9),
+    st.integers(0, 5),
+)
+def test_ping_of_windows_in_any_language_and_encoding(
+    reply: str, counts: str, encoding: str, times: list[int], lost: int
+) -> None:
+    lines = [reply.format(f"={ms}" if ms else "<1") for ms in times]
+    sent = len(times) + lost
+    told = counts.format(sent, len(times), lost, 100 * lost // sent)
+    text = "\r\n".join(["", *lines, "", told, ""])
+    rows = outcomes("", text.encode(encoding, "replace"))
+    found = {one.metric: one.value for one in rows if isinstance(one, Sample)}
+    assert len(found) == len(rows)
+    later = [ms or 0.5 for ms in times[1:]]
+    expected: dict[str, Any] = {
+        "rtt_ms": median(later),
+        "loss_pct": pytest.approx(100 * lost / sent),
+    }
+    if (jitter_ms := pstdev(later)) >= 1:  # of times in whole milliseconds
+        expected["jitter_ms"] = pytest.approx(jitter_ms)
+    assert found == expected
