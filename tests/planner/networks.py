@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from planner.model.estimate import Estimate, exactly
 from planner.model.link import Link, Site
@@ -23,18 +24,19 @@ def stated_network(
     cap_gbps: Figure = 100.0,
     rtt_ms: Figure = 50.0,
     flow_mbps: Figure = 1e5,
+    links: Mapping[Pair, Mapping[str, Any]] | None = None,
+    sites: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Network:
-    """Return a network whose links carry these rates, its sites in the order in which they come."""
+    """Return a network whose links carry these rates, its sites in the order in which they come.
+
+    `links` and `sites` name fields in which some of them are unlike the others.
+    """
     names = dict.fromkeys(end for pair in rates_gbps for end in pair)
     cap, rtt, flow = figure(cap_gbps), figure(rtt_ms), figure(flow_mbps)
-    links: dict[str, dict[str, Link]] = {name: {} for name in names}
-    for (src, dst), rate in rates_gbps.items():
-        links[src][dst] = Link(src, dst, rtt, flow, figure(rate))
-    return Network({name: Site(name, "", cap, cap, exactly(3.0)) for name in names}, links)
-
-
-def with_link(network: Network, src: str, dst: str, **figures: object) -> Network:
-    """Return a network of which one link has other figures."""
-    links = {a: dict(row) for a, row in network.usual.items()}
-    links[src][dst] = replace(links[src][dst], **figures)  # type: ignore[arg-type]
-    return network.with_(links=links)
+    found: dict[str, dict[str, Link]] = {name: {} for name in names}
+    for pair, rate in rates_gbps.items():
+        link = Link(*pair, rtt, flow, figure(rate))
+        found[pair[0]][pair[1]] = replace(link, **(links or {}).get(pair, {}))
+    of_all = {name: Site(name, "", cap, cap, exactly(3.0)) for name in names}
+    unlike = {name: replace(of_all[name], **fields) for name, fields in (sites or {}).items()}
+    return Network({**of_all, **unlike}, found)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import KW_ONLY, replace
 from math import inf
 from typing import Annotated, Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.broadcast.request import BroadcastRequest
+from planner.fields.demands import demands_gb
+from planner.fields.json_text import RepeatedValues, read_json
 from planner.fields.kinds import (
     Count,
     Duration,
@@ -25,6 +30,7 @@ from planner.fields.kinds import (
 )
 from planner.fields.specified import Whole, description_of, field, fields_of, schema_of, specified
 from planner.model.errors import InputError
+from planner.model.units import chance_text, enough_text, more_usd_text, parse_volume_gb, rate_text
 from planner.placement.request import Machine, ReduceRequest, TasksRequest
 from planner.replanning.request import ReplanRequest
 from planner.schedule.request import ScheduleRequest, TimedTransfer
@@ -223,3 +229,158 @@ def test_none_stands_for_no_transfers_beside_a_schedule() -> None:
     assert (asked.transfers, asked.now_s) == ((), 5.0)
     with pytest.raises(InputError, match="Missing transfers"):
         ScheduleRequest(None)
+
+
+# ---- JSON that others wrote ----------------------------------------------------------------------
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=8,
+)
+
+
+@given(VALUES)
+def test_what_is_json_is_read_as_it_is(value: Any) -> None:
+    for text in (json.dumps(value), json.dumps(value).encode()):
+        assert read_json(text) == value == read_json(text, keep_repeated=True)
+
+
+@given(st.text(max_size=3), VALUES, VALUES, st.booleans())
+def test_a_key_that_comes_twice_is_noticed_wherever_it_is(
+    key: str, one: Any, other: Any, inside: bool
+) -> None:
+    name = json.dumps(key)
+    text = f"{{{name}: {json.dumps(one)}, {name}: {json.dumps(other)}}}"
+    text = f'[{{"a": [{text}]}}]' if inside else text
+    with pytest.raises(ValueError, match=r"names the key .* twice"):
+        read_json(text)
+    found = read_json(text, keep_repeated=True)
+    found = found[0]["a"][0] if inside else found
+    assert found == {key: one if one == other else [one, other]}
+    assert isinstance(found[key], RepeatedValues) is (one != other)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "is not JSON: Expecting property name enclosed in double quotes, line 1 column 2"),
+        (b'{"a": "\xff"}', r"is not UTF-8 \(byte 7\)"),
+        ('{"a": -Infinity}', "holds -Infinity, which is no JSON number"),
+        ("[" * 100_000, "nests too deep"),
+        ("9" * 5000, "holds a whole number of thousands of digits"),
+    ],
+)
+def test_what_is_no_json_is_refused_with_the_reason(text: str | bytes, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{problem}$"):
+        read_json(text)
+
+
+# ---- tables of demands ---------------------------------------------------------------------------
+
+
+A, B, C = "aws:us-east-1", "gcp:us-east1", "azure:eastus"
+LONG = pd.DataFrame({"src": [A, A, B], "dst": [B, C, A], "volume_gb": [1.0, 2.0, 4.0]})
+WIDE = LONG.pivot_table(index="src", columns="dst", values="volume_gb")
+RIGHT = {(A, B): 1.0, (A, C): 2.0, (B, A): 4.0}
+
+
+def test_tables_of_pandas_and_numpy() -> None:
+    for table in (
+        LONG,
+        LONG[["volume_gb", "dst", "src"]],
+        LONG.rename(columns={"src": "source", "dst": "destination", "volume_gb": "gb"}),
+        LONG.groupby(["src", "dst"])["volume_gb"].sum(),
+        LONG.groupby(["dst", "src"]).sum(),
+        WIDE,
+        WIDE.reset_index(),
+        WIDE.rename_axis(None).reset_index(),
+        WIDE.stack().dropna().rename_axis([None, None]),
+        LONG.to_records(index=False),
+    ):
+        assert demands_gb(table) == RIGHT
+        assert ShuffleRequest(table).demands_gb == RIGHT
+
+
+@pytest.mark.engines
+def test_tables_of_dask() -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    assert demands_gb(dask.from_pandas(LONG, npartitions=2)) == RIGHT
+
+
+def test_tables_of_arrow_and_xarray() -> None:
+    arrow = pytest.importorskip("pyarrow").Table
+    assert demands_gb(arrow.from_pandas(LONG)) == RIGHT
+    assert demands_gb(arrow.from_pandas(WIDE.reset_index(), preserve_index=False)) == RIGHT
+    xarray = pytest.importorskip("xarray")
+    square = WIDE.reindex(index=[A, B, C], columns=[A, B, C])
+    for cells, dims in ((square, ("src", "dst")), (square.T, ("dst", "src"))):
+        labels = {dims[0]: [A, B, C], dims[1]: [A, B, C]}
+        assert demands_gb(xarray.DataArray(cells.to_numpy(), dims=dims, coords=labels)) == RIGHT
+
+
+@given(
+    st.integers(2, 5).flatmap(lambda n: st.lists(st.integers(0, 9), min_size=n * n, max_size=n * n))
+)
+def test_all_shapes_of_one_table_say_the_same(cells: list[int]) -> None:
+    size = round(len(cells) ** 0.5)
+    names = [f"aws:r{n}" for n in range(size)]
+    matrix = np.array(cells, float).reshape(size, size)
+    moved = matrix * (1 - np.eye(size))
+    if not moved.any():
+        with pytest.raises(InputError, match="nothing"):
+            demands_gb(matrix, names)
+        return
+    wide = pd.DataFrame(matrix, index=names, columns=names)
+    found = demands_gb(matrix, names)
+    assert sum(found.values()) == moved.sum()
+    for shape in (wide, wide.stack(), wide.reset_index(), wide.T.to_dict()):
+        assert demands_gb(shape) == found
+
+
+def test_what_is_wrong_in_a_table_is_told() -> None:
+    wrong: dict[str, Any] = {
+        "must be a finite number": LONG.assign(volume_gb=[1, 2, float("nan")]),
+        "must be a finite number of GB": np.array([[0, float("nan")], [1, 0]]),
+        "is given twice": pd.concat([LONG, LONG]),
+        "must be rows of src, dst and volume_gb": LONG.assign(priority=1),
+        "must have shape": np.array([[0, 1, 2]]),
+        "is not a number of GB": [(A, B, 10**400)],
+    }
+    for said, table in wrong.items():
+        with pytest.raises(InputError, match=said):
+            demands_gb(table, [A, B])
+
+
+# ---- quantities as people write and read them ----------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "volume_gb"),
+    [("2,000 GB", 2000.0), ("1,234,567.5MB", 1234.5675), ("2_000GB", 2000.0), ("500G", 500.0)],
+)
+def test_digits_may_be_grouped(text: str, volume_gb: float) -> None:
+    assert parse_volume_gb(text) == pytest.approx(volume_gb)
+
+
+@pytest.mark.parametrize("text", ["2,00GB", "2,5TB", ",000GB", "1,0000GB"])
+def test_other_commas_are_no_groups(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_volume_gb(text)
+
+
+def test_what_is_enough_is_rounded_up_to_its_words() -> None:
+    assert enough_text(64_001) == "17 h 47 min (64020 s)"
+    assert enough_text(60.2) == "1 min 01 s (61 s)"
+    assert enough_text(64_020) == "17 h 47 min (64020 s)"
+    assert enough_text(200_000) == "2.4 days (207360 s)"
+
+
+def test_small_rates_small_chances_and_money_read_well() -> None:
+    assert rate_text(0.00813) == "8.13 Mbit/s"
+    assert rate_text(38.72) == "38.72 Gbit/s"
+    assert rate_text(32.06, 39.9) == "32.06 to 39.90 Gbit/s"
+    assert [chance_text(p) for p in (0.0, 0.58, 1.0)] == ["under 1%", "58%", "over 99%"]
+    assert more_usd_text(-11.51) == "and saves $11.51"
+    assert more_usd_text(0.001) == "at the same cost"

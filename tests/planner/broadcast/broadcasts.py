@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import inf
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from planner.broadcast.request import BroadcastObjective, BroadcastRequest
 from planner.model.shared_resources import Floats
-from planner.solvers.steiner import Arcs
+from planner.solvers.steiner import Arcs, as_tree
 from tests.planner.worlds import CONNECTIONS, World, world
 
 
@@ -60,6 +61,33 @@ def instance(seed: int, n: int, destinations: int, most_vms: int = 3) -> Instanc
         tuple(random.choice([0.1, 1.5, 6.0], n).tolist()),
         destinations,
     )
+
+
+def every_tree(known: np.ndarray, root: int, terminals: list[int]) -> list[Arcs]:
+    """Return each arborescence by choosing for every other node who enters it, or nobody."""
+    n = len(known)
+    others = [v for v in range(n) if v != root]
+    entering = [
+        [u for u in range(n) if u != v and known[u, v]] + ([] if v in terminals else [-1])
+        for v in others
+    ]
+    found = set()
+    for choice in product(*entering):
+        parent = dict(zip(others, choice, strict=True))
+        if all(_leads_to(parent, v, root) for v in terminals):
+            arcs = [(u, v) for v, u in parent.items() if u >= 0 and _leads_to(parent, v, root)]
+            found.add(as_tree(arcs, root, terminals))
+    return sorted(found)
+
+
+def _leads_to(parent: dict[int, int], node: int, root: int) -> bool:
+    seen = set()
+    while node != root:
+        if node in seen or node < 0:
+            return False
+        seen.add(node)
+        node = parent[node]
+    return True
 
 
 def least_time_of_trees(given: Instance, trees: Sequence[Arcs], volume_gbit: float) -> float:

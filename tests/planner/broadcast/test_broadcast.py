@@ -16,16 +16,14 @@ from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastObjective, BroadcastRequest
 from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.estimate import Estimate, Origin
-from planner.model.link import Link
-from planner.model.network import Network
 from tests.planner.broadcast.broadcasts import (
     Instance,
+    every_tree,
     instance,
     least_cost_of_trees,
     least_time_of_trees,
 )
 from tests.planner.grid import january_grid
-from tests.planner.solvers.test_steiner import every_tree
 from tests.planner.transfer.strategies import patient
 from tests.planner.worlds import CONNECTIONS, even
 from tests.properties import examples
@@ -37,7 +35,7 @@ OBJECTIVES: tuple[BroadcastObjective, ...] = get_args(BroadcastObjective)
 
 def solve(
     given: Instance, objective: BroadcastObjective, rtt_ms: float = 0.01, **further: object
-) -> BroadcastPlan:
+) -> Any:
     request = given.request(objective, **further)
     return recommend_broadcast(request, given.network(rtt_ms), given.prices())
 
@@ -196,7 +194,6 @@ def line(sites: int = 4) -> Instance:
 def test_a_chain_is_as_fast_as_one_copy() -> None:
     plan = solve(line(), "time")
     assert plan.throughput_gbps == pytest.approx(5.0, rel=WITHIN)
-    assert plan.direct is not None
     assert plan.direct.duration_s == pytest.approx(60 + 480.0, rel=1e-3)
     assert plan.gain == pytest.approx((60 + 480) / (60 + 160), rel=WITHIN)
     assert plan.verdict in {"tree", "trees"}
@@ -213,25 +210,15 @@ def test_small_volumes_go_direct_when_round_trips_decide() -> None:
 def test_relays_must_surely_gain_the_margin() -> None:
     drawn = line()
     network = drawn.network()
-
-    def doubtful(link: Link) -> Link:
-        rate = link.aggregate_gbps.expected
-        return replace(
-            link, aggregate_gbps=Estimate(rate * 0.1, rate, rate * 4.0, Origin("inferred"))
-        )
-
-    unsure = Network(
-        network.sites,
-        {a: {b: doubtful(link) for b, link in row.items()} for a, row in network.links.items()},
-    )
+    doubtful = Estimate(0.5, 5.0, 20.0, Origin("inferred"))
+    links = [replace(link, aggregate_gbps=doubtful) for link in network]
+    unsure = network.with_(links=network.usual.with_links(links))
     request = drawn.request("time", margin=0.1, risk="averse", vms_running=True)
     sure_plan = recommend_broadcast(request, network, drawn.prices())
-    plan = recommend_broadcast(request, unsure, drawn.prices())
+    plan: Any = recommend_broadcast(request, unsure, drawn.prices())
     assert sure_plan.verdict != "direct"
     assert plan.verdict == "direct"
-    assert plan.gain is not None
     assert plan.gain > 2.9
-    assert plan.gain_low is not None
     assert plan.gain_low < 1.1
     assert plan.optimum is not None
     assert any(advice.action.startswith("Measure") for advice in plan.advice)
@@ -247,7 +234,6 @@ def test_destinations_forward_where_a_relay_gains_too_little() -> None:
     check(plan, drawn)
     assert set(plan.vms) == {"r0", "r1", "r2", "r3"}
     assert plan.throughput_gbps == pytest.approx(12.5 / 3, rel=WITHIN)
-    assert plan.optimum is not None
     assert plan.optimum.duration_s == pytest.approx(relayed.duration_s, rel=1e-6)
 
 
@@ -322,7 +308,7 @@ def test_wrong_requests_are_named(further: dict[str, object], words: str) -> Non
 # ---- properties ----------------------------------------------------------------------------------
 
 
-@settings(patient, max_examples=examples(40))
+@settings(patient, max_examples=examples(30))
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(3, 7),
@@ -349,7 +335,9 @@ def test_every_plan_keeps_its_promises(
 # ---- the measured grid ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("count", "gap"), [(20, 0.02), (40, 0.03)])
+@pytest.mark.parametrize(
+    ("count", "gap"), [(20, 0.02), pytest.param(40, 0.03, marks=pytest.mark.thorough)]
+)
 def test_large_broadcasts_are_near_their_bound(count: int, gap: float) -> None:
     """Least time, with what getting up to speed takes; in 20, GLOP's presolve fails on the way."""
     grid = january_grid()

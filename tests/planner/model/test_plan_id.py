@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from planner.model.calibration import calibrated
 from planner.model.document import document_of, network_of
 from planner.model.errors import RelaydError
+from planner.model.link import Link
 from planner.model.link_states import LinkState
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import FlatPrices
@@ -41,33 +42,21 @@ def _state(**fields: Any) -> Callable[[Network], Network]:
     return lambda network: network.with_(link_states={ENDS: state})
 
 
-def _wider(network: Network) -> Network:
-    links = {
-        src: {
-            dst: replace(
-                link, aggregate_gbps=replace(link.aggregate_gbps, low=link.aggregate_gbps.low * 0.9)
-            )
-            for dst, link in row.items()
-        }
-        for src, row in network.usual.items()
-    }
-    return network.with_(links=links)
+def _each(change: Callable[[Link], Link]) -> Callable[[Network], Network]:
+    return lambda network: network.with_(links=network.usual.with_links(map(change, network)))
 
 
-def _lossy(network: Network) -> Network:
-    links = {
-        src: {dst: replace(link, loss_pct=3.0) for dst, link in row.items()}
-        for src, row in network.usual.items()
-    }
-    return network.with_(links=links)
+def _wider(link: Link) -> Link:
+    rate = link.aggregate_gbps
+    return replace(link, aggregate_gbps=replace(rate, low=rate.low * 0.9))
 
 
 CHANGES: tuple[Callable[[Network], Network], ...] = (
     lambda network: network,
     lambda network: network.with_(snapshot=Snapshot("t", "", "")),
     lambda network: network_of(document_of(network)),
-    _wider,
-    _lossy,
+    _each(_wider),
+    _each(lambda link: replace(link, loss_pct=3.0)),
     _verified(1.0),
     _verified(0.5),
     _verified(0.499),

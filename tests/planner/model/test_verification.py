@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.model.achieved import after_achieving
+from planner.model.answer import Bounded
 from planner.model.calibration import calibrated
 from planner.model.estimate import Estimate, Origin
 from planner.model.network import Network
@@ -17,7 +19,7 @@ from planner.model.verification import MEASURING_ERROR, Verified, VerifiedPath
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
-from tests.planner.networks import stated_network, with_link
+from tests.planner.networks import stated_network
 
 REGIONS = ("s", "r", "d")
 NOW_S = 1.8e9
@@ -33,10 +35,11 @@ def _network(first: float, second: float, error: float) -> Network:
         return Estimate(value / (1 + error), value, value * (1 + error), MEASURED)
 
     rates = {("s", "r"): first, ("r", "d"): second, ("s", "d"): 1.0}
-    network = stated_network({pair: around(gbps) for pair, gbps in rates.items()}, cap_gbps=20.0)
-    for (src, dst), gbps in rates.items():
-        network = with_link(network, src, dst, per_flow_mbps=around(gbps * 100))
-    return network
+    return stated_network(
+        {pair: around(gbps) for pair, gbps in rates.items()},
+        cap_gbps=20.0,
+        links={pair: {"per_flow_mbps": around(gbps * 100)} for pair, gbps in rates.items()},
+    )
 
 
 def _verified(achieved: float, *, held: float = 1.0, at_s: float = NOW_S - 7200) -> Verified:
@@ -121,3 +124,35 @@ def test_a_plan_says_when_it_was_verified_and_warns_if_that_failed() -> None:
     assert any("verified 2 h ago: 0.5 of 1.00" in warning for warning in failed.warnings)
     assert failed.throughput_gbps_low < fine.throughput_gbps_low
     assert "verified" not in _plan(network).confidence
+
+
+# ---- the rate to expect after what was achieved --------------------------------------------------
+
+
+ESTIMATE = Bounded(10.0, 9.0, 11.0)
+
+
+def test_a_rate_far_from_the_estimate_is_believed_and_a_near_one_weighed() -> None:
+    slow = after_achieving(ESTIMATE, 2.0, 30.0)
+    assert slow.expected == pytest.approx(2.0, rel=2e-3)
+    assert 1.8 < slow.low < slow.expected < slow.high < 2.2
+    near = after_achieving(ESTIMATE, 9.5, 30.0)
+    assert 9.5 < near.expected < 9.75
+    vague = after_achieving(Bounded(10.0, 3.0, 30.0), 9.5, 30.0)
+    assert vague.expected == pytest.approx(9.5, rel=2e-3)
+    assert after_achieving(ESTIMATE, 0.0, 30.0) is ESTIMATE
+    assert after_achieving(ESTIMATE, 5.0, 0.0) is ESTIMATE
+
+
+def test_a_second_says_less_than_half_a_minute() -> None:
+    soon, later = (after_achieving(ESTIMATE, 9.5, over_s) for over_s in (0.2, 30.0))
+    assert later.expected < soon.expected < 10.0
+    assert soon.high / soon.low > later.high / later.low
+
+
+@given(st.floats(0.01, 1e3), st.floats(0.01, 1e3), st.floats(1, 30), st.floats(0.1, 1e6))
+def test_it_lies_between_both(rate: float, achieved: float, width: float, over_s: float) -> None:
+    found = after_achieving(Bounded(rate, rate / width, rate * width), achieved, over_s)
+    low, high = sorted((rate, achieved))
+    assert low * (1 - 1e-9) <= found.expected <= high * (1 + 1e-9)
+    assert found.low < found.expected < found.high

@@ -117,17 +117,6 @@ def test_tasks_that_talk_share_a_vm_if_they_fit() -> None:
     assert together.proven
 
 
-def test_without_the_exact_search_the_greedy_rule_and_its_betterment_remain() -> None:
-    network, exact = instance(5, 6, 3)
-    request = replace(exact, time_limit_s=0.0)
-    found = place(network, request)
-    assert found.bound_s == 0
-    assert not found.proven
-    assert found.greedy_s is not None
-    assert found.duration_s <= found.greedy_s * (1 + 1e-9)
-    assert found.duration_s == pytest.approx(time_s(network, request, found.assignment))
-
-
 def test_what_does_not_fit_is_told() -> None:
     network = Network.from_matrices(NAMES, np.full((3, 3), 4.0))
     vms = (Machine("x", "r0", 3), Machine("y", "r1", 3))
@@ -149,7 +138,7 @@ def test_what_does_not_fit_is_told() -> None:
 
 @settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 12), st.integers(2, 5))
-def test_a_placement_keeps_cpus_and_says_the_time_that_it_takes(
+def test_without_the_exact_search_a_placement_keeps_cpus_and_says_its_time(
     seed: int, tasks: int, machines: int
 ) -> None:
     network, request = instance(seed, tasks, machines)
@@ -159,6 +148,8 @@ def test_a_placement_keeps_cpus_and_says_the_time_that_it_takes(
     found = place(network, quick)
     assert fits(request, found.assignment)
     assert set(found.assignment) == set(request.tasks)
+    assert (found.proven, found.bound_s) == (found.duration_s == 0, 0)
+    assert found.greedy_s is None or found.duration_s <= found.greedy_s * (1 + 1e-9)
     taken = time_s(network, request, found.assignment)
     assert found.duration_s == pytest.approx(taken, rel=1e-9, abs=1e-9)
     assert max((vm.busy_s for vm in found.vms), default=0.0) == pytest.approx(taken, abs=1e-9)

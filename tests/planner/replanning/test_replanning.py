@@ -73,7 +73,7 @@ def replan(
     prices: FlatPrices,
     *,
     changes: int = 0,
-) -> Replan:
+) -> Any:
     request = ReplanRequest(plan, moved_gb=moved_gb, elapsed_s=elapsed_s, changes=changes)
     return answer_replan(request, net, prices)
 
@@ -103,10 +103,7 @@ def test_a_level_shift_is_followed_at_its_price() -> None:
     assert plan["verdict"] == "direct"
     answer = replan(plan, 300.0, 480.0, network(flat(0.5)), PRICES)
     assert answer.verdict == "change"
-    assert answer.plan is not None
-    assert answer.change is not None
     cost = answer.cost_of_change
-    assert cost is not None
     (relays,) = [[path["regions"] for path in answer.plan["paths"] if len(path["regions"]) == 3]]
     assert cost.vms_to_start == {route[1]: 1 for route in relays}
     assert cost.wait_s == 60.0
@@ -117,9 +114,7 @@ def test_a_level_shift_is_followed_at_its_price() -> None:
     started = len(relays)
     usd = 60 * (2 + started) + (wait_s - 60) * sum(answer.plan["vms"].values())
     assert answer.change.cost_usd.vm == pytest.approx(usd / 3600, rel=1e-3)
-    assert answer.saving_s is not None
     assert answer.saving_s.low <= answer.saving_s.expected <= answer.saving_s.high
-    assert answer.gain is not None
     assert 1.1 <= answer.gain.low <= answer.gain.expected <= answer.gain.high
 
 
@@ -138,7 +133,6 @@ def test_vms_that_run_are_not_paid_to_start_again() -> None:
     answer = replan(plan, 300.0, 600.0, network(flat(19.0)), PRICES)
     assert answer.verdict == "change"
     cost = answer.cost_of_change
-    assert cost is not None
     assert cost.vms_to_start == {}
     assert cost.wait_s == 0
     assert set(cost.vms_to_stop) <= relays
@@ -163,7 +157,6 @@ def test_a_deadline_about_to_be_missed_is_a_reason() -> None:
     assert kept.verdict == "keep"
     answer = replan(plan, 300.0, 480.0, slower, PRICES)
     assert answer.verdict == "change"
-    assert answer.change is not None
     assert answer.keep.duration_s > 1800 - 480 >= answer.change.duration_s
     past = replan(plan, 300.0, 1900.0, net, PRICES)
     assert any("deadline has passed" in warning for warning in past.warnings)
@@ -172,14 +165,11 @@ def test_a_deadline_about_to_be_missed_is_a_reason() -> None:
 def test_what_is_left_of_a_budget_binds_the_new_plan() -> None:
     net, shifted = network(flat(5.0), cap_gbps=5.0), network(flat(0.5), cap_gbps=5.0)
     free = replan(transfer(net, connections=64), 300.0, 480.0, shifted, PRICES)
-    assert free.plan is not None
-    assert free.change is not None
     # Spent: 300 GB at 0.02, two VMs for nine minutes. Left: too little to relay everything.
     spent_usd = 300 * 0.02 + 2 * 540 / 3600
     assert free.change.cost_usd.total > 27.0
     limited = transfer(net, connections=64, budget_usd=27.0 + spent_usd)
     bound = replan(limited, 300.0, 480.0, shifted, PRICES)
-    assert bound.plan is not None
     assert bound.plan["request"]["budget_usd"] == pytest.approx(27.0, rel=1e-3)
     assert bound.plan["cost_usd"]["total"] <= 27.0 * (1 + 1e-3)
     gone = replan(transfer(net, budget_usd=21.0), 300.0, 48_000.0, shifted, PRICES)
@@ -205,8 +195,6 @@ def test_shuffles_and_broadcasts_are_followed_too() -> None:
         assert steady.verdict == "keep"
         moved_on = replan(plan, moved, 160.0, after, PRICES)
         assert moved_on.verdict == "change"
-        assert moved_on.plan is not None
-        assert moved_on.change is not None
         assert moved_on.change.duration_s < moved_on.keep.duration_s / 1.1
         assert replan(moved_on.plan, 1.0, 10.0, after, PRICES).verdict == "keep"
 
@@ -273,7 +261,7 @@ def true_rate_gbps(plan: dict[str, Any], truth: Floats) -> float:
     return 8 * volume_gb / workload.transfer_s(exact, PRICES, *of_vms)[1]
 
 
-@settings(patient, max_examples=examples(60))
+@settings(patient, max_examples=examples(45))
 @given(
     seed=st.integers(0, 10**6),
     error=st.sampled_from([0.02, 0.05, 0.1, 0.2]),
@@ -296,7 +284,6 @@ def test_stationary_noise_never_flips_plans(
             break
         answer = replan(plan, done_gb, begun_s, seen(truth, error, random), PRICES, changes=changes)
         if answer.verdict == "change":
-            assert answer.plan is not None
             plan, done_gb, begun_s = answer.plan, 0.0, 0.0
             changes += 1
             assert _way(plan) not in ways
@@ -319,7 +306,6 @@ def test_a_real_shift_is_followed_once(seed: int, error: float) -> None:
     truth[0, 1] /= 8  # the direct path collapses
     first = replan(plan, moved, 100.0, seen(truth, error, random), PRICES)
     assert first.verdict == "change"
-    assert first.plan is not None
     for _ in range(4):
         again = replan(first.plan, 10.0, 20.0, seen(truth, error, random), PRICES, changes=1)
         assert again.verdict == "keep"

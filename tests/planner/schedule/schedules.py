@@ -25,7 +25,7 @@ from tests.planner.worlds import CONNECTIONS, World
 MONTH_S = 730 * 3600.0
 
 
-def scheduled(of: World, *transfers: TimedTransfer, **more: Any) -> SchedulePlan:
+def scheduled(of: World, *transfers: TimedTransfer, **more: Any) -> Any:
     request = ScheduleRequest(
         tuple(transfers),
         connections=CONNECTIONS,

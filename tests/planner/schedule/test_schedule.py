@@ -37,7 +37,7 @@ WITHIN = 1e-5
 
 
 @pytest.mark.parametrize("kind", ["plain", "tariffs", "disks"])
-@pytest.mark.parametrize("seed", range(examples(60)))
+@pytest.mark.parametrize("seed", range(examples(45)))
 def test_no_set_of_transfers_is_worth_more_and_no_schedule_of_it_cheaper(
     seed: int, kind: str
 ) -> None:
@@ -116,7 +116,7 @@ def test_a_search_that_is_cut_short_states_a_bound_that_holds(
     assert not any("cut short" in warning for warning in best.warnings)
 
 
-@pytest.mark.parametrize("seed", [*range(examples(40)), 380])
+@pytest.mark.parametrize("seed", [*range(examples(30)), 380])
 def test_remedies_do_when_applied_and_less_would_not(seed: int) -> None:
     of = world(seed)
     asked = transfers(of, seed, 6, 2.0)
@@ -143,7 +143,6 @@ def test_remedies_do_when_applied_and_less_would_not(seed: int) -> None:
             assert fits(number, volume_gb=remedies.volume_gb)
             assert admits(number, volume_gb=remedies.volume_gb)
             assert not fits(number, volume_gb=remedies.volume_gb * 1.001)
-        assert remedies.more_vms is not None
         assert fits(number, remedies.more_vms.vms)
         whole = Full(of, [*(t for t in asked if t.id in before), asked[number]])
         fewest = max(1, ceil(whole.fewest_vms() - 1e-5))
@@ -180,20 +179,13 @@ def test_one_transfer_is_a_division_and_sent_at_once() -> None:
         assert again.transfer("b").end_s == pytest.approx(290)
 
 
-def test_of_equals_the_greatest_value_in_total_is_admitted() -> None:
-    of = even(PAIR)
+def test_what_a_higher_priority_keeps_out_is_warned_of_with_its_worth() -> None:
     poor = transfer("poor", 100, deadline_s=200.0, value_usd=50.0)
     rich = transfer("rich", 50, deadline_s=200.0, value_usd=40.0)
-    plan = scheduled(of, poor, rich)
-    assert plan.transfer("poor").verdict == "admitted"  # though it is worth less a GB
-    assert plan.transfer("rich").verdict == "refused"
+    plan = scheduled(even(PAIR), poor, rich)
+    assert [t.verdict for t in plan.transfers] == ["admitted", "refused"]
     assert plan.value_usd == 50
-    other = transfer("other", 50, deadline_s=200.0, value_usd=11.0)
-    plan = scheduled(of, poor, rich, other)
-    assert [t.verdict for t in plan.transfers] == ["refused", "admitted", "admitted"]
-    (decided,) = plan.admission
-    assert (decided.objective, decided.reached, decided.bound) == ("value", 51, 51)
-    plan = scheduled(of, replace(poor, priority=1, value_usd=1.0), rich)
+    plan = scheduled(even(PAIR), replace(poor, priority=1, value_usd=1.0), rich)
     assert plan.transfer("poor").verdict == "admitted"
     assert any("worth $1.00" in warning for warning in plan.warnings)
 
@@ -222,7 +214,7 @@ def test_best_effort_takes_what_is_left_and_never_waits_while_there_is_room() ->
     assert [t.end_s for t in equals.transfers] == pytest.approx([200, 300])
 
 
-@pytest.mark.parametrize(("connections", "admitted"), [(64, 5), (50, 5), (20, 2), (10, 1)])
+@pytest.mark.parametrize(("connections", "admitted"), [(50, 5), (20, 2)])
 def test_slow_paths_side_by_side_fill_a_fast_vm(connections: int, admitted: int) -> None:
     """Five paths of 2 Gbit/s, 200 Mbit/s a connection, from a VM of 10 Gbit/s: 50 suffice."""
     names = ["s", *"abcde"]
@@ -239,54 +231,25 @@ def test_slow_paths_side_by_side_fill_a_fast_vm(connections: int, admitted: int)
     assert plan.connections["s"] == 10 * admitted
 
 
-class FallingPrices(FlatPrices):
-    """The first 100 GB that a meter counts cost 0.10 USD each, what follows 0.04."""
-
-    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
-        return (0.1 * min(volume_gb, 100) + 0.04 * max(0.0, volume_gb - 100)) / volume_gb
-
-
-def test_fees_are_what_each_meter_counts() -> None:
-    names = ["x:a", "x:b", "y:c"]
-    rate = np.full((3, 3), 4.0)
-    np.fill_diagonal(rate, 0.0)
-    network = Network.from_matrices(names, rate, rtt_ms=0.0, per_flow_mbps=25 * rate)
-    asked = (
-        TimedTransfer("inside", "x:a", "x:b", 50, deadline_s=4000.0),
-        TimedTransfer("out", "x:a", "y:c", 150, deadline_s=4000.0),
-        TimedTransfer("too", "x:b", "y:c", 50, deadline_s=4000.0),
-    )
-    request = ScheduleRequest(asked, relays="none", vms=1)
-    plan = recommend_schedule(request, network, FallingPrices(names))
-    out = 100 * 0.1 + 100 * 0.04  # 200 GB to the internet, by one meter
-    usd = [transfer.egress_usd for transfer in plan.transfers]
-    assert usd == pytest.approx([50 * 0.1, out * 150 / 200, out * 50 / 200])
-    assert plan.cost_usd.egress == pytest.approx(50 * 0.1 + out)
-    assert 0 < plan.bound_usd <= plan.cost_usd.egress
-
-
 def test_getting_up_to_speed_is_part_of_the_window() -> None:
     names = ["a", "b"]
     network = Network.from_matrices(names, np.array(PAIR), rtt_ms=100.0)
-    prices = FlatPrices(names, 0.02, 1.0)
-    just = TimedTransfer("x", "a", "b", 100, deadline_s=260.9)
-    plan = recommend_schedule(ScheduleRequest((just,), vms=1), network, prices)
-    assert plan.transfers[0].end_s == pytest.approx(260.85)
-    late = replace(just, deadline_s=260.8)
-    (refused,) = recommend_schedule(ScheduleRequest((late,), vms=1), network, prices).transfers
-    assert refused.remedies is not None
-    assert refused.remedies.deadline_s == 261
-    soon = replace(just, deadline_s=60.5)
-    (hopeless,) = recommend_schedule(ScheduleRequest((soon,), vms=1), network, prices).transfers
-    assert hopeless.remedies is not None
-    assert (hopeless.remedies.volume_gb, hopeless.remedies.more_vms) == (0.0, None)
-    assert hopeless.remedies.deadline_s == 261
+
+    def alone(deadline_s: float) -> Any:
+        asked = TimedTransfer("x", "a", "b", 100, deadline_s=deadline_s)
+        prices = FlatPrices(names, 0.02, 1.0)
+        return recommend_schedule(ScheduleRequest((asked,), vms=1), network, prices).transfers[0]
+
+    assert alone(260.9).end_s == pytest.approx(260.85)
+    assert alone(260.8).remedies.deadline_s == 261
+    hopeless = alone(60.5).remedies
+    assert (hopeless.volume_gb, hopeless.more_vms, hopeless.deadline_s) == (0.0, None, 261)
 
 
 # ---- schedules in progress -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_a_schedule_in_progress_takes_more_without_breaking_a_promise(seed: int) -> None:
     of = world(seed)
     asked = transfers(of, seed, 9, 0.8)
@@ -351,7 +314,6 @@ def test_a_promise_that_the_network_breaks_is_told() -> None:
     assert again.transfer("a").verdict == "refused"
     assert "admitted before" in again.warnings[0]
     remedies = again.transfer("a").remedies
-    assert remedies is not None
     assert remedies.volume_gb == pytest.approx(75, rel=1e-5)  # 50 are there, 25 more can be
     assert remedies.deadline_s == 300
 

@@ -16,7 +16,6 @@ from planner.model.pricing import FlatPrices
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from tests.planner.worlds import world
-from tests.properties import examples
 
 Flow = tuple[Sequence[str], float, int]
 
@@ -35,8 +34,8 @@ def check(
         assert count <= connections * vms[region], region
 
 
-@pytest.mark.parametrize("connections", [7, 16, 64])
-@pytest.mark.parametrize("seed", range(1, 3 * examples(12), 3))
+@pytest.mark.parametrize("connections", [7, 64])
+@pytest.mark.parametrize("seed", range(1, 16, 3))
 def test_shuffles_open_whole_connections_within_the_limit(seed: int, connections: int) -> None:
     of, random = world(seed, 5), np.random.default_rng(seed)
     network = of.network(20.0)
@@ -56,8 +55,8 @@ def test_shuffles_open_whole_connections_within_the_limit(seed: int, connections
         assert 8 * pair.volume_gb / pair.throughput_gbps <= plan.duration_s
 
 
-@pytest.mark.parametrize("connections", [7, 16, 64])
-@pytest.mark.parametrize("seed", range(1, 3 * examples(12), 3))
+@pytest.mark.parametrize("connections", [7, 64])
+@pytest.mark.parametrize("seed", range(1, 16, 3))
 def test_broadcasts_open_whole_connections_within_the_limit(seed: int, connections: int) -> None:
     of = world(seed, 6)
     network, (src, *dst) = of.network(20.0), of.names

@@ -74,7 +74,7 @@ def simulated(
     return np.asarray(np.maximum(worst, connections.max(axis=1)))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_times_spread_as_those_of_a_simulation(seed: int) -> None:
     random = np.random.default_rng(seed)
     n = 5
@@ -93,16 +93,6 @@ def test_times_spread_as_those_of_a_simulation(seed: int) -> None:
     for quantile in (0.1, 0.5, 0.9):
         expected = np.quantile(reference, quantile)
         assert np.quantile(times, quantile) == pytest.approx(expected, rel=0.12)
-
-
-def test_of_one_link_they_are_the_quantiles_of_its_rate() -> None:
-    one = np.array([[0.0, 2.0], [2.0, 0.0]])
-    caps, vms = np.full((2, 2), 1e3), np.ones(2)
-    links = np.array([[0.0, 100.0], [0.0, 0.0]])
-    times = drawn(one, 100 * one, caps, vms, 0.5, 1.25).times_s(links, vms)
-    within = (times >= 50 / 1.25) & (times <= 50 / 0.5)
-    assert within.mean() == pytest.approx(0.9, abs=2 / 64)
-    assert np.median(times) == pytest.approx(50, rel=0.01)
 
 
 def test_a_link_that_no_one_measured_is_odd_in_one_draw() -> None:

@@ -28,13 +28,13 @@ from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
-from tests.planner.networks import stated_network, with_link
+from tests.planner.networks import stated_network
 from tests.properties import examples
 
 A, B, C = "x:a", "x:b", "x:c"
 
 
-@settings(max_examples=examples(100), deadline=None)
+@settings(max_examples=examples(45), deadline=None)
 @given(
     gbps=st.floats(0.5, 20),
     caps=st.tuples(st.floats(2, 20), st.floats(2, 20)),
@@ -107,8 +107,8 @@ def test_bounds_of_several_vms_that_no_one_tried_are_wider(
     limited_by: LimitedBy, least: float
 ) -> None:
     """As those of a single transfer: further VM pairs may bring less, as squares add up."""
-    network = stated_network({(A, B): Estimate(4.5, 5.0, 5.5)})
-    network, prices = with_link(network, A, B, limited_by=limited_by), FlatPrices((A, B))
+    rates, links = {(A, B): Estimate(4.5, 5.0, 5.5)}, {(A, B): {"limited_by": limited_by}}
+    network, prices = stated_network(rates, links=links), FlatPrices((A, B))
     for vms in (1, 2, 7):
         same: dict[str, Any] = {"vms": vms, "objective": "time", "vm_start_s": 0.0}
         shuffle = recommend_shuffle(ShuffleRequest({(A, B): 1e4}, **same), network, prices)

@@ -72,7 +72,7 @@ def by_all_paths(of: World, demands_gbit: Floats, deadline_s: float | None = Non
     return float(solved.fun)
 
 
-@pytest.mark.parametrize("seed", range(examples(100)))
+@pytest.mark.parametrize("seed", range(examples(48)))
 def test_times_and_fees_are_those_of_a_linear_program_over_all_paths(seed: int) -> None:
     of, demands = instance(seed)
     columns = PathColumns(of.resources(), demands, of.fees / 8)
@@ -119,20 +119,6 @@ def plan(
     return recommend_shuffle(request, network, FlatPrices(names, 0.02, 1.0))
 
 
-def test_a_slow_path_and_a_relay_beside_it_fill_the_cap() -> None:
-    found = plan([[0, 1, 5], [1, 0, 5], [5, 5, 0]], {("a", "b"): 100})
-    assert found.verdict == "relayed"
-    assert found.duration_s == pytest.approx(160, rel=WITHIN)
-    # The slow path is no part of the VM: it carries its Gbit/s, and saves one fee on it.
-    assert found.cost_usd.egress == pytest.approx(2.0 * (0.2 + 2 * 0.8), rel=5e-3)
-    assert found.bound_usd == pytest.approx(2.0)  # direct, at leisure
-    assert found.vms == {"a": 1, "b": 1, "c": 1}
-    (pair,) = found.pairs
-    shares = {path.regions: path.share for path in pair.paths}
-    assert shares == pytest.approx({("a", "b"): 0.2, ("a", "c", "b"): 0.8}, abs=5e-3)
-    assert found.direct.duration_s == pytest.approx(800)
-
-
 def test_a_hot_destination_is_limited_by_its_ingress_and_relays_do_not_help() -> None:
     five = [[0.0 if i == j else 5.0 for j in range(5)] for i in range(5)]
     demands = {(src, "a"): 100.0 for src in "bcde"}
@@ -177,8 +163,7 @@ def test_limits_that_cannot_be_met_say_what_would_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("connections", "duration_s", "needed"),
-    [(10, 2000, 10), (64, 400, 50), (320, 400, 50), (6400, 400, 50), (None, 400, 50)],
+    ("connections", "duration_s", "needed"), [(10, 2000, 10), (6400, 400, 50), (None, 400, 50)]
 )
 def test_slow_paths_leave_the_rest_of_a_vm_to_others(
     connections: int | None, duration_s: float, needed: int
@@ -245,7 +230,7 @@ def shuffles(draw: st.DrawFn) -> tuple[World, Floats]:
     return replace(of, flows=flows, may_relay=np.ones(n, dtype=bool)), volumes
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(45), deadline=None)
 @given(shuffles())
 def test_filling_leaves_nobody_who_could_go_faster_alone(given: tuple[World, Floats]) -> None:
     resources, demands = given[0].resources(), given[1]
@@ -264,18 +249,19 @@ def test_filling_leaves_nobody_who_could_go_faster_alone(given: tuple[World, Flo
         assert (resources.loads(links_of(alone))[full] > 0).any()
 
 
-@settings(max_examples=examples(60), deadline=None)
-@given(shuffles(), st.sampled_from([0.0, 0.1]))
+@settings(max_examples=examples(45), deadline=None)
+@given(shuffles(), st.sampled_from([0.0, 0.1]), st.just(CONNECTIONS) | st.integers(5, 40))
 def test_never_worse_than_starting_everything_at_once(
-    given: tuple[World, Floats], margin: float
+    given: tuple[World, Floats], margin: float, connections: int
 ) -> None:
+    """Also where a VM opens as few as one connection a pair."""
     of, demands = given
     names, vms = of.names, of.vms_in
     rtt_ms = (20.0 * np.arange(demands.size) % 170.0).reshape(demands.shape)
     volumes = {
         (names[i], names[j]): demands[i, j] / 8 for i, j in zip(*np.nonzero(demands), strict=True)
     }
-    request = ShuffleRequest(volumes, margin=margin, vms_in=vms, connections=CONNECTIONS)
+    request = ShuffleRequest(volumes, margin=margin, vms_in=vms, connections=connections)
     found = recommend_shuffle(request, of.network(np.asarray(rtt_ms)), of.prices())
     assert found.equal_share.duration_s is not None
     assert found.direct.duration_s is not None
@@ -293,8 +279,9 @@ def test_never_worse_than_starting_everything_at_once(
     found.model_dump_json()
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("demands", ["uniform", "skewed", "hot destination"])
+@pytest.mark.parametrize(
+    ("demands", "seed"), [("uniform", 0), ("skewed", 1), ("hot destination", 2)]
+)
 def test_gains_on_the_january_grid_are_those_of_an_independent_program(
     demands: str, seed: int
 ) -> None:
@@ -336,11 +323,12 @@ def test_gains_on_the_january_grid_are_those_of_an_independent_program(
     assert found.bound_s <= least_s * (1 + 1e-6)
     assert least_s * (1 - 1e-6) <= found.duration_s <= least_s * (1 + WITHIN) + longest_ramp_s
     direct_s = of.time_s(links_of(direct_paths(problem.demands_gbit)))
+    assert direct_s <= found.direct.duration_s <= direct_s + longest_ramp_s
     if demands == "hot destination":  # its ingress cap decides, whoever relays
         assert direct_s <= least_s * (1 + WITHIN)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_path_carries_next_to_nothing(seed: int) -> None:
     """Each relay takes a VM: what one would carry fits on paths that are not full."""
     grid, random = january_grid(), np.random.default_rng(seed)
@@ -383,22 +371,3 @@ def test_equal_shares_are_those_of_a_step_by_step_simulation() -> None:
     found = equal_share_finish_s(resources, volumes, 64)
     assert found.max() == pytest.approx(now, rel=0.03)
     assert found.max() >= direct_s
-
-
-@settings(max_examples=examples(25))
-@given(seed=st.integers(0, 10**6), connections=st.integers(5, 40))
-def test_few_connections_are_planned_no_worse_than_shared(seed: int, connections: int) -> None:
-    """A VM opens as few as one connection a pair; a plan is never slower than equal numbers."""
-    random = np.random.default_rng(seed)
-    regions = ["aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1", "gcp:europe-west1"]
-    n = len(regions)
-    rtt_ms = random.uniform(5, 300, (n, n))
-    rtt_ms = (rtt_ms + rtt_ms.T) / 2
-    network = Network.from_matrices(
-        regions, np.full((n, n), 5.0), rtt_ms=rtt_ms, per_flow_mbps=24_000 / rtt_ms
-    )
-    demands = {(a, b): float(random.uniform(1, 50)) for a in regions for b in regions if a != b}
-    request = ShuffleRequest(demands, vms=1, connections=connections, margin=0.0)
-    plan = recommend_shuffle(request, network, FlatPrices(tuple(regions), 0.02, 1.0))
-    assert plan.equal_share.duration_s
-    assert plan.duration_s <= plan.equal_share.duration_s * 1.001

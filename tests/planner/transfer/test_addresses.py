@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from math import inf
+from random import Random
 
 import numpy as np
 import pytest
@@ -12,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from planner.model.estimate import AddressKind, exactly
-from planner.model.link import LimitedBy, Link, Site
+from planner.model.estimate import AddressKind, Estimate, exactly
+from planner.model.link import Link
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.model.vm_limits import caps_by_kind
@@ -21,46 +22,40 @@ from planner.transfer.optimum import fastest, most_rate_gbps
 from planner.transfer.problem import transfer_problem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
+from tests.planner.networks import stated_network
+from tests.planner.transfer.strategies import seeds
 from tests.properties import examples
 
 NAMES = ("a:s", "b:d", "a:r", "a:q", "b:t")
-GBPS = st.floats(0.5, 30.0)
 FREE = FlatPrices(NAMES)
-KINDS: st.SearchStrategy[AddressKind] = st.sampled_from(["public", "private"])
+
+
+def private_caps(egress_gbps: float, ingress_gbps: float) -> dict[str, Estimate]:
+    return {
+        "private_egress_gbps": exactly(egress_gbps),
+        "private_ingress_gbps": exactly(ingress_gbps),
+    }
 
 
 @st.composite
 def networks(draw: st.DrawFn) -> Network:
     """Return a small network whose VMs have other caps over private addresses."""
+    random = Random(draw(seeds))
     sites = {}
     for name in NAMES:
-        public = exactly(draw(st.floats(2.0, 10.0)))
-        private = exactly(draw(st.floats(10.0, 40.0)))
-        sites[name] = Site(
-            name,
-            "",
-            public,
-            public,
-            exactly(3.0),
-            private_egress_gbps=private,
-            private_ingress_gbps=private,
-        )
+        public, private = exactly(random.uniform(2.0, 10.0)), random.uniform(10.0, 40.0)
+        caps = {"egress_gbps": public, "ingress_gbps": public}
+        sites[name] = {**caps, **private_caps(private, private)}
+    pairs = [*itertools.permutations(NAMES, 2)]
     links = {
-        src: {
-            dst: Link(
-                src,
-                dst,
-                exactly(50.0),
-                exactly(draw(st.floats(50.0, 2000.0))),
-                exactly(draw(GBPS)),
-                address=draw(KINDS),
-            )
-            for dst in NAMES
-            if dst != src
+        pair: {
+            "per_flow_mbps": exactly(random.uniform(50.0, 2000.0)),
+            "address": random.choice(["public", "private"]),
         }
-        for src in NAMES
+        for pair in pairs
     }
-    return Network(sites, links)
+    rates = {pair: random.uniform(0.5, 30.0) for pair in pairs}
+    return stated_network(rates, links=links, sites=sites)
 
 
 @given(networks(), st.integers(1, 3))
@@ -151,37 +146,30 @@ def test_no_volumes_exceed_either_cap_of_shared_vms(network: Network, data: st.D
 
 
 def test_the_cap_of_one_kind_of_address_is_a_bottleneck_of_its_own() -> None:
-    def site(name: str, *gbps: float) -> Site:
-        egress, ingress, private_egress, private_ingress = map(exactly, gbps)
-        return Site(
-            name,
-            "",
-            egress,
-            ingress,
-            exactly(3.0),
-            private_egress_gbps=private_egress,
-            private_ingress_gbps=private_ingress,
-        )
-
-    def link(
-        src: str, dst: str, flow: float, gbps: float, kind: AddressKind, by: LimitedBy
-    ) -> Link:
-        figures = exactly(50.0), exactly(flow), exactly(gbps)
-        return Link(src, dst, *figures, limited_by=by, address=kind)
-
     src, relay, dst = "azure:c", "aws:a", "gcp:e"
-    network = Network(
-        {
-            relay: site(relay, 7.8, 1.0, 25.9, 13.6),
-            src: site(src, 4.7, 19.3, 11.2, 12.2),
-            dst: site(dst, 5.0, 7.8, 12.8, 17.1),
+    links = {
+        (src, dst): (100.0, "public", "window"),
+        (src, relay): (567.5, "private", "path"),
+        (relay, dst): (200.0, "private", "vm"),
+    }
+    caps = {
+        relay: (7.8, 1.0, 25.9, 13.6),
+        src: (4.7, 19.3, 11.2, 12.2),
+        dst: (5.0, 7.8, 12.8, 17.1),
+    }
+    network = stated_network(
+        {(src, dst): 10.3, (src, relay): 4.3, (relay, dst): 5.0},
+        links={
+            pair: {"per_flow_mbps": exactly(mbps), "address": kind, "limited_by": limit}
+            for pair, (mbps, kind, limit) in links.items()
         },
-        {
-            src: {
-                dst: link(src, dst, 100.0, 10.3, "public", "window"),
-                relay: link(src, relay, 567.5, 4.3, "private", "path"),
-            },
-            relay: {dst: link(relay, dst, 200.0, 5.0, "private", "vm")},
+        sites={
+            name: {
+                "egress_gbps": exactly(egress),
+                "ingress_gbps": exactly(ingress),
+                **private_caps(*private),
+            }
+            for name, (egress, ingress, *private) in caps.items()
         },
     )
     request = TransferRequest(

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
-from planner.model.link_array import held_ends
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
 from planner.transfer.plan import Plan
-from planner.transfer.problem import LEAST_PART, MOST_PATHS
+from planner.transfer.problem import MOST_PATHS
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.grid import january_grid
 from tests.planner.independent import near
+from tests.planner.transfer.test_recommendation import assert_sound
 
 REGIONS = ("aws:s", "gcp:d", "azure:far")
 
@@ -81,36 +79,20 @@ def test_a_relay_opens_as_many_connections_as_it_accepts() -> None:
     assert plan.throughput_gbps == near(1.0 + 60 * 0.05)
 
 
-def test_which_vms_a_rate_holds() -> None:
-    vm, window, path, unknown = range(4)
-    limits = np.array([vm, vm, window, path, unknown])
-    sends, receives = held_ends(
-        limits, np.array([5.0, 16.0, 5, 5, 5]), np.array([16.0, 5, 5, 5, 5])
-    )
-    assert sends.tolist() == [True, False, True, True, True]
-    assert receives.tolist() == [False, True, False, True, True]
-
-
-@pytest.mark.parametrize("connections", [16, 64])
-def test_plans_of_the_january_grid_open_no_more_than_vms_may_on_few_paths(connections: int) -> None:
+def test_plans_of_the_january_grid_open_no_more_than_vms_may_on_few_paths() -> None:
     """With connections as fast as a window of 3 MB allows, or as the measured rate proves."""
     grid = january_grid()
     pair, rtt = grid.matrix(grid.pair_gbps, 0.0), grid.matrix(grid.rtt_ms, 100.0)
     flows = np.maximum(8 * 3.0 / rtt * 1e3, pair * 1e3 / 64)
     of = Network.from_matrices(grid.regions, pair, rtt_ms=rtt, per_flow_mbps=flows)
     splits = many = 0
-    for number, (src, dst) in enumerate(grid.random_pairs(40, seed=41)):
+    for number, (src, dst) in enumerate(grid.random_pairs(30, seed=41)):
+        connections, vms = [16, 64][number // 4 % 2], 1 + number % 4
         request = TransferRequest(
-            src, dst, volume_gb=2000, vms=1 + number % 4, objective="time", connections=connections
+            src, dst, volume_gb=2000, vms=vms, objective="time", connections=connections
         )
         plan = recommend(request, of, grid.prices())
-        assert sum(path.connections for path in plan.paths) <= connections * plan.vms[src]
-        for path in plan.paths:
-            relays = path.regions[1:-1]
-            assert all(path.connections <= connections * plan.vms[via] for via in relays)
-            slowest = min(of.link(*link).rate_gbps(1) for link in pairwise(path.regions))
-            assert path.throughput_gbps <= path.connections * slowest * (1 + 1e-6)
-            assert path.share >= LEAST_PART * (1 - 1e-6)
+        assert_sound(plan, request, of)
         splits += len(plan.paths) > 1
         many += len(plan.paths) > MOST_PATHS
     assert splits > 5

@@ -15,7 +15,6 @@ from planner.model.catalogue import Hosts
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, FlatPrices
 from planner.transfer.allocation import greatest_rate_gbps
-from planner.transfer.problem import Relays, TransferPath
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from planner.transfer.search import TransferSearch
@@ -39,15 +38,6 @@ def test_all_relays_together_are_as_fast_as_each(data: st.DataObject) -> None:
         assert rate == near(greatest_rate_gbps(search.transfer, relay))
         region = list(network.sites)[relay.region or 0]
         assert relay.vm_usd_per_h == price_list.vm_usd_per_h(region)
-
-
-def test_relays_are_a_sequence() -> None:
-    paths = [TransferPath(k, 1.0, 2.0, 3.0, 0.1, 1.0, k + 1) for k in range(3)]
-    relays = Relays.of(paths)
-    assert list(relays) == paths == [relays[k] for k in range(3)]
-    assert relays[:2] == paths[:2]
-    assert Relays.of(relays) is relays
-    assert not Relays.of(())
 
 
 def test_only_regions_that_may_relay_are_asked_for_a_price() -> None:

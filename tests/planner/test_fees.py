@@ -1,11 +1,13 @@
-"""What plans of many transfers cost is what the meters of their links count."""
+"""What plans cost is what the meters of their links count."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from math import inf
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -20,16 +22,23 @@ from planner.placement.reduce import recommend_reduce
 from planner.placement.request import Machine, ReduceRequest, TasksRequest
 from planner.placement.tasks import recommend_tasks
 from planner.replanning.progress import Workload
+from planner.schedule.recommendation import recommend_schedule
+from planner.schedule.request import ScheduleRequest, TimedTransfer
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
+from planner.transfer.optimum import cost_time_frontier
+from planner.transfer.recommendation import recommend
+from planner.transfer.request import TransferRequest
+from planner.transfer.search import TransferSearch
+from tests.planner.independent import below, near
 from tests.planner.meters import CATALOGUE, metered_usd
-from tests.planner.transfer.strategies import REGIONS
-from tests.planner.transfer.strategies import networks as any_networks
+from tests.planner.schedule.schedules import sent as sent_in
+from tests.planner.transfer.strategies import REGIONS, answer, networks, patient, requests
 from tests.properties import examples
 
 VOLUMES = st.sampled_from([1.0, 30.0, 90.0, 400.0, 6000.0])
-networks = partial(any_networks, missing=False)
-few = settings(max_examples=examples(40), deadline=None)
+whole_networks = partial(networks, missing=False)
+few = settings(max_examples=examples(30), deadline=None)
 
 
 @st.composite
@@ -50,7 +59,7 @@ def broadcast_links(plan: BroadcastPlan) -> list[tuple[str, str, float]]:
 
 
 @few
-@given(networks(), demands(), st.sampled_from(["time", "cost"]), st.sampled_from([0.0, 0.1]))
+@given(whole_networks(), demands(), st.sampled_from(["time", "cost"]), st.sampled_from([0.0, 0.1]))
 def test_a_shuffle_costs_what_meters_count(
     network: Network, volumes: dict[tuple[str, str], float], objective: str, margin: float
 ) -> None:
@@ -83,7 +92,7 @@ def test_a_shuffle_costs_what_meters_count(
 
 @few
 @given(
-    networks(),
+    whole_networks(),
     st.lists(st.sampled_from(REGIONS[1:]), min_size=1, max_size=4, unique=True),
     VOLUMES,
     st.sampled_from(["time", "cost", "value"]),
@@ -113,7 +122,7 @@ def test_a_broadcast_costs_what_meters_count(
 
 @few
 @given(
-    networks(),
+    whole_networks(),
     st.dictionaries(st.sampled_from(REGIONS), VOLUMES, min_size=2),
     st.sampled_from([None, 0.5, 0.9, 1.0]),
     st.sampled_from(["time", "cost"]),
@@ -147,7 +156,24 @@ def test_a_reduce_stage_costs_what_meters_count_and_keeps_its_budget(
 
 
 @few
-@given(networks(), st.lists(VOLUMES, min_size=6, max_size=6))
+@given(whole_networks(), demands())
+def test_a_schedule_costs_what_meters_count(
+    network: Network, volumes: dict[tuple[str, str], float]
+) -> None:
+    asked = [TimedTransfer(f"t{n}", *pair, volumes[pair]) for n, pair in enumerate(volumes)]
+    plan = recommend_schedule(ScheduleRequest(asked), network, CataloguePrices(CATALOGUE, network))
+    usd = metered_usd(
+        (src, dst, path.throughput_gbps * (period.end_s - period.start_s) / 8)
+        for _, period, path in sent_in(plan)
+        for src, dst in pairwise(path.regions)
+    )
+    assert plan.cost_usd.egress == pytest.approx(usd, rel=1e-5)
+    assert sum(each.egress_usd for each in plan.transfers) == pytest.approx(usd, rel=1e-5)
+    assert plan.bound_usd <= usd * (1 + 1e-6)
+
+
+@few
+@given(whole_networks(), st.lists(VOLUMES, min_size=6, max_size=6))
 def test_a_placement_of_tasks_costs_what_meters_count(
     network: Network, volumes: list[float]
 ) -> None:
@@ -165,3 +191,46 @@ def test_a_placement_of_tasks_costs_what_meters_count(
     at = {task: dict(places)[machine] for task, machine in plan.assignment.items()}
     sent = ((at[a], at[b], gb) for (a, b), gb in traffic.items() if at[a] != at[b])
     assert plan.cost_usd.egress == pytest.approx(metered_usd(sent))
+
+
+# ---- one transfer --------------------------------------------------------------------------------
+
+
+@patient
+@given(requests(), networks())
+def test_a_plan_costs_what_its_shares_are_charged(
+    request: TransferRequest, network: Network
+) -> None:
+    prices = CataloguePrices(CATALOGUE, network)
+    plan = answer(request, network, prices).plan
+    usd = metered_usd(
+        (src, dst, path.share * request.volume_gb)
+        for path in plan.paths
+        for src, dst in pairwise(path.regions)
+    )
+    assert plan.cost_usd.egress == near(usd)
+    by_path = sum(path.share * request.volume_gb * path.egress_usd_per_gb for path in plan.paths)
+    assert by_path == near(usd)
+    assert below(plan.cost_usd.total, request.budget_usd or inf)
+    search = TransferSearch(request, network, prices)
+    fees = search.figures.fees
+    for point in cost_time_frontier(search.transfer, points=4, fees=fees):
+        of_path = fees.usd_per_gb(point)
+        usd = sum(of_path[path] * gbps / point.rate_gbps for path, gbps in point.flows.items())
+        assert point.egress_usd == near(usd * request.volume_gb)
+
+
+def test_a_small_share_is_charged_at_its_own_tier() -> None:
+    """The direct path is full; the rest goes through a cloud that counts only that rest."""
+    regions = ["aws:a", "gcp:f", "azure:r"]
+    rates = np.array([[0.0, 1.0, 9.0], [0.0, 0.0, 0.0], [0.0, 9.0, 0.0]])
+    network = Network.from_matrices(regions, rates)
+    request = TransferRequest(
+        "aws:a", "gcp:f", volume_gb=10_000, objective="cost", min_throughput_gbps=1.1, vms=1
+    )
+    plan = recommend(request, network, CataloguePrices(CATALOGUE, network))
+    through = 10_000 * 0.1 / 1.1
+    assert [round(path.share, 6) for path in plan.paths] == [0.909091, 0.090909]
+    from_aws = 50 * 0.09 + 450 * 0.085 + 9500 * 0.05
+    from_azure = 500 * 0.085 + (through - 500) * 0.05
+    assert plan.cost_usd.egress == pytest.approx(from_aws + from_azure)
