@@ -222,13 +222,7 @@ def test_a_run_with_few_connections_tells_the_readings_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_out", "step"),
-    [
-        (0, 2),
-        (1 / 3, 4),
-        pytest.param(0, 1, marks=pytest.mark.thorough),
-        pytest.param(1 / 3, 1, marks=pytest.mark.thorough),
-    ],
+    ("left_out", "step"), [(0, 2), (1 / 3, 1), pytest.param(0, 1, marks=pytest.mark.thorough)]
 )
 def test_what_january_made_plan_holds_in_november_under_both_readings(
     left_out: float, step: int
