@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import permutations
 from math import inf
 from random import Random
+from typing import get_args
 
 import numpy as np
 from hypothesis import given
@@ -16,8 +17,8 @@ from planner.model.baseline.changed_hosts import with_vm_types
 from planner.model.baseline.modelled_links import with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.document import document_of, network_of
-from planner.model.estimate import Estimate, Figures, Origin
-from planner.model.link_states import LinkState
+from planner.model.estimate import AddressKind, Estimate, Figures, Kind, Origin
+from planner.model.link_states import Condition, LinkState
 from planner.model.network import Network, Snapshot
 from planner.model.verification import Verified, VerifiedPath
 from relayd.catalogue.loading import load_catalogue
@@ -26,6 +27,8 @@ from tests.planner.transfer.strategies import REGIONS, networks, patient, seeds
 CATALOGUE: Catalogue = load_catalogue()
 NOW_S = 1.8e9
 DAY_S = 86400.0
+KINDS: tuple[Kind, ...] = ("measured", "inferred")
+ADDRESSES: tuple[AddressKind | None, ...] = (None, "public", "private")
 
 
 def _pairs(random: Random, most: int) -> list[tuple[str, str]]:
@@ -44,7 +47,7 @@ def _state(random: Random, src: str, dst: str) -> LinkState:
     return LinkState(
         src,
         dst,
-        random.choice(["down", "degraded", "up"]),
+        random.choice(get_args(Condition)),
         "2027-01-15T08:00:00Z",
         "no reply",
         random.choice([None, random.uniform(1, 1000)]),
@@ -61,20 +64,22 @@ def _verified(random: Random, src: str, dst: str) -> Verified:
         )
         for _ in range(random.randint(0, 2))
     )
-    verdict, figures = random.choice(["direct", "relay", "split"]), [_gbps(random) for _ in "1234"]
-    return Verified(src, dst, verdict, "x", *figures, _time_s(random), paths)
+    verdict = random.choice(["direct", "relay", "split"])
+    low, expected, high, achieved = (_gbps(random) for _ in range(4))
+    at_s = _time_s(random)
+    return Verified(src, dst, verdict, "x", low, expected, high, achieved, at_s, paths)
 
 
 def _measured(random: Random, estimate: Estimate) -> Estimate:
     """Return an estimate as it may be measured: with an origin of any kind."""
     origin = Origin(
-        random.choice(["measured", "inferred"]),
+        random.choice(KINDS),
         "median-of-samples",
         random.randint(1, 9),
         1,
         _time_s(random),
         NOW_S - 50 * DAY_S,
-        random.choice([None, "public", "private"]),
+        random.choice(ADDRESSES),
         Figures(connections=64, between=("a", "b")),
     )
     return replace(estimate, origin=origin)

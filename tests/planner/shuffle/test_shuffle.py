@@ -318,7 +318,7 @@ def test_gains_on_the_january_grid_are_those_of_an_independent_program(
         of.may_relay,
     )
     least_s = by_all_paths(as_world, problem.demands_gbit)
-    found = recommend_shuffle(request, network, grid.prices())
+    found: Any = recommend_shuffle(request, network, grid.prices())
     longest_ramp_s = 8.5 * 2 * float(problem.rtt_ms.max()) / 1000
     assert found.bound_s <= least_s * (1 + 1e-6)
     assert least_s * (1 - 1e-6) <= found.duration_s <= least_s * (1 + WITHIN) + longest_ramp_s
