@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.model.aliases import permitted, resolve, resolve_many
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegionError
+from tests.properties import examples
 
 REGIONS = [
     Region("aws:us-east-1", "Ashburn", "US", "NAM", "NAM"),
@@ -127,6 +128,7 @@ PIECES = ["aws", "azure", ":", "sa", "us-east", "eastus", "Frankfurt", " ", "*",
 TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=5).map("".join))
 
 
+@settings(max_examples=examples(45), deadline=None)
 @given(TEXTS, st.sampled_from([None, "aws", "gcp", "none"]))
 def test_any_text_is_a_region_or_a_clear_error(text: str, prefer: str | None) -> None:
     try:

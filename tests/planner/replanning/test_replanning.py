@@ -261,7 +261,7 @@ def true_rate_gbps(plan: dict[str, Any], truth: Floats) -> float:
     return 8 * volume_gb / workload.transfer_s(exact, PRICES, *of_vms)[1]
 
 
-@settings(patient, max_examples=examples(45))
+@settings(patient, max_examples=examples(30))
 @given(
     seed=st.integers(0, 10**6),
     error=st.sampled_from([0.02, 0.05, 0.1, 0.2]),

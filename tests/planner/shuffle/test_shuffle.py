@@ -328,7 +328,7 @@ def test_gains_on_the_january_grid_are_those_of_an_independent_program(
         assert direct_s <= least_s * (1 + WITHIN)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_no_path_carries_next_to_nothing(seed: int) -> None:
     """Each relay takes a VM: what one would carry fits on paths that are not full."""
     grid, random = january_grid(), np.random.default_rng(seed)
