@@ -40,3 +40,10 @@ def stated_network(
     of_all = {name: Site(name, "", cap, cap, exactly(3.0)) for name in names}
     unlike = {name: replace(of_all[name], **fields) for name, fields in (sites or {}).items()}
     return Network({**of_all, **unlike}, found)
+
+
+def with_link(network: Network, src: str, dst: str, **figures: Any) -> Network:
+    """Return a network of which one link has other figures."""
+    links = {a: dict(row) for a, row in network.usual.items()}
+    links[src][dst] = replace(links[src][dst], **figures)
+    return network.with_(links=links)

@@ -160,7 +160,8 @@ _aggregates = st.builds(
 @st.composite
 def _links(draw: st.DrawFn) -> dict[tuple[str, str], Link]:
     """Return up to a dozen links of few estimates: many rest on the same."""
-    pool, random = draw(st.lists(_aggregates, min_size=1, max_size=5)), Random(draw(seeds))
+    pool: list[Estimate] = draw(st.lists(_aggregates, min_size=1, max_size=5))
+    random = Random(draw(seeds))
 
     def estimate() -> Estimate:
         return replace(random.choice(pool), prior=None)

@@ -40,7 +40,7 @@ def _time_s(random: Random) -> float:
 
 
 def _gbps(random: Random) -> float:
-    return 0.001 * 1e5 ** random.random()
+    return float(0.001 * 1e5 ** random.random())
 
 
 def _state(random: Random, src: str, dst: str) -> LinkState:

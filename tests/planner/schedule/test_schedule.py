@@ -134,7 +134,8 @@ def test_remedies_do_when_applied_and_less_would_not(seed: int) -> None:
 
         def admits(at: int, **change: float) -> bool:
             changed = [*asked[:at], replace(asked[at], **change), *asked[at + 1 :]]  # type: ignore[arg-type]
-            return scheduled(of, *changed, explain=0).transfer(asked[at].id).verdict == "admitted"
+            found = scheduled(of, *changed, explain=0).transfer(asked[at].id)
+            return bool(found.verdict == "admitted")
 
         assert fits(number, deadline_s=remedies.deadline_s)
         assert admits(number, deadline_s=remedies.deadline_s)
