@@ -25,22 +25,14 @@ class Achieved:
 
     A plan on beliefs may get more for a dollar than one on the truth that pays for speed; by pair,
     that counts as 1 and makes up for nothing elsewhere.
-
-    Attributes
-    ----------
-    per_usd, per_usd_p10 : float
-        Throughput per dollar, each pair at most 1: mean and 10th percentile.
-    rate, rate_p10 : float
-        Throughput, each pair at most 1: mean and 10th percentile.
-    total_rate : float
-        Throughput summed over all pairs.
     """
 
+    # Throughput per dollar and throughput, each pair at most 1: mean and 10th percentile
     per_usd: float
     per_usd_p10: float
     rate: float
     rate_p10: float
-    total_rate: float
+    total_rate: float  # throughput summed over all pairs
 
 
 def achieved(

@@ -60,26 +60,14 @@ _SAID = (
 
 @dataclass(frozen=True)
 class Place:
-    """Where a step is tried: a store, on a file system that can be filled.
+    """Where a step is tried: a store, on a file system that can be filled."""
 
-    Attributes
-    ----------
-    where : Path or str
-        The store.
-    disk : Path
-        Root of the file system.
-    files : Path
-        Folder for other files.
-    said : tuple of str
-        What errors for want of space say, one of these.
-    come_back : callable
-        Returns once the store can be used again, after there is space.
-    """
-
-    where: Path | str
-    disk: Path
-    files: Path
+    where: Path | str  # the store
+    disk: Path  # root of the file system
+    files: Path  # folder for other files
+    # What errors for want of space say, one of these
     said: tuple[str, ...] = ("disk is full", "No space left")
+    # Returns once the store can be used again, after there is space
     come_back: Callable[[], None] = lambda: None
 
     @contextmanager

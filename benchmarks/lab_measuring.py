@@ -42,15 +42,9 @@ class DisturbedError(RelaydError):
 
 @dataclass(slots=True)
 class Lateness:
-    """Lateness of packets in the emulator during a measurement.
+    """Lateness of packets in the emulator during a measurement."""
 
-    Attributes
-    ----------
-    p95_ms : float | None
-        None until the watch has ended, or where no packet passed.
-    """
-
-    p95_ms: float | None = None
+    p95_ms: float | None = None  # None until the watch has ended, or where no packet passed
 
 
 @contextmanager

@@ -55,18 +55,10 @@ class Reported(NamedTuple):
 
 
 class World(NamedTuple):
-    """The true figures, and what honest sources report of them.
-
-    Attributes
-    ----------
-    links : list of (str, str)
-    levels : dict
-        Source, destination and metric to the true figure.
-    honest : list of Reported
-    """
+    """The true figures, and what honest sources report of them."""
 
     links: list[tuple[str, str]]
-    levels: dict[Series, float]
+    levels: dict[Series, float]  # source, destination and metric to the true figure
     honest: list[Reported]
 
 
@@ -113,21 +105,12 @@ def _reported(key: Series, value: float, at_s: float, source: str, number: int) 
 
 
 class Attack(NamedTuple):
-    """Where a tenth of all samples is false, and when they say that they were measured.
+    """Where a tenth of all samples is false, and when they say that they were measured."""
 
-    Attributes
-    ----------
-    on : callable
-        Returns the series that are lied about.
-    from_s, to_s : float
-        After now.
-    one_level : bool
-        Whether each series is off by one factor again and again, or by another each time.
-    """
-
-    on: Callable[[World, random.Random], list[Series]]
-    from_s: float
+    on: Callable[[World, random.Random], list[Series]]  # returns the series that are lied about
+    from_s: float  # after now
     to_s: float
+    # Whether each series is off by one factor again and again, or by another each time
     one_level: bool = False
 
     def false(self, found: World, rng: random.Random) -> list[Reported]:
@@ -199,19 +182,11 @@ LONE_ATTACKS: dict[str, LoneAttack] = {
 
 
 class LoneOutcome(NamedTuple):
-    """Effect of one token on links that no other source has measured.
-
-    Attributes
-    ----------
-    plans, moved : int
-        And those whose rate, cost, duration or paths moved, by over :data:`MOST_MOVED`.
-    silent : int
-        Of these, the plans that do not name the token.
-    """
+    """Effect of one token on links that no other source has measured."""
 
     plans: int
-    moved: int
-    silent: int
+    moved: int  # of these, those whose rate, cost, duration or paths moved by over MOST_MOVED
+    silent: int  # of these, those that do not name the token
 
 
 def attacked_alone(seed: int, catalogue: Catalogue, pairs: int = LINKS) -> dict[str, LoneOutcome]:

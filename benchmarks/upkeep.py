@@ -58,16 +58,7 @@ Floats = NDArray[np.float64]
 
 @dataclass
 class Links:
-    """True levels that drift: an Ornstein-Uhlenbeck process about the law of each link's class.
-
-    Attributes
-    ----------
-    regions : list of str
-    rtt_ms : dict
-    centre_gbps, below, above, memory_days, noise : array of shape (n, n)
-    place : array of shape (n, n)
-        Where each level is, in standard deviations of its class.
-    """
+    """True levels that drift: an Ornstein-Uhlenbeck process about the law of each link's class."""
 
     regions: list[str]
     rtt_ms: dict[tuple[str, str], float]
@@ -76,7 +67,7 @@ class Links:
     above: Floats
     memory_days: Floats
     noise: Floats
-    place: Floats
+    place: Floats  # where each level is, in standard deviations of its class
 
     @classmethod
     def of_grid(cls) -> Links:
@@ -189,18 +180,12 @@ def tested(pair: tuple[str, str], gbps: float, at_s: float) -> Sample:
 
 @dataclass(frozen=True)
 class Schedule:
-    """When links are measured, and which.
-
-    Attributes
-    ----------
-    every_days : int
-    threshold : float
-        Expected regret at which a campaign stops; its tests then end with their first second where
-        that finds what is expected. With 0, a campaign stops at what `relayd probe` spends without
-        a budget.
-    """
+    """When links are measured, and which."""
 
     every_days: int = 1
+    # Expected regret at which a campaign stops; its tests then end with their first second where
+    # that finds what is expected. With 0, a campaign stops at what `relayd probe` spends without a
+    # budget
     threshold: float = 0.0
 
     def __str__(self) -> str:

@@ -19,22 +19,12 @@ from probes.lab.sites import CONFIGURATION, SSHD, make_keys
 
 @dataclass(frozen=True)
 class Place:
-    """Hosts that can be measured.
-
-    Attributes
-    ----------
-    name : str
-    within : tuple of str
-        Command that runs another where the hosts can be logged in to.
-    hosts : dict
-        Region to the true keys of its entry in a fleet file.
-    sent_bytes : callable
-        Returns what each region's host has sent to others so far, headers included.
-    """
+    """Hosts that can be measured."""
 
     name: str
-    within: tuple[str, ...]
-    hosts: dict[str, dict[str, str | int]]
+    within: tuple[str, ...]  # command that runs another where the hosts can be logged in to
+    hosts: dict[str, dict[str, str | int]]  # region to the true keys of its entry in a fleet file
+    # Returns what each region's host has sent to others so far, headers included
     sent_bytes: Callable[[], dict[str, int]]
 
 

@@ -50,25 +50,15 @@ DEMANDS: dict[str, Demands] = {
 
 
 class Case(NamedTuple):
-    """One shuffle, planned.
-
-    Attributes
-    ----------
-    planning : float
-        Time without a plan over that of the best direct rates.
-    relaying : float
-        Time of the best direct rates over that with relays.
-    fees : float
-        Egress fees with relays over those without.
-    """
+    """One shuffle, planned."""
 
     view: str
     demands: str
     provider: str
     sites: int
-    planning: float
-    relaying: float
-    fees: float
+    planning: float  # time without a plan over that of the best direct rates
+    relaying: float  # time of the best direct rates over that with relays
+    fees: float  # egress fees with relays over those without
 
 
 @cache

@@ -39,25 +39,13 @@ _LINKS = [{"src": src, "dst": dst} for src, dst in permutations(REGIONS, 2)]
 
 @dataclass
 class Outcome:
-    """Results of kills and other faults.
-
-    Attributes
-    ----------
-    kills : int
-    acknowledged : int
-        Samples, or files.
-    unavailable : int
-        Requests that were answered 503.
-    wrong : list of str
-        What must not happen.
-    again_s : list of float
-        From each fault to the next acknowledgement, or until another service has taken over.
-    """
+    """Results of kills and other faults."""
 
     kills: int = 0
-    acknowledged: int = 0
-    unavailable: int = 0
-    wrong: list[str] = field(default_factory=list)
+    acknowledged: int = 0  # samples, or files
+    unavailable: int = 0  # requests that were answered 503
+    wrong: list[str] = field(default_factory=list)  # what must not happen
+    # From each fault to the next acknowledgement, or until another service has taken over
     again_s: list[float] = field(default_factory=list)
 
 

@@ -50,25 +50,14 @@ _QUESTIONS: tuple[tuple[str, _Question | None], ...] = (
 
 @dataclass
 class Soaked(Outcome):
-    """Results of a soak.
+    """Results of a soak."""
 
-    Attributes
-    ----------
-    plans, further : int
-        Plans of any kind, and other answers to questions.
-    heals_s : dict of str to list of float
-        From the end of each kind of fault until both replicas had taken samples of all senders.
-    memory_mb : list of Seen
-        Of each replica.
-    grown : list of float
-        Of each replica after warming up.
-    """
-
-    plans: int = 0
+    plans: int = 0  # plans of any kind, and other answers to questions
     further: int = 0
+    # From the end of each kind of fault until both replicas had taken samples of all senders
     heals_s: dict[str, list[float]] = field(default_factory=dict)
-    memory_mb: list[Seen] = field(default_factory=list)
-    grown: list[float] = field(default_factory=list)
+    memory_mb: list[Seen] = field(default_factory=list)  # of each replica
+    grown: list[float] = field(default_factory=list)  # of each replica after warming up
 
 
 def soak(minutes: float) -> Soaked:

@@ -38,46 +38,27 @@ Places: TypeAlias = NDArray[np.int32]
 
 
 class RelayChoice(NamedTuple):
-    """The path chosen for one transfer.
+    """The path chosen for one transfer."""
 
-    Attributes
-    ----------
-    relay : str | None
-        A region, or None for direct.
-    low_gbps, high_gbps : float | None
-        Between which the planner expects the rate of that path with a probability of 90 %.
-    """
-
-    relay: str | None
+    relay: str | None  # a region, or None for direct
+    # Between which the planner expects the rate of that path with a probability of 90 %
     low_gbps: float | None = None
     high_gbps: float | None = None
 
 
 @dataclass(frozen=True)
 class DecisionTask:
-    """A network as it was known, and transfers to decide.
+    """A network as it was known, and transfers to decide."""
 
-    Attributes
-    ----------
-    split : str
-        ``tenth``, ``quarter``, ``half`` or ``later``.
-    network : Network
-        Estimates of all links with bounds, their round-trip times, and the caps of VMs. A link that
-        was not measured afterwards is left out: no choice of it could be judged.
-    measured_gbps : mapping
-        Source and destination to the steady rate (64 connections, one VM pair) of each link that
-        was measured before. The other links of the network were not.
-    prices : Prices
-        ``egress_usd_per_gb(src, dst, volume_gb)`` and ``vm_usd_per_h(region)``.
-    transfers : tuple of TransferRequest
-        One VM a region; each direct, or through one relay.
-    """
-
-    split: str
+    split: str  # ``tenth``, ``quarter``, ``half`` or ``later``
+    # Estimates of all links with bounds, their round-trip times, and the caps of VMs. A link that
+    # was not measured afterwards is left out: no choice of it could be judged
     network: Network
+    # Source and destination to the steady rate (64 connections, one VM pair) of each link that was
+    # measured before. The other links of the network were not
     measured_gbps: Mapping[Pair, float]
-    prices: Prices
-    transfers: tuple[TransferRequest, ...]
+    prices: Prices  # ``egress_usd_per_gb(src, dst, volume_gb)`` and ``vm_usd_per_h(region)``
+    transfers: tuple[TransferRequest, ...]  # one VM a region; each direct, or through one relay
 
     def relays(self, src: str, dst: str) -> tuple[str, ...]:
         """Return the regions that a transfer may go through."""

@@ -34,13 +34,7 @@ NOVEMBER_2022_S = 1_669_593_600.0
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Measurements of the links among some regions.
-
-    Attributes
-    ----------
-    throughput, rtt : list of Sample
-        ``aggregate_mbps`` and ``rtt_ms``.
-    """
+    """Measurements of the links among some regions: ``aggregate_mbps`` and ``rtt_ms``."""
 
     throughput: list[Sample]
     rtt: list[Sample]
@@ -53,16 +47,10 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The figures that planners are told, and those that they are judged by.
-
-    Attributes
-    ----------
-    truth_gbps : mapping
-        Source and destination to the steady rate that was measured.
-    """
+    """The figures that planners are told, and those that they are judged by."""
 
     task: DecisionTask
-    truth_gbps: Mapping[Pair, float]
+    truth_gbps: Mapping[Pair, float]  # source and destination to the steady rate that was measured
 
 
 def read_survey(paths: Sequence[Path], measured_at_s: float) -> Survey:

@@ -22,20 +22,12 @@ _MOST_SHOWN = 1500
 
 @dataclass
 class Findings:
-    """Of one part.
-
-    Attributes
-    ----------
-    outcomes : Counter
-        How many answers had a status, or how often a file was read or refused.
-    problems : Counter
-        What should not have happened, and how often.
-    memory_mb : list
-        See :data:`benchmarks.processes.Seen`.
-    """
+    """Of one part."""
 
     part: str
+    # How many answers had a status, or how often a file was read or refused
     outcomes: Counter[str] = field(default_factory=Counter)
+    # What should not have happened, and how often
     problems: Counter[str] = field(default_factory=Counter)
     memory_mb: Seen = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)

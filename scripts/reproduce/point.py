@@ -22,23 +22,12 @@ PROVIDERS = {"aws": "AWS", "azure": "Azure", "gcp": "GCP"}
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The result here for a row of the page, which has the paper's claim and figure.
-
-    Attributes
-    ----------
-    here : str
-    agrees : bool
-        By the criterion.
-    criterion : str
-        What counts as agreeing, stated so that it could have failed.
-    rests_on : str
-        How much was measured.
-    """
+    """The result here for a row of the page, which has the paper's claim and figure."""
 
     here: str
-    agrees: bool
-    criterion: str
-    rests_on: str
+    agrees: bool  # by the criterion
+    criterion: str  # what counts as agreeing, stated so that it could have failed
+    rests_on: str  # how much was measured
 
 
 def table(text: str, name: str) -> list[list[str]]:
