@@ -116,7 +116,7 @@ def check_accuracy(check: Check, found: Network, truth: Network) -> None:
         for link, true in links
         if link.rtt_ms.source == "measured"
     ]
-    check.note("round-trip times measured", len(off), "legs")
+    check.note("round-trip times measured", len(off), "links")
     check.at_most("  error in parts of 0.5 ms + 1 %, p95", quantile(off, 0.95), 1, "")
     check.note("  error in parts of 0.5 ms + 1 %, worst", max(off), "")
     flows = [
@@ -132,7 +132,7 @@ def check_accuracy(check: Check, found: Network, truth: Network) -> None:
         if getattr(site, side).source == "measured"
     ]
     for name, errors in (("single flows", errors_pct(flows)), ("aggregates", errors_pct(rates))):
-        check.note(f"{name} measured", len(errors), "legs")
+        check.note(f"{name} measured", len(errors), "links")
         if errors:
             check.errors("  median error", errors, 3, 8)
     check.note("caps measured", len(caps), "")
