@@ -8,6 +8,7 @@ from itertools import permutations
 from statistics import fmean
 from typing import Any
 
+from benchmarks.table import quantile
 from planner.model.estimate import Estimate, exactly
 from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
 from planner.model.network import Network
@@ -32,7 +33,6 @@ class Achieved:
     per_usd_p10: float
     rate: float
     rate_p10: float
-    total_rate: float  # throughput summed over all pairs
 
 
 def achieved(
@@ -59,7 +59,6 @@ def achieved(
     # Allocations name relays by their place.
     assert list(believed.sites) == list(known.sites)
     per_usd, rates = [], []
-    totals = [0.0, 0.0]
     for src, dst in permutations(truth.sites, 2):
         request = TransferRequest(
             src, dst, volume_gb=volume_gb, objective=objective, connections=connections, vms=1
@@ -71,9 +70,7 @@ def achieved(
         made_gbps, made_usd = outcome(judge, made)
         rates.append(min(1.0, made_gbps / best_gbps))
         per_usd.append(min(1.0, made_gbps / made_usd * best_usd / best_gbps))
-        totals[0] += made_gbps
-        totals[1] += best_gbps
-    return Achieved(fmean(per_usd), _p10(per_usd), fmean(rates), _p10(rates), totals[0] / totals[1])
+    return Achieved(fmean(per_usd), quantile(per_usd, 0.1), fmean(rates), quantile(rates, 0.1))
 
 
 def exact(network: Network) -> Network:
@@ -110,7 +107,3 @@ def outcome(judge: Decision, allocation: Allocation) -> tuple[float, float]:
 
     vm_usd = allocation.vm_usd * paid_s(gbps) / paid_s(allocation.rate_gbps)
     return gbps, allocation.egress_usd + vm_usd
-
-
-def _p10(values: list[float]) -> float:
-    return sorted(values)[int(0.1 * (len(values) - 1))]

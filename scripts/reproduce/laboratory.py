@@ -46,6 +46,11 @@ TO_SINK = (
 """The five regions of the paper's Table 3."""
 OTHERS = ("azure:eastus", "azure:westeurope", "gcp:us-central1", "gcp:asia-east1")
 """Relays of other clouds, one for each end of the Earth."""
+EC2_PAIRS = (
+    ("aws:us-east-1", "aws:us-west-2"),
+    ("aws:eu-central-1", "aws:ap-northeast-1"),
+    ("aws:sa-east-1", "aws:ap-south-1"),
+)
 GOOGLE = "gcp:us-central1"
 GOOGLE_SINKS = ("gcp:us-east1", "gcp:europe-west1", "gcp:asia-east1")
 

@@ -26,18 +26,15 @@ from probes.lab.controller import Lab
 from probes.lab.topology import private_address
 from probes.tools.interface import Tool, make_test
 from probes.tools.round_trips import Ping, TcpConnect
-from scripts.reproduce.laboratory import FLOWS, laboratory, measured
+from scripts.reproduce.laboratory import EC2_PAIRS, FLOWS, laboratory, measured
 from scripts.reproduce.point import Point
 
 PAIRS = (
-    ("aws:us-east-1", "aws:us-west-2"),
-    ("aws:eu-central-1", "aws:ap-northeast-1"),
-    ("aws:sa-east-1", "aws:ap-south-1"),
+    *EC2_PAIRS,
     ("gcp:us-central1", "gcp:us-east1"),
     ("gcp:europe-west1", "gcp:asia-east1"),
     ("aws:us-east-1", "gcp:us-east1"),
 )
-FEWER = PAIRS[:3]
 TO_AZURE = (("aws:us-east-1", "azure:westeurope"), ("gcp:us-central1", "azure:brazilsouth"))
 OTHERS = ("hping3", "TCP connects")
 PROBES = 30
@@ -143,7 +140,7 @@ def _full(lab: Lab, src: str) -> Iterator[None]:
 
 def _loaded(lab: Lab) -> list[Point]:
     found: dict[str, Times] = {}
-    for pair in FEWER:
+    for pair in EC2_PAIRS:
         with _full(lab, pair[0]):
             for name, times in _medians(lab, [pair]).items():
                 found.setdefault(name, {}).update(times)
@@ -153,10 +150,10 @@ def _loaded(lab: Lab) -> list[Point]:
 def _from_both_ends(lab: Lab, settings: Callable[[float], Mapping[str, float]]) -> list[Point]:
     """Measure pairs from either end, of which one way is set by its round-trip time."""
     topology = lab.topology()
-    for src, dst in FEWER:
+    for src, dst in EC2_PAIRS:
         usual_ms = topology.rtt_ms[topology.index(src)][topology.index(dst)]
         lab.set_link(src, dst, settings(usual_ms), one_way=True)
-    found = _medians(lab, [*FEWER, *((dst, src) for src, dst in FEWER)])
+    found = _medians(lab, [*EC2_PAIRS, *((dst, src) for src, dst in EC2_PAIRS)])
     lab.clear()
     return _alike(found)
 

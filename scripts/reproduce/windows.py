@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from benchmarks.lab_measuring import Transfer, goodputs_mbps
 from probes.lab.controller import Lab
 from scripts.reproduce.laboratory import (
+    EC2_PAIRS,
     FLOWS,
     OTHERS,
     ec2_gains,
@@ -30,11 +31,6 @@ TO_CENTRE = [
     *("gcp:us-east1", "gcp:europe-west1", "gcp:asia-northeast1", "gcp:asia-east1"),
     "gcp:asia-southeast1",
 ]
-EC2_PAIRS = (
-    ("aws:us-east-1", "aws:us-west-2"),
-    ("aws:eu-central-1", "aws:ap-northeast-1"),
-    ("aws:sa-east-1", "aws:ap-south-1"),
-)
 LOSS_PCT = 2.0
 """Limits a flow to about 9 segments (Mathis et al. 1997), half of EC2's window at lab scale."""
 
