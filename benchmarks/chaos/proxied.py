@@ -42,7 +42,7 @@ _Question = Callable[[str, str, str], dict[str, object]]
 _QUESTIONS: tuple[tuple[str, _Question | None], ...] = (
     *[("/v1/plans", lambda a, b, _: {"src": a, "dst": b, "volume_gb": 500.0})] * 3,
     ("/v1/shuffles", lambda a, b, c: {"demands": [[a, b, 100], [b, c, 200], [c, a, 50]]}),
-    ("/v1/broadcasts", lambda a, b, c: {"src": a, "dsts": [b, c], "volume_gb": 100.0}),
+    ("/v1/broadcasts", lambda a, b, c: {"src": a, "destinations": [b, c], "volume_gb": 100.0}),
     ("/v1/links?limit=20", None),
     ("/v1/snapshots?limit=5", None),
 )

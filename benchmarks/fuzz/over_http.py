@@ -178,7 +178,7 @@ _BODIES = tuple(
         {"src": "aws:us-east-1", "dst": "gcp:us-east1", "deadline_s": "2h", "avoid": ["azure"]},
         {"src": "us-east", "dst": "sa", "vms_in": {"us-east": 2}, "frontier": True},
         {"demands": [["us-east", "sa", 100], ["eu", "us-east", "1TB"]], "vms": 2},
-        {"src": "us-east", "dsts": ["eu", "sa"], "volume_gb": 100},
+        {"src": "us-east", "destinations": ["eu", "sa"], "volume_gb": 100},
         {"plans": [{"src": "us-east", "dst": "sa"}, {"src": "eu", "dst": "nowhere"}]},
         {"samples": [{**_SAMPLE, "measured_at_s": 1700000000}]},
     )
