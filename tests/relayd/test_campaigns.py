@@ -209,11 +209,21 @@ def test_replicas_never_reserve_the_same_money_of_a_day(store: Store, spot: Spot
 # ---- the engine, on real hosts -----------------------------------------------------------------
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> Iterator[tuple[Fleet, dict[str, Machine]]]:
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Fleet, dict[str, Machine]]]:
     need("ping")
-    with machines(tmp_path, _REGIONS) as found:
+    with machines(tmp_path_factory.mktemp("hosts"), _REGIONS) as found:
         yield found
+
+
+@pytest.fixture
+def fleet(hosts: tuple[Fleet, dict[str, Machine]]) -> Iterator[tuple[Fleet, dict[str, Machine]]]:
+    """Hosts that answer at first, whatever a test does to them."""
+    yield hosts
+    for machine in hosts[1].values():
+        if machine.process is None:
+            machine.start()
+        machine.signal(signal.SIGCONT)
 
 
 def _pings(names: list[str]) -> list[ProbeTask]:

@@ -218,6 +218,12 @@ def test_a_transfer_from_zone_to_zone_costs_a_cent_at_each_end() -> None:
         ("gcp:EU", "gcp:europe-west1"),
         ("gcp:ASIA", "gcp:asia-southeast1"),
         ("EUR4", "gcp:europe-north1"),
+        ("East US 2", "azure:eastus2"),
+        ("West Europe", "azure:westeurope"),
+        ("US East (N. Virginia)", US),
+        ("EU (Ireland)", EU),
+        ("Europe (Ireland)", EU),
+        ("asia pacific (osaka)", "aws:ap-northeast-3"),
     ],
 )
 def test_names_of_bills_zones_and_multi_regions(name: str, region: str) -> None:

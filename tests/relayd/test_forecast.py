@@ -76,8 +76,12 @@ def test_frugal_is_a_twentieth_of_all_pairs_of_forty_regions() -> None:
     assert forecast.regret_saved_per_usd is not None
     assert told.regret_saved_per_usd is not None
     assert forecast.regret_saved_per_usd > told.regret_saved_per_usd > 0
+
+
+def test_round_trips_alone_save_no_regret() -> None:
+    measured = MeasuredFleet(fleet_of(REGIONS[::4]), CATALOGUE, None)
     pings = forecast_campaign(measured, CampaignSpec(phases=("rtt",)))
-    assert pings.regret_after == pings.regret
+    assert pings.regret_after == pings.regret > 0
 
 
 def test_a_thorough_campaign_takes_the_rounds_that_the_docs_say() -> None:
@@ -91,7 +95,7 @@ def test_a_thorough_campaign_takes_the_rounds_that_the_docs_say() -> None:
 
 
 def test_one_flow_and_many_share_the_rounds_of_all_pairs() -> None:
-    measured = MeasuredFleet(fleet_of(REGIONS), CATALOGUE, None)
+    measured = MeasuredFleet(fleet_of(REGIONS[::4]), CATALOGUE, None)
 
     def forecast(*phases: Phase) -> CampaignForecast:
         return forecast_campaign(measured, CampaignSpec(phases=phases, thorough=True))
@@ -99,7 +103,8 @@ def test_one_flow_and_many_share_the_rounds_of_all_pairs() -> None:
     flows, many, both = (
         forecast(*phases) for phases in (("per-flow",), ("aggregate",), ("per-flow", "aggregate"))
     )
-    assert (len(flows.rounds), len(many.rounds), len(both.rounds)) == (78, 78, 78)
+    # Ten hosts: five pairs at once.
+    assert (len(flows.rounds), len(many.rounds), len(both.rounds)) == (18, 18, 18)
     assert both.cost["volume_gb"] == pytest.approx(flows.cost["volume_gb"] + many.cost["volume_gb"])
     assert both.cost["duration_s"] < flows.cost["duration_s"] + many.cost["duration_s"]
     assert forecast(*PHASES).cost["phases"].keys() == {"rtt", "aggregate", "caps"}

@@ -7,29 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from relayd.__main__ import main
 from tests.relayd.catalogue.documents import azure_page, azure_vm, written
+from tests.relayd.conftest import Relayd
 
 
 def test_who_changed_what_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relayd: Relayd
 ) -> None:
     monkeypatch.setenv("RELAYD_CATALOGUE_DIR", str(tmp_path / "overlays"))
-    monkeypatch.setenv("RELAYD_CACHE_DIR", str(tmp_path / "cache"))
     db, copy = tmp_path / "relayd.db", tmp_path / "copy.db"
     page = written(tmp_path / "page.json", azure_page([azure_vm("D32_v5", "eastus", 9.0)]))
 
-    def done(*words: str) -> str:
-        assert main([*words, "--db", str(db)]) == 0
-        return capsys.readouterr().out
+    def done(*words: object) -> str:
+        outcome = relayd(*words, "--db", db)
+        assert outcome.code == 0
+        return outcome.out
 
     done("serve", "token", "create", "robot", "--scope", "plan")
     done("serve", "token", "revoke", "1")
-    done("data", "catalogue", "import", str(page))
+    done("data", "catalogue", "import", page)
     done("data", "catalogue", "undo")
-    done("data", "store", "backup", str(copy))
+    done("data", "store", "backup", copy)
     db.unlink()
-    done("data", "store", "restore", str(copy))
+    done("data", "store", "restore", copy)
     found = json.loads(done("data", "store", "changes", "--json"))["changes"]
     assert [change["action"] for change in found] == [
         "store restore",

@@ -53,6 +53,7 @@ def direct(wan: Wan, dst: str = "aws:sa-east-1", **limits: object) -> Plan:
     return wan.plan("aws:us-east-1", dst, relays="none", **{"vms": 1, **limits})  # type: ignore[arg-type]
 
 
+@pytest.fixture(scope="module")
 def relay(wan: Wan) -> Plan:
     """A relay alone: beside it, nothing is known of the direct path."""
     links = {src: dict(row) for src, row in wan.network.usual.items()}
@@ -64,6 +65,7 @@ def relay(wan: Wan) -> Plan:
     return plan
 
 
+@pytest.fixture(scope="module")
 def split(wan: Wan) -> Plan:
     """The direct path beside two relays, of which one has two VMs and the other one."""
     asked: dict[str, Any] = {"objective": "cost", "hosts": "tuned", "vm_types": GRID_VM_TYPES}
@@ -80,9 +82,10 @@ def relays_of(plan: Plan) -> tuple[str, str]:
     return two, one
 
 
-def plans(wan: Wan) -> list[Plan]:
+@pytest.fixture(scope="module")
+def plans(wan: Wan, relay: Plan, split: Plan) -> list[Plan]:
     ends = [direct(wan), direct(wan, "azure:eastus2", vms=2, min_throughput_gbps=8)]
-    return [*ends, direct(wan, "gcp:us-east1"), relay(wan), split(wan)]
+    return [*ends, direct(wan, "gcp:us-east1"), relay, split]
 
 
 def fitting(plan: Plan) -> list[str]:
@@ -109,9 +112,20 @@ def run(text: str, folder: Path, *words: str, shell: str = "sh", **variables: st
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-def test_shells_and_haproxy_read_what_is_emitted(wan: Wan, tmp_path: Path) -> None:
-    haproxy = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
-    for plan in plans(wan):
+def check_by_shells(scripts: list[Path], *unless: str) -> None:
+    """Have each shell, and shellcheck, read scripts; what is not installed reads none."""
+    checks: list[list[str | Path]]
+    checks = [[shell, "-n", script] for script in scripts for shell in ("dash", "bash")]
+    checks.append(["shellcheck", "-s", "sh", *unless, *scripts])
+    for check in checks:
+        if shutil.which(str(check[0])):
+            done = subprocess.run(check, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_shells_read_what_is_emitted(plans: list[Plan], tmp_path: Path) -> None:
+    scripts: dict[str, list[Path]] = {"env": [], "script": []}
+    for number, plan in enumerate(plans):
         for name in fitting(plan):
             text = emit(plan, name)
             said = " ".join(line.removeprefix("#").strip() for line in text.splitlines())
@@ -119,37 +133,40 @@ def test_shells_and_haproxy_read_what_is_emitted(wan: Wan, tmp_path: Path) -> No
                 assert known in said
             assert re.search(r"Predicted: [\d.]+ Gbit/s \([\d.]+ to [\d.]+\)", said)
             assert max(map(len, text.splitlines()[:8])) <= 100
-            file = tmp_path / name
-            file.write_text(text)
-            if name == "haproxy":
-                if haproxy is None:
-                    pytest.skip("needs haproxy")
-                check = [haproxy, "-c", "-f", str(file)]
-                refused = subprocess.run(check, capture_output=True, text=True, env={})
-                assert refused.returncode != 0
-                assert "set SRC_1: address of" in refused.stderr
-                ends = {f"{end}_{i}": f"10.0.0.{i}" for end in ("SRC", "DST") for i in (1, 2)}
-                taken = subprocess.run(check, capture_output=True, text=True, env=ends)
-                assert taken.returncode == 0, taken.stderr
-                continue
-            # Variables of `env` are for whoever sources it.
-            unused = ["-e", "SC2034,SC2209"] if name == "env" else []
-            for check in (["dash", "-n"], ["bash", "-n"], ["shellcheck", "-s", "sh", *unused]):
-                if shutil.which(check[0]):
-                    done = subprocess.run([*check, str(file)], capture_output=True, text=True)
-                    assert done.returncode == 0, done.stdout + done.stderr
+            if name != "haproxy":
+                file = tmp_path / f"{number} {name}"
+                file.write_text(text)
+                scripts["env" if name == "env" else "script"].append(file)
+    check_by_shells(scripts["script"])
+    check_by_shells(scripts["env"], "-e", "SC2034,SC2209")  # for whoever sources it
 
 
-def test_a_missing_address_stops_the_script_and_is_named(wan: Wan, tmp_path: Path) -> None:
-    plan = split(wan)
-    two, _ = relays_of(plan)
+def test_haproxy_reads_what_is_emitted(relay: Plan, split: Plan, tmp_path: Path) -> None:
+    haproxy = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin")
+    if haproxy is None:
+        pytest.skip("needs haproxy")
+    file = tmp_path / "haproxy"
+    ends = {f"{end}_{i}": f"10.0.0.{i}" for end in ("SRC", "DST") for i in (1, 2)}
+    for plan in (relay, split):
+        file.write_text(emit(plan, "haproxy"))
+        refused, taken = (
+            subprocess.run([haproxy, "-c", "-f", file], capture_output=True, text=True, env=known)
+            for known in ({}, ends)
+        )
+        assert refused.returncode != 0
+        assert "set SRC_1: address of" in refused.stderr
+        assert taken.returncode == 0, taken.stderr
+
+
+def test_a_missing_address_stops_the_script_and_is_named(split: Plan, tmp_path: Path) -> None:
+    two, _ = relays_of(split)
     # Lanes 1 and 2 are direct.
     for name, role, number, first in (
         ("socat", "RELAY", "1", "address of VM 1 of 2 in azure:westeurope"),
         ("iperf3", "SRC", "1", "address of VM 1 of 2 in aws:ap-south-1"),
         ("rclone", "LANE", "3", f"address of VM 1 of 2 in {two}"),
     ):
-        text = emit(plan, name)
+        text = emit(split, name)
         known = {"SOURCE": "x", "DESTINATION": "y"}
         asked = run(text, tmp_path, **known)
         assert asked.code != 0
@@ -160,9 +177,8 @@ def test_a_missing_address_stops_the_script_and_is_named(wan: Wan, tmp_path: Pat
         assert run(text, tmp_path, **known, **{role: "9"}).code == 2
 
 
-def test_endpoints_take_the_place_of_variables(wan: Wan, tmp_path: Path) -> None:
-    plan = split(wan)
-    two, one = relays_of(plan)
+def test_endpoints_take_the_place_of_variables(split: Plan, tmp_path: Path) -> None:
+    two, one = relays_of(split)
     given = {
         "azure:westeurope": ["10.1.0.1", "10.1.0.2"],
         two: ("10.2.0.1", "10.2.0.2"),
@@ -170,13 +186,13 @@ def test_endpoints_take_the_place_of_variables(wan: Wan, tmp_path: Path) -> None
         "aws:ap-south-1": ["a.example.com", "b.example.com"],
     }
     for name in OF_RELAYS | {"iperf3", "rclone"}:
-        assert ":?address" not in emit(plan, name, endpoints=given)
-    assert '"b.example.com:5304"' in emit(plan, "haproxy", endpoints=given, port=5301)
-    assert ".alert" not in emit(plan, "haproxy", endpoints=given)
+        assert ":?address" not in emit(split, name, endpoints=given)
+    assert '"b.example.com:5304"' in emit(split, "haproxy", endpoints=given, port=5301)
+    assert ".alert" not in emit(split, "haproxy", endpoints=given)
     # One of two is given.
-    part = emit(plan, "haproxy", endpoints={"aws:ap-south-1": "10.4.0.1"})
+    part = emit(split, "haproxy", endpoints={"aws:ap-south-1": "10.4.0.1"})
     assert ("set DST_2" in part, "set DST_1" in part) == (True, False)
-    sourced = emit(plan, "env", endpoints={one: "10.3.0.1"})
+    sourced = emit(split, "env", endpoints={one: "10.3.0.1"})
     told = sourced + 'echo "$RELAYD_VERDICT $RELAYD_LANES $RELAYD_LANE_5_PATH $RELAY_3"\n'
     assert run(told, tmp_path).out == f"split 6 {' '.join((ENDS[0], one, ENDS[1]))} 10.3.0.1\n"
     for end, wrong in (
@@ -189,11 +205,11 @@ def test_endpoints_take_the_place_of_variables(wan: Wan, tmp_path: Path) -> None
         ("azure:westeurope", "source.example.com"),
     ):
         with pytest.raises(InputError, match="endpoint"):
-            emit(plan, "socat", endpoints={end: wrong})
+            emit(split, "socat", endpoints={end: wrong})
 
 
-def test_lanes_carry_the_plan(wan: Wan) -> None:
-    for plan in plans(wan):
+def test_lanes_carry_the_plan(plans: list[Plan]) -> None:
+    for plan in plans:
         for to_vms in (True, False):
             made = emission(plan, to_vms=to_vms)
             assert isclose(sum(lane.share for lane in made.lanes), 1)
@@ -210,11 +226,10 @@ def test_lanes_carry_the_plan(wan: Wan) -> None:
                 assert {lane.dst for lane in made.lanes} == set(made.destinations)
 
 
-def test_plans_in_any_form_and_nothing_else(wan: Wan) -> None:
-    plan = relay(wan)
-    text = relayd.emit(plan, "socat")
-    whole = plan.model_dump("json")
-    assert emit(whole, "socat") == emit(plan.model_dump_json(), "socat") == text
+def test_plans_in_any_form_and_nothing_else(wan: Wan, relay: Plan, split: Plan) -> None:
+    text = relayd.emit(relay, "socat")
+    whole = relay.model_dump("json")
+    assert emit(whole, "socat") == emit(relay.model_dump_json(), "socat") == text
     shuffle = wan.shuffle({("aws:us-east-1", "aws:sa-east-1"): 5})
     unfit: list[Any] = ["{", "[]", "3", {}, {"paths": []}, shuffle]
     unfit += [{key: value for key, value in whole.items() if key != left} for left in REQUIRED]
@@ -239,22 +254,22 @@ def test_plans_in_any_form_and_nothing_else(wan: Wan) -> None:
     ]
     unfit += [whole | change for change in changes]
     for wrong in unfit:
-        for tool in ("socat", "env", "rclone"):
+        for tool in ("socat", "rclone"):
             with pytest.raises(InputError, match="plan"):
                 emit(wrong, tool)
     with pytest.raises(InputError, match="haproxy, socat"):
-        emit(plan, "curl")
+        emit(relay, "curl")
     with pytest.raises(InputError, match="nothing to relay"):
         emit(direct(wan), "haproxy")
     with pytest.raises(InputError, match="rclone"):
-        emit(plan, "gcloud")
+        emit(relay, "gcloud")
     with pytest.raises(InputError, match="port"):
-        emit(split(wan), "socat", port=65_535)
+        emit(split, "socat", port=65_535)
 
 
-def test_names_can_not_leave_comments_and_messages(wan: Wan, tmp_path: Path) -> None:
+def test_names_can_not_leave_comments_and_messages(relay: Plan, tmp_path: Path) -> None:
     evil = "a:$(touch evil)`touch evil`\n'}\"; touch evil #"
-    content = json.loads(relay(wan).model_dump_json().replace("azure:centralindia", "a:EVIL"))
+    content = json.loads(relay.model_dump_json().replace("azure:centralindia", "a:EVIL"))
     text = json.dumps(content).replace("a:EVIL", json.dumps(evil)[1:-1])
     for name in ("socat", "iperf3", "rclone", "env"):
         known = {"SOURCE": "x", "DESTINATION": "y", "SRC_1": "z", "DST_1": "z"}
@@ -263,7 +278,7 @@ def test_names_can_not_leave_comments_and_messages(wan: Wan, tmp_path: Path) -> 
     assert "touch evil" not in re.sub(r"(?m)^ *#.*$|\.alert.*$", "", emit(text, "haproxy"))
 
 
-def test_rclone_copies_each_file_on_one_lane(wan: Wan, tmp_path: Path) -> None:
+def test_rclone_copies_each_file_on_one_lane(wan: Wan, split: Plan, tmp_path: Path) -> None:
     if shutil.which("rclone") is None:
         pytest.skip("needs rclone")
     source = tmp_path / "source"
@@ -281,11 +296,10 @@ def test_rclone_copies_each_file_on_one_lane(wan: Wan, tmp_path: Path) -> None:
 
     # One path and one lane: everything goes at once.
     assert set(copied(direct(wan))) == set(sizes)
-    plan = split(wan)
     addresses = {f"RELAY_{i}": "192.0.2.1" for i in (1, 2, 3)}
     seen: list[str] = []
-    for lane in emission(plan, to_vms=False).lanes:
-        got = copied(plan, LANE=str(lane.number), **addresses)
+    for lane in emission(split, to_vms=False).lanes:
+        got = copied(split, LANE=str(lane.number), **addresses)
         seen += got
         carried = sum(sizes[name] for name in got)
         assert abs(carried - lane.share * sum(sizes.values())) <= max(sizes.values())

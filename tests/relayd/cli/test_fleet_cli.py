@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,6 @@ from tests.probes.fleet.machines import Machine, machines, need
 from tests.relayd.building import fleet_file
 from tests.relayd.conftest import Relayd
 
-_ROOT = Path(__file__).parents[3]
 _REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus"]
 
 
@@ -40,18 +38,12 @@ def fleet(tmp_path: Path) -> Iterator[tuple[Path, dict[str, Machine]]]:
         yield tmp_path / "fleet.toml", found
 
 
-def _relayd(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "relayd", *map(str, words)]
-    usual: dict[str, Any] = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL}
-    return subprocess.run(command, cwd=_ROOT, timeout=120, **usual)
-
-
-def test_a_fleet_that_is_fit(fleet: tuple[Path, dict[str, Machine]]) -> None:
+def test_a_fleet_that_is_fit(fleet: tuple[Path, dict[str, Machine]], relayd: Relayd) -> None:
     begun_s = time.monotonic()
-    done = _relayd("measure", "fleet", "check", "--fleet", fleet[0], "--json")
+    done = relayd("measure", "fleet", "check", "--fleet", fleet[0], "--json")
     took_s = time.monotonic() - begun_s
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    assert done.code == 0, done.err
+    report = json.loads(done.out)
     assert (report["fit"], report["total"]) == (3, 3)
     for host in report["hosts"]:
         facts = host["facts"]
@@ -64,93 +56,94 @@ def test_a_fleet_that_is_fit(fleet: tuple[Path, dict[str, Machine]]) -> None:
 
 
 def test_a_host_that_hangs_and_one_with_another_key_do_not_hide_the_third(
-    fleet: tuple[Path, dict[str, Machine]],
+    fleet: tuple[Path, dict[str, Machine]], relayd: Relayd
 ) -> None:
     path, found = fleet
     known = path.parent / "known_hosts"
     hanging, changed, well = (found[name] for name in _REGIONS)
     hanging.signal(signal.SIGSTOP)
     known.write_text(known.read_text().replace(changed.public_key, well.public_key))
-    done = _relayd("measure", "fleet", "check", "--fleet", path)
-    assert done.returncode == 5
-    assert "aws:us-east-1: error: no SSH login within" in done.stdout
-    assert "gcp:us-east1: error: its host key is not the one on record" in done.stdout
-    assert "1 of 3 hosts are fit" in done.stdout
+    done = relayd("measure", "fleet", "check", "--fleet", path)
+    assert done.code == 5
+    assert "aws:us-east-1: error: no SSH login within" in done.out
+    assert "gcp:us-east1: error: its host key is not the one on record" in done.out
+    assert "1 of 3 hosts are fit" in done.out
 
 
-def test_new_keys_are_stored_only_with_a_consent(fleet: tuple[Path, dict[str, Machine]]) -> None:
+def test_new_keys_are_stored_only_with_a_consent(
+    fleet: tuple[Path, dict[str, Machine]], relayd: Relayd
+) -> None:
     path, found = fleet
+    check = ("measure", "fleet", "check", "--fleet", path)
     known = path.parent / "known_hosts"
     before = known.read_text()
     known.write_text("".join(before.splitlines(keepends=True)[1:]))
-    done = _relayd("measure", "fleet", "check", "--fleet", path)
-    assert (done.returncode, "add --trust-new" in done.stderr) == (5, True)
-    done = _relayd("measure", "fleet", "check", "--fleet", path, "--trust-new")
-    assert done.returncode == 2
-    assert "needs a consent" in done.stderr
+    done = relayd(*check)
+    assert (done.code, "add --trust-new" in done.err) == (5, True)
+    done = relayd(*check, "--trust-new")
+    assert (done.code, "needs a consent" in done.err) == (2, True)
     assert found[_REGIONS[0]].public_key not in known.read_text()
-    done = _relayd("measure", "fleet", "check", "--fleet", path, "--trust-new", "--yes")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = relayd(*check, "--trust-new", "--yes")
+    assert done.code == 0, done.out + done.err
     assert sorted(known.read_text().split("\n")) == sorted(before.split("\n"))
 
 
 def test_nothing_is_measured_without_a_consent(
-    fleet: tuple[Path, dict[str, Machine]], tmp_path: Path
+    fleet: tuple[Path, dict[str, Machine]], tmp_path: Path, relayd: Relayd
 ) -> None:
-    pair = ["--phases", "rtt", "--pairs", f"{_REGIONS[0]}>{_REGIONS[1]}"]
-    common = ["probe", "--fleet", str(fleet[0]), "--db", str(tmp_path / "store.db"), *pair]
-    forecast = _relayd(*common, "--dry-run", "--json")
-    assert forecast.returncode == 0, forecast.stderr
-    content = json.loads(forecast.stdout)
+    common = ("--fleet", fleet[0], "--db", tmp_path / "store.db")
+    probe = ("probe", *common, "--phases", "rtt", "--pairs", f"{_REGIONS[0]}>{_REGIONS[1]}")
+    forecast = relayd(*probe, "--dry-run", "--json")
+    assert forecast.code == 0, forecast.err
+    content = json.loads(forecast.out)
     assert content["campaign"]["rounds"] == 1
     assert content["all_pairs"]["rounds"] == 6
-    watched = _relayd(
-        "measure", "watch", *common[1:5], "--daily-budget", "1", "--dry-run", "--json"
-    )
-    assert watched.returncode == 0, watched.stderr
-    assert json.loads(watched.stdout)["campaign"]["egress_usd"] > 0
+    watched = relayd("measure", "watch", *common, "--daily-budget", "1", "--dry-run", "--json")
+    assert watched.code == 0, watched.err
+    assert json.loads(watched.out)["campaign"]["egress_usd"] > 0
     assert not (tmp_path / "store.db").exists()
-    refused = _relayd(*common)
-    assert refused.returncode == 2
-    assert "Add --yes" in refused.stderr
-    done = _relayd(*common, "--yes", "--json")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["done"] == 1
-    again = _relayd(*common, "--resume")
-    assert "Nothing to resume" in again.stderr
+    refused = relayd(*probe)
+    assert (refused.code, "Add --yes" in refused.err) == (2, True)
+    done = relayd(*probe, "--yes", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["done"] == 1
+    assert "Nothing to resume" in relayd(*probe, "--resume").err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_leaves_nothing_and_can_be_resumed(
-    fleet: tuple[Path, dict[str, Machine]], tmp_path: Path, number: signal.Signals
+    fleet: tuple[Path, dict[str, Machine]], tmp_path: Path, relayd: Relayd
 ) -> None:
+    """By either signal; what was resumed can be interrupted again."""
     common = ["--fleet", str(fleet[0]), "--db", str(tmp_path / "store.db"), "--json"]
-    spec = ["--phases", "rtt", "--pairs", "*>*", "--yes"]
     # Long enough to be interrupted: the last count is the one that holds.
     lasting = tmp_path / "programs" / "ping"
     lasting.write_text(f'#!/bin/sh\nexec {shutil.which("ping")} "$@" -c 600\n')
     lasting.chmod(0o755)
-    with subprocess.Popen(
-        [sys.executable, "-m", "relayd", "probe", *common, *spec],
-        cwd=_ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=_interruptible,
-    ) as campaign:
-        while not _children(fleet[1], "ping"):
-            assert campaign.poll() is None
-        campaign.send_signal(number)
-        _, said = campaign.communicate(timeout=120)
-    assert campaign.returncode == 130
-    assert "--resume` goes on" in said
-    assert "Traceback" not in said
-    assert not _children(fleet[1], "ping")
+    for number, more in (
+        (signal.SIGINT, ["--phases", "rtt", "--pairs", "*>*", "--yes"]),
+        (signal.SIGTERM, ["--resume"]),
+    ):
+        with subprocess.Popen(
+            [sys.executable, "-m", "relayd", "probe", *common, *more],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=_interruptible,
+        ) as campaign:
+            while not _children(fleet[1], "ping"):
+                assert campaign.poll() is None
+                time.sleep(0.1)
+            campaign.send_signal(number)
+            _, said = campaign.communicate(timeout=120)
+        assert campaign.returncode == 130
+        assert "--resume` goes on" in said
+        assert "Traceback" not in said
+        assert not _children(fleet[1], "ping")
     lasting.unlink()
-    done = _relayd("probe", *common, "--resume")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["failed"] == []
+    done = relayd("probe", *common, "--resume")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["failed"] == []
     with open_store(tmp_path / "store.db", mode="read") as store:
         found = [s for s in store.samples.read() if s.metric == "rtt_ms"]
     assert len(found) == len({(s.src, s.dst) for s in found}) == 6
@@ -185,7 +178,7 @@ def _children(hosts: dict[str, Machine], name: str) -> list[int]:
         ("--parallel 0", "must be at least 1"),
     ],
 )
-def test_a_wrong_wish_is_explained(
+def test_a_wrong_choice_is_explained(
     tmp_path: Path, relayd: Relayd, words: str, problem: str
 ) -> None:
     # Before anybody is asked: no host is there.

@@ -19,16 +19,12 @@ from relayd.cli.data.exporting import write_adjacency, write_csv
 from relayd.cli.output import _csv
 from relayd.cli.text import neutralised, redrawn, safe_output, styled, table
 from tests.properties import examples
+from tests.relayd.cli.conftest import Terminal
 from tests.relayd.conftest import Relayd
 
 # A title, a cleared screen, a C1 introducer, an overwritten line and a reversed reading order.
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31mBer\rlin\u202e\x00\x7f"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 @given(st.text())

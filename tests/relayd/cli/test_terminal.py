@@ -23,22 +23,26 @@ import pytest
 from planner.model.errors import InputError
 from relayd.cli import text
 from relayd.cli.commands import build_parser, parse
+from relayd.cli.parser import Parser
 from tests.relayd.building import imported
+from tests.relayd.cli.conftest import OnTerminal
 from tests.relayd.conftest import Relayd
 
 ROOT = Path(__file__).parents[3]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def in_terminal(*words: str, columns: int, lines: int = 400, **environment: str) -> str:
-    """Run a command on a terminal of this size; returns what appears."""
+def test_a_real_terminal_gets_its_width_its_colours_and_a_pager(tmp_path: Path) -> None:
+    """Its size is what the kernel says, not what variables say."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-    usual = {**os.environ, "TERM": "xterm-256color", "PAGER": "", **environment}
-    usual.pop("COLUMNS", None)
-    usual.pop("LINES", None)
-    command = [sys.executable, "-m", "relayd", *words]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=usual) as run:
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 60, 0, 0))
+    environment = {**os.environ, "TERM": "xterm-256color", "PAGER": f"tee {tmp_path / 'paged'}"}
+    for variable in ("COLUMNS", "LINES", "NO_COLOR"):
+        environment.pop(variable, None)
+    command = [sys.executable, "-m", "relayd", "data", "links"]
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment
+    ) as run:
         os.close(theirs)
         found = b""
         try:
@@ -46,22 +50,35 @@ def in_terminal(*words: str, columns: int, lines: int = 400, **environment: str)
                 found += part
         except OSError:  # the other end is closed: how Linux says the end of a terminal
             pass
-        assert run.wait(60) in (0, 2)
+        assert run.wait(60) == 0
     os.close(ours)
-    return found.decode().replace("\r\n", "\n")
+    shown = found.decode().replace("\r\n", "\n")
+    assert "aws:us-east-1" in shown
+    assert "\x1b[" in shown
+    assert shown.count("\n") > 100
+    assert max(len(ESCAPE.sub("", line)) for line in shown.split("\n")) <= 60
+    assert (tmp_path / "paged").read_text() == shown
+
+
+def test_what_fits_on_the_screen_goes_through_no_pager(
+    on_terminal: OnTerminal, tmp_path: Path
+) -> None:
+    pager = f"tee {tmp_path / 'paged'}"
+    assert "sa-east-1" in on_terminal("data regions sa", columns=200, lines=60, PAGER=pager)
+    assert not (tmp_path / "paged").exists()
 
 
 @pytest.mark.parametrize("columns", [60, 120])
-def test_nothing_is_wider_than_the_terminal(columns: int) -> None:
-    for words in (
+def test_nothing_is_wider_than_the_terminal(columns: int, on_terminal: OnTerminal) -> None:
+    for line in (
         "plan us-east sa",
         "plan us-eest sa",
         "plan --help",
         "data vm-types c7gn",
         "data matrix",
     ):
-        shown = in_terminal(*words.split(), columns=columns)
-        assert max(len(ESCAPE.sub("", line)) for line in shown.split("\n")) <= columns, words
+        shown = on_terminal(line, columns=columns)
+        assert max(len(ESCAPE.sub("", line)) for line in shown.split("\n")) <= columns, line
 
 
 def test_a_table_stays_one_while_its_words_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,41 +103,29 @@ def test_a_table_stays_one_while_its_words_fit(monkeypatch: pytest.MonkeyPatch) 
         assert shown.split().count("4.84") == shown.split().count("aws:us-east-1") == 1
 
 
-def test_colour_is_shown_where_it_is_wanted() -> None:
-    assert "\x1b[1mSend it direct" in in_terminal("plan", "us-east", "sa", columns=100)
-    assert "\x1b" not in in_terminal("plan", "us-east", "sa", columns=100, NO_COLOR="1")
-    assert "\x1b" not in in_terminal("plan", "us-east", "sa", columns=100, TERM="dumb")
-    drawn = in_terminal("data", "matrix", "--metric", "rtt", columns=200)
+def test_colour_is_shown_where_it_is_wanted(on_terminal: OnTerminal) -> None:
+    assert "\x1b[1mSend it direct" in on_terminal("plan us-east sa", columns=100)
+    assert "\x1b" not in on_terminal("plan us-east sa", columns=100, NO_COLOR="1")
+    assert "\x1b" not in on_terminal("plan us-east sa", columns=100, TERM="dumb")
+
+
+def test_a_matrix_is_shaded_and_in_blocks_that_fit(on_terminal: OnTerminal) -> None:
+    drawn = on_terminal("data matrix --metric rtt", columns=200)
     assert drawn.count("\x1b[48;5;") > 1000
-    shaded = in_terminal("data", "matrix", "--metric", "rtt", columns=200, NO_COLOR="1")
+    shaded = on_terminal("data matrix --metric rtt", columns=60, NO_COLOR="1")
     assert "\x1b" not in shaded
     assert "##" in shaded
     # Where destinations do not fit beside each other, blocks of them follow each other.
     count = len(drawn.split("To ")[0].split("\n\n")[1].split("\n"))
-    for columns in (60, 120):
-        shown = in_terminal("data", "matrix", "--metric", "rtt", columns=columns, NO_COLOR="1")
-        rows = re.findall(r"^ *\w+:[\w-]+ (.*)$", shown, re.MULTILINE)
-        assert len(rows) % count == 0
-        assert sum(len(re.sub(" ", "", row)) for row in rows) >= count * (count - 1)
-
-
-def test_long_output_goes_through_a_pager(tmp_path: Path) -> None:
-    kept = tmp_path / "paged"
-    pager = f"tee {kept}"
-    assert "aws:us-east-1" in in_terminal("data", "links", columns=200, lines=30, PAGER=pager)
-    assert kept.read_text().count("\n") > 100
-    kept.unlink()
-    in_terminal("data", "regions", "sa", columns=200, lines=60, PAGER=pager)
-    assert not kept.exists()
+    rows = re.findall(r"^ *\w+:[\w-]+ (.*)$", shaded, re.MULTILINE)
+    assert len(rows) % count == 0
+    assert len(rows) > count
+    assert sum(len(re.sub(" ", "", row)) for row in rows) >= count * (count - 1)
 
 
 @pytest.mark.parametrize(
     ("words", "lines", "code"),
-    [
-        ("data links --format csv | head -n 2", 2, 0),
-        ("plan us-east sa >&-", 0, 0),
-        ("plan us-eest sa 2>&-", 0, 2),
-    ],
+    [("data links --format csv | head -n 2", 2, 0), ("help margin >&-", 0, 0), ("plon 2>&-", 0, 2)],
 )
 def test_readers_that_leave_early_and_closed_streams_are_no_fault(
     words: str, lines: int, code: int
@@ -130,7 +135,7 @@ def test_readers_that_leave_early_and_closed_streams_are_no_fault(
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (code, lines, "")
 
 
-@pytest.mark.parametrize("words", ["--help", "data links"])
+@pytest.mark.parametrize("words", ["--help", "data regions"])
 def test_what_cannot_be_written_is_said(words: str) -> None:
     command = [sys.executable, "-m", "relayd", *words.split()]
     with Path("/dev/full").open("w") as full:
@@ -182,12 +187,19 @@ def test_errors_are_json_where_answers_are(relayd: Relayd) -> None:
     assert "--volume" in json.loads(relayd("plan", "-j", "--volum", "5").err)["error"]["remedy"]
 
 
-def test_help_is_one_screen_and_whole_help_is_asked_for(relayd: Relayd) -> None:
-    root = build_parser()
+def test_help_is_one_screen_and_whole_help_is_asked_for(
+    relayd: Relayd, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def helped(root: Parser, words: str, flag: str) -> str:
+        with pytest.raises(SystemExit):
+            root.parse([*words.split(), flag])
+        return capsys.readouterr().out
+
+    brief, root = build_parser(), build_parser()  # one for each flag: short help cuts its parser
     names = ["plan", "transfers", "import", "data", "probe", "measure", "study", "serve", "help"]
     assert list(root.commands) == names
     for words, parser in root.known.items():
-        short, whole = (relayd(*words.split(), flag).out for flag in ("-h", "--help"))
+        short, whole = helped(brief, words, "-h"), helped(root, words, "--help")
         assert short.count("\n") <= 41, words
         options = {name for one in parser._actions for name in one.option_strings}
         assert {name for name in options if name not in whole} == set(), words
@@ -251,48 +263,68 @@ def test_listings_have_the_same_rows_in_every_format(relayd: Relayd, tmp_path: P
     assert (refused.code, "--output can't be written" in refused.err) == (2, True)
 
 
-def completed(line: str, tmp_path: Path) -> list[str]:
-    """What a shell is told for a line, by the protocol of argcomplete."""
+# Completing ends its process, so each line has a child of one that has imported all.
+COMPLETING = """
+import os, sys
+from pathlib import Path
+from relayd.__main__ import main
+for line in sys.argv[1:]:
+    if not os.fork():
+        os.environ |= {"COMP_LINE": line, "COMP_POINT": str(len(line))}
+        main()
+    os.wait()
+    print(*Path(os.environ["_ARGCOMPLETE_STDOUT_FILENAME"]).read_text().split())
+"""
+
+
+def completed(tmp_path: Path, *lines: str) -> list[list[str]]:
+    """Return what a shell is told for each line, by the protocol of argcomplete."""
     environment = {
         **os.environ,
         "_ARGCOMPLETE": "1",
         "_ARGCOMPLETE_STDOUT_FILENAME": str(tmp_path / "found"),
         "_ARGCOMPLETE_SUPPRESS_SPACE": "1",
-        "COMP_LINE": line,
-        "COMP_POINT": str(len(line)),
         "COMP_TYPE": "9",
         "_ARGCOMPLETE_IFS": "\n",
     }
-    subprocess.run(
-        [sys.executable, "-m", "relayd"], env=environment, check=True, capture_output=True
-    )
-    return (tmp_path / "found").read_text().split()
+    command = [sys.executable, "-c", COMPLETING, *lines]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return [found.split() for found in done.stdout.removesuffix("\n").split("\n")]
 
 
-def test_shells_complete_commands_options_regions_and_types(tmp_path: Path) -> None:
-    assert "shuffle" in completed("relayd plan sh", tmp_path)
-    assert "--volume" in completed("relayd plan --vol", tmp_path)
-    assert "us-east-1" in completed("relayd plan us-eas", tmp_path)
-    assert "eu-west-1" in completed("relayd data links --src eu-w", tmp_path)
-    assert "aws=c7gn.large" in completed("relayd plan --vm-type aws=c7gn.l", tmp_path)
-    assert completed("relayd help disp", tmp_path) == ["disputed"]
-
-
-def test_shells_complete_ids_out_of_the_store(tmp_path: Path, relayd: Relayd) -> None:
+def test_shells_complete_commands_options_regions_types_and_ids(
+    tmp_path: Path, relayd: Relayd
+) -> None:
     db = str(tmp_path / "relayd.db")
     row = "aws:us-east-1,aws:sa-east-1,2026-11-20,115"
     imported(Path(db), "src,dst,measured_at,rtt_ms", row)
     for _ in range(2):
         begin = ("begin", "us-east", "sa", "--volume", "1GB", "--id", "nightly-7", "--db", db)
         assert relayd("transfers", *begin).code == 0
-    assert completed(f"relayd transfers show --db {db} nig", tmp_path) == ["nightly-7"]
-    (snapshot,) = completed(f"relayd plan us-east sa --db {db} --snapshot 20", tmp_path)
+    command, option, region, src, vm_type, *others = completed(
+        tmp_path,
+        "relayd plan sh",
+        "relayd plan --vol",
+        "relayd plan us-eas",
+        "relayd data links --src eu-w",
+        "relayd plan --vm-type aws=c7gn.l",
+        "relayd help disp",
+        f"relayd transfers show --db {db} nig",
+        "relayd transfers show --db http://127.0.0.1:9 nig",
+        f"relayd plan us-east sa --db {db} --snapshot 20",
+    )
+    assert "shuffle" in command
+    assert "--volume" in option
+    assert "us-east-1" in region
+    assert "eu-west-1" in src
+    assert "aws=c7gn.large" in vm_type
+    assert others[:3] == [["disputed"], ["nightly-7"], []]
+    ((snapshot,),) = others[3:]
     assert relayd("plan", "us-east", "sa", "--db", db, "--snapshot", snapshot).code == 0
-    assert completed("relayd transfers show --db http://127.0.0.1:9 nig", tmp_path) == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_complete_by_their_scripts(shell: str, tmp_path: Path) -> None:
+def test_shells_complete_by_their_scripts(shell: str, tmp_path: Path, relayd: Relayd) -> None:
     """A line is typed into the real shell, with the key for completion at its end."""
     if shutil.which(shell) is None:
         pytest.skip(f"needs {shell} (apt-get install {shell})")
@@ -300,11 +332,7 @@ def test_shells_complete_by_their_scripts(shell: str, tmp_path: Path) -> None:
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m relayd "$@"\n')
     command.chmod(0o755)
     script = tmp_path / "script"
-    script.write_text(
-        subprocess.run(
-            [command, "--print-completion", shell], capture_output=True, text=True, check=True
-        ).stdout
-    )
+    script.write_text(relayd("--print-completion", shell).out)
     environment = {
         **os.environ,
         "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}",
@@ -373,12 +401,9 @@ def test_the_doctor_says_what_is_wrong(relayd: Relayd, tmp_path: Path) -> None:
 
 
 def test_every_option_has_one_meaning_for_its_short_flag() -> None:
-    parsers, meanings = [build_parser()], defaultdict[str, set[str]](set)
-    while parsers:
-        parser = parsers.pop()
+    meanings = defaultdict[str, set[str]](set)
+    for parser in build_parser().known.values():
         for action in parser._actions:
-            if isinstance(action.choices, dict):
-                parsers += action.choices.values()
             for flag in action.option_strings:
                 if re.fullmatch("-.", flag):
                     meanings[flag].add(action.option_strings[-1])
