@@ -15,6 +15,7 @@ from planner.model.answer import Recommendation
 from planner.model.errors import CatalogueError, InputError
 from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
 from relayd.sources.wan import Wan
+from tests.relayd.building import modelled
 
 PAGE = Path(__file__).parents[2] / "docs" / "catalogue.md"
 EXAMPLE = Path(__file__).parents[2] / "configs" / "catalogue-interconnects.example.toml"
@@ -67,6 +68,11 @@ def test_the_example_of_the_page_costs_what_it_says(wan: Callable[[str], Wan]) -
     (requests,) = (line for line in plan.fees if line.name == "PUT requests")
     assert (requests.unit, round(requests.quantity, 6)) == ("1,000 requests", 10.0)
     assert catalogue_of(content_of(catalogue), catalogue.digest) == catalogue
+
+
+@pytest.fixture(scope="module")
+def baseline() -> Wan:
+    return modelled()
 
 
 QUESTIONS: dict[str, Callable[[Wan], Recommendation]] = {
@@ -226,16 +232,16 @@ def test_a_transfer_from_zone_to_zone_costs_a_cent_at_each_end() -> None:
         ("asia pacific (osaka)", "aws:ap-northeast-3"),
     ],
 )
-def test_names_of_bills_zones_and_multi_regions(name: str, region: str) -> None:
-    found = library.open().resolve(name)
+def test_names_of_bills_zones_and_multi_regions(name: str, region: str, baseline: Wan) -> None:
+    found = baseline.resolve(name)
     assert found.region_id == region
     assert bool(found.note) == (name in {"gcp:US", "gcp:EU", "gcp:ASIA", "EUR4"})
 
 
 @pytest.mark.parametrize("name", ["eastus-2", "eu-wst-1", "gcp:USE1-EC2", "xyz9-EC2", "-az1"])
-def test_names_that_may_mean_something_else_are_refused(name: str) -> None:
+def test_names_that_may_mean_something_else_are_refused(name: str, baseline: Wan) -> None:
     with pytest.raises(InputError):
-        library.open().resolve(name)
+        baseline.resolve(name)
 
 
 AT = 'at = "aws:us-east-1"\n'

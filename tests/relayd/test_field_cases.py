@@ -15,6 +15,7 @@ import pytest
 import relayd as library
 from planner.model.errors import InputError
 from relayd.store import open_store
+from tests.relayd.building import table
 from tests.relayd.conftest import Outcome, Relayd
 from tests.shared_data import shared
 
@@ -22,11 +23,10 @@ ENDS = ("--src", "aws:us-east-1", "--dst", "gcp:us-east4")
 AT = ("--measured-at", "2026-11-25")
 
 
-@pytest.fixture
-def case(request: pytest.FixtureRequest) -> Path:
-    """Return the folder of the inputs of a case, by the name given as parameter."""
+def given(number: str, name: str) -> Path:
+    """Return a file of the inputs of a case."""
     folder: Path = shared("aggregate_2022-01.csv").parents[1] / "field-cases"
-    return next(folder.glob(f"{request.param}-*")) / "input"
+    return next(folder.glob(f"{number}-*")) / "input" / name
 
 
 def stored(db: Path) -> list[tuple[str, float, dict[str, Any]]]:
@@ -44,11 +44,8 @@ def flat(told: Outcome) -> str:
     return " ".join(told.out.split())
 
 
-@pytest.mark.parametrize("case", ["01"], indirect=True)
-def test_both_directions_under_the_same_keys_are_told_apart(
-    relayd: Relayd, case: Path, db: Path
-) -> None:
-    assert relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db).code == 0
+def test_both_directions_under_the_same_keys_are_told_apart(relayd: Relayd, db: Path) -> None:
+    assert relayd("import", "iperf3", given("01", "test.json"), *ENDS, "--db", db).code == 0
     asked = "SELECT src, dst, metric, connections, value FROM measurements ORDER BY value"
     with sqlite3.connect(db) as opened:
         assert opened.execute(asked).fetchall() == [
@@ -57,11 +54,10 @@ def test_both_directions_under_the_same_keys_are_told_apart(
         ]
 
 
-@pytest.mark.parametrize("case", ["07"], indirect=True)
 def test_a_link_that_stalls_in_a_third_of_seconds_moves_two_thirds(
-    relayd: Relayd, case: Path, db: Path
+    relayd: Relayd, db: Path
 ) -> None:
-    assert relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db).code == 0
+    assert relayd("import", "iperf3", given("07", "test.json"), *ENDS, "--db", db).code == 0
     ((metric, value, detail),) = stored(db)
     assert metric == "per_flow_mbps"
     assert value == pytest.approx(627, rel=0.05)
@@ -76,24 +72,22 @@ def test_a_link_that_stalls_in_a_third_of_seconds_moves_two_thirds(
     assert plan["throughput_gbps_high"] < 1.15 * expected
 
 
-@pytest.mark.parametrize("case", ["10"], indirect=True)
-def test_pings_longer_than_the_mtu_are_no_loss(relayd: Relayd, case: Path, db: Path) -> None:
-    told = relayd("import", "ping", case / "ping.txt", *ENDS, *AT, "--db", db)
+def test_pings_longer_than_the_mtu_are_no_loss(relayd: Relayd, db: Path) -> None:
+    told = relayd("import", "ping", given("10", "ping.txt"), *ENDS, *AT, "--db", db)
     assert told.code == 5
     assert "message too long: the MTU here is 1460; ping with -s 1432 or less" in told.out
     assert stored(db) == []
 
 
 @pytest.mark.parametrize(
-    ("case", "words", "samples", "said"),
+    ("number", "words", "samples"),
     [
-        ("16", "iperf3 test.json", [("per_flow_mbps", 900.0)], "received_mbps"),
-        ("19", "iperf3 test.json", [("per_flow_mbps", 900.0), ("per_flow_mbps", 910.0)], "steady"),
-        ("17", "iperf out.txt", [("per_flow_mbps", 921.0)], "received_mbps"),
-        ("20", "iperf out.csv", [("per_flow_mbps", 949.925)], "sender"),
-        ("25", "ping ping.txt", [("loss_pct", 0.0), ("rtt_ms", 19.4)], "packets"),
+        ("16", "iperf3 test.json", [("per_flow_mbps", 900.0)]),
+        ("19", "iperf3 test.json", [("per_flow_mbps", 900.0), ("per_flow_mbps", 910.0)]),
+        ("17", "iperf out.txt", [("per_flow_mbps", 921.0)]),
+        ("20", "iperf out.csv", [("per_flow_mbps", 949.925)]),
+        ("25", "ping ping.txt", [("loss_pct", 0.0), ("rtt_ms", 19.4)]),
     ],
-    indirect=["case"],
     ids=[
         "a side figure that is no number costs nothing else",
         "a list of documents is as good as one a line",
@@ -103,57 +97,49 @@ def test_pings_longer_than_the_mtu_are_no_loss(relayd: Relayd, case: Path, db: P
     ],
 )
 def test_what_tools_have_written_is_read(
-    relayd: Relayd, case: Path, db: Path, words: str, samples: list[tuple[str, float]], said: str
+    relayd: Relayd, db: Path, number: str, words: str, samples: list[tuple[str, float]]
 ) -> None:
     kind, name = words.split()
-    told = relayd("import", kind, case / name, *ENDS, *AT, "--db", db)
+    told = relayd("import", kind, given(number, name), *ENDS, *AT, "--db", db)
     assert told.code == 0
     as_of = "2026-11-25T00" if kind == "ping" else "2026-11-01T10"  # its own time, where it has one
     assert f"as of {as_of}:00:00Z" in told.out
     found = stored(db)
     assert [(metric, value) for metric, value, _ in found] == samples
-    assert said in str(found[0][2])
+    assert found[0][2].get("counted_at") == ("sender" if name == "out.csv" else None)
 
 
-@pytest.mark.parametrize("case", ["29"], indirect=True)
-def test_rows_of_a_study_are_read_by_the_names_of_its_columns(
-    relayd: Relayd, case: Path, db: Path
-) -> None:
+def test_rows_of_a_study_are_read_by_the_names_of_its_columns(relayd: Relayd, db: Path) -> None:
     columns = "src=srcRegion,dst=destRegion,per_flow_mbps=received_mbps"
     columns += ",src_vm=machineType,dst_vm=machineType"
-    asked = ("import", "csv", case / "run.json", "--provider", "aws", "--columns", columns)
+    asked = ("import", "csv", given("29", "run.json"), "--provider", "aws", "--columns", columns)
     assert relayd(*asked, *AT, "--db", db).code == 0
     ((metric, value, _),) = stored(db)
     assert (metric, value) == ("per_flow_mbps", 62.0)
     for wrong, said in (("src=from", "is no column of the file"), ("x=src", "does not know")):
-        refused = relayd("import", "csv", case / "run.json", "--columns", wrong, "--db", db)
+        refused = relayd("import", "csv", given("29", "run.json"), "--columns", wrong, "--db", db)
         assert (refused.code, said in refused.err) == (2, True)
 
 
-@pytest.mark.parametrize("case", ["30"], indirect=True)
-def test_a_matrix_is_read_as_the_figure_that_it_is_of(relayd: Relayd, case: Path, db: Path) -> None:
-    assert relayd("import", "csv", case / "m.csv", "--metric", "rtt_ms", "--db", db).code == 0
+def test_a_matrix_is_read_as_the_figure_that_it_is_of(relayd: Relayd, db: Path) -> None:
+    assert relayd("import", "csv", given("30", "m.csv"), "--metric", "rtt_ms", "--db", db).code == 0
     found = [(metric, value) for metric, value, _ in stored(db)]
     assert sorted(found) == [("rtt_ms", ms) for ms in (75.0, 75.0, 122.0, 122.0, 190.0, 190.0)]
-    assert relayd("import", "csv", case / "m.csv", "--metric", "luck", "--db", db).code == 2
+    assert relayd("import", "csv", given("30", "m.csv"), "--metric", "luck", "--db", db).code == 2
 
 
-@pytest.mark.parametrize("case", ["21"], indirect=True)
-def test_a_report_of_mtr_is_told_apart_and_read(relayd: Relayd, case: Path, db: Path) -> None:
-    told = relayd("import", "ping", case / "mtr.json", *ENDS, *AT, "--db", db)
+def test_a_report_of_mtr_is_told_apart_and_read(relayd: Relayd, db: Path) -> None:
+    told = relayd("import", "ping", given("21", "mtr.json"), *ENDS, *AT, "--db", db)
     assert (told.code, "Use `relayd import mtr`" in told.err) == (2, True)
-    assert relayd("import", "mtr", case / "mtr.json", *ENDS, *AT, "--db", db).code == 0
+    assert relayd("import", "mtr", given("21", "mtr.json"), *ENDS, *AT, "--db", db).code == 0
     found = {metric: value for metric, value, _ in stored(db)}
     assert found == {"rtt_ms": 20.6, "loss_pct": 10.0, "jitter_ms": 0.4}
 
 
-@pytest.mark.parametrize("case", ["26"], indirect=True)
-def test_results_of_perfkit_are_read_over_both_kinds_of_address(
-    relayd: Relayd, case: Path, db: Path
-) -> None:
-    told = relayd("import", "iperf3", case / "pkb.json", *ENDS, "--db", db)
+def test_results_of_perfkit_are_read_over_both_kinds_of_address(relayd: Relayd, db: Path) -> None:
+    told = relayd("import", "iperf3", given("26", "pkb.json"), *ENDS, "--db", db)
     assert (told.code, "Use `relayd import perfkit`" in told.err) == (2, True)
-    assert relayd("import", "perfkit", case / "pkb.json", "--db", db).code == 0
+    assert relayd("import", "perfkit", given("26", "pkb.json"), "--db", db).code == 0
     assert [(metric, value) for metric, value, _ in stored(db)] == [
         ("per_flow_mbps", 5916.0),
         ("per_flow_mbps", 634.0),
@@ -162,31 +148,29 @@ def test_results_of_perfkit_are_read_over_both_kinds_of_address(
         assert [one.address for one in store.samples.read()] == ["private", None]
 
 
-@pytest.mark.parametrize("case", ["39"], indirect=True)
-def test_a_test_paced_by_fair_queueing_is_not_the_path(
-    relayd: Relayd, case: Path, db: Path
-) -> None:
-    told = relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db)
+def test_a_test_paced_by_fair_queueing_is_not_the_path(relayd: Relayd, db: Path) -> None:
+    told = relayd("import", "iperf3", given("39", "test.json"), *ENDS, "--db", db)
     assert told.code == 5
     assert "what was asked for, not what the path gives (--fq-rate)" in told.out
     assert stored(db) == []
-    assert relayd("import", "iperf3", case / "test.json", *ENDS, "--db", db, "--force").code == 0
+    assert (
+        relayd("import", "iperf3", given("39", "test.json"), *ENDS, "--db", db, "--force").code == 0
+    )
     ((_, value, detail),) = stored(db)
     assert (value, detail["paced_at_mbps"]) == (1000.0, 1000.0)
 
 
-@pytest.mark.parametrize("case", ["05"], indirect=True)
 def test_samples_of_a_vm_type_that_no_catalogue_has_count_and_say_so(
-    relayd: Relayd, case: Path, db: Path, tmp_path: Path
+    relayd: Relayd, db: Path, tmp_path: Path
 ) -> None:
     as_given = str(tmp_path / "given.db")
-    assert relayd("import", "csv", case / "m.csv", "--db", as_given).code == 0
+    assert relayd("import", "csv", given("05", "m.csv"), "--db", as_given).code == 0
     asked = ("plan", "aws:eu-west-1", "aws:us-west-1", "--vms", 1, "-n", 1, "--json")
     plan = json.loads(relayd(*asked, "--db", as_given).out)
     assert plan["direct"]["throughput_gbps"] == pytest.approx(0.09, rel=0.06)
-    table = tmp_path / "m.csv"
-    table.write_text((case / "m.csv").read_text().replace("t2.medium", "m4.xlarge"))
-    told = relayd("import", "csv", table, "--db", db)
+    unknown = tmp_path / "m.csv"
+    unknown.write_text(given("05", "m.csv").read_text().replace("t2.medium", "m4.xlarge"))
+    told = relayd("import", "csv", unknown, "--db", db)
     assert told.code == 0
     assert "samples at aws:eu-west-1 were taken with m4.xlarge, which the catalogue" in flat(told)
     plan = json.loads(relayd(*asked, "--db", db).out)
@@ -198,7 +182,7 @@ def test_samples_of_a_vm_type_that_no_catalogue_has_count_and_say_so(
     assert "taken with m4.xlarge" in flat(relayd("data", "doctor", "--db", db))
 
 
-HEADER = "src,dst,aggregate_gbps,connections,duration_s,measured_at,src_vm,dst_vm\n"
+HEADER = "src,dst,aggregate_gbps,connections,duration_s,measured_at,src_vm,dst_vm"
 FROM, TO = "aws:eu-west-1", "aws:us-west-1"
 
 
@@ -210,29 +194,24 @@ def test_tests_of_no_known_vm_type_are_at_most_its_card_and_give_way_to_others(
         plan = json.loads(relayd("plan", FROM, TO, "--db", db, "--vms", 1, "--json").out)
         return float(plan["direct"]["throughput_gbps"])
 
-    def add(gbps: float, vm: str, day: int) -> str:
-        table = tmp_path / f"{day}.csv"
-        row = f"{FROM},{TO},{gbps},64,30,2026-11-{day}T00:00Z,{vm},{vm}\n"
-        table.write_text(HEADER + row)
-        return flat(relayd("import", "csv", table, "--db", db))
+    def add(gbps: float, vm: str, *days: int) -> str:
+        rows = [f"{FROM},{TO},{gbps},64,30,2026-11-{day}T00:00Z,{vm},{vm}" for day in days]
+        file = table(tmp_path / f"{days[0]}.csv", HEADER, *rows)
+        return flat(relayd("import", "csv", file, "--db", db))
 
     add(95.0, vm, 20)
     assert direct_gbps() <= 10.0  # the network card of the default, m5.8xlarge
     assert "quarantine" not in add(4.5, "m5.8xlarge", 21)
-    for day in range(22, 28):
-        add(9.0, vm, day)
+    add(9.0, vm, *range(22, 28))
     assert direct_gbps() == pytest.approx(4.5, rel=0.08)
     assert "taken with c5n.large, which is not the VM type in use there" in add(
         3.0, "c5n.large", 19
     )
 
 
-@pytest.mark.parametrize("case", ["35"], indirect=True)
-def test_the_whole_bill_of_private_subnets_is_planned(
-    relayd: Relayd, case: Path, tmp_path: Path
-) -> None:
+def test_the_whole_bill_of_private_subnets_is_planned(relayd: Relayd, tmp_path: Path) -> None:
     """60 TB through a NAT gateway at 0.048 USD per GB cost 2,880 USD more, in either direction."""
-    refused = relayd("plan", FROM, TO, "--catalogue", case / "nat.toml")
+    refused = relayd("plan", FROM, TO, "--catalogue", given("35", "nat.toml"))
     assert (refused.code, "[[fee]]" in refused.err) == (2, True)
     fee = tmp_path / "fee.toml"
     stated = 'name = "NAT gateway"\nat = "aws:eu-west-1"\ndirection = "both"\nusd_per_gb = 0.048\n'
@@ -273,9 +252,8 @@ def test_demands_that_are_no_numbers_are_refused(relayd: Relayd, tmp_path: Path)
     assert len(wan.shuffle(own, regions=["us-east-1", "sa-east-1"]).pairs) == 2
     with pytest.raises(InputError, match="finite number of GB"):
         wan.shuffle(LONG.assign(volume_gb=[3.0, nan]))
-    table = tmp_path / "demands.csv"
-    table.write_text("src,dst,volume_gb\nus-east-1,eu-west-1,nan\nus-east-1,sa-east-1,5\n")
-    told = relayd("plan", "shuffle", table)
+    rows = ("us-east-1,eu-west-1,nan", "us-east-1,sa-east-1,5")
+    told = relayd("plan", "shuffle", table(tmp_path / "x.csv", "src,dst,volume_gb", *rows))
     assert told.code == 2
     assert "us-east-1 -> eu-west-1 must be a finite number of GB" in told.err
 

@@ -11,6 +11,7 @@ from typing import Any
 
 HEAD = ["InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "GpuInfo"]
 HEAD += ["Price", "SpotPrice", "Region", "AvailabilityZone"]
+STANDARD = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
 Price = tuple[str, str, float]  # VM type, region, USD for an hour
 
 
@@ -197,4 +198,35 @@ def google_sku(described: str, region: str, usd: float, **other: object) -> dict
         },
         "serviceRegions": [region],
         "pricingInfo": [{"effectiveTime": "2026-11-20T00:00:00Z", "pricingExpression": expression}],
+    }
+
+
+def aws_quotas(
+    *quotas: tuple[str, str, object], arn: str = "arn:aws:quotas:us-east-1:1234:ec2/"
+) -> Any:
+    """Return what `aws service-quotas list-service-quotas --service-code ec2` prints."""
+    same = {"ServiceCode": "ec2", "Unit": "None", "Adjustable": True, "GlobalQuota": False}
+    return {
+        "Quotas": [
+            {**same, "QuotaArn": arn + code, "QuotaCode": code, "QuotaName": name, "Value": value}
+            for code, name, value in quotas
+        ]
+    }
+
+
+def azure_usages(*usages: tuple[str, object, object]) -> list[dict[str, Any]]:
+    """Return what `az vm list-usage -o json` prints."""
+    return [
+        {"currentValue": used, "limit": limit, "name": {"localizedValue": name, "value": name}}
+        for name, used, limit in usages
+    ]
+
+
+def gcp_quotas(region: str, *quotas: tuple[str, object, object]) -> dict[str, Any]:
+    """Return what `gcloud compute regions describe --format json` prints."""
+    return {
+        "kind": "compute#region",
+        "name": region,
+        "quotas": [{"metric": m, "limit": limit, "usage": used} for m, limit, used in quotas],
+        "status": "UP",
     }

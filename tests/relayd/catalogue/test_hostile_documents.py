@@ -12,11 +12,15 @@ import pytest
 from relayd.__main__ import main
 from tests.relayd.catalogue.documents import (
     HEAD,
+    STANDARD,
     aws_as_json,
+    aws_quotas,
     aws_vm_table,
     azure_page,
     azure_traffic,
+    azure_usages,
     azure_vm,
+    gcp_quotas,
     google_sku,
 )
 
@@ -37,7 +41,11 @@ def row(name: str = "m5.large", price: str = "0.1", region: str = "us-east-1") -
 
 
 def page(*items: dict[str, object], **other: object) -> Make:
-    return raw(json.dumps({**azure_page(items), **other}).encode())
+    return document({**azure_page(items), **other})
+
+
+def document(content: object, name: str = "page.json") -> Make:
+    return raw(json.dumps(content).encode(), name)
 
 
 def raw(content: bytes, name: str = "page.json") -> Make:
@@ -71,13 +79,19 @@ def changed_vms(old: bytes, new: bytes) -> Make:
 
 
 def skus(*items: object) -> Make:
-    return raw(json.dumps({"skus": items}).encode())
+    return document({"skus": items})
+
+
+def quotas(*quotas: tuple[str, str, object], **more: str) -> Make:
+    return document(aws_quotas(*quotas, **more))
 
 
 AWS_VM = ("m5.large", "us-east-1", 0.1)
 VM = azure_vm("D32_v5", "eastus", 1.0)
 CORE = google_sku("N2 Instance Core", "us-east1", 1, usageUnit="mo")
 RAM = google_sku("E2 Instance Ram", "us-east1", 1)
+QUOTA = ("L-1216C47A", STANDARD, 8.0)
+CORES = azure_usages(("cores", 1, 10))
 HOSTILE: dict[str, tuple[Make, str]] = {
     "negative": (table(row(price="-0.1")), "row 2 has an invalid Price"),
     "not a number": (table(row(price="nan")), "has an invalid Price"),
@@ -100,7 +114,7 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "yuan": (changed_vms(b"USD", b"CNY"), "an invalid currency (got 'CNY'). relayd counts in US"),
     "no columns": (changed_vms(b'"Currency"', b'"Money"'), "lacks the column Currency"),
     "odd terms": (
-        raw(json.dumps({**aws_as_json(aws_vm_table([AWS_VM])), "products": []}).encode()),
+        document({**aws_as_json(aws_vm_table([AWS_VM])), "products": []}),
         "has products or terms that are not as AWS describes them",
     ),
     "a unit of Google": (skus(CORE), "has an invalid usageUnit (got 'mo')"),
@@ -114,6 +128,21 @@ HOSTILE: dict[str, tuple[Make, str]] = {
     "missing": (lambda folder: folder / "none.json", "can't be read (No such file or directory)"),
     "an empty folder": (lambda folder: folder, "is a folder without price documents"),
     "huge": (huge, "is larger than 256 MiB"),
+    "a quota below 0": (quotas((*QUOTA[:2], -1)), "item 1 has an invalid Value"),
+    "a quota of nothing": (quotas((*QUOTA[:2], None)), "has an invalid Value"),
+    "a quota in words": (quotas((*QUOTA[:2], "many")), "has an invalid Value (got 'many')"),
+    "a huge quota": (quotas((*QUOTA[:2], 10**400)), "has an invalid Value"),
+    "a quota of no region": (quotas(QUOTA, arn=""), "has an odd name of a region (got 'aws:')"),
+    "a quota of an odd region": (quotas(QUOTA, arn="a:b:c:\x1b[2J:"), "an odd name of a region"),
+    "quotas of no list": (document({"Quotas": {"a": 1}}), "must be a list"),
+    "a quota of no object": (document({"Quotas": [1]}), "item 1 must be an object (got 1)"),
+    "other quotas": (quotas(("L-0263D0A3", "EC2-VPC Elastic IPs", 5)), "no price to use"),
+    "a usage without a name": (
+        document([{**CORES[0], "name": None}], "westeurope.json"),
+        "item 1 lacks the name.value",
+    ),
+    "a usage of no region": (document(CORES, "usage.json"), "Name the file after its region"),
+    "use of nothing": (document(gcp_quotas("us-east4", ("CPUS", 8, None))), "an invalid usage"),
 }
 """How documents are damaged, and words of the refusal."""
 

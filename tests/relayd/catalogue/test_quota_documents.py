@@ -1,70 +1,37 @@
-"""Quotas as the providers' command lines print them: imported, planned with, undone, refused."""
+"""Quotas as the providers' command lines print them: imported, planned with, and undone."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from planner.model.quotas.vcpus import VcpuQuota
 from relayd.__main__ import main
 from relayd.catalogue.loading import load_catalogue
-from tests.relayd.catalogue.documents import written
-
-STANDARD = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
-
-
-def aws(*quotas: tuple[str, str, object], arn: str = "arn:aws:quotas:us-east-1:1234:ec2/") -> Any:
-    """Return what `aws service-quotas list-service-quotas --service-code ec2` prints."""
-    same = {"ServiceCode": "ec2", "Unit": "None", "Adjustable": True, "GlobalQuota": False}
-    return {
-        "Quotas": [
-            {**same, "QuotaArn": arn + code, "QuotaCode": code, "QuotaName": name, "Value": value}
-            for code, name, value in quotas
-        ]
-    }
-
-
-def azure(*usages: tuple[str, object, object]) -> list[dict[str, Any]]:
-    """Return what `az vm list-usage -o json` prints."""
-    return [
-        {"currentValue": used, "limit": limit, "name": {"localizedValue": name, "value": name}}
-        for name, used, limit in usages
-    ]
-
-
-def gcp(region: str, *quotas: tuple[str, object, object]) -> dict[str, Any]:
-    """Return what `gcloud compute regions describe --format json` prints."""
-    return {
-        "kind": "compute#region",
-        "name": region,
-        "quotas": [{"metric": m, "limit": limit, "usage": used} for m, limit, used in quotas],
-        "status": "UP",
-    }
+from tests.relayd.catalogue.documents import STANDARD, aws_quotas, azure_usages, gcp_quotas, written
 
 
 def test_quotas_are_imported_planned_with_and_undone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     documents = {
-        "ec2.json": aws(
+        "ec2.json": aws_quotas(
             ("L-1216C47A", STANDARD, 96.0),
             ("L-417A185B", "Running On-Demand P instances", 8.0),
             ("L-0263D0A3", "EC2-VPC Elastic IPs", 5.0),
             ("L-34B43A08", "All Standard (A, C, D, ...) Spot Instance Requests", 640.0),
         ),
-        "westeurope.json": azure(
+        "westeurope.json": azure_usages(
             ("availabilitySets", 0, 2500),
             ("cores", "12", "100"),
             ("standardDv5Family", 12, 80),
             ("standardNCFamily", 0, 0),
         ),
         "gcp.json": [
-            gcp("us-east4", ("CPUS", 72.0, 0.25), ("N2_CPUS", 9.22e18, 0.0)),
-            gcp("us-west1", ("N2_CPUS", 64.0, 40.0), ("SSD_TOTAL_GB", 500.0, 10.0)),
+            gcp_quotas("us-east4", ("CPUS", 72.0, 0.25), ("N2_CPUS", 9.22e18, 0.0)),
+            gcp_quotas("us-west1", ("N2_CPUS", 64.0, 40.0), ("SSD_TOTAL_GB", 500.0, 10.0)),
         ],
     }
     files = [written(tmp_path / name, document) for name, document in documents.items()]
@@ -107,34 +74,3 @@ def test_quotas_are_imported_planned_with_and_undone(
         assert main(command) == 0
         assert told in capsys.readouterr().out
     assert load_catalogue().vcpu_quotas == ()
-
-
-CORES = azure(("cores", 1, 10))
-ONE = ("L-1216C47A", STANDARD, 8.0)
-HOSTILE: Mapping[str, tuple[str, object, str]] = {
-    "a limit below 0": ("a.json", aws((*ONE[:2], -1)), "item 1 has an invalid Value"),
-    "no limit": ("a.json", aws((*ONE[:2], None)), "has an invalid Value"),
-    "text": ("a.json", aws((*ONE[:2], "many")), "has an invalid Value (got 'many')"),
-    "a huge number": ("a.json", aws((*ONE[:2], 10**400)), "has an invalid Value"),
-    "no region": ("a.json", aws(ONE, arn=""), "has an odd name of a region (got 'aws:')"),
-    "an odd region": ("a.json", aws(ONE, arn="a:b:c:\x1b[2J:"), "has an odd name of a region"),
-    "no list": ("a.json", {"Quotas": {"a": 1}}, "must be a list"),
-    "no object": ("a.json", {"Quotas": [1]}, "item 1 must be an object (got 1)"),
-    "only others": ("a.json", aws(("L-0263D0A3", "EC2-VPC Elastic IPs", 5)), "no price to use"),
-    "no name": ("westeurope.json", [{**CORES[0], "name": None}], "item 1 lacks the name.value"),
-    "a file named otherwise": ("usage.json", CORES, "Name the file after its region"),
-    "use of nothing": ("a.json", gcp("us-east4", ("CPUS", 8, None)), "has an invalid usage"),
-}
-
-
-@pytest.mark.parametrize("case", HOSTILE)
-def test_a_wrong_document_is_one_clear_sentence_and_changes_nothing(
-    case: str, tmp_path: Path, overlays: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name, document, said = HOSTILE[case]
-    assert main(["data", "catalogue", "import", str(written(tmp_path / name, document))]) == 2
-    err = capsys.readouterr().err
-    assert said in err
-    assert err.count("\n") == 1
-    assert "\x1b" not in err
-    assert not overlays.exists()

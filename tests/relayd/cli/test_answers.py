@@ -21,7 +21,7 @@ from tests.relayd.conftest import Relayd
 from tests.shared_data import GRID_VM_TYPES
 
 DESTINATIONS = ["aws:eu-west-1", "gcp:europe-west1", "azure:japaneast", "gcp:asia-south1"]
-COPIES = ("plan", "broadcast", "aws:us-east-1", *DESTINATIONS, "--volume", "500GB")
+COPIES = f"plan broadcast aws:us-east-1 {' '.join(DESTINATIONS)} --volume 500GB"
 SCHEDULE = """\
 id,src,dst,volume,start,deadline,priority
 backup,azure:eastus,aws:ap-northeast-1,1.5TB,0,2h,0
@@ -86,8 +86,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         Path(name).write_text(content)
 
 
-def answer(relayd: Relayd, *words: object) -> Any:
-    outcome = relayd(*words, "--json")
+def answer(relayd: Relayd, question: str, *more: object) -> Any:
+    outcome = relayd(*question.split(), *more, "--json")
     assert outcome.code == 0, outcome.err
     return json.loads(outcome.out)
 
@@ -96,37 +96,37 @@ def answer(relayd: Relayd, *words: object) -> Any:
     ("question", "words"),
     [
         (
-            (*COPIES, "--objective", "time", "--frontier", "--trees"),
+            f"{COPIES} --objective time --frontier --trees",
             "4 destinations, 500 GB each;each copy direct;all through;chosen:;frontier;VMs:;"
             "No plan ends before;Snapshot",
         ),
-        ((*COPIES, "--relays", "none"), "Send each copy direct.;there is no other plan"),
+        (f"{COPIES} --relays none", "Send each copy direct.;there is no other plan"),
         (
-            ("plan", "schedule", "t.csv", "--periods", "--vms", "1"),
+            "plan schedule t.csv --periods --vms 1",
             "2 admitted, 1 refused, 1 best effort;backup |#;What would do;- logs: a deadline of;"
             "Gbit/s;Snapshot baseline",
         ),
-        (("plan", "schedule", "t.csv", "--explain", "0"), "3 admitted, 0 refused"),
+        ("plan schedule t.csv --explain 0", "3 admitted, 0 refused"),
         (
-            ("plan", "shuffle", "list.csv", "--frontier", "--pairs"),
+            "plan shuffle list.csv --frontier --pairs",
             "3 pairs among 4 regions, 650 GB;all at once, direct;best direct rates;frontier;"
             "One more VM at aws:us-east-1:;Snapshot baseline",
         ),
         (
-            ("plan", "place", "reduce", "in.json", "--links", "heterogeneous"),
+            "plan place reduce in.json --links heterogeneous",
             "promised;really takes;hose;heterogeneous;equal;egress, USD",
         ),
-        (("plan", "place", "tasks", "tasks.json"), "Proven;map-us, join"),
+        ("plan place tasks tasks.json", "Proven;map-us, join"),
         (
-            ("plan", "compare", "--with", "eu-west-1", "--candidates", "us-east", "--most", "3"),
+            "plan compare --with eu-west-1 --candidates us-east --most 3",
             "ranks first of;est of each provider",
         ),
     ],
 )
 def test_people_see_the_comparison_and_what_would_help(
-    relayd: Relayd, question: tuple[str, ...], words: str
+    relayd: Relayd, question: str, words: str
 ) -> None:
-    outcome = relayd(*question)
+    outcome = relayd(*question.split())
     assert outcome.code == 0, outcome.err
     out = " ".join(outcome.out.split())
     for word in words.split(";"):
@@ -136,30 +136,18 @@ def test_people_see_the_comparison_and_what_would_help(
 @pytest.mark.parametrize(
     ("question", "code", "words"),
     [
-        ((*COPIES, "nowhere"), 2, "nowhere"),
-        ((*COPIES, "aws:eu-west-1"), 2, "twice"),
-        ((*COPIES, "--volume", "lots"), 2, "--volume"),
-        ((*COPIES, "--deadline", "1s"), 3, "Allow at least"),
-        (("plan", "shuffle", "none.csv"), 2, "none.csv"),
-        (("plan", "shuffle", "list.csv", "--deadline", "10s"), 3, "Allow at least"),
-        (("plan", "place", "reduce", "in.json", "--budget", "1usd"), 3, "Allow at least"),
-        (("plan", "compare"), 2, "Missing --with"),
-        (
-            ("plan", "compare", "--with", "sa", "--types", "m5.huge"),
-            2,
-            "--types has what is not a VM",
-        ),
-        (
-            ("plan", "compare", "--with", "sa", "--candidates", "provider:acme"),
-            2,
-            "--candidates names a provider",
-        ),
+        (f"{COPIES} nowhere", 2, "nowhere"),
+        (f"{COPIES} aws:eu-west-1", 2, "twice"),
+        (f"{COPIES} --deadline 1s", 3, "Allow at least"),
+        ("plan shuffle none.csv", 2, "none.csv"),
+        ("plan place reduce in.json --budget 1usd", 3, "Allow at least"),
+        ("plan compare", 2, "Missing --with"),
+        ("plan compare --with sa --types m5.huge", 2, "--types has what is not a VM"),
+        ("plan compare --with sa --candidates provider:acme", 2, "--candidates names a provider"),
     ],
 )
-def test_wrong_questions_are_named(
-    relayd: Relayd, question: tuple[str, ...], code: int, words: str
-) -> None:
-    outcome = relayd(*question)
+def test_wrong_questions_are_named(relayd: Relayd, question: str, code: int, words: str) -> None:
+    outcome = relayd(*question.split())
     assert (outcome.code, outcome.out) == (code, "")
     assert words in outcome.err
 
@@ -202,7 +190,7 @@ def test_wrong_files_are_named(relayd: Relayd, question: str, content: str, word
 
 def test_every_shape_of_inputs_gets_the_same_plan(relayd: Relayd) -> None:
     shuffles = [
-        answer(relayd, "plan", "shuffle", name)
+        answer(relayd, f"plan shuffle {name}")
         for name in ("list.csv", "matrix.csv", "nested.json", "entries.json")
     ]
     assert len({plan["plan_id"] for plan in shuffles}) == 1
@@ -213,14 +201,14 @@ def test_every_shape_of_inputs_gets_the_same_plan(relayd: Relayd) -> None:
     matrix = np.zeros((4, 4))
     for (src, dst), volume_gb in pairs.items():
         matrix[regions.index(src), regions.index(dst)] = volume_gb
-    reduces = [answer(relayd, "plan", "place", "reduce", name) for name in ("in.csv", "in.json")]
+    reduces = [answer(relayd, f"plan place reduce {name}") for name in ("in.csv", "in.json")]
     assert reduces[0] == reduces[1]
     keys, *lines = [line.split(",") for line in SCHEDULE.splitlines()]
     entries = [dict(zip(keys, line, strict=True)) for line in lines]
     Path("t.json").write_text(json.dumps({"transfers": entries}))
-    schedules = [answer(relayd, "plan", "schedule", name) for name in ("t.csv", "t.json")]
+    schedules = [answer(relayd, f"plan schedule {name}") for name in ("t.csv", "t.json")]
     assert schedules[0] == schedules[1]
-    tasks = answer(relayd, "plan", "place", "tasks", "tasks.json")
+    tasks = answer(relayd, "plan place tasks tasks.json")
     assert tasks["assignment"] == {"map-us": "us", "map-eu": "eu", "join": "us"}
     traffic = {("map-us", "join"): 120, ("map-eu", "join"): 80}
     for found, shown in (
@@ -279,14 +267,13 @@ def test_rules_bind_relays_of_a_shuffle() -> None:
 
 
 def test_low_rates_promise_less_and_a_stored_schedule_is_gone_on_with(relayd: Relayd) -> None:
-    asked = ("plan", "schedule", "t.csv", "--vms", "1", "--rates")
-    stored, low = (answer(relayd, *asked, rates) for rates in ("expected", "low"))
+    asked = "plan schedule t.csv --vms 1 --rates"
+    stored, low = (answer(relayd, asked, rates) for rates in ("expected", "low"))
     assert stored["end_s"] < low["end_s"]
     Path("plan.json").write_text(json.dumps(stored))
     late = "late,aws:us-east-1,azure:westeurope,300GB,3h"
     table(Path("new.csv"), "id,src,dst,volume,deadline", late)
-    more = ("plan", "schedule", "new.csv", "--vms", "1", "--after", "plan.json", "--now", "40min")
-    plan = answer(relayd, *more)
+    plan = answer(relayd, "plan schedule new.csv --vms 1 --after plan.json --now 40min")
     assert {t["id"]: t["verdict"] for t in plan["transfers"]} == {
         "backup": "admitted",
         "model": "admitted",
@@ -301,7 +288,7 @@ def test_low_rates_promise_less_and_a_stored_schedule_is_gone_on_with(relayd: Re
 
 def test_tariffs_are_read_and_wrong_ones_named(relayd: Relayd) -> None:
     Path("tariffs.csv").write_text("src,dst,rate,usd_per_gb\nus-east,ap-northeast-1,2gbps,0.01\n")
-    plan = answer(relayd, "plan", "schedule", "t.csv", "--tariffs", "tariffs.csv")
+    plan = answer(relayd, "plan schedule t.csv --tariffs tariffs.csv")
     assert plan["request"]["tariffs"][0]["rate_gbps"] == 2.0
     assert plan["tariffs"][0]["id"] == "tariff1"
     for rows, words in (
@@ -382,17 +369,20 @@ def test_only_what_is_compared_has_to_be_young_enough(relayd: Relayd, tmp_path: 
 
 
 def test_a_plan_in_progress_is_kept_on_the_same_snapshot(relayd: Relayd) -> None:
-    transfer = ("plan", "--src", "azure:eastus", "--dst", "aws:ap-northeast-1", "--volume", "500GB")
-    for question in (transfer, ("plan", "shuffle", "list.csv"), COPIES):
-        plan = answer(relayd, *question)
+    transfer = "plan azure:eastus aws:ap-northeast-1 --volume 500GB"
+    for question in (transfer, "plan shuffle list.csv", COPIES):
+        plan = answer(relayd, question)
         Path("plan.json").write_text(json.dumps(plan))
-        progress = ("transfers", "replan", "plan.json", "--moved", "50GB", "--elapsed", "2min")
-        found = answer(relayd, *progress)
+        progress = "transfers replan plan.json --moved 50GB --elapsed 2min"
+        found = answer(relayd, progress)
         assert (found["verdict"], found["plan_id"]) == ("keep", plan["plan_id"])
-        assert relayd(*progress).out.startswith("Keep to the plan.")
-    Path("plan.json").write_text(json.dumps(answer(relayd, "plan", "shuffle", "list.csv")))
-    moved = "us-east-1>azure:westeurope=150GB"
-    pair = answer(relayd, "transfers", "replan", "plan.json", "--moved", moved, "--elapsed", "5min")
+        assert relayd(*progress.split()).out.startswith("Keep to the plan.")
+
+
+def test_progress_may_be_told_of_one_pair_of_a_shuffle(relayd: Relayd) -> None:
+    Path("plan.json").write_text(json.dumps(answer(relayd, "plan shuffle list.csv")))
+    moved = "--moved us-east-1>azure:westeurope=150GB --elapsed 5min"
+    pair = answer(relayd, f"transfers replan plan.json {moved}")
     assert pair["remaining_gb"] == pytest.approx(500)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from planner.model.errors import InputError
+from planner.transfer.plan import Plan
 from relayd.emitting.formats import emit
 from relayd.emitting.lanes import emission
 from relayd.sources.wan import Wan
@@ -33,6 +34,12 @@ FITTING = {
 @pytest.fixture(scope="module")
 def wan() -> Wan:
     return modelled()
+
+
+@pytest.fixture(scope="module")
+def plans(wan: Wan) -> dict[tuple[str, str], Plan]:
+    """Direct plans by their ends."""
+    return {ends: wan.plan(*ends, volume_gb=500, relays="none") for ends in FITTING}
 
 
 def test_a_bucket_stands_for_the_region_of_its_url(wan: Wan, relayd: Relayd) -> None:
@@ -67,12 +74,13 @@ def test_a_bucket_stands_for_the_region_of_its_url(wan: Wan, relayd: Relayd) -> 
     assert {one.bucket for one in shuffle.resolutions} == {"s3://data", "gs://back-up/x"}
 
 
-def test_shells_read_each_script_and_unfit_tools_are_refused(wan: Wan, tmp_path: Path) -> None:
-    tools, scripts = set.union(*FITTING.values()), []
-    for ends, fitting in FITTING.items():
-        plan = wan.plan(*ends, volume_gb=500, relays="none")
-        for tool in tools:
-            if tool not in fitting:
+def test_shells_read_each_script_and_unfit_tools_are_refused(
+    wan: Wan, plans: dict[tuple[str, str], Plan], tmp_path: Path
+) -> None:
+    scripts: list[Path] = []
+    for ends, plan in plans.items():
+        for tool in set.union(*FITTING.values()):
+            if tool not in FITTING[ends]:
                 with pytest.raises(InputError, match=tool):
                     emit(plan, tool)
                 continue
@@ -85,9 +93,9 @@ def test_shells_read_each_script_and_unfit_tools_are_refused(wan: Wan, tmp_path:
         emit(wan.plan("aws:us-east-1", "gcp:us-east1"), "storage-transfer")
 
 
-def test_names_are_what_each_tool_calls_a_bucket(wan: Wan) -> None:
+def test_names_are_what_each_tool_calls_a_bucket(plans: dict[tuple[str, str], Plan]) -> None:
     def text(src: str, dst: str, tool: str) -> str:
-        return emit(wan.plan(src, dst, volume_gb=500, relays="none"), tool)
+        return emit(plans[src, dst], tool)
 
     assert 'create "s3://data/" "gs://back-up/x/" --name=' in text(S3, GS, "storage-transfer")
     assert '"https://acct1.blob.core.windows.net/box/" "gs' in text(AZ, GS, "storage-transfer")
@@ -132,8 +140,8 @@ def test_rclone_copies_resumes_checks_and_sums_up(wan: Wan, tmp_path: Path) -> N
     assert run(text, tmp_path, "--max-size=1", **known | {"DESTINATION": "b"}, LANE="1").code != 0
 
 
-def test_a_plan_of_others_can_not_leave_its_quotes(wan: Wan) -> None:
-    text = wan.plan(S3, S3_EU, volume_gb=500, relays="none").model_dump_json()
+def test_a_plan_of_others_can_not_leave_its_quotes(plans: dict[tuple[str, str], Plan]) -> None:
+    text = plans[S3, S3_EU].model_dump_json()
     evil = json.loads(text)
     evil["resolutions"][0]["bucket"] = 's3://data"; touch evil; "'
     region = json.loads(text.replace("aws:eu-west-1", "aws:$(touch evil)"))

@@ -3,45 +3,78 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
+import networkx
 import numpy as np
 import pandas as pd
 import pytest
 
-import relayd as library
 from planner.model.network import Network
 from planner.model.notebook import html_table
+from relayd.sources.wan import Wan
+from tests.relayd.building import modelled
 from tests.relayd.conftest import Relayd
 
 
-def test_an_adjacency_matrix_is_read_by_pandas_and_makes_the_same_network(
-    relayd: Relayd, tmp_path: Path
+@pytest.fixture(scope="module")
+def wan() -> Wan:
+    return modelled()
+
+
+@pytest.fixture
+def exported(relayd: Relayd, tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that exports the graph of the baseline in a format."""
+
+    def export(kind: str) -> Path:
+        file = tmp_path / kind
+        written = relayd("data", "export", "graph", "--format", kind, "--output", file)
+        assert written.code == 0, written.err
+        return file
+
+    return export
+
+
+def test_a_table_of_links_is_imported_again(
+    exported: Callable[[str], Path], relayd: Relayd, tmp_path: Path
 ) -> None:
-    file = tmp_path / "adjacency.csv"
-    assert relayd("data", "export", "graph", "--format", "adjacency", "--output", file).code == 0
-    frame = pd.read_csv(file, index_col=0)
+    table = exported("csv")
+    header, *rows = table.read_text().split("\n")
+    rows = [row for row in rows if row.startswith("gcp:")]
+    table.write_text("\n".join([header, *rows]))
+    again = relayd("import", "csv", table, "--db", tmp_path / "again.db", "--json")
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["files"][0]["accepted"] == 3 * len(rows) > 100
+
+
+def test_graphml_is_read_by_networkx(exported: Callable[[str], Path], wan: Wan) -> None:
+    read = networkx.read_graphml(exported("graphml"))
+    for link in wan.network:
+        found = read.edges[link.src, link.dst]["aggregate_gbps"]
+        assert found == pytest.approx(link.aggregate_gbps.expected, rel=0.01)
+
+
+def test_an_adjacency_matrix_is_read_by_pandas_and_makes_the_same_network(
+    exported: Callable[[str], Path], wan: Wan
+) -> None:
+    frame = pd.read_csv(exported("adjacency"), index_col=0)
     assert list(frame.index) == list(frame.columns)
     again = Network.from_matrices(list(frame.index), frame.to_numpy())
-    network = library.open().network
-    for link in network:
+    for link in wan.network:
         found = again.links[link.src][link.dst].aggregate_gbps.expected
         assert found == pytest.approx(link.aggregate_gbps.expected)
-    assert len(list(again)) == len(list(network))
+    assert len(list(again)) == len(list(wan.network))
 
 
 def test_a_node_link_topology_is_read_by_networkx_and_a_flow_keeps_to_its_capacities(
-    relayd: Relayd,
+    exported: Callable[[str], Path], wan: Wan
 ) -> None:
-    import networkx
-
-    outcome = relayd("data", "export", "graph", "--format", "node-link")
-    assert outcome.code == 0
-    content = json.loads(outcome.out)
+    content = json.loads(exported("node-link").read_text())
     graph = networkx.node_link_graph(content, edges="links")
     assert graph.is_directed()
     assert sorted(graph) == list(range(40))
-    network = library.open().network
+    network = wan.network
     labels = dict(graph.nodes(data="label"))
     for u, v, capacity in graph.edges(data="capacity"):
         link = network.links[labels[u]][labels[v]]
@@ -54,8 +87,7 @@ def test_a_node_link_topology_is_read_by_networkx_and_a_flow_keeps_to_its_capaci
     assert list(again.sites) == list(network.sites)
 
 
-def test_links_are_a_list_and_a_tidy_data_frame() -> None:
-    wan = library.open()
+def test_links_are_a_list_and_a_tidy_data_frame(wan: Wan) -> None:
     links = wan.links("aws:us-east-1")
     assert [links[0], *links[1:]] == list(wan.network.links["aws:us-east-1"].values())
     frame = links.to_frame()
@@ -70,8 +102,7 @@ def test_links_are_a_list_and_a_tidy_data_frame() -> None:
     assert list(links[:0].to_frame().columns) == list(frame.columns)
 
 
-def test_a_matrix_is_a_data_frame_tidy_or_wide_and_goes_into_a_shuffle() -> None:
-    wan = library.open()
+def test_a_matrix_is_a_data_frame_tidy_or_wide_and_goes_into_a_shuffle(wan: Wan) -> None:
     rates = wan.matrix("aggregate")
     frame, wide = rates.to_frame(), rates.to_frame(wide=True)
     assert len(frame) == np.isfinite(rates.values).sum()
@@ -88,8 +119,7 @@ def test_a_matrix_is_a_data_frame_tidy_or_wide_and_goes_into_a_shuffle() -> None
     assert wan.shuffle(demands.to_numpy(), regions=some).plan_id == plan.plan_id
 
 
-def test_links_and_matrices_describe_themselves_in_notebooks() -> None:
-    wan = library.open()
+def test_links_and_matrices_describe_themselves_in_notebooks(wan: Wan) -> None:
     links, rates = wan.links(), wan.matrix("aggregate")
     assert repr(links) == f"<{len(links):,} links, throughput measured on 0>"
     assert repr(rates).startswith(f"<Matrix aggregate of {len(rates.regions)} regions: ")
