@@ -9,8 +9,10 @@ from typing import NamedTuple
 import pytest
 
 from relayd.__main__ import main
+from relayd.sources.wan import Wan
 from relayd.store import Store, leases, open_store
 from tests.postgresql import PostgresqlServer
+from tests.relayd.building import modelled
 from tests.relayd.store.engines import QUICK_LEASES, PostgresqlSpot, Spot, SqliteSpot
 
 
@@ -52,6 +54,12 @@ def relayd(capsys: pytest.CaptureFixture[str]) -> Relayd:
         return Outcome(code, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def wan() -> Wan:
+    """Return a source that knows the baseline alone."""
+    return modelled()
 
 
 @pytest.fixture

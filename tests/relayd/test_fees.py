@@ -15,7 +15,6 @@ from planner.model.answer import Recommendation
 from planner.model.errors import CatalogueError, InputError
 from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
 from relayd.sources.wan import Wan
-from tests.relayd.building import modelled
 
 PAGE = Path(__file__).parents[2] / "docs" / "catalogue.md"
 EXAMPLE = Path(__file__).parents[2] / "configs" / "catalogue-interconnects.example.toml"
@@ -40,21 +39,21 @@ DIRECT: dict[str, Any] = {"relays": "none", "vms": 2}
 
 
 @pytest.fixture
-def wan(tmp_path: Path) -> Callable[[str], Wan]:
+def opened(tmp_path: Path) -> Callable[[str], Wan]:
     """Return a function that opens the baseline with a catalogue file of this content."""
 
-    def opened(content: str) -> Wan:
+    def with_file(content: str) -> Wan:
         file = tmp_path / "own.toml"
         file.write_text(content)
         return library.open(catalogues=[file])
 
-    return opened
+    return with_file
 
 
-def test_the_example_of_the_page_costs_what_it_says(wan: Callable[[str], Wan]) -> None:
+def test_the_example_of_the_page_costs_what_it_says(opened: Callable[[str], Wan]) -> None:
     section = PAGE.read_text().partition("## Fees besides egress")[2]
     (block,) = re.findall(r"```toml\n(.*?)```", section.partition("\n## ")[0], re.DOTALL)
-    catalogue = wan(block).catalogue
+    catalogue = opened(block).catalogue
 
     def usd_per_gb(src: str, dst: str) -> float:
         return catalogue.egress_price(src, dst).tiers[0].usd_per_gb
@@ -64,15 +63,10 @@ def test_the_example_of_the_page_costs_what_it_says(wan: Callable[[str], Wan]) -
     assert usd_per_gb(EU, US) == pytest.approx(0.02 + 0.02 + 0.045 + 0.000625)
     assert usd_per_gb(GCP, US) == pytest.approx(0.045 + 0.000625)  # the gateway's, not egress
     assert usd_per_gb("aws:us-west-2", EU) == 0.02
-    plan = wan(block).plan("aws:us-west-2", US, volume_gb=80, **DIRECT)
+    plan = opened(block).plan("aws:us-west-2", US, volume_gb=80, **DIRECT)
     (requests,) = (line for line in plan.fees if line.name == "PUT requests")
     assert (requests.unit, round(requests.quantity, 6)) == ("1,000 requests", 10.0)
     assert catalogue_of(content_of(catalogue), catalogue.digest) == catalogue
-
-
-@pytest.fixture(scope="module")
-def baseline() -> Wan:
-    return modelled()
 
 
 QUESTIONS: dict[str, Callable[[Wan], Recommendation]] = {
@@ -94,10 +88,10 @@ QUESTIONS: dict[str, Callable[[Wan], Recommendation]] = {
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_every_question_charges_fees_and_lists_them(
-    question: str, wan: Callable[[str], Wan]
+    question: str, opened: Callable[[str], Wan]
 ) -> None:
     ask = QUESTIONS[question]
-    without, plan = ask(wan("")), ask(wan(NAT))
+    without, plan = ask(opened("")), ask(opened(NAT))
     assert without.fees == ()
     assert {line.unit: line.usd_per_unit for line in plan.fees} == {"GB": 0.045, "hour": 0.5}
     for line in plan.fees:
@@ -111,16 +105,16 @@ def test_every_question_charges_fees_and_lists_them(
     assert cost(plan).vm - cost(without).vm == pytest.approx(charged["hour"])
 
 
-def test_the_optimum_keeps_away_from_a_relay_with_fees(wan: Callable[[str], Wan]) -> None:
+def test_the_optimum_keeps_away_from_a_relay_with_fees(opened: Callable[[str], Wan]) -> None:
     """The relay is worth it by itself, and no more with a gateway of 0.1 USD per GB there."""
     asked: dict[str, Any] = {"volume_gb": 1000, "objective": "time", "vms": 1}
     ends = "azure:westeurope", "aws:ap-south-1"
     (relay, *_) = (
-        path.regions[1] for path in wan("").plan(*ends, **asked).paths if len(path.regions) > 2
+        path.regions[1] for path in opened("").plan(*ends, **asked).paths if len(path.regions) > 2
     )
     gateway = f'[[fee]]\nname = "g"\nat = "{relay}"\nusd_per_gb = 0.1\nusd_per_h = 2\n'
-    plan = wan(gateway).plan(*ends, **(asked | {"objective": "cost", "relays": relay}))
-    other = wan("").plan(*ends, **(asked | {"objective": "cost", "relays": relay}))
+    plan = opened(gateway).plan(*ends, **(asked | {"objective": "cost", "relays": relay}))
+    other = opened("").plan(*ends, **(asked | {"objective": "cost", "relays": relay}))
     assert (plan.verdict, plan.fees) == ("direct", ())
     assert plan.best_relay
     assert other.best_relay
@@ -129,8 +123,8 @@ def test_the_optimum_keeps_away_from_a_relay_with_fees(wan: Callable[[str], Wan]
     assert more_usd == pytest.approx(2 * 0.1 * 1000 + 2 * hours, rel=1e-3)
 
 
-def test_the_matrix_of_fees_has_them(wan: Callable[[str], Wan]) -> None:
-    with_fee, plain = wan(NAT).matrix("fee"), wan("").matrix("fee")
+def test_the_matrix_of_fees_has_them(opened: Callable[[str], Wan]) -> None:
+    with_fee, plain = opened(NAT).matrix("fee"), opened("").matrix("fee")
     more = np.nan_to_num(with_fee.values - plain.values)
     at = np.array(with_fee.regions) == EU
     either = np.logical_xor(at[:, None], at)
@@ -138,9 +132,9 @@ def test_the_matrix_of_fees_has_them(wan: Callable[[str], Wan]) -> None:
 
 
 def test_an_interconnect_costs_by_the_hour_and_carries_its_capacity(
-    wan: Callable[[str], Wan],
+    opened: Callable[[str], Wan],
 ) -> None:
-    line = wan(INTERCONNECT)
+    line = opened(INTERCONNECT)
     plan = line.plan(US, GCP, volume_gb=60_000, relays="none")
     assert plan.throughput_gbps == pytest.approx(10.0)
     assert plan.throughput_gbps_high == pytest.approx(10.0)
@@ -152,14 +146,14 @@ def test_an_interconnect_costs_by_the_hour_and_carries_its_capacity(
     back = line.plan(GCP, US, volume_gb=60_000, relays="none")
     assert back.cost_usd.egress == 0.0
     public = line.plan(US, GCP, volume_gb=60_000, relays="none", addresses="public")
-    plain = wan("").plan(US, GCP, volume_gb=60_000, relays="none", addresses="public")
+    plain = opened("").plan(US, GCP, volume_gb=60_000, relays="none", addresses="public")
     assert public.cost_usd == plain.cost_usd
     assert public.fees == ()
 
 
-def test_many_transfers_share_the_capacity_of_an_interconnect(wan: Callable[[str], Wan]) -> None:
+def test_many_transfers_share_the_capacity_of_an_interconnect(opened: Callable[[str], Wan]) -> None:
     demands = {(US, GCP): 9000.0}
-    slow = wan(INTERCONNECT.replace("gbps = 10", "gbps = 2"))
+    slow = opened(INTERCONNECT.replace("gbps = 10", "gbps = 2"))
     for vms in (1, 4, None):
         plan = slow.shuffle(demands, relays="none", vms=vms)
         moves_s = plan.duration_s - plan.vm_start_s
@@ -172,9 +166,9 @@ def test_many_transfers_share_the_capacity_of_an_interconnect(wan: Callable[[str
 
 
 def test_replans_and_gains_of_relays_know_the_capacity_of_an_interconnect(
-    wan: Callable[[str], Wan],
+    opened: Callable[[str], Wan],
 ) -> None:
-    slow, plain = wan(INTERCONNECT.replace("gbps = 10", "gbps = 0.5")), wan("")
+    slow, plain = opened(INTERCONNECT.replace("gbps = 10", "gbps = 0.5")), opened("")
     for plan in (
         slow.plan(US, GCP, volume_gb=9000, **DIRECT),
         slow.shuffle({(US, GCP): 9000.0}, **DIRECT),
@@ -192,9 +186,7 @@ def test_replans_and_gains_of_relays_know_the_capacity_of_an_interconnect(
 
 
 def test_the_example_of_interconnects_is_a_catalogue() -> None:
-    fees = load_catalogue([EXAMPLE]).fees
-    assert len(fees) == 6
-    assert all(fee.gbps == 0.5 for fee in fees)
+    assert all(fee.gbps for fee in load_catalogue([EXAMPLE]).fees)
 
 
 def test_a_transfer_from_zone_to_zone_costs_a_cent_at_each_end() -> None:
@@ -232,16 +224,16 @@ def test_a_transfer_from_zone_to_zone_costs_a_cent_at_each_end() -> None:
         ("asia pacific (osaka)", "aws:ap-northeast-3"),
     ],
 )
-def test_names_of_bills_zones_and_multi_regions(name: str, region: str, baseline: Wan) -> None:
-    found = baseline.resolve(name)
+def test_names_of_bills_zones_and_multi_regions(name: str, region: str, wan: Wan) -> None:
+    found = wan.resolve(name)
     assert found.region_id == region
     assert bool(found.note) == (name in {"gcp:US", "gcp:EU", "gcp:ASIA", "EUR4"})
 
 
 @pytest.mark.parametrize("name", ["eastus-2", "eu-wst-1", "gcp:USE1-EC2", "xyz9-EC2", "-az1"])
-def test_names_that_may_mean_something_else_are_refused(name: str, baseline: Wan) -> None:
+def test_names_that_may_mean_something_else_are_refused(name: str, wan: Wan) -> None:
     with pytest.raises(InputError):
-        baseline.resolve(name)
+        wan.resolve(name)
 
 
 AT = 'at = "aws:us-east-1"\n'

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import relayd as library
 from planner.model.errors import InputError
+from relayd.sources.wan import Wan
 from relayd.store import open_store
 from tests.relayd.building import table
 from tests.relayd.conftest import Outcome, Relayd
@@ -228,8 +228,7 @@ def test_the_whole_bill_of_private_subnets_is_planned(relayd: Relayd, tmp_path: 
     assert "- NAT gateway: 60,000 GB at $0.048: $2,880.00" in told.out
 
 
-def test_demands_that_are_no_numbers_are_refused(relayd: Relayd, tmp_path: Path) -> None:
-    wan = library.open()
+def test_demands_that_are_no_numbers_are_refused(wan: Wan, relayd: Relayd, tmp_path: Path) -> None:
     matrix = np.array([[nan, 5.0], [nan, 0.0]])
     with pytest.raises(InputError, match="sa-east-1 -> us-east-1 must be a finite"):
         wan.shuffle(matrix, regions=["us-east-1", "sa-east-1"])
@@ -241,8 +240,8 @@ def test_demands_that_are_no_numbers_are_refused(relayd: Relayd, tmp_path: Path)
     assert "us-east-1 -> eu-west-1 must be a finite number of GB" in told.err
 
 
-def test_china_is_not_any_region() -> None:
+def test_china_is_not_any_region(wan: Wan) -> None:
     """Beijing to Virginia is traffic to the internet, across a border."""
-    plan = library.open().plan("aws:cn-north-1", "aws:us-east-1", volume_gb=100)
+    plan = wan.plan("aws:cn-north-1", "aws:us-east-1", volume_gb=100)
     assert plan.paths[0].egress_usd_per_gb >= 0.933 / 7.2  # CNY for a USD
     assert plan.throughput_gbps_low < plan.throughput_gbps / 3

@@ -221,8 +221,7 @@ def test_every_shape_of_inputs_gets_the_same_plan(relayd: Relayd) -> None:
         assert found.plan_id == shown["plan_id"]
 
 
-def test_rules_and_names_hold() -> None:
-    wan = library.open()
+def test_rules_and_names_hold(wan: library.Wan) -> None:
     ends = ["eu-west-1", "azure:japaneast"]
     plan = wan.broadcast("aws:us-east-1", ends, objective="time", allow=["provider:aws"])
     relays = {relay for tree in plan.trees for relay in tree.relays}
@@ -247,8 +246,7 @@ def test_rules_and_names_hold() -> None:
     )
 
 
-def test_rules_bind_relays_of_a_shuffle() -> None:
-    wan = library.open()
+def test_rules_bind_relays_of_a_shuffle(wan: library.Wan) -> None:
     volumes = {("azure:eastus", "aws:ap-northeast-1"): 200.0}
 
     def relays(**rules: object) -> set[str]:
@@ -309,9 +307,9 @@ def test_tariffs_are_read_and_wrong_ones_named(relayd: Relayd) -> None:
     ],
 )
 def test_tariffs_save_what_the_meters_tiers_charge_less(
-    tariffs: list[tuple[float, str | None]], used: bool
+    wan: library.Wan, tariffs: list[tuple[float, str | None]], used: bool
 ) -> None:
-    wan, link = library.open(), {"src": "azure:eastus", "dst": "aws:us-east-1"}
+    link = {"src": "azure:eastus", "dst": "aws:us-east-1"}
     bulk = [{"id": "bulk", **link, "volume": "60TB", "deadline": "240h"}]
     plain_usd = wan.schedule(bulk).cost_usd.egress
     stated = [
@@ -330,8 +328,7 @@ def test_tariffs_save_what_the_meters_tiers_charge_less(
 # ---- comparisons ---------------------------------------------------------------------------------
 
 
-def test_types_are_compared_where_their_provider_has_them() -> None:
-    wan = library.open()
+def test_types_are_compared_where_their_provider_has_them(wan: library.Wan) -> None:
     found = wan.compare_candidates(
         ["eu-west-1"],
         candidates=["aws:us-east-1", "gcp:us-east1", "aws:eu-west-1"],
@@ -421,8 +418,7 @@ def test_new_measurements_change_the_plan(tmp_path: Path, relayd: Relayd) -> Non
     assert "start 1 at" in out
 
 
-def test_plans_state_their_vcpus_and_which_quotas_to_check() -> None:
-    wan = library.open()
+def test_plans_state_their_vcpus_and_which_quotas_to_check(wan: library.Wan) -> None:
     ends = "aws:us-east-1", "azure:westeurope"
     types = {"aws": "aws:m5.8xlarge", "azure": "azure:D32_v5"}
     asked = {"vms": 3, "relays": "none", "vm_types": types}

@@ -77,28 +77,26 @@ def test_a_price_of_long_ago_opens_the_answer(years: float, tmp_path: Path, rela
     assert relayd(*words, "--max-price-age", "400d").code == (4 if years else 0)
 
 
-def test_json_is_the_contract(relayd: Relayd, measured: Path) -> None:
-    ask = (*TO_JAPAN, "--db", measured, "--vms", "1")
-    plan = json.loads(relayd(*ask, "--objective", "time").out)
+def test_json_has_the_plan_its_reason_and_what_time_is_worth(
+    relayd: Relayd, measured: Path
+) -> None:
+    def answer(*more: str) -> Any:
+        return json.loads(relayd(*TO_JAPAN, "--db", measured, "--vms", "1", *more).out)
+
+    plan = answer("--objective", "time")
     assert plan["verdict"] == "relay"
-    assert set(plan["snapshot"]) == {"id", "as_of", "source"}
+    assert plan["snapshot"].keys() == {"id", "as_of", "source"}
     assert plan["snapshot"]["as_of"] == MEASURED_AT
     (path,) = plan["paths"]
     assert path["regions"] == ["azure:eastus", "azure:japaneast", "aws:ap-northeast-1"]
     assert "carries 9.60 Gbit/s where direct carries 2.01" in plan["reason"]
-    cost = plan["cost_usd"]
-    assert cost == {**cost, "total": pytest.approx(cost["egress"] + cost["vm"])}
     assert plan["direct"]["feasible"] is True
     assert plan["best_relay"]["relay"] == "azure:japaneast"
-    assert plan["best_relay"]["gain"] == pytest.approx(4.8, rel=0.02)
-    assert plan["best_relay"]["gain_low"] < 4.8
-    verdicts = [
-        json.loads(relayd(*ask, "--time-value", value).out)["verdict"]
-        for value in ("0", "20usd/h", "500usd/h", "inf")
-    ]
-    # Next to it, the direct path would take connections that the relay needs if they are slow.
+    assert plan["best_relay"]["gain_low"] < plan["best_relay"]["gain"] < 5
+    values = ("0", "20usd/h", "500usd/h", "inf")
+    verdicts = [answer("--time-value", value)["verdict"] for value in values]
     assert verdicts == ["direct", "direct", "relay", "relay"]
-    assert json.loads(relayd(*ask, "--objective", "cost").out)["verdict"] == "direct"
+    assert answer("--objective", "cost")["verdict"] == "direct"
 
 
 @pytest.mark.parametrize(
@@ -258,20 +256,6 @@ def test_import_reports_and_adds_nothing_twice(relayd: Relayd, tmp_path: Path) -
     unpriced = relayd("plan", "--src", "own:a", "--dst", "own:b", "--db", db)
     assert unpriced.code == 4
     assert "[[egress]]" in unpriced.err
-
-
-def test_a_wrong_format_changes_nothing(relayd: Relayd, tmp_path: Path) -> None:
-    file, db = tmp_path / "grid.csv", tmp_path / "store.db"
-    file.write_text(GRID)
-    outcome = relayd("import", "iperf3", file, "--src", "us-east", "--dst", "sa", "--db", db)
-    assert outcome.code == 2
-    assert "csv" in outcome.err
-    assert relayd("import", "csv", file, "--db", db).code == 0
-    before = db.read_bytes()
-    file.write_text(GRID + "azure:eastus,aws:us-east-1,1")
-    broken = relayd("import", "csv", tmp_path / "missing.csv", "--db", db)
-    assert broken.code == 2
-    assert db.read_bytes() == before
 
 
 def test_a_file_without_anything_to_use_is_no_success(relayd: Relayd, tmp_path: Path) -> None:

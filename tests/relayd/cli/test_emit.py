@@ -28,7 +28,6 @@ from relayd.emitting.lanes import Lane, Vm, emission
 from relayd.emitting.uploads import MIB, STORES, part_mib, side_by_side
 from relayd.sources.wan import Wan
 from tests.ports import free_port
-from tests.relayd.building import modelled
 from tests.relayd.conftest import Outcome, Relayd
 from tests.shared_data import GRID_VM_TYPES
 
@@ -42,11 +41,6 @@ REQUIRED = [
 OF_RELAYS = {"haproxy", "socat"}
 OF_BUCKETS = {"storage-transfer", "datasync", "skyplane"}
 ENDS = ("azure:westeurope", "aws:ap-south-1")
-
-
-@pytest.fixture(scope="module")
-def wan() -> Wan:
-    return modelled()
 
 
 def direct(wan: Wan, dst: str = "aws:sa-east-1", **limits: object) -> Plan:

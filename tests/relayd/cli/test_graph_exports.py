@@ -14,13 +14,7 @@ import pytest
 from planner.model.network import Network
 from planner.model.notebook import html_table
 from relayd.sources.wan import Wan
-from tests.relayd.building import modelled
 from tests.relayd.conftest import Relayd
-
-
-@pytest.fixture(scope="module")
-def wan() -> Wan:
-    return modelled()
 
 
 @pytest.fixture

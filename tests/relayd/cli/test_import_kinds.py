@@ -36,15 +36,18 @@ def test_files_of_several_tools_are_imported_in_one_command(relayd: Relayd, db: 
         (("iperf3",), "is a format, and no file follows it"),
         (("netperf", "x.txt"), "netperf can't be read"),
         (("csv", FIXTURES / "pings/win.txt"), "is output of ping of Windows"),
+        (("iperf3", FIXTURES / "pings/win.txt"), "is output of ping of Windows"),
         ((FIXTURES / "pings/win.txt", "--labels", "src"), "--labels is not NAME=LABEL"),
         (("nowhere.json",), "can't be read"),
     ],
 )
-def test_what_can_not_be_imported_says_why(
+def test_what_can_not_be_imported_says_why_and_changes_nothing(
     relayd: Relayd, db: Path, words: tuple[str | Path, ...], said: str
 ) -> None:
+    before = db.read_bytes()
     outcome = relayd("import", *words, *ENDS, "--db", db)
     assert outcome.code == 2
+    assert db.read_bytes() == before
     assert said in " ".join(outcome.err.split())
 
 

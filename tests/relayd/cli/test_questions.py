@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-import relayd as library
 from planner.broadcast.request import BroadcastRequest
 from planner.fields.specified import Specified, fields_of, schema_of
 from planner.model.errors import InputError, RelaydError
@@ -137,8 +136,8 @@ def test_a_deadline_may_be_a_time_of_day() -> None:
         asked(TransferRequest, "us-east", "sa", "--deadline", "tomorrow")
 
 
-def test_json_has_the_other_regions_that_a_name_fits() -> None:
-    plan = library.open().plan("us-east", "aws:sa-east-1", volume_gb=1).model_dump("json")
+def test_json_has_the_other_regions_that_a_name_fits(wan: Wan) -> None:
+    plan = wan.plan("us-east", "aws:sa-east-1", volume_gb=1).model_dump("json")
     (one,) = plan["resolutions"]
     assert (one["name"], one["region_id"]) == ("us-east", "aws:us-east-1")
     assert {"azure:eastus", "gcp:us-east4"} <= set(one["others"])

@@ -14,16 +14,10 @@ import pytest
 import relayd
 from planner.model.errors import InputError
 from relayd.notebooks.plots import MEDIA_TYPE, MOST_REGIONS, S_PER_MIN
-from tests.relayd.building import modelled
 from tests.relayd.integrations.engines import ROOT, python_of, result_of
 
 TUTORIAL = ROOT / "examples" / "notebooks" / "relay-or-direct.ipynb"
 ENDS = ("azure:brazilsouth", "aws:ap-northeast-1")
-
-
-@pytest.fixture(scope="module")
-def wan() -> relayd.Wan:
-    return modelled()
 
 
 def test_a_plan_is_drawn_beside_its_options_and_the_frontier(wan: relayd.Wan) -> None:
