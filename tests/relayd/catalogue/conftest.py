@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.relayd.conftest import Outcome, Relayd
+
+Commands = Callable[..., Outcome]
 
 
 @pytest.fixture(autouse=True)
@@ -13,3 +18,15 @@ def overlays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "overlays"
     monkeypatch.setenv("RELAYD_CATALOGUE_DIR", str(folder))
     return folder
+
+
+@pytest.fixture
+def catalogue(relayd: Relayd) -> Commands:
+    """Run a command on the catalogue, which has to end with a code."""
+
+    def run(*words: object, code: int = 0) -> Outcome:
+        outcome = relayd("data", "catalogue", *words)
+        assert outcome.code == code, outcome
+        return outcome
+
+    return run

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from relayd.__main__ import main
+from tests.relayd.catalogue.conftest import Commands
 from tests.relayd.catalogue.documents import (
     HEAD,
     STANDARD,
@@ -23,6 +23,7 @@ from tests.relayd.catalogue.documents import (
     gcp_quotas,
     google_sku,
 )
+from tests.relayd.conftest import Relayd
 
 Make = Callable[[Path], Path]
 
@@ -149,13 +150,12 @@ HOSTILE: dict[str, tuple[Make, str]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_it_is_refused_in_one_sentence(
-    name: str, tmp_path: Path, overlays: Path, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, overlays: Path, catalogue: Commands
 ) -> None:
     make, words = HOSTILE[name]
     folder = tmp_path / "documents"
     folder.mkdir()
-    assert main(["data", "catalogue", "import", str(make(folder))]) == 2
-    seen = capsys.readouterr()
+    seen = catalogue("import", make(folder), code=2)
     assert seen.out == ""
     assert words in seen.err
     assert seen.err.count("\n") == 1
@@ -164,22 +164,21 @@ def test_it_is_refused_in_one_sentence(
 
 
 def test_a_folder_that_is_none_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catalogue: Commands
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RELAYD_CATALOGUE_DIR", str(tmp_path / "file"))
     folder = tmp_path / "documents"
     folder.mkdir()
-    assert main(["data", "catalogue", "import", str(table(row())(folder))]) == 2
-    assert "can't be written" in capsys.readouterr().err
+    assert "can't be written" in catalogue("import", table(row())(folder), code=2).err
 
 
 def test_a_damaged_overlay_is_named_and_can_be_undone(
-    overlays: Path, capsys: pytest.CaptureFixture[str]
+    overlays: Path, relayd: Relayd, catalogue: Commands
 ) -> None:
     overlays.mkdir()
     (overlays / "0001-2026-11-22-skypilot.toml").write_text("[[vm_price]]\ntype = 5\n")
-    assert main(["data", "vm-types", "m5.large"]) == 2
-    assert "0001-2026-11-22-skypilot.toml" in capsys.readouterr().err
-    assert main(["data", "catalogue", "undo"]) == 0
-    assert main(["data", "vm-types", "m5.large"]) == 0
+    refused = relayd("data", "vm-types", "m5.large")
+    assert (refused.code, "0001-2026-11-22-skypilot.toml" in refused.err) == (2, True)
+    catalogue("undo")
+    assert relayd("data", "vm-types", "m5.large").code == 0

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from planner.model.quotas.vcpus import VcpuQuota
-from relayd.__main__ import main
 from relayd.catalogue.loading import load_catalogue
+from tests.relayd.catalogue.conftest import Commands
 from tests.relayd.catalogue.documents import STANDARD, aws_quotas, azure_usages, gcp_quotas, written
+from tests.relayd.conftest import Relayd
 
 
 def test_quotas_are_imported_planned_with_and_undone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, relayd: Relayd, catalogue: Commands
 ) -> None:
     documents = {
         "ec2.json": aws_quotas(
@@ -35,9 +34,8 @@ def test_quotas_are_imported_planned_with_and_undone(
         ],
     }
     files = [written(tmp_path / name, document) for name, document in documents.items()]
-    words = ["data", "catalogue", "import", *map(str, files), "--as-of", "2026-11-22"]
-    assert main([*words, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
+    words = ("import", *files, "--as-of", "2026-11-22")
+    said = json.loads(catalogue(*words, "--json").out)
     assert said["changes"]
     assert {name: count for name, count in said["left_out"].items() if "quotas" in name} == {
         "quotas on other things": 4,
@@ -54,23 +52,19 @@ def test_quotas_are_imported_planned_with_and_undone(
     )
     asked = ["plan", "aws:us-east-1", "aws:eu-west-1", "--volume", "5TB", "--objective", "time"]
     asked += ["--vm-type", "aws=m5.8xlarge"]
-    assert main([*asked, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
+    plan = json.loads(relayd(*asked, "--json").out)
     assert plan["vms"]["aws:us-east-1"] == 3
     assert any(f"quota {STANDARD} (L-1216C47A) is 96 vCPUs" in w for w in plan["warnings"])
-    assert main(["plan", "gcp:us-west1", "gcp:us-east4", "--vm-type", "gcp=n2-standard-32"]) == 3
-    assert "Ask Google Cloud to raise it to 72 for 1 VM" in capsys.readouterr().err
+    refused = relayd("plan", "gcp:us-west1", "gcp:us-east4", "--vm-type", "gcp=n2-standard-32")
+    assert refused.code == 3
+    assert "Ask Google Cloud to raise it to 72 for 1 VM" in refused.err
     # What is in use, which AWS does not say, is a line of one's own; again, nothing changes.
     own = tmp_path / "own.toml"
     key = '[[vcpu_quota]]\nregion = "aws:us-east-1"\nfamily = "L-1216C47A"\n'
     own.write_text(f"{key}used_vcpus = 40")
     first = load_catalogue([own]).vcpu_quotas[0]
     assert (first.vcpus, first.used_vcpus) == (96, 40)
-    for command, told in (
-        (words, "Nothing changes"),
-        (["data", "catalogue", "show", "aws:us-east-1"], "L-1216C47A"),
-        (["data", "catalogue", "undo"], ""),
-    ):
-        assert main(command) == 0
-        assert told in capsys.readouterr().out
+    assert "Nothing changes" in catalogue(*words).out
+    assert "L-1216C47A" in catalogue("show", "aws:us-east-1").out
+    catalogue("undo")
     assert load_catalogue().vcpu_quotas == ()

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
-from relayd.__main__ import main
 from relayd.catalogue.loading import catalogue_of, content_of, load_catalogue
 from relayd.catalogue.overlays import overlays_in_force, toml_of, undo_overlay
 from relayd.sources.stored import StoredWan
 from tests.properties import examples
+from tests.relayd.catalogue.conftest import Commands
 from tests.relayd.catalogue.documents import (
     Price,
     azure_page,
@@ -74,7 +74,7 @@ def plan_ids() -> list[tuple[str, float]]:
 
 
 def test_a_round_trip_leaves_plans_as_they_were(
-    tmp_path: Path, overlays: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, overlays: Path, catalogue: Commands
 ) -> None:
     before = plan_ids()
     listed = aws_prices()
@@ -85,8 +85,7 @@ def test_a_round_trip_leaves_plans_as_they_were(
     written(pages / "1.json", azure_page(items[:200], "https://prices.azure.com/?skip=1000"))
     written(pages / "2.json", azure_page(items[200:]))
 
-    assert main(["data", "catalogue", "diff", str(sky), str(pages), "--json"]) == 0
-    seen = json.loads(capsys.readouterr().out)
+    seen = json.loads(catalogue("diff", sky, pages, "--json").out)
     assert seen["changes"]
     assert seen["overlay"] is None
     assert not overlays.exists()
@@ -95,9 +94,8 @@ def test_a_round_trip_leaves_plans_as_they_were(
     assert seen["vm_prices"]["known"] == 40 * 5 + 30 * 4
     assert any(effect["changes"] for effect in seen["plans"])
 
-    assert main(["data", "catalogue", "import", str(sky), "--as-of", "2026-11-20"]) == 0
-    assert main(["data", "catalogue", "import", str(pages)]) == 0
-    assert "In force: 0002-" in capsys.readouterr().out
+    catalogue("import", sky, "--as-of", "2026-11-20")
+    assert "In force: 0002-" in catalogue("import", pages).out
     after = plan_ids()
     assert all(a[0] != b[0] and a[1] != b[1] for a, b in zip(before, after, strict=True))
     assert plan_ids() == after  # from the cache
@@ -115,36 +113,32 @@ def test_a_round_trip_leaves_plans_as_they_were(
         (0.12, inf),
     ]
     # What is in force already is not laid a second time.
-    assert main(["data", "catalogue", "import", str(sky), str(pages), "--as-of", "2026-11-20"]) == 0
-    assert "Nothing changes" in capsys.readouterr().out
+    assert "Nothing changes" in catalogue("import", sky, pages, "--as-of", "2026-11-20").out
 
-    assert main(["data", "catalogue", "show"]) == 0
-    assert "0001-" in capsys.readouterr().out
-    assert main(["data", "catalogue", "show", SRC, "azure:D32_v5", "--json"]) == 0
-    figures = json.loads(capsys.readouterr().out)["figures"]
-    assert {"Azure Retail Prices", "vm-prices.csv"} <= {f["source"] for f in figures} | {
-        Path(f["file"]).name for f in figures
-    }
+    assert "0001-" in catalogue("show").out
+    figures = json.loads(catalogue("show", SRC, "azure:D32_v5", "--json").out)["figures"]
+    assert "Azure Retail Prices" in {figure["source"] for figure in figures}
+    assert "vm-prices.csv" in {Path(figure["file"]).name for figure in figures}
 
-    assert main(["data", "catalogue", "show", "Ireland", "m5.8xlarge"]) == 0
-    assert "region aws:eu-west-1" in (seen_names := capsys.readouterr().out)
-    assert "vm_type aws:m5.8xlarge" in seen_names
-    assert main(["data", "catalogue", "show", "atlantis"]) == 2
-    assert "is no region" in capsys.readouterr().err
-
-    assert main(["data", "catalogue", "undo", "0001"]) == 0
+    catalogue("undo", "0001")
     assert plan_ids() == before
     assert overlays_in_force() == []
     with pytest.raises(InputError, match="finds no overlay"):
         undo_overlay()
 
 
-def test_ones_own_prices_go_before_imported_ones(tmp_path: Path) -> None:
+def test_what_is_shown_may_be_named_as_elsewhere(catalogue: Commands) -> None:
+    shown = catalogue("show", "Ireland", "m5.8xlarge").out
+    assert "region aws:eu-west-1" in shown
+    assert "vm_type aws:m5.8xlarge" in shown
+    assert "is no region" in catalogue("show", "atlantis", code=2).err
+
+
+def test_ones_own_prices_go_before_imported_ones(tmp_path: Path, catalogue: Commands) -> None:
     name = load_catalogue([], []).default_vm_types["azure"].partition(":")[2]
     traffic = [azure_traffic("brazilsouth", 0, 0.2), azure_traffic("eastus", 0, 0.1)]
     vms = [azure_vm(name, region, 2.0) for region in ("eastus", "brazilsouth", "westeurope")]
-    page = written(tmp_path / "page.json", azure_page([*traffic, *vms]))
-    assert main(["data", "catalogue", "import", str(page)]) == 0
+    catalogue("import", written(tmp_path / "page.json", azure_page([*traffic, *vms])))
 
     def with_own(text: str) -> Catalogue:
         (tmp_path / "own.toml").write_text(text)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from relayd.__main__ import main
 from relayd.catalogue import downloading
 from relayd.catalogue.loading import load_catalogue
 from relayd.catalogue.overlays import overlays_in_force
+from tests.relayd.catalogue.conftest import Commands
 from tests.relayd.catalogue.documents import (
     aws_as_json,
     aws_traffic_table,
@@ -22,6 +22,7 @@ from tests.relayd.catalogue.documents import (
     written,
 )
 from tests.relayd.catalogue.publisher import Publisher, publishing
+from tests.relayd.conftest import Outcome
 
 API = "/api/retail/prices"
 VMS, TRAFFIC = (
@@ -31,6 +32,9 @@ VMS, TRAFFIC = (
 SECOND = f"{API}?page=2"
 FAMILIES_OF_GOOGLE = ("gcp:e2", "gcp:n1", "gcp:n2", "gcp:n2d", "gcp:c4a")
 OFFERS = "/offers/v1.0/aws"
+
+
+Update = Callable[..., Outcome]
 
 
 @pytest.fixture
@@ -49,8 +53,15 @@ def publish_azure(server: Publisher, usd: float = 2.0) -> None:
     )
 
 
-def update(server: Publisher, provider: str = "azure", *more: str) -> int:
-    return main(["data", "catalogue", "update", "--provider", provider, "--url", server.url, *more])
+@pytest.fixture
+def update(server: Publisher, catalogue: Commands) -> Update:
+    """Update from the server, which has to end with a code."""
+
+    def run(*more: str, provider: str = "azure", code: int = 0) -> Outcome:
+        words = ("update", "--provider", provider, "--url", server.url, *more)
+        return catalogue(*words, code=code)
+
+    return run
 
 
 def usd_per_h(region: str) -> float:
@@ -58,37 +69,35 @@ def usd_per_h(region: str) -> float:
 
 
 def test_what_has_not_changed_is_not_fetched_again(
-    server: Publisher, capsys: pytest.CaptureFixture[str]
+    server: Publisher, update: Update, catalogue: Commands
 ) -> None:
     publish_azure(server)
-    assert update(server, "azure", "--dry-run") == 0
+    update("--dry-run")
     assert [status for _, status, _ in server.asked] == [200, 200, 200]
     assert overlays_in_force() == []
     server.asked.clear()
-    assert update(server) == 0
+    update()
     assert [status for _, status, _ in server.asked] == [304, 304, 304]
     assert (usd_per_h("eastus"), usd_per_h("brazilsouth")) == (2.0, 4.0)
     price = load_catalogue().egress_price("azure:eastus", "aws:us-east-1")
     assert [tier.usd_per_gb for tier in price.tiers] == [0.05]
 
-    capsys.readouterr()
-    assert update(server) == 0
-    assert "Nothing changes" in capsys.readouterr().out
+    assert "Nothing changes" in update().out
     publish_azure(server, usd=2.5)
     server.asked.clear()
-    assert update(server) == 0
+    update()
     assert [status for _, status, _ in server.asked] == [200, 304, 304]
     assert usd_per_h("eastus") == 2.5
     assert len(overlays_in_force()) == 2
-    assert main(["data", "catalogue", "undo"]) == 0
+    catalogue("undo")
     assert usd_per_h("eastus") == 2.0
 
 
-def test_a_list_that_breaks_off_goes_on_where_it_stopped(server: Publisher) -> None:
+def test_a_list_that_breaks_off_goes_on_where_it_stopped(server: Publisher, update: Update) -> None:
     publish_azure(server)
     server.broken.add(SECOND)
     server.failing[TRAFFIC] = 503
-    assert update(server) == 0
+    update()
     second = [(status, ranged) for path, status, ranged in server.asked if path == SECOND]
     half = len(server.documents[SECOND]) // 2
     assert second == [(200, ""), (206, f"bytes={half}-")]
@@ -96,16 +105,15 @@ def test_a_list_that_breaks_off_goes_on_where_it_stopped(server: Publisher) -> N
 
 
 def test_an_interrupted_update_leaves_the_old_catalogue(
-    server: Publisher, overlays: Path, capsys: pytest.CaptureFixture[str]
+    server: Publisher, update: Update, overlays: Path
 ) -> None:
     publish_azure(server)
-    assert update(server) == 0
+    update()
     before = load_catalogue()
     publish_azure(server, usd=9.0)
     for stop in ({TRAFFIC: 404}, {SECOND: 403}):
         server.failing.update(stop)
-        assert update(server) == 4
-        assert "Nothing has changed" in capsys.readouterr().err
+        assert "Nothing has changed" in update(code=4).err
         assert load_catalogue() == before
     # The process is killed while it writes: what was begun counts for nothing.
     (overlays / "tmpab12.part").write_text("[[vm_price]]")
@@ -121,28 +129,24 @@ def test_an_interrupted_update_leaves_the_old_catalogue(
     ],
 )
 def test_links_that_lead_astray_are_refused(
-    server: Publisher, after: str, words: str, capsys: pytest.CaptureFixture[str]
+    server: Publisher, update: Update, after: str, words: str
 ) -> None:
     publish_azure(server)
     server.put(SECOND, azure_page([], after.format(url=server.url)))
-    assert update(server) == 2
-    seen = capsys.readouterr()
-    assert words in seen.err
-    assert seen.err.count("\n") == 1
+    said = update(code=2).err
+    assert words in said
+    assert said.count("\n") == 1
     assert overlays_in_force() == []
 
 
 def test_limits_of_size_and_time_are_said(
-    server: Publisher, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: Publisher, update: Update, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish_azure(server)
-    assert update(server, "azure", "--timeout", "0.000001s") == 4
-    assert "the time is up" in capsys.readouterr().err
+    assert "the time is up" in update("--timeout", "0.000001s", code=4).err
     monkeypatch.setattr(downloading, "MOST_FILE_BYTES", 100)
-    assert update(server) == 4
-    assert "it is too large" in capsys.readouterr().err
-    assert update(server, "hal") == 2
-    assert "publishes no list" in capsys.readouterr().err
+    assert "it is too large" in update(code=4).err
+    assert "publishes no list" in update(provider="hal", code=2).err
 
 
 TRAFFIC_OF_AWS = [
@@ -163,7 +167,7 @@ def check_aws() -> None:
     assert ([tier.usd_per_gb for tier in price.tiers], price.as_of) == ([0.12], "2026-11-19")
 
 
-def test_lists_of_aws_are_found_by_their_index(server: Publisher) -> None:
+def test_lists_of_aws_are_found_by_their_index(server: Publisher, update: Update) -> None:
     server.put(
         f"{OFFERS}/index.json",
         {
@@ -179,23 +183,23 @@ def test_lists_of_aws_are_found_by_their_index(server: Publisher) -> None:
         f"{OFFERS}/EC2/us-east-1/index.csv", aws_vm_table([("m5.8xlarge", "us-east-1", 1.6)])
     )
     server.put(f"{OFFERS}/transfer/index.csv", aws_traffic_table(TRAFFIC_OF_AWS))
-    assert update(server, "aws", "--region", "aws:moon-1") == 4
-    assert update(server, "aws", "--region", "aws:us-east-1") == 0
+    update("--region", "aws:moon-1", provider="aws", code=4)
+    update("--region", "aws:us-east-1", provider="aws")
     check_aws()
 
 
-def test_lists_of_aws_say_the_same_as_json(tmp_path: Path) -> None:
+def test_lists_of_aws_say_the_same_as_json(tmp_path: Path, catalogue: Commands) -> None:
     tables = (aws_vm_table([("m5.8xlarge", "us-east-1", 1.6)]), aws_traffic_table(TRAFFIC_OF_AWS))
     paths = [
         written(tmp_path / f"{number}.json", aws_as_json(table))
         for number, table in enumerate(tables)
     ]
-    assert main(["data", "catalogue", "import", *map(str, paths)]) == 0
+    catalogue("import", *paths)
     check_aws()
 
 
 def test_types_of_google_cost_what_their_cores_and_memory_do(
-    server: Publisher, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    server: Publisher, update: Update, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the parts' prices of 2026 every type costs what Google's table of types says."""
     parts = {
@@ -217,11 +221,10 @@ def test_types_of_google_cost_what_their_cores_and_memory_do(
     server.put(first, {"skus": skus[:31], "nextPageToken": "more"})
     server.put(f"{first}&pageToken=more", {"skus": skus[31:], "nextPageToken": ""})
 
-    assert update(server, "gcp") == 2
-    assert "needs a key" in capsys.readouterr().err
+    assert "needs a key" in update(provider="gcp", code=2).err
     monkeypatch.setenv("RELAYD_GOOGLE_API_KEY", "secret")
     before = load_catalogue()
-    assert update(server, "gcp") == 0
+    update(provider="gcp")
     assert server.headers[-1]["X-Goog-Api-Key"] == "secret"
     after = load_catalogue()
     priced = [name for name in after.vm_types if name.partition("-")[0] in FAMILIES_OF_GOOGLE]
