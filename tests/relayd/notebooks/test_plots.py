@@ -78,10 +78,7 @@ def test_a_plot_is_vega_lite_and_svg(wan: relayd.Wan, tmp_path: Path) -> None:
     assert drawn._repr_mimebundle_().keys() == {MEDIA_TYPE, "text/plain"}
 
 
-def test_the_tutorial_leads_to_its_decision(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))  # not what this user has measured
+def test_the_tutorial_leads_to_its_decision() -> None:
     cells = json.loads(TUTORIAL.read_text())["cells"]
     assert not any(cell.get("outputs") for cell in cells)  # they would grow old
     known: dict[str, object] = {}
