@@ -25,6 +25,16 @@ def python_of(engine: str) -> Path:
     return python
 
 
+def example_of(page: str, replaced: Mapping[str, str]) -> str:
+    """Return the only example in Python of a page, with what a test has in place of its own."""
+    text = (ROOT / "docs" / page).read_text()
+    (example,) = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    for theirs, ours in replaced.items():
+        assert example.count(theirs) == 1
+        example = example.replace(theirs, ours)
+    return str(example)
+
+
 def result_of(
     script: str,
     folder: Path,

@@ -13,11 +13,10 @@ import pytest
 from probes.samples import Sample
 from relayd.client.blocking import RemoteWan
 from tests.http.running import Served, eventually, make_store, run, served
-from tests.relayd.integrations.engines import ROOT, python_of, result_of
+from tests.relayd.integrations.engines import example_of, python_of, result_of
 
 pytestmark = pytest.mark.integrations
 
-PAGE = (ROOT / "docs" / "airflow.md").read_text()
 # The page's DAG; then one that waits for a faster link, and others that can't succeed.
 DAGS = """
 HERE = {"src": "aws:us-east-1", "dst": "azure:eastus", "volume_gb": 10}
@@ -102,14 +101,10 @@ def test_tasks_plan_wait_and_run_what_is_emitted_and_a_wrong_token_is_not_waited
     tmp_path: Path,
 ) -> None:
     python = python_of("airflow")
-    (example,) = re.findall(r"^```py\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     # What a plan says as variables, in place of a copy to a store.
-    for theirs, ours in (
-        ('"rclone")', f'"env") + "\\necho $RELAYD_VOLUME_GB $SOURCE > {tmp_path}/ran"'),
-        ("\nnightly()", "\nnightly = nightly()"),
-    ):
-        assert example.count(theirs) == 1
-        example = example.replace(theirs, ours)
+    said = f'"env") + "\\necho $RELAYD_VOLUME_GB $SOURCE > {tmp_path}/ran"'
+    replaced = {'"rclone")': said, "\nnightly()": "\nnightly = nightly()"}
+    example = example_of("airflow.md", replaced)
     (tmp_path / "dags").mkdir()
     dags = example + DAGS.replace("FOLDER", str(tmp_path))
     (tmp_path / "dags" / "both.py").write_text(dags)

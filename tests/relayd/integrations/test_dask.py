@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from tests.relayd.integrations.engines import ROOT, result_of
+from tests.relayd.integrations.engines import example_of, result_of
 
 pytestmark = pytest.mark.engines
 
@@ -116,10 +115,7 @@ if __name__ == "__main__":
 def test_data_frames_are_reduced_where_relayd_says(tmp_path: Path) -> None:
     for package in ("distributed", "pandas", "pyarrow"):
         pytest.importorskip(package)
-    page = (ROOT / "docs" / "dask.md").read_text()
-    (example,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert example.count('"tcp://scheduler:8786"') == 1
-    example = example.replace('"tcp://scheduler:8786"', "ADDRESS")
+    example = example_of("dask.md", {'"tcp://scheduler:8786"': "ADDRESS"})
     script = tmp_path / "job.py"
     script.write_text(f"EXAMPLE = {example!r}\n{SCRIPT}")
     run = f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from tests.relayd.integrations.engines import ROOT, python_of, result_of
+from tests.relayd.integrations.engines import example_of, python_of, result_of
 
 pytestmark = pytest.mark.integrations
 
@@ -108,10 +107,7 @@ cluster.shutdown()
 
 def test_copies_and_tasks_are_where_relayd_says(tmp_path: Path) -> None:
     python = python_of("ray")
-    page = (ROOT / "docs" / "ray.md").read_text()
-    (example,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert example.count('ray.init("auto")\n') == 1
-    example = example.replace('ray.init("auto")\n', "")
+    example = example_of("ray.md", {'ray.init("auto")\n': ""})
     script = f"import ray\nEXAMPLE = {example!r}\n{SCRIPT}"
     (found,) = result_of(script, tmp_path, python)
 
