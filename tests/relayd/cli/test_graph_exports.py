@@ -34,9 +34,9 @@ def test_a_table_of_links_is_imported_again(
     exported: Callable[[str], Path], relayd: Relayd, tmp_path: Path
 ) -> None:
     table = exported("csv")
-    header, *rows = table.read_text().split("\n")
+    header, *rows = table.read_text().splitlines(keepends=True)
     rows = [row for row in rows if row.startswith("gcp:")]
-    table.write_text("\n".join([header, *rows]))
+    table.write_text("".join([header, *rows]))
     again = relayd("import", "csv", table, "--db", tmp_path / "again.db", "--json")
     assert again.code == 0, again.err
     assert json.loads(again.out)["files"][0]["accepted"] == 3 * len(rows) > 100

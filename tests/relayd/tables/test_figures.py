@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import product
 from math import nan
 
 import numpy as np
@@ -89,27 +88,28 @@ def test_figures_of_arrays_are_those_of_links(
     for change in changes:
         network = change(network)
     links = {(link.src, link.dst): link for link in network}
+    pairs = [(src, dst) for src in network.sites for dst in network.sites]
+    prices = CataloguePrices(CATALOGUE, network)
     for metric in MATRIX_METRICS:
         found = matrix_of(network, CATALOGUE, metric, connections)
         if metric in ("age", "relay-gain"):
             continue
-        expected = {pair: _figure(link, metric, network) for pair, link in links.items()}
-        for i, src in enumerate(network.sites):
-            for j, dst in enumerate(network.sites):
-                value, source = expected.get((src, dst), (nan, None))
-                np.testing.assert_equal(found.values[i, j], value)
-                assert found.sources is None or found.sources[i][j] == source
+        figures = {pair: _figure(link, metric, prices) for pair, link in links.items()}
+        expected = [figures.get(pair, (nan, None)) for pair in pairs]
+        np.testing.assert_equal(found.values.ravel(), [value for value, _ in expected])
+        sources = [source for row in found.sources or () for source in row]
+        assert sources == [source for _, source in expected] * bool(found.sources)
     view = pickle.loads(pickle.dumps(network, 5))  # of which no link is made yet
     assert view == network
-    at_s = newest_samples_s(view.links, view.links.whole)
-    for (i, src), (j, dst) in product(enumerate(network.sites), repeat=2):
-        link = links.get((src, dst))
-        np.testing.assert_equal(at_s[i, j], nan if link is None else _newest_s(link))
-        assert (dst in view.links[src]) == ((src, dst) in links)
-        for bound in BOUNDS:
-            rate = link.rate_gbps(connections, bound) if link else 0.0
-            assert rates_gbps(view.links.row(i), connections, bound)[j] == rate
-            assert rates_gbps(view.links.column(j), connections, bound)[i] == rate
+    newest = [_newest_s(links[pair]) if pair in links else nan for pair in pairs]
+    np.testing.assert_equal(newest_samples_s(view.links, view.links.whole).ravel(), newest)
+    assert [dst in view.links[src] for src, dst in pairs] == [pair in links for pair in pairs]
+    for bound in BOUNDS:
+        rates = [links[p].rate_gbps(connections, bound) if p in links else 0.0 for p in pairs]
+        square = np.reshape(rates, (len(network.sites), -1))
+        for i, (row, column) in enumerate(zip(square, square.T, strict=True)):
+            np.testing.assert_equal(rates_gbps(view.links.row(i), connections, bound), row)
+            np.testing.assert_equal(rates_gbps(view.links.column(i), connections, bound), column)
     assert measured_regions(view) == {
         end
         for pair, link in links.items()
@@ -136,7 +136,7 @@ def test_many_links_age_as_one_does(
                 assert getattr(first, bound) == pytest.approx(getattr(second, bound), rel=1e-9)
 
 
-def _figure(link: Link, metric: MatrixMetric, network: Network) -> tuple[float, str | None]:
+def _figure(link: Link, metric: MatrixMetric, prices: CataloguePrices) -> tuple[float, str | None]:
     estimates = {
         "per-flow": link.per_flow_mbps,
         "aggregate": link.aggregate_gbps,
@@ -147,7 +147,6 @@ def _figure(link: Link, metric: MatrixMetric, network: Network) -> tuple[float, 
     if metric == "loss":
         return nan if link.loss_pct is None else link.loss_pct, None
     try:
-        prices = CataloguePrices(CATALOGUE, network)
         return prices.egress_usd_per_gb(link.src, link.dst, 1.0), None
     except DataError:
         return nan, None
