@@ -41,6 +41,12 @@ def tree_of(module: str) -> ast.Module:
 
 
 @cache
+def nodes_of(module: str) -> tuple[ast.AST, ...]:
+    """Return all nodes of a module's syntax tree."""
+    return tuple(ast.walk(tree_of(module)))
+
+
+@cache
 def imports_of(module: str) -> tuple[Import, ...]:
     """Return every import of a module, wherever it stands."""
     return tuple(_within(tree_of(module), module, in_function=False, for_typing=False))

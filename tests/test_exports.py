@@ -2,95 +2,39 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
+import pytest
+
 import planner
+import planner.model.errors
 import probes
 import relayd
 
-ERRORS = {
-    "AmbiguousRegionError",
-    "CatalogueError",
-    "DataError",
-    "FormatError",
-    "InfeasibleError",
-    "InputError",
-    "RelaydError",
-    "StoreError",
-    "UnknownRegionError",
+ERRORS = """AmbiguousRegionError CatalogueError DataError FormatError InfeasibleError InputError
+    RelaydError StoreError UnknownRegionError"""
+NAMES = {
+    relayd: f"""AsyncWan BroadcastPlan BroadcastRequest Matrix Network Plan Ranking ReducePlacement
+        RemoteWan Replan SchedulePlan ServiceError ShufflePlan ShuffleRequest TaskPlacement
+        TimedTransfer TransferRequest Wan __version__ backtest emit open plot {ERRORS}""",
+    planner: """BroadcastRequest Catalogue CataloguePrices DataError Estimate FlatPrices
+        InfeasibleError InputError Link Machine Network Plan ReduceRequest RelaydError
+        ScheduleRequest ShuffleRequest Site Snapshot TasksRequest TimedTransfer TransferRequest
+        recommend recommend_broadcast recommend_reduce recommend_schedule recommend_shuffle
+        recommend_tasks""",
+    probes: "Metric Sample SkippedRow",
 }
 
 
-def test_relayd() -> None:
-    names = {
-        "AsyncWan",
-        "BroadcastPlan",
-        "BroadcastRequest",
-        "Ranking",
-        "Matrix",
-        "Network",
-        "Plan",
-        "Replan",
-        "ReducePlacement",
-        "RemoteWan",
-        "SchedulePlan",
-        "ShufflePlan",
-        "ShuffleRequest",
-        "TaskPlacement",
-        "TimedTransfer",
-        "TransferRequest",
-        "Wan",
-        "__version__",
-        "backtest",
-        "emit",
-        "open",
-        "plot",
-    }
-    assert set(relayd.__all__) == names | ERRORS | {"ServiceError"}
-    assert set(dir(relayd)) >= names
-    for name in relayd.__all__:
-        assert getattr(relayd, name) is not None
-
-
-def test_planner() -> None:
-    assert set(planner.__all__) == {
-        "BroadcastRequest",
-        "Catalogue",
-        "CataloguePrices",
-        "DataError",
-        "Estimate",
-        "FlatPrices",
-        "InfeasibleError",
-        "InputError",
-        "Link",
-        "Machine",
-        "Network",
-        "Plan",
-        "ReduceRequest",
-        "RelaydError",
-        "ScheduleRequest",
-        "ShuffleRequest",
-        "Site",
-        "Snapshot",
-        "TasksRequest",
-        "TimedTransfer",
-        "TransferRequest",
-        "recommend",
-        "recommend_broadcast",
-        "recommend_reduce",
-        "recommend_schedule",
-        "recommend_shuffle",
-        "recommend_tasks",
-    }
-    assert all(hasattr(planner, name) for name in planner.__all__)
-
-
-def test_probes() -> None:
-    assert set(probes.__all__) == {"Metric", "Sample", "SkippedRow"}
-    assert all(hasattr(probes, name) for name in probes.__all__)
+@pytest.mark.parametrize("package", NAMES, ids=lambda package: package.__name__)
+def test_a_package_promises_these_names_and_has_them(package: ModuleType) -> None:
+    names = set(NAMES[package].split())
+    assert package is not relayd or names <= set(dir(package))
+    assert set(package.__all__) == names
+    assert {name for name in names if getattr(package, name, None) is None} == set()
 
 
 def test_errors_are_the_same_everywhere() -> None:
-    import planner.model.errors
-
-    for name in ERRORS:
+    for name in ERRORS.split():
         assert getattr(relayd, name) is getattr(planner.model.errors, name)
         assert issubclass(getattr(relayd, name), relayd.RelaydError)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Browser, Page, Request
+
+from tests.http.running import ROOT
 
 OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 # A page that loads asks for one thing after the other; one that is used asks at once.
@@ -18,6 +25,12 @@ WAIT_MS = 60_000
 """For what a page shows after the service has answered, on however busy a machine."""
 _ASKED: dict[Page, set[Request]] = {}
 """Requests of each open page that have no answer yet."""
+SIZES: tuple[tuple[int, Literal["light", "dark"]], ...] = (
+    (390, "light"),
+    (1024, "dark"),
+    (1440, "light"),
+)
+"""How wide a window is, and what its reader prefers."""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -51,6 +64,30 @@ def unfold(page: Page, title: str) -> None:
     page.locator(f"summary:has(#{title})").click()
 
 
+def text_of(page: Page, where: str) -> str:
+    """Return the text of the first place of these, on one line."""
+    return " ".join(page.locator(where).first.inner_text().split())
+
+
+def ran(text: str, db: Path, folder: Path) -> str:
+    """Return what a copied text prints in a shell that finds ``relayd`` and its store."""
+    program = folder / "relayd"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m relayd "$@"\n')
+    program.chmod(0o755)
+    own = {"PYTHONPATH": str(ROOT), "RELAYD_DB": str(db)}
+    path = {"PATH": f"{folder}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", text], capture_output=True, text=True, env=os.environ | own | path, cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def query_of(page: Page) -> dict[str, list[str]]:
+    """Return what the address asks for."""
+    return parse_qs(urlsplit(page.url).query)
+
+
 @dataclass
 class Watched:
     """A page, and what went wrong on it."""
@@ -63,6 +100,14 @@ class Watched:
         self.page.goto(url)
         settle(self.page, LOADED_MS)
         return self.page
+
+    def fits(self) -> bool:
+        """Return whether nothing is wider than the window, but what scrolls by itself."""
+        return bool(
+            self.page.evaluate(
+                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+            )
+        )
 
     def violations(self) -> list[str]:
         """Return what axe-core finds that is serious or worse (WCAG 2.1 and 2.2, A and AA)."""
@@ -79,6 +124,15 @@ class Watched:
             for each in found
             if each["impact"] in ("serious", "critical")
         ]
+
+
+def holds_at_all_widths(seen: Watched) -> None:
+    """Hold what is shown to what all pages promise, on a screen, in the dark and on a phone."""
+    for width, scheme in SIZES:
+        seen.page.emulate_media(color_scheme=scheme)
+        seen.page.set_viewport_size({"width": width, "height": 900})
+        assert seen.violations() == [], width
+        assert seen.fits(), width
 
 
 @contextmanager

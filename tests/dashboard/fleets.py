@@ -67,33 +67,14 @@ def store_with_history(folder: Path) -> Path:
 
 def _cap(metric: Metric, mbps: float) -> Sample:
     """Return a cap of one VM, named as fleet files of these tests name it."""
-    return Sample(
-        US,
-        US,
-        metric,
-        mbps,
-        time.time() - 7200,
-        "iperf3",
-        64,
-        9.0,
-        True,
-        src_vm="m5.8xlarge",
-        dst_vm="m5.8xlarge",
-        detail=json.dumps({"host": "aws-us-east-1"}),
-    )
+    vm, detail = "m5.8xlarge", json.dumps({"host": "aws-us-east-1"})
+    common = ("iperf3", 64, 9.0, True, vm, vm)
+    return Sample(US, US, metric, mbps, time.time() - 7200, *common, detail=detail)
 
 
 def _campaigns(campaigns: Campaigns) -> None:
     """Keep one that is done and one that partly failed."""
-    spec = {
-        "phases": ["rtt", "per-flow", "aggregate", "caps"],
-        "pairs": [],
-        "connections": 64,
-        "thorough": False,
-        "flow_s": 10.0,
-        "aggregate_s": 5.0,
-        "threshold": 0.01,
-    }
+    spec = {"phases": ["rtt", "per-flow", "aggregate", "caps"]}
     first = campaigns.begin({"wish": spec, "budget_usd": 2.0, "started_by": "watch"})
     pings = first.plan("rtt", [ProbeTask("rtt", ((US, SA),), 0, 2.0)] * 3)
     first.record([ProbeOutcome(probe, sent_gb=0.001, usd=0.0001) for probe in pings])

@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
 from playwright.sync_api import Browser
 
 from relayd.store import open_store
 from relayd.store.campaigns import Campaigns
 from relayd.store.events import Events
-from tests.dashboard.browser import Watched, watched
+from tests.dashboard.browser import Watched, text_of, watched
 from tests.dashboard.conftest import QUICK
-from tests.dashboard.fleets import GCP, SA, US, fleet_file, store_with_history
-from tests.http.running import Served, run, served
+from tests.dashboard.fleets import GCP, SA, US, fleet_file
+from tests.http.running import Served, served
 from tests.probes.fleet.machines import machines, need
 
 LIVE, POLLING = "p.live[data-state=live]", "p.live[data-state=polling]"
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return store_with_history(tmp_path_factory.mktemp("campaigns"))
-
-
-@pytest.fixture(scope="module")
-def service(kept: Path) -> Iterator[Served]:
-    with served(kept, environment=QUICK) as running:
-        yield running
-
-
-def text_of(page: Any, where: str) -> str:
-    return " ".join(page.locator(where).inner_text().split())
-
-
-def test_all_campaigns_and_one_with_what_failed(service: Served, browser: Browser) -> None:
+def test_all_campaigns_and_one_with_what_failed(history: Served, browser: Browser) -> None:
     for dark, width in ((False, 1440), (True, 390)):
         with watched(browser, dark=dark, width=width) as seen:
-            page = seen.open(f"{service.url}/campaigns")
+            page = seen.open(f"{history.url}/campaigns")
             page.wait_for_selector(LIVE)
             assert [
                 row.get_attribute("data-key") for row in page.locator("tr[data-key]").all()
@@ -65,12 +47,17 @@ def test_all_campaigns_and_one_with_what_failed(service: Served, browser: Browse
             assert "`" not in page.locator("main").inner_text()
             assert seen.violations() == []
     with watched(browser, allowed=("404",)) as seen:
-        page = seen.open(f"{service.url}/campaigns?id=77")
+        page = seen.open(f"{history.url}/campaigns?id=77")
         assert "There is no campaign '77'" in text_of(page, "#message")
 
 
-def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browser) -> None:
-    db = store_with_history(tmp_path)
+def test_long_lists_come_in_parts_and_progress_as_it_is_made(
+    own_history: Path, browser: Browser
+) -> None:
+    db = own_history
+    with open_store(db, mode="write") as store:
+        for _ in range(30):
+            Campaigns(store).begin({"wish": {"phases": ["rtt"]}}).finish()
     with (
         served(db, environment=QUICK) as service,
         watched(browser, allowed=("net::ERR", "Failed to load")) as seen,
@@ -79,12 +66,20 @@ def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browse
         page.clock.install()
         page.goto(f"{service.url}/campaigns")
         page.wait_for_selector(LIVE)
+        listed = page.locator("tr[data-key]")
+        assert listed.count() == 25
+        assert "no budget set" in text_of(page, "tr[data-key='32']")
+        older = page.get_by_role("button", name="Show older ones")
+        older.click()
+        page.wait_for_selector("tr[data-key='1']")
+        assert listed.count() == 32
+        assert older.count() == 0
         with open_store(db, mode="write") as store:
             campaign = Campaigns(store).begin({"wish": {"phases": ["rtt"]}, "budget_usd": 3.0})
             events = Events(store.database)
-            events.add("campaign", "3", {"status": "started"})
-            page.wait_for_selector("tr[data-key='3']")
-            page.locator("tr[data-key='3'] a").click()
+            events.add("campaign", "33", {"status": "started"})
+            page.wait_for_selector("tr[data-key='33']")
+            page.locator("tr[data-key='33'] a").click()
             page.wait_for_selector(LIVE)
             asked: list[str] = []
             page.on("request", lambda request: asked.append(request.url))
@@ -101,7 +96,7 @@ def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browse
                 "left_s": 75.0,
             }
             # A campaign that another process runs: its events are all that this service hears.
-            events.add("campaign", "3", progress)
+            events.add("campaign", "33", progress)
             spent = page.locator("section[aria-label=Spending]")
             spent.get_by_text("$1.25 of $3.00 (42 %)").wait_for()
             assert "1.5 GB" in spent.inner_text()
@@ -122,7 +117,7 @@ def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browse
             page.wait_for_selector(POLLING)
             again = Served(db, "--port", str(service.port), environment=QUICK)
             try:
-                events.add("campaign", "3", {**progress, "usd": 2.5})
+                events.add("campaign", "33", {**progress, "usd": 2.5})
                 page.clock.fast_forward(11_000)
                 spent.get_by_text("$2.50 of $3.00 (83 %)").wait_for()
                 assert page.locator(POLLING).count() == 1
@@ -130,30 +125,25 @@ def test_progress_arrives_while_the_page_is_open(tmp_path: Path, browser: Browse
                 page.clock.fast_forward(4_000)
                 page.wait_for_selector(LIVE)
                 campaign.finish()
-                events.add("campaign", "3", {"status": "done"})
+                events.add("campaign", "33", {"status": "done"})
                 page.get_by_text("done", exact=True).first.wait_for()
             finally:
                 again.stop()
 
 
 def test_a_campaign_is_started_after_a_dry_run_and_with_consent(
-    tmp_path: Path, browser: Browser
+    own_history: Path, tmp_path: Path, browser: Browser
 ) -> None:
     need("ping")
-    db = store_with_history(tmp_path)
     with machines(tmp_path, [US, SA, GCP]) as (fleet, found):
         path = fleet_file(tmp_path, fleet)
-        with served(db, "--fleet", str(path), environment=QUICK) as service:
+        with served(own_history, "--fleet", str(path), environment=QUICK) as service:
             found[US].stop()
             with watched(browser) as seen:
                 start_by_hand(seen, service)
             found[US].start()
             with watched(browser) as seen:
                 go_on_by_hand(seen, service)
-        with served(
-            db, "--fleet", str(path), environment=QUICK, auth=True, log=tmp_path / "guarded.log"
-        ) as service:
-            tokens_decide(browser, service, db)
 
 
 def start_by_hand(seen: Watched, service: Served) -> None:
@@ -221,53 +211,3 @@ def go_on_by_hand(seen: Watched, service: Served) -> None:
     assert page.get_by_text("Go on with it").count() == 0
     found = service.get("/v1/campaigns").json["campaigns"]
     assert [campaign["id"] for campaign in found] == [3, 2, 1]
-
-
-def tokens_decide(browser: Browser, service: Served, db: Path) -> None:
-    """Who may only read is told why nothing can be started; who may measure sees the form."""
-    tokens = {
-        scope: run(
-            "serve", "token", "create", scope, "--scope", "read", "--scope", scope, db=db
-        ).stdout.split()[-1]
-        for scope in ("plan", "probe")
-    }
-    with watched(browser, allowed=("401",)) as seen:
-        seen.page.clock.install()
-        seen.page.goto(f"{service.url}/campaigns")
-        seen.page.get_by_label("Token", exact=True).wait_for()
-        seen.page.clock.fast_forward(30_000)
-        seen.page.wait_for_timeout(300)
-        assert text_of(seen.page, "#message") == ""  # nothing is asked for again and again
-    for scope, token in tokens.items():
-        with watched(browser, allowed=("401",)) as seen:
-            page = seen.page
-            page.goto(f"{service.url}/campaigns")
-            page.get_by_label("Token", exact=True).fill(token)
-            page.get_by_role("button", name="Sign in").click()
-            page.wait_for_selector("tr[data-key='3']")
-            assert page.get_by_text("Start a campaign", exact=True).count() == (scope == "probe")
-            assert page.get_by_text("token with the scope").count() == (scope == "plan")
-
-
-def test_long_lists_come_in_parts(tmp_path: Path, browser: Browser) -> None:
-    db = store_with_history(tmp_path)
-    with open_store(db, mode="write") as store:
-        for _ in range(30):
-            Campaigns(store).begin({"wish": {"phases": ["rtt"]}}).finish()
-    with served(db, environment=QUICK) as service, watched(browser) as seen:
-        page = seen.open(f"{service.url}/campaigns")
-        assert page.locator("tr[data-key]").count() == 25
-        assert "no budget set" in text_of(page, "tr[data-key='32']")
-        page.get_by_role("button", name="Show older ones").click()
-        page.wait_for_selector("tr[data-key='1']")
-        assert page.locator("tr[data-key]").count() == 32
-        assert page.get_by_role("button", name="Show older ones").count() == 0
-
-
-def test_an_empty_store_says_how_to_begin(empty: Served, browser: Browser) -> None:
-    with watched(browser, width=390, dark=True) as seen:
-        page = seen.open(f"{empty.url}/campaigns")
-        said = page.locator(".empty").inner_text()
-        assert "has no fleet" in said
-        assert "relayd probe --fleet fleet.toml" in said
-        assert seen.violations() == []

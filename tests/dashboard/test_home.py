@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.dashboard.browser import WAIT_MS, Watched, unfold, watched
-from tests.dashboard.conftest import QUICK
-from tests.dashboard.fleets import SA, US, store_with_history
-from tests.http.running import Served, served
+from tests.dashboard.browser import WAIT_MS, Watched, query_of, unfold, watched
+from tests.dashboard.fleets import SA, US
+from tests.http.running import Served
 
 DIRECT = {"src": US, "dst": SA, "volume_gb": 1000, "vms": 1, "relays": "none"}
 ASKED = {"src": "azure:eastus", "dst": "aws:ap-northeast-1", "volume_gb": "20TB"}
-
-
-@pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service whose links fail, whose campaign failed, and whose estimates were wrong."""
-    with served(store_with_history(tmp_path_factory.mktemp("h")), environment=QUICK) as service:
-        yield service
+ANSWER = "#verdict"
 
 
 def tile(page: Page, name: str) -> str:
@@ -33,43 +25,9 @@ def tile(page: Page, name: str) -> str:
     return found.inner_text()
 
 
-def test_the_first_page_answers_in_place_by_keyboard_alone(grid: Served, browser: Browser) -> None:
-    plan = grid.get("/v1/plans?" + urlencode(ASKED)).json
-    with watched(browser, allowed=("422",)) as seen:
-        shown = seen.open(f"{grid.url}/")
-        source = shown.locator("[name=src]")
-        expect(source).to_be_focused(timeout=WAIT_MS)
-        completed = shown.locator(f"#{source.get_attribute('list')} option").evaluate_all(
-            "all => all.map(each => each.value)"
-        )
-        assert {ASKED["src"], "us-east"} <= set(completed)
-        for key, name in ASKED.items():
-            shown.keyboard.type(name)
-            for _ in range({"src": 2, "dst": 1}.get(key, 0)):  # past the button that swaps ends
-                shown.keyboard.press("Tab")
-        shown.keyboard.press("Enter")
-        verdict = shown.locator("#answer .verdict")
-        verdict.wait_for(timeout=WAIT_MS)
-        for text in (plan["reason"], "20 TB", f"${plan['cost_usd']['total']:,.2f}"):
-            assert text in verdict.inner_text()
-        assert f"{plan['throughput_gbps']:.2f} Gbit/s" in verdict.inner_text()
-        assert parse_qs(urlsplit(shown.url).query) == {k: [v] for k, v in ASKED.items()}
-        assert seen.violations() == []
-
-        # Under a changed question the answer is dimmed; what is wrong is said at its field.
-        source.fill("us-eas")
-        expect(shown.locator("#answer")).to_have_class("stale")
-        source.press("Enter")
-        expect(shown.locator("#option-src-problem")).to_contain_text("us-east", timeout=WAIT_MS)
-        expect(source).to_be_focused()
-        assert verdict.count() == 0
-        shown.go_back()
-        verdict.wait_for(timeout=WAIT_MS)
-        assert source.input_value() == ASKED["src"]
-        expect(shown.locator("#answer")).not_to_have_class("stale")
-
-
-def test_tiles_say_what_the_store_knows(history: Served, page: Watched) -> None:
+def test_tiles_say_what_the_store_knows_and_what_changed_leads_to_plans_then_and_now(
+    history: Served, page: Watched
+) -> None:
     found = history.get("/v1/overview").json
     assert {state["condition"] for state in found["leg_states"]} == {"down", "degraded"}
     shown = page.open(f"{history.url}/now")
@@ -91,6 +49,10 @@ def test_tiles_say_what_the_store_knows(history: Served, page: Watched) -> None:
     expect(changed).to_contain_text("changes of level", timeout=WAIT_MS)
     assert "4 Gbit/s → 1 Gbit/s" in changed.inner_text()
     assert page.violations() == []
+    link = changed.locator("tr", has_text=f"{US} → {SA}")
+    link.get_by_role("link", name="Plans then and now").first.click()
+    then, now = (float(text.split()[0]) for text in compared(shown))
+    assert then > 2 * now
 
 
 def test_relays_that_pay_lead_to_their_plans(grid: Served, page: Watched) -> None:
@@ -112,7 +74,9 @@ def test_relays_that_pay_lead_to_their_plans(grid: Served, page: Watched) -> Non
     shown.locator("#verdict", has_text=best["relay"]).wait_for(timeout=WAIT_MS)
 
 
-def test_an_empty_store_shows_three_ways_to_begin(empty: Served, browser: Browser) -> None:
+def test_an_empty_store_shows_three_ways_to_begin_and_answers_by_the_baseline(
+    empty: Served, browser: Browser
+) -> None:
     granted = ["clipboard-read", "clipboard-write"]
     with watched(browser, width=390, permissions=granted) as seen:
         shown = seen.open(f"{empty.url}/")
@@ -128,6 +92,21 @@ def test_an_empty_store_shows_three_ways_to_begin(empty: Served, browser: Browse
             assert shown.evaluate("navigator.clipboard.readText()") == text
         assert shown.locator("a.tile").count() == 0
         assert "no measurement" in shown.locator("#snapshot").inner_text()
+        assert "relayd probe" in shown.locator(".empty").inner_text()
+        shown.get_by_role("link", name="500 GB").click()
+        shown.locator(ANSWER).wait_for()
+        asked = {name: value for name, (value,) in query_of(shown).items()}
+        plan = empty.get("/v1/plans?" + urlencode({**asked, "frontier": "true"})).json
+        shown.get_by_text(plan["plan_id"]).wait_for(state="attached")
+        assert "relayd probe" in shown.locator(".empty").inner_text()
+        assert shown.locator("section:has(#basis) .tag", has_text="baseline").count() >= 1
+        shown.set_viewport_size({"width": 1440, "height": 900})
+        seen.open(f"{empty.url}/?src=aws:us-east-1")
+        shown.locator("#answer h2", has_text="From aws:us-east-1").first.wait_for()
+        shown.locator(".world-map .line").first.wait_for(state="attached")
+        assert shown.locator(".world-map .line").count() == 20
+        assert "relayd import" in shown.locator(".empty").inner_text()
+        assert "baseline" in shown.locator(".world-legend").inner_text()
 
 
 def test_ages_beyond_what_links_keep_are_red(grid: Served, page: Watched) -> None:
@@ -173,11 +152,3 @@ def test_an_answer_stands_beside_that_of_an_earlier_snapshot(
     expect(shown.locator(".beside tr", has_text="Throughput").locator("td").nth(1)).to_have_text(
         "1.00 Gbit/s", timeout=WAIT_MS
     )
-
-
-def test_what_changed_leads_to_plans_then_and_now(history: Served, page: Watched) -> None:
-    shown = page.open(f"{history.url}/now")
-    changed = shown.locator(".changed tr", has_text=f"{US} → {SA}")
-    changed.get_by_role("link", name="Plans then and now").first.click()
-    then, now = (float(text.split()[0]) for text in compared(shown))
-    assert then > 2 * now

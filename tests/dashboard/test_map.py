@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.dashboard.browser import Watched, unfold, watched
-from tests.http.running import Served, imported, served
+from tests.dashboard.browser import Watched, query_of, unfold, watched
+from tests.http.running import Served
 
 SRC = "azure:eastus"
 LINES = ".world-map .line"
 WIDTHS = (1440, 1024, 390)
-LAB = """src,dst,rtt_ms,aggregate_mbps,connections,duration_s,measured_at
-onprem:lab,aws:us-east-1,50,900,64,60,2024-05-01T00:00Z
-aws:us-east-1,onprem:lab,50,700,64,60,2024-05-01T00:00Z
-"""
-
-
-@pytest.fixture(scope="module")
-def with_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A service that knows a region of which nobody said where it is."""
-    folder = tmp_path_factory.mktemp("lab")
-    (folder / "lab.csv").write_text(LAB)
-    db = imported(folder / "lab.csv", folder / "relayd.db")
-    with served(db) as service:
-        yield service
-
-
-def query_of(page: Page) -> dict[str, list[str]]:
-    return parse_qs(urlsplit(page.url).query)
 
 
 def links_of(service: Served, src: str) -> dict[str, Any]:
@@ -131,19 +112,8 @@ def test_a_path_over_the_pacific_is_turned_zoomed_and_fitted(
                 for b in boxes[:at]:
                     assert not (_meet(a, b, "x", "width") and _meet(a, b, "y", "height"))
             assert seen.violations() == []
-            assert shown.evaluate(
-                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-            )
+            assert seen.fits()
             first = _where(shown)
-            # By keyboard alone.
-            shown.locator(".world-map .world").focus()
-            shown.keyboard.press("ArrowRight")
-            turned = _where(shown)
-            assert turned != first
-            shown.keyboard.press("+")
-            assert _where(shown) != turned
-            shown.keyboard.press("0")
-            assert _where(shown) == first
             shown.get_by_role("button", name="Zoom in").click()
             assert _where(shown) != first
             shown.get_by_role("button", name="Fit").click()
@@ -156,6 +126,15 @@ def test_a_path_over_the_pacific_is_turned_zoomed_and_fitted(
             shown.mouse.move(box["x"] + 190, box["y"] + 120, steps=4)
             shown.mouse.up()
             assert _where(shown) != first
+            # And back, turned and zoomed by keyboard alone.
+            shown.locator(".world-map .world").focus()
+            shown.keyboard.press("0")
+            assert _where(shown) == first
+            shown.keyboard.press("ArrowRight")
+            turned = _where(shown)
+            assert turned != first
+            shown.keyboard.press("+")
+            assert _where(shown) != turned
 
 
 def _meet(a: Any, b: Any, start: str, size: str) -> bool:
@@ -169,7 +148,7 @@ def _where(page: Page) -> list[str]:
     return [str(path) for path in found]
 
 
-def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: Served) -> None:
+def test_a_broadcast_shows_its_trees_on_the_map(browser: Browser, grid: Served) -> None:
     asked = {"src": "aws:us-east-1", "volume_gb": 50}
     destinations = ["azure:westeurope", "azure:northeurope"]
     body = {**asked, "destinations": destinations}
@@ -192,17 +171,6 @@ def test_answers_show_their_paths_and_trees_on_the_map(browser: Browser, grid: S
         row = shown.locator(".compared tr", has_text="Forwarded by")
         assert set(row.locator("td.of-chosen").inner_text().split(", ")) == forwarders
         assert seen.violations() == []
-    transfer = {"src": "azure:canadacentral", "dst": "aws:sa-east-1"}
-    transfer |= {"volume_gb": "500", "time_value_usd_per_h": "500"}
-    answer = grid.get("/v1/plans?" + urlencode(transfer)).json
-    with watched(browser, dark=True) as seen:
-        shown = seen.open(f"{grid.url}/?{urlencode(transfer)}")
-        unfold(shown, "world-map")
-        chosen = shown.locator(".world-map .line[data-kind=chosen]")
-        chosen.first.wait_for(state="attached")
-        links = chosen.evaluate_all("all => all.map(it => it.dataset.link)")
-        paths = [path["regions"] for path in answer["paths"]]
-        assert sorted(links) == sorted(f"{a} {b}" for path in paths for a, b in pairwise(path))
 
 
 def test_a_destination_is_chosen_on_the_map_and_in_the_list(page: Watched, grid: Served) -> None:
@@ -231,52 +199,56 @@ def test_a_plan_is_drawn_beside_direct(browser: Browser, grid: Served) -> None:
     assert plan["verdict"] == "split"
     assert plan["paths"][0]["regions"] == [src, dst]
     assert plan["best_relay"]["relay"] not in relays
-    for dark in (False, True):
-        with watched(browser, dark=dark, width=1024) as seen:
-            shown = seen.open(f"{grid.url}/?{urlencode(asked)}#open=world-map+paths")
-            headed(shown, "Split it over the direct path")
-            # Links that were chosen, with the direct one, and two over the fastest relay, which are
-            # dashed; each as thick as it is fast.
-            lines = shown.locator(LINES).evaluate_all(
-                "all => all.map(it => [it.dataset.kind, it.querySelector('.stroke')"
-                ".getAttribute('stroke-dasharray'), "
-                "+it.querySelector('.stroke').getAttribute('stroke-width')])"
-            )
-            assert len(lines) == 1 + 2 * len(relays) + 2
-            assert {(kind, bool(dash)) for kind, dash, _ in lines} == {
-                ("chosen", False),
-                ("best relay", True),
-            }
-            assert {kind for kind, _, width in lines if width == max(w for _, _, w in lines)} == {
-                "best relay"
-            }
-            # Colours tell kinds of paths, or another figure than thickness does.
-            legend = shown.locator(".world-legend")
-            assert "Colour and dashes: path" in legend.inner_text()
-            assert "Thickness: Gbit/s" in legend.inner_text()
-            colours = {
-                kind: shown.locator(f"{LINES}[data-kind='{kind}'] .stroke").first.evaluate(
+    with watched(browser, width=1024) as seen:
+        shown = seen.open(f"{grid.url}/?{urlencode(asked)}#open=world-map+paths")
+        headed(shown, "Split it over the direct path")
+        chosen = shown.locator(f"{LINES}[data-kind=chosen]")
+        links = chosen.evaluate_all("all => all.map(it => it.dataset.link)")
+        paths = [path["regions"] for path in plan["paths"]]
+        assert sorted(links) == sorted(f"{a} {b}" for path in paths for a, b in pairwise(path))
+        # Beside links that were chosen, two over the fastest relay, which are dashed; each as
+        # thick as it is fast.
+        lines = shown.locator(LINES).evaluate_all(
+            "all => all.map(it => [it.dataset.kind, it.querySelector('.stroke')"
+            ".getAttribute('stroke-dasharray'), "
+            "+it.querySelector('.stroke').getAttribute('stroke-width')])"
+        )
+        assert len(lines) == len(links) + 2
+        assert {(kind, bool(dash)) for kind, dash, _ in lines} == {
+            ("chosen", False),
+            ("best relay", True),
+        }
+        widest = max(width for _, _, width in lines)
+        assert {kind for kind, _, width in lines if width == widest} == {"best relay"}
+        # Colours tell kinds of paths, or another figure than thickness does.
+        legend = shown.locator(".world-legend")
+        assert "Colour and dashes: path" in legend.inner_text()
+        assert "Thickness: Gbit/s" in legend.inner_text()
+        names = shown.get_by_role("combobox", name="Colour").locator("option")
+        assert names.all_inner_texts() == ["Path", "RTT", "Egress $"]
+        rows = shown.locator("section:has(#paths) tbody tr").all_inner_texts()
+        assert len(rows) == len(plan["paths"]) + 1
+        for name, rate in (
+            *(("chosen", path["throughput_gbps"]) for path in plan["paths"]),
+            ("best relay", plan["best_relay"]["throughput_gbps"]),
+        ):
+            assert any(row.startswith(name) and f"{rate:.2f}" in row for row in rows)
+        for dark in (False, True):
+            shown.emulate_media(color_scheme="dark" if dark else "light")
+            direct, relayed = (
+                shown.locator(f"{LINES}[data-kind='{kind}'] .stroke").first.evaluate(
                     "it => getComputedStyle(it).stroke"
                 )
                 for kind in ("chosen", "best relay")
-            }
-            assert colours["chosen"] != colours["best relay"]
-            names = shown.get_by_role("combobox", name="Colour").locator("option")
-            assert names.all_inner_texts() == ["Path", "RTT", "Egress $"]
-            rows = shown.locator("section:has(#paths) tbody tr").all_inner_texts()
-            assert len(rows) == len(plan["paths"]) + 1
-            for name, rate in (
-                *(("chosen", path["throughput_gbps"]) for path in plan["paths"]),
-                ("best relay", plan["best_relay"]["throughput_gbps"]),
-            ):
-                assert any(row.startswith(name) and f"{rate:.2f}" in row for row in rows)
+            )
+            assert direct != relayed
             assert seen.violations() == []
 
 
-def test_a_region_without_a_place_is_listed(page: Watched, with_lab: Served) -> None:
-    shown = page.open(f"{with_lab.url}/?src=aws:us-east-1")
+def test_a_region_without_a_place_is_listed(page: Watched, three_hundred: Served) -> None:
+    shown = page.open(f"{three_hundred.url}/?src=aws:us-east-1")
     headed(shown, "From aws:us-east-1")
-    links = links_of(with_lab, "aws:us-east-1")
+    links = links_of(three_hundred, "aws:us-east-1")
     assert shown.locator(LINES).count() == min(20, len(links) - 1)
     if (rest := shown.get_by_role("button", name="Show all")).count():
         rest.click()
@@ -293,28 +265,17 @@ def test_a_region_without_a_place_is_listed(page: Watched, with_lab: Served) -> 
     readout.get_by_text("Links of onprem:lab are not drawn: its place is not known.").wait_for()
 
 
-def test_without_measurements_it_draws_the_baseline(page: Watched, empty: Served) -> None:
-    shown = page.open(f"{empty.url}/?src=aws:us-east-1")
-    headed(shown, "From aws:us-east-1")
-    assert shown.locator(LINES).count() == 20
-    assert "relayd import" in shown.locator(".empty").inner_text()
-    assert "baseline" in shown.locator(".world-legend").inner_text()
-
-
-def test_a_wrong_name_is_said(browser: Browser, grid: Served) -> None:
-    with watched(browser, allowed=("422",)) as seen:
+def test_a_wrong_name_and_land_that_did_not_come_are_said_and_asked_for_again(
+    browser: Browser, grid: Served
+) -> None:
+    with watched(browser, allowed=("422", "503")) as seen:
+        seen.page.route("**/land.json", lambda route: route.fulfill(status=503, body="busy"))
         shown = seen.open(f"{grid.url}/?src=us-eas")
         assert "Did you mean" in shown.locator("#option-src-problem").inner_text()
         shown.get_by_role("combobox", name="From").fill(SRC)
         shown.keyboard.press("Enter")
         headed(shown, f"From {SRC}")
         assert shown.locator("#option-src-problem").inner_text() == ""
-
-
-def test_land_that_did_not_come_is_said_and_asked_for_again(browser: Browser, grid: Served) -> None:
-    with watched(browser, allowed=("503",)) as seen:
-        seen.page.route("**/land.json", lambda route: route.fulfill(status=503, body="busy"))
-        shown = seen.open(f"{grid.url}/?src={SRC}")
         readout = shown.locator(".world-map .readout")
         readout.get_by_text("503").wait_for()
         assert shown.locator(".world .land").count() == 0

@@ -40,11 +40,9 @@ def cells(shown: Page, name: str) -> list[str]:
     return [text.strip() for text in row.locator("td").all_inner_texts()]
 
 
-def settled(shown: Page) -> None:
-    settle(shown)
-
-
-def test_figures_of_both_directions_are_the_apis(page: Watched, grid: Served) -> None:
+def test_figures_of_both_directions_are_the_apis_down_to_the_samples(
+    page: Watched, grid: Served
+) -> None:
     src, dst = GRID
     shown = page.open(address(grid, src, dst))
     there: Any = grid.get(f"/v1/links/{src}/{dst}").json
@@ -80,20 +78,7 @@ def test_figures_of_both_directions_are_the_apis(page: Watched, grid: Served) ->
     # Of one VM, as what stands in the table: else one flow would be slower than itself.
     flow = f"direct {cells(shown, 'Per-flow throughput')[0]} Mbit/s"
     assert flow in shown.locator(".relay-line").first.inner_text()
-    # Back and forth: the address says which pair, and the browser's buttons work.
-    shown.get_by_role("button", name="Swap").click()
-    shown.get_by_role("button", name="Plan", exact=True).click()
-    shown.locator(".pair-name", has_text=f"{dst} → {src}").wait_for()
-    assert f"src={dst}&dst={src}#open=pair" in shown.url
-    settled(shown)
-    shown.go_back()
-    shown.locator(".pair-name", has_text=f"{src} → {dst}").wait_for()
-    settled(shown)
-
-
-def test_evidence_goes_down_to_the_samples(page: Watched, grid: Served) -> None:
-    src, dst = GRID
-    shown = page.open(address(grid, src, dst))
+    # Evidence goes down to the samples.
     evidence: Any = grid.get(f"/v1/links/{src}/{dst}/evidence").json
     by_name = {each["quantity"]: each for each in evidence["evidence"]}
     # One flow was not measured: its window and its round trip were.
@@ -112,6 +97,15 @@ def test_evidence_goes_down_to_the_samples(page: Watched, grid: Served) -> None:
     unfold(shown, "distribution")
     spread = shown.locator("section[aria-labelledby=distribution]")
     assert "no distribution to speak of" in spread.inner_text()
+    # Back and forth: the address says which pair, and the browser's buttons work.
+    shown.get_by_role("button", name="Swap").click()
+    shown.get_by_role("button", name="Plan", exact=True).click()
+    shown.locator(".pair-name", has_text=f"{dst} → {src}").wait_for()
+    assert f"src={dst}&dst={src}#open=pair" in shown.url
+    settle(shown)
+    shown.go_back()
+    shown.locator(".pair-name", has_text=f"{src} → {dst}").wait_for()
+    settle(shown)
 
 
 def test_weeks_of_a_pair_are_shown_with_what_happened(browser: Browser, weeks: Served) -> None:
@@ -128,9 +122,7 @@ def test_weeks_of_a_pair_are_shown_with_what_happened(browser: Browser, weeks: S
             shown.locator("section:has(#history)").last.locator("canvas").wait_for()
             shown.locator("details[data-quantity=per_flow_mbps] summary").click()
             assert seen.violations() == []
-            assert shown.evaluate(
-                "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-            )
+            assert seen.fits()
             if dark:
                 continue
             walk_through_history(shown, weeks)
@@ -179,14 +171,14 @@ def walk_through_history(shown: Page, weeks: Served) -> None:
     assert "range=7d" in shown.url
     # What was chosen is in the address, so that it can be shared.
     shown.reload()
-    settled(shown)
+    settle(shown)
     shown.get_by_text("29 samples").wait_for()
     assert shown.get_by_role("radio", name="Per-flow throughput").is_checked()
 
     shown.get_by_role("radio", name="Jitter").check(force=True)
     history.locator("select").select_option("")
     shown.get_by_text("With 5 samples there is no distribution").wait_for()
-    settled(shown)
+    settle(shown)
 
 
 def test_a_page_left_open_says_that_there_is_news(page: Watched, weeks: Served) -> None:
@@ -200,7 +192,7 @@ def test_a_page_left_open_says_that_there_is_news(page: Watched, weeks: Served) 
     shown.get_by_role("button", name="Show them").click()
     now = weeks.get("/v1/snapshots").json["snapshot"]["id"]
     shown.locator("#snapshot", has_text=now).wait_for()
-    settled(shown)
+    settle(shown)
 
 
 def test_nothing_measured_and_nothing_sensible_asked_is_said(
@@ -222,8 +214,8 @@ def test_nothing_measured_and_nothing_sensible_asked_is_said(
         shown = seen.open(f"{grid.url}/pair?src={GRID[0]}&dst={GRID[1]}")
         assert shown.url == address(grid, *GRID)
         shown.locator("section:has(> #history)").wait_for()
-        settled(shown)
+        settle(shown)
         shown = seen.open(f"{grid.url}/?src={GRID[0]}&dst={GRID[1]}&deadline_s=1#open=pair")
         shown.locator(".no-plan").wait_for()
         shown.locator("section:has(> #history)").wait_for()
-        settled(shown)
+        settle(shown)

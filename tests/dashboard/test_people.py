@@ -16,7 +16,7 @@ from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links import LinkStates
 from relayd.store.samples.ingest import append
-from tests.dashboard.browser import WAIT_MS, Watched, watched
+from tests.dashboard.browser import WAIT_MS, Watched, query_of, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, SA, US
 from tests.http.running import Served, served
@@ -73,35 +73,7 @@ def test_a_data_engineer_moves_20_tb_tonight(grid: Served, page: Watched) -> Non
     assert "--deadline 8h" in command.inner_text()
 
 
-def test_an_operator_sees_a_link_fail(tmp_path: Path, browser: Browser) -> None:
-    db = tmp_path / "relayd.db"
-    with open_store(db, mode="create") as store:
-        append(store, rates(US, SA, 4000.0, 3600.0) + rates(EU, SA, 4000.0, 3600.0))
-        make_snapshot(store, load_catalogue())
-    with served(db, environment=QUICK) as service, watched(browser) as page:
-        shown = page.open(f"{service.url}/now")
-        tile = shown.locator("a.tile", has_text="Links")
-        expect(tile).to_contain_text("not watched", timeout=WAIT_MS)
-        assert tile.locator(".good").count() == 0  # of which nothing is known
-        now_s, reason = time.time(), "no reply to 3 looks"
-        with open_store(db, mode="write") as store, store.database.transaction():
-            down = LinkHealth("down", since_s=now_s, reason=reason)
-            LinkStates(store.database).keep({(US, SA): down}, (), now_s + DAY_S)
-            detail = {"src": US, "dst": SA, "from": "up", "to": "down", "reason": reason}
-            Events(store.database).add("leg", f"{US}>{SA}", detail)
-        expect(tile.locator("strong.bad")).to_have_text("1 down", timeout=WAIT_MS)
-        expect(tile).to_contain_text(f"{US} → {SA} went down")
-        expect(shown.locator("table.incidents")).to_contain_text(reason, timeout=WAIT_MS)
-        operator = Person(shown)
-        operator.click(tile)
-        assert shown.url.endswith("#wrong")
-        operator.click(shown.locator("table.incidents").get_by_role("link").first)
-        banner = shown.locator(".pair-state")
-        expect(banner).to_contain_text(f"{US} → {SA} is down", timeout=WAIT_MS)
-        assert operator.steps == 2
-
-
-def test_a_scheduler_author_finds_what_changed_since_monday(
+def test_an_author_finds_what_changed_since_monday_and_an_operator_sees_a_link_fail(
     tmp_path: Path, browser: Browser
 ) -> None:
     db = tmp_path / "relayd.db"
@@ -115,32 +87,60 @@ def test_a_scheduler_author_finds_what_changed_since_monday(
         make_snapshot(store, load_catalogue())
     with served(db, environment=QUICK) as service, watched(browser) as page:
         shown = page.open(f"{service.url}/now")
-        author = Person(shown)
-        author.link("All changes")
-        changed = shown.locator(".part.changed")
-        changed.get_by_label("Since").select_option(label="a week ago")
-        author.steps += 1
-        first = changed.locator(".changes tbody tr").first
-        expect(first).to_contain_text(f"{US} → {SA}", timeout=WAIT_MS)
-        assert "4 Gbit/s" in first.inner_text()
-        assert "1 Gbit/s" in first.inner_text()
-        author.click(first.get_by_role("link", name=f"{US} → {SA}"))
-        expect(shown.locator("section[aria-labelledby=evidence]")).to_contain_text(
-            "from samples", timeout=WAIT_MS
-        )
-        assert author.steps == 3
+        since_monday(shown, service)
+        shown.goto(f"{service.url}/now")
+        a_link_fails(shown, db)
 
-        shown.goto(f"{service.url}/")
-        author = Person(shown)
-        author.fill(shown.get_by_label("From", exact=True), US)
-        author.fill(shown.get_by_label("To", exact=True), SA)
-        author.press("Enter")
-        author.link("last week's snapshot")
-        times = shown.locator(".beside tr", has_text="Throughput").locator("td")
-        expect(times.first).to_contain_text("Gbit/s", timeout=WAIT_MS)
-        now, then = (float(text.split()[0]) for text in times.all_inner_texts()[:2])
-        assert then > 1.5 * now
-        assert author.steps == 4
+
+def since_monday(shown: Page, service: Served) -> None:
+    author = Person(shown)
+    author.link("All changes")
+    changed = shown.locator(".part.changed")
+    changed.get_by_label("Since").select_option(label="a week ago")
+    author.steps += 1
+    first = changed.locator(".changes tbody tr").first
+    expect(first).to_contain_text(f"{US} → {SA}", timeout=WAIT_MS)
+    assert "4 Gbit/s" in first.inner_text()
+    assert "1 Gbit/s" in first.inner_text()
+    author.click(first.get_by_role("link", name=f"{US} → {SA}"))
+    expect(shown.locator("section[aria-labelledby=evidence]")).to_contain_text(
+        "from samples", timeout=WAIT_MS
+    )
+    assert author.steps == 3
+
+    shown.goto(f"{service.url}/")
+    author = Person(shown)
+    author.fill(shown.get_by_label("From", exact=True), US)
+    author.fill(shown.get_by_label("To", exact=True), SA)
+    author.press("Enter")
+    author.link("last week's snapshot")
+    times = shown.locator(".beside tr", has_text="Throughput").locator("td")
+    expect(times.first).to_contain_text("Gbit/s", timeout=WAIT_MS)
+    now, then = (float(text.split()[0]) for text in times.all_inner_texts()[:2])
+    assert then > 1.5 * now
+    assert author.steps == 4
+
+
+def a_link_fails(shown: Page, db: Path) -> None:
+    tile = shown.locator("a.tile", has_text="Links")
+    expect(tile).to_contain_text("not watched", timeout=WAIT_MS)
+    assert tile.locator(".good").count() == 0  # of which nothing is known
+    now_s, reason = time.time(), "no reply to 3 looks"
+    with open_store(db, mode="write") as store, store.database.transaction():
+        down = LinkHealth("down", since_s=now_s, reason=reason)
+        LinkStates(store.database).keep({(US, SA): down}, (), now_s + DAY_S)
+        detail = {"src": US, "dst": SA, "from": "up", "to": "down", "reason": reason}
+        Events(store.database).add("leg", f"{US}>{SA}", detail)
+    expect(tile.locator("strong.bad")).to_have_text("1 down", timeout=WAIT_MS)
+    expect(tile).to_contain_text(f"{US} → {SA} went down")
+    expect(shown.locator("table.incidents")).to_contain_text(reason, timeout=WAIT_MS)
+    operator = Person(shown)
+    operator.click(tile)
+    assert shown.url.endswith("#wrong")
+    operator.click(shown.locator("table.incidents").get_by_role("link").first)
+    banner = shown.locator(".pair-state")
+    expect(banner).to_contain_text(f"{US} → {SA} is down", timeout=WAIT_MS)
+    assert operator.steps == 2
 
 
 def tab_to(page: Page, name: str) -> None:
@@ -154,16 +154,40 @@ def tab_to(page: Page, name: str) -> None:
 
 def test_asking_comparing_and_cancelling_by_keyboard_alone(grid: Served, browser: Browser) -> None:
     held: list[Route] = []
-    with watched(browser, width=1024, allowed=("net::ERR_ABORTED",)) as seen:
+    plan = grid.get("/v1/plans?" + urlencode(ASKED)).json
+    with watched(browser, width=1024, allowed=("net::ERR_ABORTED", "422")) as seen:
         shown = seen.open(f"{grid.url}/")
-        expect(shown.locator("[name=src]")).to_be_focused(timeout=WAIT_MS)
-        shown.keyboard.type(ASKED["src"])
-        shown.keyboard.press("Tab")  # past the button that swaps both ends
-        shown.keyboard.press("Tab")
-        shown.keyboard.type(ASKED["dst"])
+        source = shown.locator("[name=src]")
+        expect(source).to_be_focused(timeout=WAIT_MS)
+        completed = shown.locator(f"#{source.get_attribute('list')} option").evaluate_all(
+            "all => all.map(each => each.value)"
+        )
+        assert {ASKED["src"], "us-east"} <= set(completed)
+        for key, name in ASKED.items():
+            shown.keyboard.type(name)
+            for _ in range({"src": 2, "dst": 1}.get(key, 0)):  # past the button that swaps ends
+                shown.keyboard.press("Tab")
         shown.keyboard.press("Enter")
-        verdict = shown.locator("#verdict")
+        verdict = shown.locator("#answer .verdict")
         verdict.wait_for(timeout=WAIT_MS)
+        for text in (plan["reason"], "20 TB", f"${plan['cost_usd']['total']:,.2f}"):
+            assert text in verdict.inner_text()
+        assert f"{plan['throughput_gbps']:.2f} Gbit/s" in verdict.inner_text()
+        assert query_of(shown) == {k: [v] for k, v in ASKED.items()}
+        assert seen.violations() == []
+
+        # Under a changed question the answer is dimmed; what is wrong is said at its field.
+        source.fill("us-eas")
+        expect(shown.locator("#answer")).to_have_class("stale")
+        source.press("Enter")
+        expect(shown.locator("#option-src-problem")).to_contain_text("us-east", timeout=WAIT_MS)
+        expect(source).to_be_focused()
+        assert verdict.count() == 0
+        shown.go_back()
+        verdict.wait_for(timeout=WAIT_MS)
+        assert source.input_value() == ASKED["src"]
+        expect(shown.locator("#answer")).not_to_have_class("stale")
+
         tab_to(shown, "no relays")
         shown.keyboard.press("Enter")
         beside = shown.locator(".beside")

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -17,7 +14,7 @@ import relayd
 from planner.fields.specified import fields_of
 from relayd.emitting.formats import FORMATS
 from relayd.questions.registry import QUESTIONS, Question
-from tests.dashboard.browser import settle, unfold, watched
+from tests.dashboard.browser import ran, settle, unfold, watched
 from tests.http.running import Served, eventually
 
 ANSWER = "#verdict"
@@ -71,9 +68,7 @@ def test_a_question_is_asked_shown_shared_and_copied(
             unfold(shown, "commands")
         settle(shown)
         assert seen.violations() == []
-        assert shown.evaluate(
-            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-        )
+        assert seen.fits()
         texts = copied(shown)
         with shown.expect_download() as download:
             shown.get_by_role("button", name="Download JSON").click()
@@ -90,21 +85,11 @@ def test_a_question_is_asked_shown_shared_and_copied(
     names: dict[str, Any] = {}
     exec(texts["Python"], names)
     assert names["plan"].plan_id == expected["plan_id"]
-    program = tmp_path / "relayd"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m relayd "$@"\n')
-    program.chmod(0o755)
-    environment = {
-        **os.environ,
-        "RELAYD_DB": str(grid_store),
-        "PATH": f"{tmp_path}:{os.environ['PATH']}",
-    }
-    by_command = f"{texts['CLI command']} --json"
-    for text in (texts["curl"], *([by_command] if question.name in WITH_FILES else [])):
-        ran = subprocess.run(
-            ["sh", "-c", text], capture_output=True, text=True, env=environment, cwd=tmp_path
-        )
-        assert ran.returncode == 0, ran.stderr
-        assert json.loads(ran.stdout)["plan_id"] == expected["plan_id"]
+    for text in (
+        texts["curl"],
+        *([f"{texts['CLI command']} --json"] if question.name in WITH_FILES else []),
+    ):
+        assert json.loads(ran(text, grid_store, tmp_path))["plan_id"] == expected["plan_id"]
 
 
 def test_rows_are_filled_in_pasted_and_uploaded(browser: Browser, grid: Served) -> None:

@@ -18,7 +18,7 @@ from relayd.client.blocking import RemoteWan
 from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links import LinkStates
-from tests.dashboard.browser import WAIT_MS, watched
+from tests.dashboard.browser import WAIT_MS, Watched, holds_at_all_widths, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.transfers import CANADA, HOSTILE, SAO_PAULO, report_transfers
 from tests.http.running import Served, eventually, run, served
@@ -32,73 +32,65 @@ def reported(grid_store: Path) -> Iterator[Served]:
         yield service
 
 
-@pytest.mark.parametrize("width", [1440, 1024, 390])
-def test_late_and_slow_transfers_lead_to_what_to_do(
-    reported: Served, browser: Browser, width: int
+def test_late_and_slow_transfers_lead_to_what_to_do(reported: Served, page: Watched) -> None:
+    shown = page.open(f"{reported.url}/now")
+    flying = shown.locator("table.in-flight tbody tr")
+    expect(flying).to_have_count(3, timeout=WAIT_MS)
+    late = shown.locator("table.transfers tr[data-key=slow-1]")
+    for text in (HOSTILE.replace("\u202e", "\\u202e"), "slow", "late", "over 3 paths"):
+        expect(late).to_contain_text(text)
+    assert late.locator(".tag").all_inner_texts() == ["running", "slow", "late"]
+    assert "2.59 TB of 20 TB (12 %)" in late.inner_text()
+    assert re.search(r"3 h \d+ min after its deadline", late.inner_text())
+    steady = shown.locator("table.transfers tr[data-key=nightly-7]")
+    expect(steady).to_contain_text("before its deadline")
+    assert steady.locator(".tag").all_inner_texts() == ["running"]
+    for each in reported.get("/v1/transfers?state=in-flight").json["transfers"]:
+        if each["state"] == "silent" and each["deadline_at_s"]:  # which has no forecast
+            row = shown.locator(f"table.transfers tr[data-key={each['id']}]")
+            expect(row.locator("td").last).to_contain_text("deadline")
+    holds_at_all_widths(page)
+
+    # By keyboard to those that failed, and to one transfer.
+    ended = shown.locator("table.ended tbody tr")
+    expect(ended).to_contain_text(["finished-1"])
+    shown.get_by_label("Show those that").select_option("failed")
+    expect(ended).to_contain_text(["failed-1"], timeout=WAIT_MS)
+    late.get_by_role("link").first.focus()
+    shown.keyboard.press("Enter")
+    expect(shown.locator("h2").first).to_contain_text("running", timeout=WAIT_MS)
+    assert "much slower than the" in shown.locator(".head").inner_text()
+    shown.get_by_text("Reports", exact=True).click()
+    expect(shown.locator("table.reports tbody tr")).to_have_count(2)
+    holds_at_all_widths(page)
+    rest = shown.get_by_role("link", name="Ask what to do with the rest")
+    address = urlsplit(str(rest.get_attribute("href")))
+    assert parse_qs(address.query)["elapsed_s"] == ["1800"]
+    rest.click()
+    shown.locator("#answer", has_text="after 30 min").wait_for(timeout=WAIT_MS)
+
+
+def test_progress_shows_while_the_page_is_open(
+    reported: Served, grid_store: Path, page: Watched
 ) -> None:
-    with watched(browser, width=width, dark=width == 1024) as seen:
-        shown = seen.open(f"{reported.url}/now")
-        flying = shown.locator("table.in-flight tbody tr")
-        expect(flying).to_have_count(3, timeout=WAIT_MS)
-        late = shown.locator("table.transfers tr[data-key=slow-1]")
-        for text in (HOSTILE.replace("\u202e", "\\u202e"), "slow", "late", "over 3 paths"):
-            expect(late).to_contain_text(text)
-        assert late.locator(".tag").all_inner_texts() == ["running", "slow", "late"]
-        assert "2.59 TB of 20 TB (12 %)" in late.inner_text()
-        assert re.search(r"3 h \d+ min after its deadline", late.inner_text())
-        steady = shown.locator("table.transfers tr[data-key=nightly-7]")
-        expect(steady).to_contain_text("before its deadline")
-        assert steady.locator(".tag").all_inner_texts() == ["running"]
-        for each in reported.get("/v1/transfers?state=in-flight").json["transfers"]:
-            if each["state"] == "silent" and each["deadline_at_s"]:  # which has no forecast
-                row = shown.locator(f"table.transfers tr[data-key={each['id']}]")
-                expect(row.locator("td").last).to_contain_text("deadline")
-        assert seen.violations() == []
-        assert shown.evaluate(
-            "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
-        )
-
-        # By keyboard to those that failed, and to one transfer.
-        ended = shown.locator("table.ended tbody tr")
-        expect(ended).to_contain_text(["finished-1"])
-        shown.get_by_label("Show those that").select_option("failed")
-        expect(ended).to_contain_text(["failed-1"], timeout=WAIT_MS)
-        late.get_by_role("link").first.focus()
-        shown.keyboard.press("Enter")
-        expect(shown.locator("h2").first).to_contain_text("running", timeout=WAIT_MS)
-        assert "much slower than the" in shown.locator(".head").inner_text()
-        shown.get_by_text("Reports", exact=True).click()
-        expect(shown.locator("table.reports tbody tr")).to_have_count(2)
-        assert seen.violations() == []
-        rest = shown.get_by_role("link", name="Ask what to do with the rest")
-        address = urlsplit(str(rest.get_attribute("href")))
-        assert parse_qs(address.query)["elapsed_s"] == ["1800"]
-        rest.click()
-        shown.locator("#answer", has_text="after 30 min").wait_for(timeout=WAIT_MS)
-
-
-def test_progress_shows_while_the_page_is_open(grid_store: Path, browser: Browser) -> None:
-    with served(grid_store, environment=QUICK) as service, watched(browser) as seen:
-        shown = seen.open(f"{service.url}/now")
-        tile = shown.locator("a.tile", has_text="Transfers in flight")
-        already = int(tile.locator("strong").inner_text().split(",")[0])
-        words = ("us-east", "sa", "--volume", "500GB", "--id", "copy-9", "--deadline", "2h")
-        begun = run("transfers", "begin", *words, db=grid_store)
-        assert begun.returncode == 0, begun.stderr
-        expect(tile.locator("strong")).to_have_text(
-            re.compile(rf"^{already + 1}\b"), timeout=WAIT_MS
-        )
-        row = shown.locator("table.transfers tr[data-key=copy-9]")
-        expect(row).to_contain_text("0 MB of 500 GB (0 %)", timeout=WAIT_MS)
-        with RemoteWan(service.url) as wan:
-            wan.report_transfer("copy-9", 120)
-            expect(row).to_contain_text("120 GB of 500 GB (24 %)", timeout=WAIT_MS)
-            expect(row.get_by_role("meter")).to_have_attribute("aria-valuenow", "24")
-            row.get_by_role("link").first.click()
-            expect(shown.locator(".part.now")).to_contain_text("120 GB of 500 GB", timeout=WAIT_MS)
-            wan.end_transfer("copy-9", "failed", problem="disk full")
-        expect(shown.locator(".head")).to_contain_text("It failed: disk full.", timeout=WAIT_MS)
-        assert shown.get_by_role("link", name="Ask what to do").count() == 0
+    shown = page.open(f"{reported.url}/now")
+    tile = shown.locator("a.tile", has_text="Transfers in flight")
+    already = int(tile.locator("strong").inner_text().split(",")[0])
+    words = ("us-east", "sa", "--volume", "500GB", "--id", "copy-9", "--deadline", "2h")
+    begun = run("transfers", "begin", *words, db=grid_store)
+    assert begun.returncode == 0, begun.stderr
+    expect(tile.locator("strong")).to_have_text(re.compile(rf"^{already + 1}\b"), timeout=WAIT_MS)
+    row = shown.locator("table.transfers tr[data-key=copy-9]")
+    expect(row).to_contain_text("0 MB of 500 GB (0 %)", timeout=WAIT_MS)
+    with RemoteWan(reported.url) as wan:
+        wan.report_transfer("copy-9", 120)
+        expect(row).to_contain_text("120 GB of 500 GB (24 %)", timeout=WAIT_MS)
+        expect(row.get_by_role("meter")).to_have_attribute("aria-valuenow", "24")
+        row.get_by_role("link").first.click()
+        expect(shown.locator(".part.now")).to_contain_text("120 GB of 500 GB", timeout=WAIT_MS)
+        wan.end_transfer("copy-9", "failed", problem="disk full")
+    expect(shown.locator(".head")).to_contain_text("It failed: disk full.", timeout=WAIT_MS)
+    assert shown.get_by_role("link", name="Ask what to do").count() == 0
 
 
 def test_incidents_say_since_when_and_what_they_cost(

@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -17,68 +18,63 @@ from tests.law.states import DST, REGIONS, RELAY, SRC, STATES, State, fresh
 from tests.law.surfaces import Body, Said, Surfaces, problem_of, surfaces_on
 
 BY_NAME = {question.name: question for question in QUESTIONS}
+
+
+def between(**asked: Any) -> tuple[str, Body]:
+    return "transfer", {"src": SRC, "dst": DST, **asked}
+
+
+def all_at_once(volume_gb: float, **asked: Any) -> tuple[str, Body]:
+    return "shuffle", {"demands": [{"src": SRC, "dst": DST, "volume_gb": volume_gb}], **asked}
+
+
+def copies(destinations: list[str], **asked: Any) -> tuple[str, Body]:
+    return "broadcast", {"src": SRC, "destinations": destinations, **asked}
+
+
+ALL_TO_ALL = [
+    {"src": src, "dst": dst, "volume_gb": 100} for src, dst in permutations(REGIONS[:3], 2)
+]
+OVER_A_DISK = [
+    {"id": "a", "src": SRC, "dst": DST, "volume_gb": 500, "deadline_s": 7200},
+    {"id": "b", "src": RELAY, "dst": DST, "volume_gb": 300, "deadline_s": 3600},
+]
+AMONG_MEASURED = {"regions": [SRC, DST], "volume_gb": 100, "candidates": [*REGIONS], "most": 3}
 ASKED: dict[str, tuple[str, Body]] = {
-    "transfer": ("transfer", {"src": SRC, "dst": DST}),
-    "transfer with options": (
-        "transfer",
-        {
-            "src": "us-east",
-            "dst": "sa",
-            "volume_gb": 500,
-            "objective": "time",
-            "vms": 4,
-            "vms_in": {SRC: 2},
-            "margin": 0.05,
-            "avoid": ["provider:gcp"],
-            "month_to_date_gb": {"aws": 12000},
-            "frontier": True,
-        },
+    "transfer": between(),
+    "transfer with options": between(
+        src="us-east",
+        dst="sa",
+        volume_gb=500,
+        objective="time",
+        vms=4,
+        vms_in={SRC: 2},
+        margin=0.05,
+        avoid=["provider:gcp"],
+        month_to_date_gb={"aws": 12000},
+        frontier=True,
     ),
-    "transfer with another VM type": (
-        "transfer",
-        {"src": SRC, "dst": DST, "vm_types": {SRC: "aws:t2.micro"}},
+    "transfer with another VM type": between(vm_types={SRC: "aws:t2.micro"}),
+    "transfer over private addresses": between(
+        src="gcp:us-east1", dst="gcp:asia-east1", addresses="private"
     ),
-    "transfer over private addresses": (
-        "transfer",
-        {"src": "gcp:us-east1", "dst": "gcp:asia-east1", "addresses": "private"},
-    ),
-    "transfer over what both ends can": (
-        "transfer",
-        {"src": "gcp:us-east1", "dst": "gcp:europe-west1"},
-    ),
-    "single flow": ("transfer", {"src": SRC, "dst": DST, "volume_gb": 1, "connections": 1}),
+    "transfer over what both ends can": between(src="gcp:us-east1", dst="gcp:europe-west1"),
+    "single flow": between(volume_gb=1, connections=1),
     **{
         question.name: (question.name, question.example)
         for question in QUESTIONS
         if question.name not in {"transfer", "replan"}
     },
-    "shuffle among those measured": (
-        "shuffle",
-        {
-            "demands": [
-                {"src": src, "dst": dst, "volume_gb": 100}
-                for src in REGIONS[:3]
-                for dst in REGIONS[:3]
-                if src != dst
-            ],
-            "vms": 2,
-        },
-    ),
+    "shuffle among those measured": ("shuffle", {"demands": ALL_TO_ALL, "vms": 2}),
     "schedule over a relay with a disk": (
         "schedule",
-        {
-            "transfers": [
-                {"id": "a", "src": SRC, "dst": DST, "volume_gb": 500, "deadline_s": 7200},
-                {"id": "b", "src": RELAY, "dst": DST, "volume_gb": 300, "deadline_s": 3600},
-            ],
-            "disk_gb": {RELAY: 200},
-        },
+        {"transfers": OVER_A_DISK, "disk_gb": {RELAY: 200}},
     ),
-    "broadcast among those measured": (
-        "broadcast",
-        {"src": SRC, "destinations": [DST, RELAY], "volume_gb": 50},
-    ),
+    "broadcast among those measured": copies([DST, RELAY], volume_gb=50),
+    "comparison among those measured": ("comparison", AMONG_MEASURED),
 }
+LARGE = ("broadcast", "comparison")
+"""Of which the gate has one among those measured alone."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -125,7 +121,10 @@ def the_answer(surfaces: Surfaces, question: Question, body: Body) -> str:
     return first
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize(
+    "asked",
+    [pytest.param(asked, marks=pytest.mark.thorough if asked in LARGE else ()) for asked in ASKED],
+)
 def test_all_surfaces_give_one_answer(surfaces: Surfaces, asked: str) -> None:
     name, body = ASKED[asked]
     the_answer(surfaces, BY_NAME[name], body)
@@ -134,7 +133,9 @@ def test_all_surfaces_give_one_answer(surfaces: Surfaces, asked: str) -> None:
 @pytest.mark.parametrize("asked", ["transfer", "shuffle among those measured"])
 def test_all_surfaces_re_plan_alike(surfaces: Surfaces, asked: str) -> None:
     name, body = ASKED[asked]
-    plan = json.loads(the_answer(surfaces, BY_NAME[name], body))
+    answer = surfaces.by_name["library"](BY_NAME[name], body)  # that of all surfaces, as above
+    assert isinstance(answer, str), answer
+    plan = json.loads(answer)
     progress: dict[str, Any] = {"plan": plan, "moved_gb": 20, "elapsed_s": 300}
     the_answer(surfaces, BY_NAME["replan"], progress)
 
@@ -176,107 +177,42 @@ def test_what_runs_have_shown_decides_everywhere(
 
 # ---- the same errors -----------------------------------------------------------------------------
 
-WRONG: dict[str, tuple[str, Body, str, str | None]] = {
-    "a volume below 0": (
-        "transfer",
-        {"src": SRC, "dst": DST, "volume_gb": -1},
-        "InputError",
-        "volume_gb",
-    ),
-    "a volume that is no number": (
-        "transfer",
-        {"src": SRC, "dst": DST, "volume_gb": "much"},
-        "InputError",
-        "volume_gb",
-    ),
-    "no such objective": (
-        "broadcast",
-        {"src": SRC, "destinations": [DST], "objective": "fun"},
-        "InputError",
-        "objective",
-    ),
-    "an unknown region": ("transfer", {"src": "atlantis", "dst": DST}, "UnknownRegionError", "src"),
-    "the source itself": ("transfer", {"src": SRC, "dst": SRC}, "InputError", "dst"),
-    "a rule that covers nothing": (
-        "transfer",
-        {"src": SRC, "dst": DST, "avoid": ["provider:nobody"]},
-        "InputError",
-        "avoid",
-    ),
-    "an end in a place to avoid": (
-        "transfer",
-        {"src": SRC, "dst": DST, "avoid": ["provider:aws"]},
-        "InputError",
-        "src",
-    ),
-    "an unknown VM type": (
-        "transfer",
-        {"src": SRC, "dst": DST, "vm_types": {"aws": "m9.tiny"}},
-        "InputError",
-        "vm_types",
-    ),
-    "too many connections": (
-        "transfer",
-        {"src": SRC, "dst": DST, "connections": 100000},
-        "InputError",
-        "connections",
-    ),
+NO_ROOM = {
+    "tasks": [{"id": "a", "cpus": 64}, {"id": "b", "cpus": 1}],
+    "traffic": [{"src": "a", "dst": "b", "volume_gb": 1}],
+    "vms": [{"id": "x", "region": SRC, "cpus": 2}],
+}
+UNMEASURED = {"src": "gcp:us-east1", "dst": "aws:eu-west-1", "max_age_s": 60}
+REDUCE = {"input_gb": {SRC: 10, DST: 5}, "selectivity": -1}
+WRONG: dict[str, tuple[tuple[str, Body], str, str | None]] = {
+    "a volume below 0": (between(volume_gb=-1), "InputError", "volume_gb"),
+    "a volume that is no number": (between(volume_gb="much"), "InputError", "volume_gb"),
+    "no such objective": (copies([DST], objective="fun"), "InputError", "objective"),
+    "an unknown region": (between(src="atlantis"), "UnknownRegionError", "src"),
+    "the source itself": (between(dst=SRC), "InputError", "dst"),
+    "a rule that covers nothing": (between(avoid=["provider:nobody"]), "InputError", "avoid"),
+    "an end in a place to avoid": (between(avoid=["provider:aws"]), "InputError", "src"),
+    "an unknown VM type": (between(vm_types={"aws": "m9.tiny"}), "InputError", "vm_types"),
+    "too many connections": (between(connections=100000), "InputError", "connections"),
     "a deadline that can't be met": (
-        "transfer",
-        {"src": SRC, "dst": DST, "volume_gb": 100000, "deadline_s": 60},
+        between(volume_gb=100000, deadline_s=60),
         "InfeasibleError",
         None,
     ),
     "a budget that nothing meets": (
-        "transfer",
-        {"src": SRC, "dst": DST, "volume_gb": 1000, "budget_usd": 0.01},
+        between(volume_gb=1000, budget_usd=0.01),
         "InfeasibleError",
         None,
     ),
-    "an age that was not measured": (
-        "transfer",
-        {"src": "gcp:us-east1", "dst": "aws:eu-west-1", "max_age_s": 60},
-        "DataError",
-        None,
-    ),
-    "no demands": ("shuffle", {"demands": []}, "InputError", "demands"),
-    "a demand below 0": (
-        "shuffle",
-        {"demands": [{"src": SRC, "dst": DST, "volume_gb": -5}]},
-        "InputError",
-        None,
-    ),
-    "a deadline of many transfers": (
-        "shuffle",
-        {"demands": [{"src": SRC, "dst": DST, "volume_gb": 50000}], "deadline_s": 60},
-        "InfeasibleError",
-        None,
-    ),
-    "a copy to the source": (
-        "broadcast",
-        {"src": SRC, "destinations": [SRC, DST]},
-        "InputError",
-        "destinations",
-    ),
-    "a selectivity below 0": (
-        "place-reduce",
-        {"input_gb": {SRC: 10, DST: 5}, "selectivity": -1},
-        "InputError",
-        "selectivity",
-    ),
-    "no room for a task": (
-        "place-tasks",
-        {
-            "tasks": [{"id": "a", "cpus": 64}, {"id": "b", "cpus": 1}],
-            "traffic": [{"src": "a", "dst": "b", "volume_gb": 1}],
-            "vms": [{"id": "x", "region": SRC, "cpus": 2}],
-        },
-        "InfeasibleError",
-        None,
-    ),
+    "an age that was not measured": (("transfer", UNMEASURED), "DataError", None),
+    "no demands": (("shuffle", {"demands": []}), "InputError", "demands"),
+    "a demand below 0": (all_at_once(-5), "InputError", None),
+    "a deadline of many transfers": (all_at_once(50000, deadline_s=60), "InfeasibleError", None),
+    "a copy to the source": (copies([SRC, DST]), "InputError", "destinations"),
+    "a selectivity below 0": (("place-reduce", REDUCE), "InputError", "selectivity"),
+    "no room for a task": (("place-tasks", NO_ROOM), "InfeasibleError", None),
     "what is no plan": (
-        "replan",
-        {"plan": {"a": 1}, "moved_gb": 1, "elapsed_s": 1},
+        ("replan", {"plan": {"a": 1}, "moved_gb": 1, "elapsed_s": 1}),
         "InputError",
         None,
     ),
@@ -286,7 +222,7 @@ WRONG: dict[str, tuple[str, Body, str, str | None]] = {
 @pytest.mark.parametrize("state", [fresh], indirect=True, ids=["fresh"])
 @pytest.mark.parametrize("wrong", WRONG)
 def test_all_surfaces_raise_one_error(surfaces: Surfaces, wrong: str) -> None:
-    name, body, kind, field = WRONG[wrong]
+    (name, body), kind, field = WRONG[wrong]
     question = BY_NAME[name]
     outcomes = {surface: ask(question, body) for surface, ask in surfaces.by_name.items()}
     error = outcomes["library"]
