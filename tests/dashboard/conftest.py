@@ -52,11 +52,16 @@ def made_once(folders: pytest.TempPathFactory, name: str, make: Callable[[Path],
     return kept
 
 
+def copy_of_grid(folders: pytest.TempPathFactory) -> Path:
+    """Return a store with the January grid of 63 regions."""
+    kept = made_once(folders, "grid", _grid_store)
+    return Path(shutil.copy(kept, folders.mktemp("grid") / "relayd.db"))
+
+
 @pytest.fixture(scope="session")
 def grid_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with the January grid of 63 regions."""
-    kept = made_once(tmp_path_factory, "grid", _grid_store)
-    return Path(shutil.copy(kept, tmp_path_factory.mktemp("grid") / "relayd.db"))
+    """A store with the January grid, which nobody changes."""
+    return copy_of_grid(tmp_path_factory)
 
 
 def _grid_store(folder: Path) -> Path:

@@ -67,9 +67,10 @@ def store_with_history(folder: Path) -> Path:
 
 def _cap(metric: Metric, mbps: float) -> Sample:
     """Return a cap of one VM, named as fleet files of these tests name it."""
-    vm, detail = "m5.8xlarge", json.dumps({"host": "aws-us-east-1"})
-    common = ("iperf3", 64, 9.0, True, vm, vm)
-    return Sample(US, US, metric, mbps, time.time() - 7200, *common, detail=detail)
+    taken = ("iperf3", 64, 9.0, True)
+    vms = {"src_vm": "m5.8xlarge", "dst_vm": "m5.8xlarge"}
+    detail = json.dumps({"host": "aws-us-east-1"})
+    return Sample(US, US, metric, mbps, time.time() - 7200, *taken, **vms, detail=detail)
 
 
 def _campaigns(campaigns: Campaigns) -> None:

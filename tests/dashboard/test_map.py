@@ -255,7 +255,7 @@ def test_a_region_without_a_place_is_listed(page: Watched, three_hundred: Served
     row = shown.locator("tr[data-key='onprem:lab']")
     assert "0.70" in row.inner_text()
     missing = shown.locator("#answer details", has_text="onprem:lab").inner_text()
-    assert "1 not on the map, because its place is not known" in missing
+    assert "301 not on the map, because their place is not known" in missing
     row.get_by_role("link", name="onprem:lab").click()
     shown.locator("#verdict").wait_for()
     unfold(shown, "world-map")
@@ -274,7 +274,7 @@ def test_a_wrong_name_and_land_that_did_not_come_are_said_and_asked_for_again(
         assert "Did you mean" in shown.locator("#option-src-problem").inner_text()
         shown.get_by_role("combobox", name="From").fill(SRC)
         shown.keyboard.press("Enter")
-        headed(shown, f"From {SRC}")
+        shown.locator("#answer h2", has_text=f"From {SRC}").first.wait_for()
         assert shown.locator("#option-src-problem").inner_text() == ""
         readout = shown.locator(".world-map .readout")
         readout.get_by_text("503").wait_for()

@@ -98,16 +98,18 @@ def test_a_page_has_no_error_and_no_barrier(
 def opened_slowly(seen: Watched, address: str) -> Shown:
     """Open a page whose answers come late: until then it says that it waits."""
     held: list[Route] = []
-    main = seen.page.locator("main")
-    seen.page.route(API, held.append)
-    seen.page.goto(address)
-    expect(main).to_contain_text(WAITING, timeout=WAIT_MS)
-    seen.page.unroute(API)
+    holds = True
+    shown = seen.page
+    shown.route(API, lambda route: held.append(route) if holds else route.continue_())
+    shown.goto(address)
+    expect(shown.locator("main")).to_contain_text(WAITING, timeout=WAIT_MS)
+    holds = False
     for route in held:
         route.continue_()
-    expect(main).not_to_contain_text(WAITING, timeout=WAIT_MS)
-    settle(seen.page, LOADED_MS)
-    return seen.page
+    expect(shown.locator("main")).not_to_contain_text(WAITING, timeout=WAIT_MS)
+    settle(shown, LOADED_MS)
+    shown.unroute(API)
+    return shown
 
 
 def moves_and_prints(shown: Shown) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -19,15 +18,20 @@ from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links import LinkStates
 from tests.dashboard.browser import WAIT_MS, Watched, holds_at_all_widths, watched
-from tests.dashboard.conftest import QUICK
+from tests.dashboard.conftest import QUICK, copy_of_grid
 from tests.dashboard.transfers import CANADA, HOSTILE, SAO_PAULO, report_transfers
 from tests.http.running import Served, eventually, run, served
 
 
 @pytest.fixture(scope="module")
-def reported(grid_store: Path) -> Iterator[Served]:
+def own_grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_grid(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def reported(own_grid: Path) -> Iterator[Served]:
     """A service to which transfers in every state were reported."""
-    with served(grid_store, environment=QUICK) as service:
+    with served(own_grid, environment=QUICK) as service:
         report_transfers(service.url)
         yield service
 
@@ -71,13 +75,13 @@ def test_late_and_slow_transfers_lead_to_what_to_do(reported: Served, page: Watc
 
 
 def test_progress_shows_while_the_page_is_open(
-    reported: Served, grid_store: Path, page: Watched
+    reported: Served, own_grid: Path, page: Watched
 ) -> None:
     shown = page.open(f"{reported.url}/now")
     tile = shown.locator("a.tile", has_text="Transfers in flight")
     already = int(tile.locator("strong").inner_text().split(",")[0])
     words = ("us-east", "sa", "--volume", "500GB", "--id", "copy-9", "--deadline", "2h")
-    begun = run("transfers", "begin", *words, db=grid_store)
+    begun = run("transfers", "begin", *words, db=own_grid)
     assert begun.returncode == 0, begun.stderr
     expect(tile.locator("strong")).to_have_text(re.compile(rf"^{already + 1}\b"), timeout=WAIT_MS)
     row = shown.locator("table.transfers tr[data-key=copy-9]")
@@ -94,9 +98,9 @@ def test_progress_shows_while_the_page_is_open(
 
 
 def test_incidents_say_since_when_and_what_they_cost(
-    grid_store: Path, tmp_path: Path, browser: Browser
+    tmp_path_factory: pytest.TempPathFactory, browser: Browser
 ) -> None:
-    db, now_s = Path(shutil.copy(grid_store, tmp_path / "relayd.db")), time.time()
+    db, now_s = copy_of_grid(tmp_path_factory), time.time()
     with served(db, environment=QUICK) as service:
         with RemoteWan(service.url) as wan:
             plan = wan.plan(CANADA, SAO_PAULO, volume_gb=20_000, time_value_usd_per_h=500)
