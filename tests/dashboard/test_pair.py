@@ -45,6 +45,7 @@ def test_figures_of_both_directions_are_the_apis_down_to_the_samples(
 ) -> None:
     src, dst = GRID
     shown = page.open(address(grid, src, dst))
+    shown.locator("section:has(> #figures) tbody tr").first.wait_for()
     there: Any = grid.get(f"/v1/links/{src}/{dst}").json
     back: Any = grid.get(f"/v1/links/{dst}/{src}").json
     for name, end, field in (
