@@ -118,7 +118,7 @@ def _store_of_three_hundred(folder: Path) -> Path:
     chance = Random(1)
     names = [f"{['aws', 'azure', 'gcp'][at % 3]}:place-{at}" for at in range(300)]
     common = (64, 60, "2026-05-01T00:00Z")
-    rows = [
+    rows: list[tuple[object, ...]] = [
         (names[at], names[(at + step) % 300], "", chance.randint(1000, 9000), *common)
         for at in range(300)
         for step in (1, 2, 7, 100)

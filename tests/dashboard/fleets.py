@@ -68,9 +68,11 @@ def store_with_history(folder: Path) -> Path:
 def _cap(metric: Metric, mbps: float) -> Sample:
     """Return a cap of one VM, named as fleet files of these tests name it."""
     taken = ("iperf3", 64, 9.0, True)
-    vms = {"src_vm": "m5.8xlarge", "dst_vm": "m5.8xlarge"}
+    vm = "m5.8xlarge"
     detail = json.dumps({"host": "aws-us-east-1"})
-    return Sample(US, US, metric, mbps, time.time() - 7200, *taken, **vms, detail=detail)
+    return Sample(
+        US, US, metric, mbps, time.time() - 7200, *taken, src_vm=vm, dst_vm=vm, detail=detail
+    )
 
 
 def _campaigns(campaigns: Campaigns) -> None:

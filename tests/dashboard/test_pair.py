@@ -83,10 +83,10 @@ def test_figures_of_both_directions_are_the_apis_down_to_the_samples(
     evidence: Any = grid.get(f"/v1/links/{src}/{dst}/evidence").json
     by_name = {each["quantity"]: each for each in evidence["evidence"]}
     # One flow was not measured: its window and its round trip were.
-    flow = shown.locator("details[data-quantity=per_flow_mbps]")
-    flow.locator("summary").click()
-    flow.get_by_text(by_name["per_flow_mbps"]["rule"]).wait_for()
-    flow.get_by_role("button", name="Round-trip time").click()
+    one_flow = shown.locator("details[data-quantity=per_flow_mbps]")
+    one_flow.locator("summary").click()
+    one_flow.get_by_text(by_name["per_flow_mbps"]["rule"]).wait_for()
+    one_flow.get_by_role("button", name="Round-trip time").click()
     rtt = shown.locator("details[data-quantity=rtt_ms]")
     assert rtt.get_attribute("open") is not None
     (series,) = by_name["rtt_ms"]["series"]
