@@ -150,6 +150,7 @@ def load(port: int, path: str, pid: int, seconds: int, *more: str) -> Load:
         return match[1]
 
     per_s, requests = float(found(r"Requests/sec:\s+([\d.]+)")), int(found(r"(\d+) requests in"))
+    assert requests, "none was answered in this time: ask for more seconds, or on a quiet machine"
     p50, p99 = (found(rf"\n +{share}% +(\S+)") for share in (50, 99))
     return Load(per_s, p50, p99, used_s / requests * 1e6)
 
