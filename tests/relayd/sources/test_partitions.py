@@ -43,6 +43,8 @@ def test_from_beijing_to_virginia_is_the_internet_across_a_border() -> None:
     plan = WAN.plan(BEIJING, VIRGINIA, volume_gb=100)
     (said,) = [warning for warning in plan.warnings if "partition" in warning]
     assert said.startswith(f"{BEIJING} -> {VIRGINIA}: into or out of a partition")
+    assert "over the public internet across China's border, at internet prices" in said
+    assert "Models rest on no measurement of such paths" in said
     price = CATALOGUE.egress_price(BEIJING, VIRGINIA)
     assert (price.name, price.unconfirmed) == ("aws-internet-china", True)
     assert plan.cost_usd.egress == pytest.approx(100 * price.tiers[0].usd_per_gb)
@@ -76,6 +78,7 @@ CHINA, GOVERNED, STANDARD = (
     [
         ((BEIJING, VIRGINIA), "aws:us-west-2", (CHINA, STANDARD)),
         ((VIRGINIA, BEIJING), "aws:us-west-2", (STANDARD, CHINA)),
+        ((BEIJING, VIRGINIA), NINGXIA, (CHINA, STANDARD)),
         ((BEIJING, NINGXIA), "any", (CHINA, STANDARD)),
         ((GOVERNMENT[0], BEIJING), "one", (GOVERNED, CHINA)),
     ],

@@ -86,6 +86,15 @@ def test_names_go_with_the_other_end() -> None:
         wan.plan("frankfurt", "london")
 
 
+def test_a_month_of_traffic_moves_to_a_cheaper_tier() -> None:
+    wan = relayd.open()
+    fresh = wan.plan("aws:us-east-1", "gcp:us-east1", volume_gb=1000)
+    late = wan.plan("aws:us-east-1", "gcp:us-east1", volume_gb=1000, month_to_date_gb={"aws": 2e5})
+    across = wan.plan("aws:us-east-1", "gcp:us-east1", volume_gb=20_000)
+    assert late.cost_usd.egress < fresh.cost_usd.egress
+    assert fresh.cost_usd.egress * 20 > across.cost_usd.egress > late.cost_usd.egress * 20
+
+
 def test_opening_says_what_is_wrong(tmp_path: Path) -> None:
     with pytest.raises(relayd.StoreError, match="does not exist"):
         relayd.open(tmp_path / "nothing.db").plan("us-east", "sa")
