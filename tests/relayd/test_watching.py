@@ -381,31 +381,37 @@ def test_one_process_probes_also_after_another_was_killed_and_the_database_was_a
 ) -> None:
     for name in ("STANDBY_S", "STORE_RETRY_S"):
         monkeypatch.setattr(watching, name, 0.2)
-    where, notes = postgresql_spot.where, list[str]()
-    options = WatchOptions(1.0, campaign_every_s=inf)
-    watcher = Watcher(where, unreachable(tmp_path, *_PAIR), _CATALOGUE, options, notes.append)
+    where, fleet, notes = postgresql_spot.where, unreachable(tmp_path, *_PAIR), list[str]()
+    options = WatchOptions(1.0, interval_s=2.0, campaign_every_s=inf)
+    watchers = [Watcher(where, fleet, _CATALOGUE, options, notes.append) for _ in range(3)]
 
-    def is_as(role: str, *, problem: bool = False) -> bool:
-        status = watcher.status()
-        return bool(status["role"] == role and bool(status["problem"]) == problem)
+    def roles() -> list[str]:
+        return sorted(watcher.status()["role"] for watcher in watchers)
+
+    def problems() -> list[bool]:
+        return [bool(watcher.status()["problem"]) for watcher in watchers]
 
     async def story(other: Program) -> None:
-        async with _running(watcher):
-            await _until(lambda: is_as("standby"))
+        one = ["prober", "standby", "standby"]
+        async with contextlib.AsyncExitStack() as stack:
+            for watcher in watchers:
+                await stack.enter_async_context(_running(watcher))
+            await _until(lambda: roles() == ["standby"] * 3)
             other.kill()
-            await _until(lambda: is_as("prober"))
+            await _until(lambda: roles() == one)
             # No host can be reached: that is told, and is no reason to end.
-            await _until(lambda: len(watcher.status().get("unreachable", {})) == 2)
+            prober = next(one for one in watchers if one.status()["role"] == "prober")
+            await _until(lambda: len(prober.status().get("unreachable", {})) == 2)
             with postgresql_spot.away():
-                await _until(lambda: is_as("standby", problem=True))
-            await _until(lambda: is_as("prober"))
+                await _until(lambda: all(problems()))
+            await _until(lambda: roles() == one and not any(problems()))
             # A process that is none of these takes the lease.
             with open_store(where, mode="write") as store, store.new_lease("prober") as rival:
                 assert rival.acquire(even_if_held=True)
-                await _until(lambda: is_as("standby"))
+                await _until(lambda: roles() == ["standby"] * 3)
                 rival.check()
-            await _until(lambda: is_as("prober"))
-        assert watcher.status()["role"] == "stopped"
+            await _until(lambda: roles() == one)
+        assert roles() == ["stopped"] * 3
 
     open_store(where, mode="create").close()
     with holder_at(where) as other:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from relayd.client.blocking import RemoteWan
 from relayd.store import open_store
 from relayd.times import utc_text
 from tests.dashboard.fleets import SA, US, store_with_history
-from tests.http.running import Served, run, served
+from tests.http.running import run, served
 
 DAY_S = 86400.0
 THEN = f"then-{1.5 * DAY_S:.0f}"
@@ -28,12 +27,6 @@ ASKED: dict[str, Any] = {"src": US, "dst": SA, "volume_gb": 1000, "vms": 1, "rel
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """4 Gbit/s were measured the day before yesterday, 1 Gbit/s today."""
     return store_with_history(tmp_path_factory.mktemp("history"))
-
-
-@pytest.fixture(scope="module")
-def service(store: Path) -> Iterator[Served]:
-    with served(store) as running:
-        yield running
 
 
 def test_an_earlier_snapshot_is_meant_by_its_name_a_time_or_an_age(store: Path) -> None:
@@ -52,20 +45,28 @@ def test_an_earlier_snapshot_is_meant_by_its_name_a_time_or_an_age(store: Path) 
         assert wan.at("1d").network.link(US, believed.dst).rtt_ms == believed.rtt_ms
 
 
-def test_all_ways_to_ask_answer_as_of_then(store: Path, service: Served) -> None:
+def test_all_ways_to_ask_answer_as_of_then(store: Path) -> None:
     asked = {**ASKED, "snapshot": "1d"}
     many: dict[str, Any] = {"demands": [{"src": US, "dst": SA, "volume_gb": 100}], "snapshot": "1d"}
-    with closing(relayd.open(store)) as wan, RemoteWan(service.url) as remote:
-        answers = [wan.plan(**asked).model_dump("json"), remote.plan(**asked).model_dump("json")]
-        shuffled = wan.shuffle(**many)
-    assert shuffled.snapshot.id == THEN
-    assert service.ask("POST", "/v1/shuffles", many).json == shuffled.model_dump("json")
-    answers.append(service.ask("POST", "/v1/plans", asked).json)
     words = ("--volume", "1TB", "--vms", "1", "--relays", "none", "--snapshot", "1d", "--json")
-    answers.append(json.loads(run("plan", US, SA, *words, db=store).stdout))
-    assert all(answer == answers[0] for answer in answers[1:])
-    got = service.get(f"/v1/plans?src={US}&dst={SA}&snapshot=1d")
-    assert got.headers["Relayd-Snapshot"] == THEN
+    with closing(relayd.open(store)) as wan:
+        answer, shuffled = wan.plan(**asked).model_dump("json"), wan.shuffle(**many)
+    assert json.loads(run("plan", US, SA, *words, db=store).stdout) == answer
+    assert shuffled.snapshot.id == THEN
+    with served(store) as service:
+        with RemoteWan(service.url) as remote:
+            assert remote.plan(**asked).model_dump("json") == answer
+        assert service.ask("POST", "/v1/plans", asked).json == answer
+        assert service.ask("POST", "/v1/shuffles", many).json == shuffled.model_dump("json")
+        got = service.get(f"/v1/plans?src={US}&dst={SA}&snapshot=1d")
+        assert got.headers["Relayd-Snapshot"] == THEN
+        gone = service.ask("POST", "/v1/plans", {**ASKED, "snapshot": "20 years"})
+        assert (gone.status, gone.json["field"]) == (422, "snapshot")
+        with (
+            closing(relayd.open(service.url, mirror=True)) as mirror,
+            pytest.raises(InputError, match="only the newest"),
+        ):
+            mirror.plan(**asked)
 
 
 @pytest.mark.parametrize(
@@ -76,22 +77,13 @@ def test_all_ways_to_ask_answer_as_of_then(store: Path, service: Served) -> None
         ("../x\u202e", "not in this store"),
     ],
 )
-def test_a_snapshot_that_is_not_there_is_an_error(
-    store: Path, service: Served, name: str, text: str
-) -> None:
+def test_a_snapshot_that_is_not_there_is_an_error(store: Path, name: str, text: str) -> None:
     with closing(relayd.open(store)) as wan, pytest.raises(InputError, match=text) as caught:
         wan.plan(**ASKED, snapshot=name)
     assert caught.value.field == "snapshot"
-    answer = service.ask("POST", "/v1/plans", {**ASKED, "snapshot": name})
-    assert (answer.status, answer.json["field"]) == (422, "snapshot")
 
 
-def test_what_holds_only_the_newest_says_so(service: Served, tmp_path: Path) -> None:
-    with (
-        closing(relayd.open(service.url, mirror=True)) as mirror,
-        pytest.raises(InputError, match="only the newest"),
-    ):
-        mirror.plan(**ASKED, snapshot="1d")
-    said = run("plan", "--src", US, "--dst", SA, "--snapshot", "1d", db=tmp_path / "none.db")
+def test_without_a_store_there_is_no_earlier_snapshot(tmp_path: Path) -> None:
+    said = run("plan", US, SA, "--snapshot", "1d", db=tmp_path / "none.db")
     assert said.returncode == 2
     assert "Traceback" not in said.stderr
