@@ -66,10 +66,10 @@ def test_round_trip_times_hold_under_load(lab: Lab) -> None:
 def test_one_flow_carries_window_over_rtt_until_a_cap(lab: Lab) -> None:
     topology = lab.topology()
     pairs, got = [], []
-    for first in (0, 1):  # no host is in two transfers at once
+    for first, omitted_s in ((0, 2), (1, 4)):  # no host is in two transfers at once
         some = [(i, i + 1) for i in range(first, len(RTTS_MS), 2)]
         transfers = [Transfer(*pair) for pair in some]
-        got += undisturbed(lab, partial(goodputs_mbps, lab, transfers, 4, 4))
+        got += undisturbed(lab, partial(goodputs_mbps, lab, transfers, 4, omitted_s))
         pairs += some
     expected = [topology.expected_flow_mbps(*pair) for pair in pairs]
     errors = [abs(g / e - 1) for g, e in zip(got, expected, strict=True)]
@@ -95,9 +95,9 @@ def test_a_vm_is_held_to_its_cap_over_all_peers_together(lab: Lab, inwards: bool
     def measure() -> Any:
         # iperf3 clients begin and end at different times: the middle is when all of them send.
         with ThreadPoolExecutor() as pool:
-            reports = pool.submit(iperf3_reports, lab, transfers, 8)
-            time.sleep(4)
-            rates = rates_mbps(lab, 3)
+            reports = pool.submit(iperf3_reports, lab, transfers, 6)
+            time.sleep(3)
+            rates = rates_mbps(lab, 2)
             reports.result()
         return rates
 
