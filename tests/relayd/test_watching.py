@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import shlex
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -18,7 +19,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import relayd
@@ -48,6 +49,7 @@ from relayd.watch.storage import StoreThread
 from relayd.watch.upkeep import new_throughput
 from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import DeliveryError, Notifier, Webhook, retry_s
+from tests.properties import examples
 from tests.relayd.building import ping, rate, unreachable
 from tests.relayd.conftest import Relayd
 from tests.relayd.store.engines import PostgresqlSpot, Program
@@ -70,7 +72,7 @@ def _keep(store: Store, health: LinkHealth | None, until_s: float) -> None:
 # ---- states in answers ---------------------------------------------------------------------------
 
 
-def test_answers_go_by_states_until_they_are_too_old(store: Store, db: Path) -> None:
+def test_answers_go_by_states_until_they_are_taken_back_or_too_old(store: Store, db: Path) -> None:
     wan = relayd.open(db)
     ask = ("us-east", "aws:sa-east-1")
     usual = wan.plan(*ask, relays="none")
@@ -85,11 +87,33 @@ def test_answers_go_by_states_until_they_are_too_old(store: Store, db: Path) -> 
     assert wan.matrix("aggregate")[_PAIR] == 0
     shuffled = wan.shuffle({_PAIR: 10.0})
     assert any("is down since" in warning for warning in shuffled.warnings)
+    _keep(store, None, 0)
+    wan.refresh()
+    assert wan.plan(*ask, relays="none").reason == usual.reason
     _keep(store, _DOWN, time.time() - 1)
     assert relayd.open(db).plan(*ask, relays="none").reason == usual.reason
 
 
 # ---- money and hours -----------------------------------------------------------------------------
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 1), st.booleans()), max_size=25))
+def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bool]]) -> None:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(Path(folder) / "relayd.db", mode="create") as store,
+    ):
+        spending = Spending(store.database)
+        for usd, share, settled in steps:
+            before = spending.committed_usd("2026-01-01")
+            granted = spending.reserve("2026-01-01", "liveness", usd, 5.0)
+            assert granted == (before + usd <= 5.0)
+            if granted and settled:  # what a crash leaves unsettled stays committed
+                spending.settle("2026-01-01", "liveness", usd, usd * share, 0.1)
+                assert spending.committed_usd("2026-01-01") == pytest.approx(before + usd * share)
+            assert spending.committed_usd("2026-01-01") <= 5.0 + 1e-9
+        assert spending.committed_usd("2026-01-02") == 0
 
 
 def test_no_campaign_of_a_day_goes_on_into_the_next(db: Path) -> None:
