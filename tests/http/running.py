@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import http.client
 import json
 import os
@@ -11,19 +10,27 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from http.client import HTTPMessage
 from io import StringIO
-from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from relayd.__main__ import main
+from relayd.store import open_store
+from relayd.store.tokens import Tokens
+from tests.ports import free_port
+from tests.relayd.building import complete
+from tests.relayd.building import imported as lines_imported
 
 ROOT = Path(__file__).resolve().parents[2]
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1")
 TIMEOUT_S = 60.0
+QUICK = {"RELAYD_SERVE_REFRESH_S": "0.1"}
+"""For a service that is to hear soon of what the test stores."""
+LIVELY = {**QUICK, "RELAYD_SERVE_SNAPSHOT_EVERY_S": "0.1"}
+"""For one that is to answer soon from what was sent to it, too."""
 
 
 class Answer(NamedTuple):
@@ -62,7 +69,9 @@ class Served:
         auth: bool = False,
         within: Sequence[str] = (),
     ) -> None:
+        self.db = db
         self.log = log or Path(db).with_suffix(".log")
+        self.tokens: dict[str, str] = {}
         with self.log.open("ab") as file:
             self.process = subprocess.Popen(
                 [
@@ -111,6 +120,15 @@ class Served:
     def get(self, path: str, **headers: str) -> Answer:
         return self.ask("GET", path, headers=headers)
 
+    def by(self, name: str) -> dict[str, str]:
+        """Return the header of a caller who has one of ``tokens``."""
+        return bearer(self.tokens[name])
+
+    def metric(self, name: str) -> str:
+        """Return the value of a metric, given with its labels."""
+        text = self.get("/metrics").content.decode()
+        return text.split(f"\n{name} ")[1].partition("\n")[0]
+
     def lines(self) -> list[dict[str, Any]]:
         """Return the log so far, without a line that is still being written."""
         whole = self.log.read_text().split("\n")[:-1]
@@ -128,22 +146,13 @@ class Served:
     def kill(self) -> None:
         """End it as a loss of power does."""
         self.process.kill()
-        self.process.wait(TIMEOUT_S)
-        assert self.process.stdout
-        self.process.stdout.close()
+        self.stop()
 
 
 @contextmanager
-def served(
-    db: Path | str,
-    *options: str,
-    environment: Mapping[str, str] | None = None,
-    log: Path | None = None,
-    auth: bool = False,
-    within: Sequence[str] = (),
-) -> Iterator[Served]:
-    """Run a service for a while; a fault in its log fails the test."""
-    service = Served(db, *options, environment=environment, log=log, auth=auth, within=within)
+def served(db: Path | str, *options: str, **more: Any) -> Iterator[Served]:
+    """Run a service, as :class:`Served` does, for a while; a fault in its log fails the test."""
+    service = Served(db, *options, **more)
     try:
         yield service
     finally:
@@ -157,22 +166,47 @@ def served(
 
 def make_store(folder: Path) -> Path:
     """Return a store with measurements among four regions and a snapshot."""
-    table = folder / "measured.csv"
-    with table.open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(
-            ["src", "dst", "rtt_ms", "aggregate_mbps", "connections", "duration_s", "measured_at"]
-        )
-        rows.writerows(
-            [a, b, 100, 4000, 64, 60, "2024-05-01T00:00Z"] for a, b in permutations(REGIONS, 2)
-        )
-    return imported(table, folder / "relayd.db")
+    head = "src,dst,rtt_ms,aggregate_mbps,connections,duration_s,measured_at"
+    return lines_imported(
+        folder / "relayd.db", head, *complete(REGIONS, "100,4000,64,60,2024-05-01T00:00Z")
+    )
+
+
+def copied(store: Path, folder: Path) -> Path:
+    """Return a copy of a store in another folder."""
+    copy = folder / "relayd.db"
+    copy.write_bytes(store.read_bytes())
+    return copy
+
+
+def fleet_of_nobody(folder: Path, port: int | None = None) -> Path:
+    """Write a fleet file with two hosts at a port, such as one that refuses logins."""
+    port = port or free_port()
+    hosts = "".join(
+        f'[[host]]\nregion = "{region}"\nhost = "127.0.0.{n}"\nport = {port}\n'
+        f'public_address = "127.0.0.{n}"\nuser = "nobody"\nknown_hosts = "known"\n\n'
+        for n, region in enumerate(REGIONS[:2], 1)
+    )
+    (folder / "known").touch()
+    path = folder / "fleet.toml"
+    path.write_text(hosts)
+    return path
 
 
 def imported(table: Path, db: Path, kind: str = "csv") -> Path:
     """Import a file into a store, which is made if it is not there; return the store."""
     run("import", kind, str(table), db=db).check_returncode()
     return db
+
+
+def make_token(db: Path, *scopes: str, name: str = "test", **limits: float) -> str:
+    """Make a token of a store."""
+    with open_store(db, mode="write") as opened:
+        return Tokens(opened.database).create(name, scopes, **limits)  # type: ignore[arg-type]
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
 
 
 def run(*words: str, db: Path | str) -> subprocess.CompletedProcess[str]:
@@ -209,11 +243,57 @@ def eventually(
     return value
 
 
-def with_limit(module: str, name: str, value: float) -> tuple[str, ...]:
-    """Return what runs a service with another limit."""
+def settled(service: Served) -> None:
+    """Wait until a service has a snapshot of all that was sent to it."""
+    eventually(lambda: service.metric("relayd_snapshot_waiting_seconds") == "0.0")
+    newest = service.get("/v1/snapshots").json["snapshots"][0]["id"]
+    eventually(lambda: service.get("/v1/snapshots/current").json["snapshot"]["id"] == newest)
+
+
+def with_limit(
+    module: str, name: str, value: float, *more: tuple[str, str, float]
+) -> tuple[str, ...]:
+    """Return what runs a service with another limit, or with several."""
+    limits = [(module, name, value), *more]
+    changed = "".join(f"import {where} as it; it.{of} = {to}; " for where, of, to in limits)
     return (
         sys.executable,
         "-c",
-        f"import runpy, sys, {module} as it; it.{name} = {value}; sys.argv = sys.argv[3:]; "
+        f"import runpy, sys; {changed}sys.argv = sys.argv[3:]; "
         "runpy.run_module('relayd', run_name='__main__')",
     )
+
+
+def workers_of(service: Served) -> set[int]:
+    """Return the processes that a service has started to answer or to make snapshots.
+
+    A child that doesn't run its own program yet halts its parent if it is halted (vfork).
+    """
+    found = set()
+    for task in Path(f"/proc/{service.process.pid}/task").iterdir():
+        with suppress(OSError):
+            for child in (task / "children").read_text().split():
+                if b"multiprocessing.spawn" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.add(int(child))
+    return found
+
+
+def read_events(
+    service: Served, path: str, count: int, of: Mapping[str, str] | None = None, **headers: str
+) -> list[dict[str, Any]]:
+    """Return the first events of a stream, or the first that have such values."""
+    connection = http.client.HTTPConnection(service.host, service.port, timeout=TIMEOUT_S)
+    try:
+        connection.request("GET", path, headers=headers)
+        response = connection.getresponse()
+        assert response.headers["Content-Type"] == "text/event-stream"
+        found: list[dict[str, Any]] = []
+        while len(found) < count:
+            line = response.readline()
+            assert line, "the stream ended"
+            if line.startswith(b"data: "):
+                event = json.loads(line[6:])
+                found += [event] if (of or {}).items() <= event.items() else []
+        return found
+    finally:
+        connection.close()

@@ -16,7 +16,7 @@ import pytest
 from planner.model.errors import StoreError
 from relayd.http import background
 from relayd.http.background import SnapshotMaker, forever
-from tests.http.running import eventually, served
+from tests.http.running import Served, eventually, settled, workers_of
 
 
 class FailingWorkers:
@@ -87,56 +87,34 @@ def test_one_that_takes_too_long_is_overdue(monkeypatch: pytest.MonkeyPatch) -> 
     assert "wait for a snapshot since 20" in str(maker.warning(60.0))
 
 
-def _workers(pid: int) -> set[int]:
-    """Processes that a service has started to answer or to make snapshots.
-
-    A child that doesn't run its own program yet halts its parent if it is halted (vfork).
-    """
-    found = set()
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        with suppress(OSError):
-            for child in (task / "children").read_text().split():
-                if b"multiprocessing.spawn" in Path(f"/proc/{child}/cmdline").read_bytes():
-                    found.add(int(child))
-    return found
-
-
 def _state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_a_snapshot_keeps_no_worker_from_questions(store: Path) -> None:
+def test_a_snapshot_keeps_no_worker_from_questions(changing: Served) -> None:
     """There is one worker, and the process that makes a snapshot stands still."""
     demands = {"demands": [{"src": "us-east", "dst": "sa", "volume_gb": 100}]}
-    with served(store, environment={"RELAYD_SERVE_SNAPSHOT_EVERY_S": "0.1"}) as service:
-        snapshot = service.get("/v1/snapshots").json["snapshots"][0]["id"]
-        # The worker is there once it has answered: what comes later makes snapshots.
-        assert service.ask("POST", "/v1/shuffles", demands).status == 200
-        others = _workers(service.process.pid)
-        sent = 0
+    settled(changing)
+    snapshot = changing.get("/v1/snapshots").json["snapshots"][0]["id"]
+    # The worker is there once it has answered: what comes later makes snapshots.
+    assert changing.ask("POST", "/v1/shuffles", demands).status == 200
+    others = workers_of(changing)
 
-        def halted() -> int | None:
-            nonlocal sent
-            sent += 1
-            sample = {
-                "src": "aws:us-east-1",
-                "dst": "aws:sa-east-1",
-                "metric": "rtt_ms",
-                "value": 110.0 + sent,
-                "measured_at_s": 1.7e9,
-            }
-            assert service.ask("POST", "/v1/samples", {"samples": [sample]}).status == 200
-            pid: int = eventually(lambda: _workers(service.process.pid) - others).pop()
-            with suppress(OSError):  # it may have ended meanwhile
-                os.kill(pid, signal.SIGSTOP)
-                while (state := _state(pid)) not in "TZX":
-                    time.sleep(0.01)
-                return pid if state == "T" else None
-            return None
+    def halted() -> int | None:
+        ends = {"src": "gcp:us-east1", "dst": "aws:us-east-1"}
+        sample = {**ends, "metric": "rtt_ms", "value": 110.0, "measured_at_s": time.time()}
+        assert changing.ask("POST", "/v1/samples", {"samples": [sample]}).status == 200
+        pid: int = eventually(lambda: workers_of(changing) - others).pop()
+        with suppress(OSError):  # it may have ended meanwhile
+            os.kill(pid, signal.SIGSTOP)
+            while (state := _state(pid)) not in "TZX":
+                time.sleep(0.01)
+            return pid if state == "T" else None
+        return None
 
-        pid = eventually(halted)
-        try:
-            assert service.ask("POST", "/v1/shuffles", demands).status == 200
-        finally:
-            os.kill(pid, signal.SIGCONT)
-        eventually(lambda: service.get("/v1/snapshots").json["snapshots"][0]["id"] != snapshot)
+    pid = eventually(halted)
+    try:
+        assert changing.ask("POST", "/v1/shuffles", demands).status == 200
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    eventually(lambda: changing.get("/v1/snapshots").json["snapshots"][0]["id"] != snapshot)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.running import Served, run, served
+from tests.http.running import Served, run
+from tests.ports import free_port
 
 
 @pytest.mark.parametrize(
@@ -21,23 +22,24 @@ def test_a_service_gives_commands_the_answers_of_its_store(
 
 
 def test_what_needs_the_store_itself_or_a_token_says_so(
-    store: Path, monkeypatch: pytest.MonkeyPatch
+    guarded: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = run("serve", "token", "create", "reader", "--scope", "read", db=store)
-    with served(store, auth=True) as service:
-        refused = run("data", "regions", db=service.url)
-        assert refused.returncode == 2
-        assert "`relayd serve token create`" in refused.stderr
-        monkeypatch.setenv("RELAYD_TOKEN", made.stdout.split()[-1])
-        assert run("data", "regions", db=service.url).returncode == 0
-        for words in ("study report", "data store compact --older-than 90d", "serve token list"):
-            failed = run(*words.split(), db=service.url)
-            assert failed.returncode == 2
-            assert "is the address of a service" in failed.stderr
-        mine = run("data", "regions", "--catalogue", "mine.toml", db=service.url)
-        assert "Give it to `relayd serve`" in mine.stderr
-        service.stop()
-        gone = run("data", "regions", db=service.url)
+    refused = run("data", "regions", db=guarded.url)
+    assert refused.returncode == 2
+    assert "`relayd serve token create`" in refused.stderr
+    monkeypatch.setenv("RELAYD_TOKEN", guarded.tokens["read"])
+    assert run("data", "regions", db=guarded.url).returncode == 0
+    for words in ("study report", "data store compact --older-than 90d", "serve token list"):
+        failed = run(*words.split(), db=guarded.url)
+        assert failed.returncode == 2
+        assert "is the address of a service" in failed.stderr
+    mine = run("data", "regions", "--catalogue", "mine.toml", db=guarded.url)
+    assert "Give it to `relayd serve`" in mine.stderr
+
+
+def test_a_service_that_is_away_is_told_in_one_line() -> None:
+    away = f"http://127.0.0.1:{free_port()}"
+    gone = run("data", "regions", db=away)
     assert gone.returncode == 2
-    assert gone.stderr.startswith(f"relayd: {service.url} can't be reached")
+    assert gone.stderr.startswith(f"relayd: {away} can't be reached")
     assert gone.stderr.count("\n") == 1

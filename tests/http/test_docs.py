@@ -1,4 +1,4 @@
-"""Each example of the API's page is run, and answers as the page says."""
+"""Each example of the pages of the API and of its client is run, and answers as the page says."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from tests.http.running import ROOT, served
+import pytest
 
-PAGE = ROOT / "docs" / "api.md"
+from relayd.http.description import ALL_ROUTES as ROUTES
+from relayd.http.problems import _TITLES
+from tests.http.running import ROOT, Served
+
+PAGE, CLIENT_PAGE = ROOT / "docs" / "api.md", ROOT / "docs" / "client.md"
 BLOCK = re.compile(r"```sh\n(.*?)```\n(?:\n```json\n(.*?)```)?", re.DOTALL)
 SHOWN_AT = "http://127.0.0.1:8080"
 
@@ -45,24 +48,20 @@ def holds(shown: Any, found: Any, where: str = "") -> None:
         assert isinstance(shown, int | float) or type(shown) is type(found), where
 
 
-def test_examples_answer_as_shown(store: Path) -> None:
+def test_examples_answer_as_shown(changing: Served) -> None:
     done = 0
-    with served(store) as service:
-        for command, shown in examples():
-            words = command.replace("curl ", "curl -sS ").replace(SHOWN_AT, service.url)
-            ran = subprocess.run(["bash", "-c", words], check=True, capture_output=True, text=True)
-            found = json.loads(ran.stdout)
-            assert shown is not None or found.get("status") is None, command
-            if shown is not None:
-                holds(shown, found, command.split()[1])
-            done += 1
+    for command, shown in examples():
+        words = command.replace("curl ", "curl -sS ").replace(SHOWN_AT, changing.url)
+        ran = subprocess.run(["bash", "-c", words], check=True, capture_output=True, text=True)
+        found = json.loads(ran.stdout)
+        assert shown is not None or found.get("status") is None, command
+        if shown is not None:
+            holds(shown, found, command.split()[1])
+        done += 1
     assert done >= 14
 
 
 def test_every_problem_and_path_is_on_the_page() -> None:
-    from relayd.http.description import ALL_ROUTES as ROUTES
-    from relayd.http.problems import _TITLES
-
     text = PAGE.read_text()
     for kind in _TITLES:
         assert f"`{kind}`" in text, kind
@@ -70,3 +69,19 @@ def test_every_problem_and_path_is_on_the_page() -> None:
         if route.path.startswith("/v1"):
             stem = route.path.replace("{src}/{dst}", "us-east/sa")
             assert stem in text, stem
+
+
+def test_every_example_of_the_clients_page_runs(
+    changing: Served, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", CLIENT_PAGE.read_text(), re.DOTALL)
+    assert len(blocks) >= 5
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block.replace("http://127.0.0.1:8080", changing.url), names)
+    names["wan"].close()
+    names["mirror"].close()
+    said = capsys.readouterr().out
+    assert "no plan: src is not a known region" in said
+    assert "1000 GB: " in said
+    assert "accepted=1" in said

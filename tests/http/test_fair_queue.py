@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from relayd.http.fair_queue import CALLER, FairQueue
 from relayd.http.problems import ProblemError
-from tests.http.running import eventually, run, served
-from tests.http.test_tokens import bearer, make
+from tests.http.running import Served, eventually, run
 from tests.properties import examples
 
 SHUFFLE = {
@@ -96,40 +95,39 @@ def test_too_many_of_one_are_refused_and_others_get_their_place() -> None:
     asyncio.run(scenario())
 
 
-def test_a_token_that_floods_does_not_starve_another(store: Path) -> None:
-    flooding, other = bearer(make(store, "plan")), bearer(make(store, "plan", "read"))
-    with served(store, auth=True) as service:
-        finished: list[int] = []
+def test_a_token_that_floods_does_not_starve_another(guarded: Served) -> None:
+    flooding, other = guarded.by("plan"), guarded.by("admin")
+    finished: list[int] = []
 
-        def flood() -> None:
-            finished.append(service.ask("POST", "/v1/shuffles", SHUFFLE, flooding).status)
+    def flood() -> None:
+        finished.append(guarded.ask("POST", "/v1/shuffles", SHUFFLE, flooding).status)
 
-        threads = [threading.Thread(target=flood) for _ in range(FLOOD)]
-        for thread in threads:
-            thread.start()
+    threads = [threading.Thread(target=flood) for _ in range(FLOOD)]
+    for thread in threads:
+        thread.start()
 
-        def waiting() -> float:
-            metrics = service.get("/metrics", **other).content.decode()
-            return float(metrics.split("\nrelayd_worker_queue ")[1].split("\n")[0])
+    def waiting() -> float:
+        metrics = guarded.get("/metrics", **other).content.decode()
+        return float(metrics.split("\nrelayd_worker_queue ")[1].split("\n")[0])
 
-        eventually(lambda: waiting() > FLOOD / 2)
-        before = len(finished)
-        assert service.ask("POST", "/v1/shuffles", SHUFFLE, other).status == 200
-        # With one worker: what it is at, what is handed to it, and one turn of the other's.
-        assert len(finished) - before <= 6
-        for thread in threads:
-            thread.join()
+    eventually(lambda: waiting() > FLOOD / 2)
+    before = len(finished)
+    assert guarded.ask("POST", "/v1/shuffles", SHUFFLE, other).status == 200
+    # With one worker: what it is at, what is handed to it, and one turn of the other's.
+    assert len(finished) - before <= 6
+    for thread in threads:
+        thread.join()
     assert finished == [200] * FLOOD
 
 
-def test_a_token_has_a_rate_of_its_own(store: Path) -> None:
-    made = run("serve", "token", "create", "slow", "--requests-per-s", "0.001", db=store)
-    slow, free = bearer(made.stdout.strip()), bearer(make(store, "plan"))
+def test_a_token_has_a_rate_of_its_own(guarded: Served, tmp_path: Path) -> None:
     path = "/v1/plans?src=us-east&dst=sa"
-    with served(store, auth=True) as service:
-        assert [service.get(path, **slow).status for _ in range(3)] == [200, 429, 429]
-        assert [service.get(path, **free).status for _ in range(3)] == [200] * 3
-    assert "0.001" in run("serve", "token", "list", db=store).stdout
+    for name, statuses in (("slow", [200, 429, 429]), ("plan", [200] * 3)):
+        assert [guarded.get(path, **guarded.by(name)).status for _ in range(3)] == statuses
+    db = tmp_path / "new.db"
+    make = ("serve", "token", "create", "x")
+    assert run(*make, "--requests-per-s", "0.001", db=db).returncode == 0
+    assert "0.001" in run("serve", "token", "list", db=db).stdout
     for wrong in ("-1", "many", "inf", "nan"):
-        refused = run("serve", "token", "create", "x", f"--requests-per-s={wrong}", db=store)
+        refused = run(*make, f"--requests-per-s={wrong}", db=db)
         assert (refused.returncode, "requests" in refused.stderr) == (2, True)

@@ -11,7 +11,6 @@ import pytest
 
 from probes.estimation import Estimator
 from probes.estimation.current_samples import LinkShift
-from probes.liveness.link_health import LinkHealth
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
@@ -20,48 +19,16 @@ from relayd.store import SnapshotRow, open_store
 from relayd.store.campaigns import in_two
 from relayd.store.links import LevelShifts
 from relayd.store.samples.ingest import append
-from tests.http.running import REGIONS, Served, eventually, run, served
-from tests.http.test_watch import QUICK, keep
+from tests.http.running import REGIONS, Served, eventually, served
 
 DAY_S = 86400.0
-HOST = """
-[[host]]
-name = "{name}"
-region = "{region}"
-host = "login.example"
-port = {port}
-user = "operator"
-key = "/keys/private"
-known_hosts = "known"
-public_address = "192.0.2.{number}"
-{more}
-"""
-
-
-@pytest.fixture
-def fleet(tmp_path: Path) -> Path:
-    path = tmp_path / "fleet.toml"
-    path.write_text(
-        HOST.format(name="us", region=REGIONS[0], port=1, number=1, more='vm_type = "m5.8xlarge"')
-        + HOST.format(name="sa", region=REGIONS[1], port=2, number=2, more='zone = "a"')
-    )
-    return path
 
 
 def rates(src: str, dst: str, mbps: float, ago_s: float) -> list[Sample]:
     """Return five samples of a link; the newest was measured some time ago."""
+    newest_s = time.time() - ago_s
     return [
-        Sample(
-            src,
-            dst,
-            "aggregate_mbps",
-            mbps,
-            time.time() - ago_s - 100 * n,
-            "iperf3",
-            64,
-            60.0,
-            True,
-        )
+        Sample(src, dst, "aggregate_mbps", mbps, newest_s - 100 * n, "iperf3", 64, 60.0, True)
         for n in range(5)
     ]
 
@@ -72,14 +39,8 @@ def snapshot_then(db: Path, ago_s: float) -> str:
     with open_store(db, mode="write") as store:
         through = store.samples.last_id()
         estimator = Estimator(store.samples.read(through=through), catalogue)
-        row = SnapshotRow(
-            f"then-{ago_s:.0f}",
-            time.time() - ago_s,
-            time.time() - ago_s,
-            "mixed",
-            catalogue.digest,
-            through,
-        )
+        then_s, name = time.time() - ago_s, f"then-{ago_s:.0f}"
+        row = SnapshotRow(name, then_s, then_s, "mixed", catalogue.digest, through)
         return store.snapshots.save(row, estimator.network(snapshot_of(row))).id
 
 
@@ -141,47 +102,24 @@ def test_what_has_changed_since_yesterday(tmp_path: Path) -> None:
         assert service.get("/v1/changes?since=yesterday").json["field"] == "since"
 
 
-def test_the_fleet_is_shown_without_what_logging_in_takes(store: Path, fleet: Path) -> None:
-    down = {(REGIONS[0], REGIONS[2]): LinkHealth("down", since_s=time.time(), reason="no reply")}
-    keep(store, down, (), 3600)
-    with open_store(store, mode="write") as opened:
-        detail = json.dumps({"host": "us"})
-        cap = Sample(
-            REGIONS[0],
-            REGIONS[0],
-            "egress_cap_mbps",
-            4200.0,
-            1.7e9,
-            "iperf3",
-            64,
-            9.0,
-            True,
-            src_vm="m5.8xlarge",
-            dst_vm="m5.8xlarge",
-            detail=detail,
-        )
-        append(opened, [cap])
-    watched = {"RELAYD_SERVE_WATCH_DAILY_BUDGET_USD": "1", "RELAYD_SERVE_WATCH_INTERVAL_S": "2"}
-    with served(store, "--fleet", str(fleet), environment={**QUICK, **watched}) as service:
-        found = eventually(
-            lambda: (a := service.get("/v1/fleet").json) and a["hosts"][0]["unreachable"] and a
-        )
-        first, second = found["hosts"]
-        assert (first["name"], first["region"], first["vm_type"]) == (
-            "us",
-            REGIONS[0],
-            "m5.8xlarge",
-        )
-        assert second["zone"] == "a"
-        assert first["remedy"].endswith(".")
-        assert [state["condition"] for state in found["leg_states"]] == ["down"]
-        assert [(c["host"], c["mbps"], c["catalogue_mbps"]) for c in found["vm_caps"]] == [
-            ("us", 4200.0, 5000.0)
-        ]
-        assert not found["may_start_campaigns"]
-        assert "watches its fleet" in found["why_not"]
-        text = json.dumps(found["hosts"][0] | {"unreachable": "", "remedy": ""})
-        assert not [secret for secret in ("operator", "/keys", "login.", "192.0") if secret in text]
+def test_the_fleet_is_shown_without_what_logging_in_takes(watching: Served) -> None:
+    def seen(who: str) -> Any:
+        return watching.get("/v1/fleet", **watching.by(who)).json
+
+    found = eventually(lambda: (a := seen("read")) and a["hosts"][0]["unreachable"] and a)
+    first, second = found["hosts"]
+    assert (first["name"], first["region"]) == ("us", REGIONS[0])
+    assert (first["vm_type"], second["zone"]) == ("m5.8xlarge", "a")
+    assert first["remedy"].endswith(".")
+    assert [state["condition"] for state in found["leg_states"]] == ["down"]
+    assert [(c["host"], c["mbps"], c["catalogue_mbps"]) for c in found["vm_caps"]] == [
+        ("us", 4200.0, 5000.0)
+    ]
+    text = json.dumps(first | {"unreachable": "", "remedy": ""})
+    assert not [secret for secret in ("operator", "/keys", "login.", "192.0") if secret in text]
+    of_prober = seen("prober")
+    assert not of_prober["may_start_campaigns"]
+    assert "watches its fleet" in of_prober["why_not"]
 
 
 def test_the_caps_of_regions_stand_beside_their_types(service: Served) -> None:
@@ -194,36 +132,38 @@ def test_the_caps_of_regions_stand_beside_their_types(service: Served) -> None:
         assert (reference["egress_gbps"], reference["source"]) == (vm.egress_gbps, vm.source)
 
 
-def test_a_dry_run_costs_nothing_and_only_those_who_may_measure_ask(
-    store: Path, fleet: Path
-) -> None:
-    tokens = {}
-    for scope in ("read", "probe"):
-        made = run("serve", "token", "create", scope, "--scope", "read", "--scope", scope, db=store)
-        tokens[scope] = {"Authorization": f"Bearer {made.stdout.split()[-1]}"}
+def test_a_dry_run_costs_nothing_and_only_those_who_may_measure_ask(guarded: Served) -> None:
     asked = {"budget_usd": 5.0, "phases": ["rtt", "per-flow"]}
-    with served(store, "--fleet", str(fleet), environment=QUICK, auth=True) as service:
-        path = "/v1/campaigns/forecast"
-        assert service.ask("POST", path, asked, tokens["read"]).status == 403
-        answer = service.ask("POST", path, asked, tokens["probe"])
-        assert answer.status == 200, answer.content
-        campaign = answer.json["campaign"]
-        assert set(campaign["phases"]) == {"rtt", "per-flow"}
-        assert set(campaign["regions"]) == set(REGIONS[:2])
-        total_usd = sum(part["egress_usd"] for part in campaign["regions"].values())
-        assert 0 < total_usd == pytest.approx(campaign["egress_usd"])
-        wrong = service.ask("POST", path, {**asked, "pairs": ["us>mars"]}, tokens["probe"])
-        assert (wrong.status, wrong.json["kind"]) == (422, "input")
-        assert service.get("/v1/campaigns", **tokens["read"]).json["campaigns"] == []
-        for scope, may in (("read", False), ("probe", True)):
-            found = service.get("/v1/fleet", **tokens[scope]).json
-            assert (found["may_start_campaigns"], bool(found["why_not"])) == (may, not may)
-        # A file that has been spoilt since: the rest is told all the same.
-        fleet.write_text("[[host]]\nregion = 3\n")
-        found = service.get("/v1/fleet", **tokens["read"]).json
+    path, reader, prober = "/v1/campaigns/forecast", guarded.by("read"), guarded.by("probe")
+    assert guarded.ask("POST", path, asked, reader).status == 403
+    answer = guarded.ask("POST", path, asked, prober)
+    assert answer.status == 200, answer.content
+    campaign = answer.json["campaign"]
+    assert set(campaign["phases"]) == {"rtt", "per-flow"}
+    assert set(campaign["regions"]) == set(REGIONS[:2])
+    total_usd = sum(part["egress_usd"] for part in campaign["regions"].values())
+    assert 0 < total_usd == pytest.approx(campaign["egress_usd"])
+    wrong = guarded.ask("POST", path, {**asked, "pairs": ["us>mars"]}, prober)
+    assert (wrong.status, wrong.json["kind"]) == (422, "input")
+    assert guarded.get("/v1/campaigns", **reader).json["campaigns"] == []
+    for who, may in (("read", False), ("prober", True)):
+        found = guarded.get("/v1/fleet", **guarded.by(who)).json
+        assert (found["may_start_campaigns"], bool(found["why_not"])) == (may, not may)
+
+
+def test_a_fleet_file_that_has_been_spoilt_leaves_the_rest_as_it_was(guarded: Served) -> None:
+    fleet = Path(guarded.db).with_name("fleet.toml")
+    good = fleet.read_text()
+    fleet.write_text("[[host]]\nregion = 3\n")
+    try:
+        found = guarded.get("/v1/fleet", **guarded.by("read")).json
         assert (found["configured"], found["hosts"]) == (True, [])
         assert "can't be used" in found["problem"]
-        assert service.ask("POST", path, asked, tokens["probe"]).status == 503
+        asked = {"budget_usd": 5.0}
+        refused = guarded.ask("POST", "/v1/campaigns/forecast", asked, guarded.by("probe"))
+        assert refused.status == 503
+    finally:
+        fleet.write_text(good)
 
 
 def test_problems_are_told_from_remedies() -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
-from pathlib import Path
 
 import pytest
 
-from tests.http.running import Served, served
+from tests.http.running import Served
 
 GOOD = b'{"src":"us-east","dst":"sa"}'
 DEEP = b'{"src":' + b"[" * 5000 + b"]" * 5000 + b',"dst":"sa"}'
@@ -22,7 +21,6 @@ DEEP = b'{"src":' + b"[" * 5000 + b"]" * 5000 + b',"dst":"sa"}'
         (GOOD + b"x", 400, "Extra data"),
         (b'{"src":"us-east","src":"sa","dst":"sa"}', 400, "twice"),
         (b'{"src":"us-east","dst":"sa","volume_gb":NaN}', 400, "NaN"),
-        (b'{"src":"us-east","dst":"sa","volume_gb":-Infinity}', 400, "Infinity"),
         (b'{"src":"us-east","dst":"sa","volume_gb":1e999}', 422, "volume_gb"),
         (b'{"src":"us-east","dst":"sa","vms":' + b"9" * 5000 + b"}", 400, "digits"),
         (b'{"src":"us-east","dst":"sa","vms":' + b"9" * 400 + b"}", 422, "vms"),
@@ -33,9 +31,7 @@ DEEP = b'{"src":' + b"[" * 5000 + b"]" * 5000 + b',"dst":"sa"}'
         (b'{"\\ud800":1,"src":"us-east","dst":"sa"}', 422, "unknown field"),
         ('{"src":"\u202eus-east\u0000","dst":"sa"}'.encode(), 400, "control character"),
         (b'{"src":["us-east"],"dst":"sa"}', 422, "src"),
-        (b'{"src":"us-east","dst":"sa","volume_gb":"much"}', 422, "volume_gb"),
         (b'{"src":"us-east","dst":"sa","frontier":1}', 422, "frontier"),
-        (b'{"src":"us-east","dst":"sa","volume":500}', 422, "volume"),
         (b'{"src":"' + b"a" * 500 + b'","dst":"sa"}', 422, "200 characters"),
         (
             b'{"src":"us-east","dst":"sa","avoid":' + json.dumps(["x"] * 60).encode() + b"}",
@@ -60,8 +56,6 @@ def test_bodies(service: Served, body: bytes, status: int, words: str) -> None:
         ("src=us-east", "dst"),
         ("src=us-east&dst=sa&src=eu", "src"),
         ("src=us-east&dst=sa&volume_gb=nan", "volume_gb"),
-        ("src=us-east&dst=sa&volume_gb=1e999", "volume_gb"),
-        ("src=us-east&dst=sa&volume_gb=-1", "volume_gb"),
         ("src=us-east&dst=sa&volume=5", "volume"),
         ("src=us-east&dst=sa&vms=1.5", "vms"),
         ("src=us-east&dst=sa&frontier=maybe", "frontier"),
@@ -69,7 +63,6 @@ def test_bodies(service: Served, body: bytes, status: int, words: str) -> None:
         ("src=us-east&dst=sa&nonsense", "query"),
         ("&".join(["avoid=provider:aws"] * 300), "query"),
         ("src=us-east&dst=%00", "dst"),
-        ("src=../../etc/passwd&dst=sa", "src"),
         ("src=us-east&dst=sa'%20OR%201=1--", "dst"),
     ],
 )
@@ -161,20 +154,19 @@ def test_what_is_not_http_gets_a_problem_and_the_end(service: Served, sent: byte
     assert b"Traceback" not in got
 
 
-def test_a_slow_sender_is_let_go(store: Path) -> None:
-    timeouts = {"RELAYD_SERVE_READ_TIMEOUT_S": "0.5", "RELAYD_SERVE_IDLE_TIMEOUT_S": "1"}
-    with served(store, environment=timeouts) as hurried:
-        head = (
-            b"POST /v1/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            b"Content-Length: 28\r\n\r\n"
-        )
-        with socket.create_connection((hurried.host, hurried.port), 30) as connection:
-            connection.sendall(head + GOOD[:10])
-            assert connection.recv(65536).startswith(b"HTTP/1.1 408 ")
-        with socket.create_connection((hurried.host, hurried.port), 30) as connection:
-            connection.sendall(b"GET /healthz HT")  # and nothing more
-            assert connection.recv(65536) == b""
-        assert hurried.get("/healthz").status == 200
+def test_a_slow_sender_is_let_go(hurried: Served) -> None:
+    where, of_another = (hurried.host, hurried.port), ("127.0.0.2", 0)
+    head = (
+        b"POST /v1/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Content-Length: 28\r\n\r\n"
+    )
+    with socket.create_connection(where, 30, of_another) as connection:
+        connection.sendall(head + GOOD[:10])
+        assert connection.recv(65536).startswith(b"HTTP/1.1 408 ")
+    with socket.create_connection(where, 30) as connection:
+        connection.sendall(b"GET /healthz HT")  # and nothing more
+        assert connection.recv(65536) == b""
+    assert hurried.get("/healthz").status == 200
 
 
 def test_headers_for_browsers_and_sane_request_ids(service: Served) -> None:

@@ -22,30 +22,38 @@ from relayd.store.events import Events
 from relayd.store.links import LevelShifts
 from relayd.store.samples.ingest import append
 from relayd.store.samples.retention import compact
-from tests.http.running import Served, served
+from tests.http.running import Answer, Served, served
 
-SRC, DST = "aws:us-east-1", "aws:us-west-2"
-LINK = f"/v1/links/{SRC}/{DST}"
+SRC, DST, OLD = "aws:us-east-1", "aws:us-west-2", "aws:eu-west-1"
+LINK, SMALL = f"/v1/links/{SRC}/{DST}", f"/v1/links/{SRC}/{OLD}"
 BEGIN_S, EVERY_S = 1.7e9, 600.0
 
 
-def rtts(count: int, level_ms: float, begin_s: float = BEGIN_S) -> list[Sample]:
+def rtts(dst: str, count: int, level_ms: float, begin_s: float = BEGIN_S) -> list[Sample]:
     """Return quiet round trips, none like another."""
     return [
-        Sample(SRC, DST, "rtt_ms", level_ms + math.sin(number), begin_s + number * EVERY_S, "ping")
+        Sample(SRC, dst, "rtt_ms", level_ms + math.sin(number), begin_s + number * EVERY_S, "ping")
         for number in range(count)
     ]
 
 
 @pytest.fixture(scope="module")
-def watched(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def compacted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """Return a store with a link of 3,000 round trips, and how many of them were made small."""
+    store = tmp_path_factory.mktemp("links") / "relayd.db"
+    with open_store(store, mode="create") as opened:
+        append(opened, rtts(OLD, 3000, 110.0))
+        return store, compact(opened, 86400.0, period="day").samples
+
+
+@pytest.fixture(scope="module")
+def running(compacted: tuple[Path, int]) -> Iterator[Served]:
     """A link with 3,000 round trips, a change of level in the end, and a night of trouble."""
+    store, _ = compacted
     end_s = BEGIN_S + 3000 * EVERY_S
-    store = tmp_path_factory.mktemp("watched") / "relayd.db"
-    store.write_bytes(measured.read_bytes())
     with open_store(store, mode="write") as opened:
-        append(opened, rtts(3000, 110.0))
-        append(opened, rtts(40, 170.0, end_s))
+        append(opened, rtts(DST, 3000, 110.0))
+        append(opened, rtts(DST, 40, 170.0, end_s))
         append(opened, [Sample(SRC, DST, "aggregate_mbps", 4800.0, end_s, "iperf3", 64, 60.0)])
         with opened.database.transaction():
             LevelShifts(opened.database).add(
@@ -57,12 +65,7 @@ def watched(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
         Events(opened.database).add("leg", f"{DST}>{SRC}", {"from": "up", "to": "down"})
         make_snapshot(opened, load_catalogue())
-    return store
-
-
-@pytest.fixture(scope="module")
-def running(watched: Path) -> Iterator[Served]:
-    with served(watched) as service:
+    with served(store) as service:
         yield service
 
 
@@ -94,16 +97,14 @@ def test_a_long_series_is_summed_up_without_losing_a_sample(running: Served) -> 
     assert running.get("/v1/links/nowhere/sa/summary").status == 422
 
 
-def test_what_was_made_small_stays_in_the_series(watched: Path, tmp_path: Path) -> None:
-    small = tmp_path / "relayd.db"
-    small.write_bytes(watched.read_bytes())
-    with open_store(small, mode="write") as store:
-        done = compact(store, 86400.0, period="day")
-    assert done.samples > 2000
-    with served(small) as service:
-        found = service.get(f"{LINK}/summary?metric=rtt_ms&bins=40&list_up_to=5000").json
-    assert (found["samples"], found["compacted"]) == (3040, done.samples)
-    assert sum(each["samples"] for each in found["bins"]) == 3040
+def test_what_was_made_small_stays_in_the_series(
+    running: Served, compacted: tuple[Path, int]
+) -> None:
+    _, small = compacted
+    assert small > 2000
+    found = running.get(f"{SMALL}/summary?metric=rtt_ms&bins=40&list_up_to=5000").json
+    assert (found["samples"], found["compacted"]) == (3000, small)
+    assert sum(each["samples"] for each in found["bins"]) == 3000
     assert min(each["low"] for each in found["bins"]) == pytest.approx(109.0, abs=1e-3)
     assert found["points"] is None
 
@@ -150,14 +151,16 @@ def test_evidence_is_the_samples_that_counted(running: Served) -> None:
     assert link["state"] is None
 
 
-def test_the_baseline_rests_on_no_samples(tmp_path: Path) -> None:
-    with served(tmp_path / "relayd.db") as service:
-        answer = service.get(f"{LINK}/evidence").json
-        assert {each["kind"] for each in answer["evidence"]} == {"model", "nothing"}
-        assert all(not each["series"] for each in answer["evidence"])
-        assert service.get(f"{LINK}/summary").json["metrics"] == []
-        assert service.get(f"{LINK}/events").json["events"] == []
-        assert service.get(f"/v1/links/{SRC}/{SRC}/evidence").status == 404
+def test_the_baseline_rests_on_no_samples(installed: Served) -> None:
+    def get(path: str) -> Answer:
+        return installed.get(path, **installed.by("first"))
+
+    answer = get(f"{LINK}/evidence").json
+    assert {each["kind"] for each in answer["evidence"]} == {"model", "nothing"}
+    assert all(not each["series"] for each in answer["evidence"])
+    assert get(f"{LINK}/summary").json["metrics"] == []
+    assert get(f"{LINK}/events").json["events"] == []
+    assert get(f"/v1/links/{SRC}/{SRC}/evidence").status == 404
 
 
 def test_every_figure_of_a_graph_can_be_followed_back(measured: Path) -> None:

@@ -13,7 +13,6 @@ import ssl
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -25,7 +24,17 @@ from relayd.__main__ import main
 from relayd.client.blocking import RemoteWan
 from relayd.client.errors import ServiceError
 from relayd.sources.mirror import MirroredWan
-from tests.http.running import ROOT, Served, eventually, run, run_apart, served
+from tests.http.running import (
+    ROOT,
+    TIMEOUT_S,
+    Served,
+    eventually,
+    run,
+    run_apart,
+    served,
+    settled,
+    workers_of,
+)
 
 PLAN = "/v1/plans?src=us-east&dst=sa"
 
@@ -33,17 +42,8 @@ PLAN = "/v1/plans?src=us-east&dst=sa"
 def test_check_prints_the_effective_settings_and_every_problem(tmp_path: Path) -> None:
     config = tmp_path / "service.toml"
     config.write_text('[serve]\nport = 9000\nburst = 0\ncors_origins = ["*"]\n')
-    done = run(
-        "serve",
-        "--check",
-        "--config",
-        str(config),
-        "--host",
-        "0.0.0.0",
-        "--tls-key",
-        "nowhere",
-        db=tmp_path / "new.db",
-    )
+    words = ("serve", "--check", "--host", "0.0.0.0", "--tls-key", "nowhere")
+    done = run(*words, "--config", str(config), db=tmp_path / "new.db")
     assert done.returncode == 2
     effective = tomllib.loads(done.stdout)["serve"]
     assert (effective["port"], effective["host"]) == (9000, "0.0.0.0")
@@ -81,19 +81,12 @@ def test_systemd_finds_nothing_wrong_with_the_units(unit: str) -> None:
     assert unit not in done.stderr, done.stderr  # other units are not ours
 
 
-def test_the_first_token_of_the_unit_is_kept_where_root_finds_it(tmp_path: Path) -> None:
+def test_the_first_token_of_the_unit_is_kept_where_root_finds_it(installed: Served) -> None:
     """Its user has no home, and a journal is no place for secrets."""
-    unit = (ROOT / "configs" / "relayd.service").read_text()
-    said = re.findall(r"^Environment=(\w+)=(/var/\S+)$", unit, re.MULTILINE)
-    environment = {name: path.replace("/var", str(tmp_path)) for name, path in said}
-    db = Path(environment.pop("RELAYD_DB"))
-    db.parent.mkdir(parents=True)
-    with served(db, auth=True, environment={"HOME": "/proc/none", **environment}) as service:
-        token = db.parent / "relayd" / "token"
-        assert str(token) in eventually(lambda: token.exists() and service.log.read_text())
-        secret = token.read_text().strip()
-        assert secret not in service.log.read_text()
-        assert service.get("/v1/regions", Authorization=f"Bearer {secret}").status == 200
+    token = Path(installed.db).parent / "relayd" / "token"
+    assert str(token) in installed.log.read_text()
+    assert installed.tokens["first"] not in installed.log.read_text()
+    assert installed.get("/v1/regions", **installed.by("first")).status == 200
     assert token.stat().st_mode & 0o777 == 0o600
 
 
@@ -181,150 +174,120 @@ def test_a_port_that_is_taken(service: Served, tmp_path: Path) -> None:
 def test_a_store_that_is_none_of_ours_is_left_alone(tmp_path: Path) -> None:
     other = tmp_path / "notes.db"
     other.write_bytes(b"SQLite format 3\x00 and then something else" * 100)
-    done = run_apart("serve", "--port", "0", db=other)
-    assert done.returncode == 2
+    assert run_apart("serve", "--port", "0", db=other).returncode == 2
     assert other.read_bytes().startswith(b"SQLite format 3\x00 and then")
 
 
-def test_a_new_store_serves_the_baseline(tmp_path: Path) -> None:
-    with served(tmp_path / "new.db") as service:
-        plan = service.get(PLAN).json
-        assert plan["snapshot"]["source"] == "baseline"
-        assert service.get("/readyz").json["snapshot_age_s"] is None
-    assert (tmp_path / "new.db").stat().st_mode & 0o777 == 0o600
+def test_a_new_store_serves_the_baseline(installed: Served) -> None:
+    plan = installed.get(PLAN, **installed.by("first")).json
+    assert plan["snapshot"]["source"] == "baseline"
+    assert installed.get("/readyz").json["snapshot_age_s"] is None
+    assert Path(installed.db).stat().st_mode & 0o777 == 0o600
 
 
-def test_an_old_snapshot_is_not_ready(store: Path) -> None:
-    with served(store, environment={"RELAYD_SERVE_SNAPSHOT_MAX_AGE_S": "86400"}) as service:
-        answer = service.get("/readyz")
-        assert answer.status == 503
-        assert "older" in answer.json["reasons"][0]
-        assert service.get("/healthz").status == 200
+def test_an_old_snapshot_is_not_ready(bounded: Served) -> None:
+    answer = bounded.get("/readyz")
+    assert answer.status == 503
+    assert "older" in answer.json["reasons"][0]
+    assert bounded.get("/healthz").status == 200
 
 
-def test_logs_are_json_with_request_ids_and_without_queries(store: Path) -> None:
-    with served(store) as service:
-        service.get(PLAN + "&avoid=provider:gcp", **{"X-Request-ID": "job-1"})
-        service.get("/v1/links/us-east/sa")
-    lines = service.lines()
-    by_id = {line["request_id"]: line for line in lines if line["event"] == "request"}
-    assert by_id["job-1"]["route"] == "/v1/plans"
-    assert by_id["job-1"]["status"] == 200
+def test_logs_are_json_with_request_ids_and_without_queries(service: Served) -> None:
+    service.get(PLAN + "&avoid=provider:gcp", **{"X-Request-ID": "job-1"})
+    by_id = {line["request_id"]: line for line in service.lines() if line["event"] == "request"}
+    assert (by_id["job-1"]["route"], by_id["job-1"]["status"]) == ("/v1/plans", 200)
     assert "provider:gcp" not in service.log.read_text()
-    assert [line["event"] for line in lines][-2:] == ["stopping", "stopped"]
 
 
-def test_metrics_count_by_route_template(store: Path) -> None:
-    with served(store) as service:
-        for path in (PLAN, PLAN, "/v1/links/us-east/sa", "/made/up", "/made/up/too"):
-            service.get(path)
-        text = service.get("/metrics").content.decode()
-    labels = 'method="GET",route="/v1/plans",status="200"'
-    assert f"relayd_http_request_duration_seconds_count{{{labels}}} 2.0" in text
-    assert 'route="/v1/links/{src}/{dst}"' in text
-    assert 'relayd_plans_total{from="cache"} 1.0' in text
+def test_metrics_count_by_route_template(service: Served) -> None:
+    asked = 'relayd_http_request_duration_seconds_count{method="GET",route="%s",status="200"}'
+    counted = asked % "/v1/plans", 'relayd_plans_total{from="cache"}'
+    service.get(PLAN)
+    before = [float(service.metric(name)) for name in counted]
+    for path in (PLAN, PLAN, "/v1/links/us-east/sa", "/made/up", "/made/up/too"):
+        service.get(path)
+    assert [float(service.metric(name)) for name in counted] == [n + 2 for n in before]
+    assert float(service.metric(asked % "/v1/links/{src}/{dst}")) >= 1
+    text = service.get("/metrics").content.decode()
     assert "made" not in text
-    for name in (
-        "snapshot_age_seconds",
-        "plan_cache_bytes",
-        "worker_queue",
-        "planning_duration_seconds",
-    ):
-        assert f"relayd_{name}" in text
+    named = ("snapshot_age_seconds", "plan_cache_bytes", "worker_queue")
+    assert all(f"relayd_{name}" in text for name in (*named, "planning_duration_seconds"))
+
+
+def sending(service: Served, path: str, body: bytes, now: int) -> socket.socket:
+    """Return a connection by which a request was sent, but for the rest of its body."""
+    connection = socket.create_connection((service.host, service.port), TIMEOUT_S)
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += f"Content-Length: {len(body)}\r\n\r\n"
+    connection.sendall(head.encode() + body[:now])
+    return connection
 
 
 def test_requests_in_flight_finish_when_it_is_told_to_stop(store: Path) -> None:
-    service = Served(store)
+    """And readers of events, who would stay for ever, do not hold it up."""
     body = b'{"src":"us-east","dst":"sa"}'
-    head = (
-        b"POST /v1/plans HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        b"Content-Length: %d\r\n\r\n" % len(body)
-    )
-    with socket.create_connection((service.host, service.port), 60) as connection:
-        connection.sendall(head + body[:5])
+    service = Served(store, environment={"RELAYD_SERVE_SHUTDOWN_S": "3600"})
+    with (
+        socket.create_connection((service.host, service.port), TIMEOUT_S) as reader,
+        sending(service, "/v1/plans", body, 5) as connection,
+    ):
+        reader.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert b"text/event-stream" in reader.recv(65536)
         eventually(lambda: service.get("/healthz").status == 200)
         service.process.send_signal(signal.SIGTERM)
         eventually(lambda: any(line["event"] == "stopping" for line in service.lines()))
         with pytest.raises(OSError):  # nothing new is accepted
             socket.create_connection((service.host, service.port), 5)
         connection.sendall(body[5:])
-        got = connection.recv(65536)
-    assert got.startswith(b"HTTP/1.1 200 ")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200 ")
     assert service.stop() == 0
+    assert service.lines()[-1]["event"] == "stopped"
 
 
-def test_readers_of_events_do_not_hold_up_the_end(store: Path) -> None:
-    service = Served(store, environment={"RELAYD_SERVE_SHUTDOWN_S": "3600"})
-    with socket.create_connection((service.host, service.port), 60) as connection:
-        connection.sendall(b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert b"text/event-stream" in connection.recv(65536)
-        assert service.stop() == 0
+SHUFFLE = {"demands": [{"src": "us-east", "dst": "sa", "volume_gb": 5}]}
 
 
 def test_workers_end_with_the_service_however_it_ends(store: Path) -> None:
     service = Served(store)
-    children = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(service.process.pid)],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.split()
-    assert children
+    workers = workers_of(service)
+    assert workers
     service.kill()
-    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
-
-
-def _workers_of(service: Served) -> list[int]:
-    found = subprocess.run(
-        ["pgrep", "-P", str(service.process.pid), "-f", "spawn_main"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return [int(pid) for pid in found.stdout.split()]
+    eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 
 def test_a_worker_that_hangs_does_not_hold_up_the_end(store: Path) -> None:
-    shuffle = {"demands": [{"src": "us-east", "dst": "sa", "volume_gb": 5}]}
     service = Served(store, environment={"RELAYD_SERVE_SHUTDOWN_S": "0"})
-    assert service.ask("POST", "/v1/shuffles", shuffle).status == 200
-    for pid in _workers_of(service):
+    assert service.metric("relayd_http_in_flight") == "1.0"  # that which asks
+    for pid in workers_of(service):
         os.kill(pid, signal.SIGSTOP)
-    body = json.dumps(shuffle).encode()
-    with socket.create_connection((service.host, service.port), 60) as connection:
-        connection.sendall(
-            b"POST /v1/shuffles HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(body) + body
-        )
-        in_flight = "relayd_http_in_flight 2"  # it, and the one that asks
-        eventually(lambda: in_flight in service.get("/metrics").content.decode())
+    body = json.dumps(SHUFFLE).encode()
+    with sending(service, "/v1/shuffles", body, len(body)):
+        eventually(lambda: service.metric("relayd_http_in_flight") == "2.0")
         assert service.stop() == 0
 
 
-def test_a_worker_that_is_killed_is_replaced(store: Path) -> None:
-    shuffle = {"demands": [{"src": "us-east", "dst": "sa", "volume_gb": 5}]}
-    with served(store) as service:
-        assert service.ask("POST", "/v1/shuffles", shuffle).status == 200
-        for pid in _workers_of(service):
-            os.kill(pid, signal.SIGKILL)
-        statuses = [service.ask("POST", "/v1/shuffles", shuffle).status for _ in range(4)]
-        assert statuses[-1] == 200
-        assert set(statuses) <= {200, 503}
+def test_a_worker_that_is_killed_is_replaced(changing: Served) -> None:
+    assert changing.ask("POST", "/v1/shuffles", SHUFFLE).status == 200
+    settled(changing)
+    for pid in workers_of(changing):
+        os.kill(pid, signal.SIGKILL)
+    statuses = [changing.ask("POST", "/v1/shuffles", SHUFFLE).status for _ in range(4)]
+    assert statuses[-1] == 200
+    assert set(statuses) <= {200, 503}
 
 
-def test_pages_of_other_origins_may_ask_only_where_allowed(store: Path) -> None:
+def test_pages_of_other_origins_may_ask_only_where_allowed(bounded: Served) -> None:
     origin = "https://dashboard.example"
-    with served(store, environment={"RELAYD_SERVE_CORS_ORIGINS": origin}) as service:
-        answer = service.get(PLAN, Origin=origin)
-        assert answer.headers["Access-Control-Allow-Origin"] == origin
-        assert "Origin" in answer.headers["Vary"]
-        other = service.get(PLAN, Origin="https://evil.example")
-        assert "Access-Control-Allow-Origin" not in other.headers
-        asked = {"Access-Control-Request-Method": "POST"}
-        allowed = service.ask("OPTIONS", "/v1/plans", headers={"Origin": origin, **asked})
-        assert (allowed.status, allowed.headers["Access-Control-Allow-Origin"]) == (204, origin)
-        refused = service.ask("OPTIONS", "/v1/plans", headers={"Origin": "https://x.y", **asked})
-        assert "Access-Control-Allow-Methods" not in refused.headers
+    answer = bounded.get(PLAN, Origin=origin)
+    assert answer.headers["Access-Control-Allow-Origin"] == origin
+    assert "Origin" in answer.headers["Vary"]
+    other = bounded.get(PLAN, Origin="https://evil.example")
+    assert "Access-Control-Allow-Origin" not in other.headers
+    asked = {"Access-Control-Request-Method": "POST"}
+    allowed = bounded.ask("OPTIONS", "/v1/plans", headers={"Origin": origin, **asked})
+    assert (allowed.status, allowed.headers["Access-Control-Allow-Origin"]) == (204, origin)
+    refused = bounded.ask("OPTIONS", "/v1/plans", headers={"Origin": "https://x.y", **asked})
+    assert "Access-Control-Allow-Methods" not in refused.headers
 
 
 def test_tls_with_an_authority_of_ones_own(
@@ -349,16 +312,14 @@ def test_tls_with_an_authority_of_ones_own(
         assert "certificate verify failed" in refused.stderr
         assert "--ca" in refused.stderr
         assert run("data", "regions", "br", "--ca", str(ca), db=service.url).returncode == 0
-        kinds: tuple[Callable[[RemoteWan], RemoteWan | MirroredWan], ...] = (
-            lambda wan: wan,
-            MirroredWan,
-        )
-        for kind in kinds:
-            with pytest.raises(ServiceError, match="certificate verify failed"):
-                kind(RemoteWan(service.url, attempts=1)).plan("us-east", "sa")
-            with closing(kind(RemoteWan(service.url, ca=ca))) as wan:
-                assert wan.plan("us-east", "sa").verdict
-        assert relayd.open(service.url, ca=ca, mirror=True).plan("us-east", "sa").verdict
+        with pytest.raises(ServiceError, match="certificate verify failed"):
+            RemoteWan(service.url, attempts=1).plan("us-east", "sa")
+        with pytest.raises(ServiceError, match="certificate verify failed"):
+            MirroredWan(RemoteWan(service.url, attempts=1)).plan("us-east", "sa")
+        with closing(relayd.open(service.url, ca=ca)) as wan:
+            assert wan.plan("us-east", "sa").verdict
+        with closing(relayd.open(service.url, ca=ca, mirror=True)) as mirror:
+            assert mirror.plan("us-east", "sa").verdict
         monkeypatch.setenv("RELAYD_CA", str(ca))
         assert run("data", "regions", "br", db=service.url).returncode == 0
     for wrong, said in (

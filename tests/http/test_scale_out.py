@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Iterator
@@ -12,36 +11,45 @@ from typing import Any
 
 import pytest
 
-from probes.liveness.link_health import LinkHealth
 from relayd.store import open_store
 from tests.http.running import Answer, Served, eventually, served
 from tests.http.test_samples import LINES, SAMPLE, lines
-from tests.http.test_watch import LINK, planned, planned_after
+from tests.http.test_watch import DOWN, planned, planned_after
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.store.engines import PostgresqlSpot
 from tests.relayd.store.proxy import Proxy
 from tests.stopping import everyone, stopped
 
-SETTINGS = {
-    "RELAYD_SERVE_REFRESH_S": "0.2",
-    "RELAYD_SERVE_SNAPSHOT_EVERY_S": "1",
-    "RELAYD_SERVE_WATCH_DAILY_BUDGET_USD": "1",
-    "RELAYD_SERVE_WATCH_INTERVAL_S": "2",
-}
-SETTINGS_ALONE = {"RELAYD_SERVE_REFRESH_S": "0.2"}
+REFRESHED = {"RELAYD_SERVE_REFRESH_S": "0.2"}
 FROM_MEMORY = "from memory"
 FROM_STORE = "from the store"
 TAKEN = "taken in"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def server() -> Iterator[PostgresqlServer]:
-    """Return a server of the test's own, which it may crash."""
+    """Return a server of the module's own, which tests crash and start again."""
     with running_server() as found:
         yield found
 
 
-PAUSE_S = 0.03
+@pytest.fixture(scope="module")
+def spot(server: PostgresqlServer) -> PostgresqlSpot:
+    """Return the place of a store."""
+    found = PostgresqlSpot(server)
+    open_store(found.where, mode="create").close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone(spot: PostgresqlSpot, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Return the only service on a store."""
+    log = tmp_path_factory.mktemp("alone") / "log"
+    with served(spot.where, environment=REFRESHED, log=log) as service:
+        yield service
+
+
+PAUSE_S = 0.1
 """Between questions: what is waited for takes time, and what is asked meanwhile a processor."""
 
 
@@ -128,21 +136,15 @@ def _is_clear(answer: Answer) -> bool:
     )
 
 
-def _role(replica: Served) -> str | None:
-    watch = replica.get("/readyz").json["watch"]
-    return str(watch["role"]) if watch else None
-
-
 def test_replicas_outlive_a_database_that_restarts_and_one_of_them_that_is_killed(
-    server: PostgresqlServer, tmp_path: Path, fleet: Path
+    server: PostgresqlServer, tmp_path: Path
 ) -> None:
-    where, watching = server.new_store(), ("--fleet", str(fleet))
+    where = server.new_store()
+    environment = {**REFRESHED, "RELAYD_SERVE_SNAPSHOT_EVERY_S": "5"}
     with ExitStack() as stack:
+        logs = [tmp_path / f"{number}.log" for number in range(2)]
         replicas = [
-            stack.enter_context(
-                served(where, *watching, environment=SETTINGS, log=tmp_path / f"{number}.log")
-            )
-            for number in range(2)
+            stack.enter_context(served(where, environment=environment, log=log)) for log in logs
         ]
         loads = [Load(replica, number) for number, replica in enumerate(replicas)]
         for load in loads:
@@ -155,16 +157,7 @@ def test_replicas_outlive_a_database_that_restarts_and_one_of_them_that_is_kille
                 eventually(lambda kind=kind, count=count: load.seen(kind, 200, count))
             return bool(eventually(lambda: load.replica.get("/readyz").status == 200))
 
-        def one_probes() -> None:
-            eventually(
-                lambda: sorted(map(str, map(_role, replicas))) == ["prober", "standby"],
-                otherwise=lambda: [
-                    line for one in replicas for line in one.lines() if line["event"] == "watch"
-                ],
-            )
-
         assert all(map(goes_on, loads))
-        one_probes()
         # The server is away until everybody has met that, then it is back.
         server.stop("immediate")
         for load in loads:
@@ -176,51 +169,47 @@ def test_replicas_outlive_a_database_that_restarts_and_one_of_them_that_is_kille
         # As an administrator does it, in the middle of whatever is being written.
         server.restart("immediate")
         assert all(map(goes_on, loads))
-        one_probes()
-        # The prober dies; the other neither stumbles nor waits long to take over.
-        dying, staying = sorted(loads, key=lambda load: _role(load.replica) != "prober")
+        # One dies; the other does not stumble.
+        dying, staying = loads
         before = {kind: len(statuses) for kind, statuses in staying.answers.items()}
         dying.may_break_off = True
         dying.replica.kill()
         assert goes_on(staying)
-        eventually(lambda: _role(staying.replica) == "prober")
         for kind, count in before.items():
             assert set(staying.answers[kind][count:]) == {200}
         for load in loads:
             load.stop()
-            assert load.wrong == []
             # What needs no store was answered all the time.
             assert set(load.answers[FROM_MEMORY]) == {200}
+    _is_kept(where, loads)
+
+
+def _is_kept(where: str, loads: list[Load]) -> None:
+    """Check that what was acknowledged is in the store."""
     with open_store(where, mode="read") as store:
         kept = {value for (value,) in store.database.rows("SELECT value FROM samples")}
     for load in loads:
+        assert not load.wrong
         assert load.acknowledged
         assert load.acknowledged <= kept
 
 
 def test_a_link_is_not_down_for_ever_while_the_database_is_away(
-    server: PostgresqlServer, tmp_path: Path
+    server: PostgresqlServer, alone: Served
 ) -> None:
-    where = server.new_store()
-    down = {
-        LINK: LinkHealth(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")
-    }
-    with served(where, environment=SETTINGS_ALONE, log=tmp_path / "log") as service:
-        before = planned(service)
-        eventually(lambda: planned_after(where, down, 5, service) != before)
-        server.stop("immediate")
-        eventually(lambda: planned(service) == before)
-        assert service.get("/readyz").status == 503
-        server.start()
-        eventually(lambda: service.get("/readyz").status == 200)
-        # One that hangs is told from one that answers, and nobody waits for it for ever.
-        with stopped(*everyone(server)):
-            assert service.get("/readyz").status == 503
-            assert planned(service) == before
-            metrics = service.get("/metrics").content.decode()
-            (silent,) = re.findall(r"^relayd_store_silent_seconds (\S+)", metrics, re.MULTILINE)
-            assert float(silent) > 3
-        eventually(lambda: service.get("/readyz").status == 200)
+    before = planned(alone)
+    eventually(lambda: planned_after(alone.db, DOWN, 5, alone) != before)
+    server.stop("immediate")
+    eventually(lambda: planned(alone) == before)
+    assert alone.get("/readyz").status == 503
+    server.start()
+    eventually(lambda: alone.get("/readyz").status == 200)
+    # One that hangs is told from one that answers, and nobody waits for it for ever.
+    with stopped(*everyone(server)):
+        assert alone.get("/readyz").status == 503
+        assert planned(alone) == before
+        assert float(alone.metric("relayd_store_silent_seconds")) > 3
+    eventually(lambda: alone.get("/readyz").status == 200)
 
 
 _TERMINATE = (
@@ -242,13 +231,13 @@ def test_writers_heal_behind_a_proxy_while_sessions_are_ended(
     open_store(spot.where, mode="create").close()
     with (
         Proxy(server.port) as proxy,
-        served(spot.through(proxy), environment=SETTINGS_ALONE, log=tmp_path / "log") as service,
+        served(spot.through(proxy), environment=REFRESHED, log=tmp_path / "log") as service,
     ):
         loads = [Load(service, number) for number in range(2)]
-        for turn in range(8):
+        for turn in range(4):
             proxy.keeps_open = turn % 2 == 1
-            time.sleep(0.3)
-            if turn % 4 == 3:
+            time.sleep(0.3)  # what heals may be in the middle of it
+            if turn == 3:
                 server.restart("fast")
             else:
                 spot.outsider(_TERMINATE)
@@ -258,28 +247,22 @@ def test_writers_heal_behind_a_proxy_while_sessions_are_ended(
             eventually(lambda load=load, since=since: load.seen(TAKEN, 200, since))
             load.stop()
         assert service.get("/readyz").status == 200
-    with open_store(spot.where, mode="read") as store:
-        kept = {value for (value,) in store.database.rows("SELECT value FROM samples")}
-    for load in loads:
-        assert not load.wrong
-        assert load.acknowledged
-        assert load.acknowledged <= kept
+    _is_kept(spot.where, loads)
 
 
 def test_a_service_is_not_ready_while_its_store_takes_no_changes(
-    server: PostgresqlServer, tmp_path: Path
+    spot: PostgresqlSpot, alone: Served
 ) -> None:
-    spot = PostgresqlSpot(server)
-    open_store(spot.where, mode="create").close()
-    with served(spot.where, environment=SETTINGS_ALONE, log=tmp_path / "log") as service:
-        assert service.get("/readyz").status == 200
-        spot.outsider(_FULL_DISK)
-        assert service.ask("POST", "/v1/samples", lines(SAMPLE), LINES).status == 503
+    assert alone.get("/readyz").status == 200
+    spot.outsider(_FULL_DISK)
+    try:
+        assert alone.ask("POST", "/v1/samples", lines(SAMPLE), LINES).status == 503
         for _ in range(2):
-            answer = service.get("/readyz")
+            answer = alone.get("/readyz")
             assert answer.status == 503
             assert answer.json["reasons"] == ["The store can't be written within 5 s."]
+    finally:
         for table in ("samples", "metadata"):
             spot.outsider(f"DROP TRIGGER full_disk ON {table}")
-        assert service.get("/readyz").status == 200  # without waiting for the next sample
-        assert service.ask("POST", "/v1/samples", lines(SAMPLE), LINES).status == 200
+    assert alone.get("/readyz").status == 200  # without waiting for the next sample
+    assert alone.ask("POST", "/v1/samples", lines(SAMPLE), LINES).status == 200

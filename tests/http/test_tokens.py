@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -20,20 +19,10 @@ from relayd.client.blocking import RemoteWan
 from relayd.dashboard.pages import MOVED
 from relayd.http.description import ALL_ROUTES as ROUTES
 from relayd.store import open_store
-from relayd.store.tokens import Tokens, digest_of, first_token, token_for
-from tests.http.running import Served, eventually, run, run_apart, served
+from relayd.store.tokens import SCOPES, Tokens, digest_of, first_token, token_for
+from tests.http.running import QUICK, Served, bearer, eventually, make_token, run, run_apart, served
 
 PLAN = "/v1/plans?src=us-east&dst=sa"
-QUICK = {"RELAYD_SERVE_REFRESH_S": "0.1"}
-
-
-def make(db: Path, *scopes: str) -> str:
-    with open_store(db, mode="write") as opened:
-        return Tokens(opened.database).create("test", scopes)
-
-
-def bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
 
 
 @pytest.fixture
@@ -127,7 +116,7 @@ def test_with_a_token_it_may_listen_behind_a_proxy(store: Path) -> None:
     public = ("--host", "0.0.0.0", "--behind-proxy", "relayd.example")
     refused = run_apart("serve", "--port", "0", *public, db=store)
     assert (refused.returncode, "has no token" in refused.stderr) == (2, True)
-    token = make(store, "plan")
+    token = make_token(store, "plan")
     assert run("serve", "--check", *public, db=store).returncode == 0
     with served(store, *public, auth=True) as service:
         assert service.get(PLAN, Host="relayd.example").status == 401
@@ -135,31 +124,27 @@ def test_with_a_token_it_may_listen_behind_a_proxy(store: Path) -> None:
         assert service.get(PLAN, Host="evil.example", **bearer(token)).status == 421
 
 
-def test_every_route_with_data_needs_its_scope(store: Path) -> None:
-    readers = {scope: make(store, scope) for scope in ("read", "plan", "ingest", "probe", "admin")}
-    with served(store, environment=QUICK, auth=True) as service:
-        for route in ROUTES:
-            path = route.path.replace("{src}", "us-east").replace("{dst}", "sa")
-            path = path.replace("{id}", "1").replace("{folder}/{name}", "shared/base.css")
-            body: dict[str, object] | None = {} if route.method == "POST" else None
-            bare = service.ask(route.method, path, body)
-            if route.scope is None:
-                assert bare.status == (302 if path in MOVED else 200), path
-                continue
-            assert route.scope, path
-            assert (bare.status, bare.json["kind"]) == (401, "unauthorized"), path
-            assert bare.headers["WWW-Authenticate"].startswith('Bearer realm="relayd"')
-            if route.path == "/v1/events":
-                continue  # a stream without an end
-            for scope, token in readers.items():
-                answer = service.ask(route.method, path, body, bearer(token))
-                if scope in (route.scope, "admin"):
-                    assert answer.status not in (401, 403), (path, scope)
-                else:
-                    assert answer.status == 403, (path, scope)
-                    assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"]
-        unmatched = service.get("/v1/nothing")
-        assert unmatched.status == 404
+def test_every_route_with_data_needs_its_scope(guarded: Served) -> None:
+    for route in ROUTES:
+        path = route.path.replace("{src}", "us-east").replace("{dst}", "sa")
+        path = path.replace("{id}", "1").replace("{folder}/{name}", "shared/base.css")
+        body: dict[str, object] | None = {} if route.method == "POST" else None
+        bare = guarded.ask(route.method, path, body)
+        if route.scope is None:
+            assert bare.status == (302 if path in MOVED else 200), path
+            continue
+        assert (bare.status, bare.json["kind"]) == (401, "unauthorized"), path
+        assert bare.headers["WWW-Authenticate"].startswith('Bearer realm="relayd"')
+        if route.path == "/v1/events":
+            continue  # a stream without an end
+        for scope in SCOPES:
+            answer = guarded.ask(route.method, path, body, guarded.by(scope))
+            if scope in (route.scope, "admin"):
+                assert answer.status not in (401, 403), (path, scope)
+            else:
+                assert answer.status == 403, (path, scope)
+                assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"]
+    assert guarded.get("/v1/nothing").status == 404
 
 
 @pytest.mark.parametrize(
@@ -182,37 +167,31 @@ def test_forged_tokens(guarded: Served, header: str) -> None:
     assert "relayd_" not in answer.content.decode()
 
 
-@pytest.fixture(scope="module")
-def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    store = tmp_path_factory.mktemp("guarded") / "relayd.db"
-    store.write_bytes(measured.read_bytes())
-    with served(store, auth=True) as service:
-        yield service
+def test_an_expired_token_is_refused(guarded: Served) -> None:
+    expired = eventually(
+        lambda: (found := guarded.get(PLAN, **guarded.by("expired"))).status == 401 and found
+    )
+    assert 'error="invalid_token"' in expired.headers["WWW-Authenticate"]
+    listed = guarded.get("/v1/tokens", **guarded.by("admin")).json["tokens"]
+    assert "expired" in [each["state"] for each in listed if each["name"] == "expired"]
 
 
-def test_an_expired_token_is_refused(store: Path) -> None:
-    made = run("serve", "token", "create", "test", "--scope", "plan", "--expires", "3s", db=store)
-    token = made.stdout.strip()
-    with served(store, auth=True) as service:
-        expired = eventually(
-            lambda: (found := service.get(PLAN, **bearer(token))).status == 401 and found
-        )
-        assert 'error="invalid_token"' in expired.headers["WWW-Authenticate"]
-    listed = run("serve", "token", "list", db=store)
-    assert "expired" in listed.stdout
-
-
-def test_tokens_are_listed_with_their_last_use_and_without_secrets(store: Path) -> None:
-    secrets = {scope: make(store, scope) for scope in ("admin", "read", "plan")}
+def test_tokens_are_listed_with_their_last_use_and_without_secrets(
+    store: Path, service: Served
+) -> None:
+    everything = ["read", "plan", "ingest", "probe", "admin"]
+    free = service.get("/v1/token").json
+    assert (free["token"], free["scopes"]) == (None, everything)
+    secrets = {scope: make_token(store, scope) for scope in ("admin", "read", "plan")}
     run("serve", "token", "revoke", "3", db=store)
     began_s = time.time()
-    with served(store, auth=True) as service:
-        own = service.get("/v1/token", **bearer(secrets["read"])).json
+    with served(store, auth=True) as keeper:
+        own = keeper.get("/v1/token", **bearer(secrets["read"])).json
         assert (own["token"]["number"], own["scopes"]) == (2, ["read"])
-        everything = service.get("/v1/token", **bearer(secrets["admin"])).json["scopes"]
-        assert everything == ["read", "plan", "ingest", "probe", "admin"]
-        assert service.get("/v1/token", **bearer(secrets["plan"])).status == 401
-        listed = service.get("/v1/tokens", **bearer(secrets["admin"]))
+        of_admin = keeper.get("/v1/token", **bearer(secrets["admin"])).json["scopes"]
+        assert of_admin == everything
+        assert keeper.get("/v1/token", **bearer(secrets["plan"])).status == 401
+        listed = keeper.get("/v1/tokens", **bearer(secrets["admin"]))
         assert [(each["number"], each["state"]) for each in listed.json["tokens"]] == [
             *((1, "valid"), (2, "valid"), (3, "revoked"))
         ]
@@ -223,7 +202,7 @@ def test_tokens_are_listed_with_their_last_use_and_without_secrets(store: Path) 
             assert digest_of(secret).encode() not in listed.content
         with closing(sqlite3.connect(store, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")  # nothing can be stored now
-            busy = service.get("/v1/tokens", **bearer(secrets["admin"])).json["tokens"]
+            busy = keeper.get("/v1/tokens", **bearer(secrets["admin"])).json["tokens"]
             assert busy[0]["last_used_at_s"] > used[0]
             other.execute("ROLLBACK")
     # It is kept at least when the service ends.
@@ -234,34 +213,31 @@ def test_tokens_are_listed_with_their_last_use_and_without_secrets(store: Path) 
     with open_store(store, mode="write") as opened:
         Tokens(opened.database).note_used({1: 5.0})  # of a process that was slow to tell
         assert Tokens(opened.database).list()[0].last_used_at_s == used[0]
-    with served(store) as service:
-        free = service.get("/v1/token").json
-        assert (free["token"], free["scopes"]) == (None, everything)
 
 
-def test_a_token_is_nowhere_but_with_who_has_it(store: Path) -> None:
-    token = make(store, "admin")
-    with served(store, auth=True) as service:
-        assert service.get(PLAN, **bearer(token)).status == 200
-        metrics = service.get("/metrics", **bearer(token)).content.decode()
-        assert service.get("/v1/plans?src=relayd&dst=sa", **bearer(token)).status == 422
-        changed = service.ask("POST", "/v1/samples", b"", bearer(token))
-        service.ask("POST", "/v1/samples", b"", bearer("relayd_unknown"))
-        service.ask("POST", "/v1/plans", b"{}", bearer(token))
-        audited = [line for line in service.lines() if line["event"] == "change"]
-    assert token not in metrics
-    assert [(line["token"], line["status"]) for line in audited] == [("test", 400), (None, 401)]
-    assert audited[0]["request_id"] == changed.headers["X-Request-ID"]
-    assert audited[0]["address"] == "127.0.0.1"
-    assert (audited[0]["method"], audited[0]["path"]) == ("POST", "/v1/samples")
-    assert token not in service.log.read_text()
-    assert token.encode() not in store.read_bytes()
+def test_a_token_is_nowhere_but_with_who_has_it(guarded: Served) -> None:
+    token, store = guarded.tokens["admin"], Path(guarded.db)
+    assert guarded.get(PLAN, **bearer(token)).status == 200
+    metrics = guarded.get("/metrics", **bearer(token)).content.decode()
+    assert guarded.get("/v1/plans?src=relayd&dst=sa", **bearer(token)).status == 422
+    changed = guarded.ask("POST", "/v1/samples", b"", bearer(token))
+    unknown = guarded.ask("POST", "/v1/samples", b"", bearer("relayd_unknown"))
+    ids = [answer.headers["X-Request-ID"] for answer in (changed, unknown)]
+    asked = guarded.ask("POST", "/v1/plans", b"{}", bearer(token)).headers["X-Request-ID"]
+    audited = {line["request_id"]: line for line in guarded.lines() if line["event"] == "change"}
+    assert asked not in audited
+    first, second = (audited[each] for each in ids)
+    assert (first["token"], first["status"]) == ("admin", 400)
+    assert (second["token"], second["status"]) == (None, 401)
+    assert (first["method"], first["path"]) == ("POST", "/v1/samples")
+    assert first["address"] == "127.0.0.1"
     listed = run("serve", "token", "list", "--json", db=store).stdout
-    assert token not in listed
+    for shown in (metrics, guarded.log.read_text(), listed):
+        assert token not in shown
     assert digest_of(token) not in listed
-    with sqlite3.connect(store) as database:
-        assert database.execute("SELECT digest FROM tokens").fetchall() == [(digest_of(token),)]
-    database.close()
+    files = b"".join(file.read_bytes() for file in store.parent.glob(f"{store.name}*"))
+    assert token.encode() not in files
+    assert digest_of(token).encode() in files
 
 
 @pytest.mark.parametrize(
@@ -290,31 +266,30 @@ def signed_in(service: Served, token: str, **headers: str) -> str:
 
 
 def test_a_browser_is_signed_in_by_a_cookie_that_no_script_and_no_other_site_has(
-    store: Path,
+    guarded: Served,
 ) -> None:
-    token = make(store, "read", "plan")
-    with served(store, auth=True) as service:
-        for path in ("/v1/session", PLAN):
-            assert service.ask("POST", path.partition("?")[0], None, {}).status == 401
-        wrong = service.ask("POST", "/v1/session", None, bearer("rlt_wrong"))
-        assert (wrong.status, wrong.headers["Set-Cookie"]) == (401, None)
-        set_ = service.ask("POST", "/v1/session", None, bearer(token)).headers["Set-Cookie"]
-        assert set_.split("; ")[1:] == ["HttpOnly", "SameSite=Strict"]  # of this folder alone
-        host = f"{service.host}:{service.port}"
-        by_https = {"Origin": f"https://{host}", "Sec-Fetch-Site": "same-origin", **bearer(token)}
-        secure = service.ask("POST", "/v1/session", None, by_https).headers["Set-Cookie"]
-        assert "Secure" in secure.split("; ")
-        cookie = signed_in(service, token)
-        answer = service.get(PLAN, Cookie=cookie)
-        assert answer.status == 200
-        assert "Cookie" in answer.headers["Vary"]
-        assert service.get("/v1/token", Cookie=cookie).json["token"]["name"] == "test"
-        # A token of its own in the header counts alone, so that programs are as they were.
-        assert service.get(PLAN, Cookie=cookie, **bearer("rlt_wrong")).status == 401
-        assert service.get(PLAN, Cookie="relayd-session=rlt_wrong").status == 401
-        out = service.ask("DELETE", "/v1/session", None, {"Cookie": cookie, **own(service)})
-        assert out.headers["Set-Cookie"].startswith("relayd-session=;")
-        assert "Max-Age=0" in out.headers["Set-Cookie"]
+    token = guarded.tokens["admin"]
+    for path in ("/v1/session", PLAN):
+        assert guarded.ask("POST", path.partition("?")[0], None, {}).status == 401
+    wrong = guarded.ask("POST", "/v1/session", None, bearer("rlt_wrong"))
+    assert (wrong.status, wrong.headers["Set-Cookie"]) == (401, None)
+    set_ = guarded.ask("POST", "/v1/session", None, bearer(token)).headers["Set-Cookie"]
+    assert set_.split("; ")[1:] == ["HttpOnly", "SameSite=Strict"]  # of this folder alone
+    host = f"{guarded.host}:{guarded.port}"
+    by_https = {"Origin": f"https://{host}", "Sec-Fetch-Site": "same-origin", **bearer(token)}
+    secure = guarded.ask("POST", "/v1/session", None, by_https).headers["Set-Cookie"]
+    assert "Secure" in secure.split("; ")
+    cookie = signed_in(guarded, token)
+    answer = guarded.get(PLAN, Cookie=cookie)
+    assert answer.status == 200
+    assert "Cookie" in answer.headers["Vary"]
+    assert guarded.get("/v1/token", Cookie=cookie).json["token"]["name"] == "admin"
+    # A token of its own in the header counts alone, so that programs are as they were.
+    assert guarded.get(PLAN, Cookie=cookie, **bearer("rlt_wrong")).status == 401
+    assert guarded.get(PLAN, Cookie="relayd-session=rlt_wrong").status == 401
+    out = guarded.ask("DELETE", "/v1/session", None, {"Cookie": cookie, **own(guarded)})
+    assert out.headers["Set-Cookie"].startswith("relayd-session=;")
+    assert "Max-Age=0" in out.headers["Set-Cookie"]
 
 
 def own(service: Served) -> dict[str, str]:
@@ -332,50 +307,38 @@ def own(service: Served) -> dict[str, str]:
     ],
 )
 def test_a_cookie_that_another_page_sends_changes_nothing(
-    store: Path, sent: dict[str, str]
+    guarded: Served, sent: dict[str, str]
 ) -> None:
-    body = b'{"src": "us-east", "dst": "sa"}'
-    sample = b'{"samples": [{"src": "aws:us-east-1", "dst": "aws:sa-east-1", "metric": "rtt_ms"}]}'
-    json_ = {"Content-Type": "application/json"}
-    token = make(store, "admin")
-    with served(store, auth=True) as service:
-        cookie = {"Cookie": signed_in(service, token)}
-        for method, path, content in (
-            ("POST", "/v1/plans", body),
-            ("POST", "/v1/samples", sample),
-            ("POST", "/v1/campaigns", b'{"budget_usd": 1}'),
-            ("DELETE", "/v1/session", None),
-        ):
-            answer = service.ask(method, path, content, {**json_, **cookie, **sent})
-            assert (answer.status, answer.json["kind"]) == (403, "cross-origin"), path
-        assert (
-            service.ask("POST", "/v1/plans", body, {**json_, **cookie, **own(service)}).status
-            == 200
-        )
-        if sent:
-            assert service.get(PLAN, **cookie, **sent).status == 403  # nor does it read
-        else:
-            assert service.get(PLAN, **cookie).status == 200
+    plan = {"src": "us-east", "dst": "sa"}
+    cookie = {"Cookie": signed_in(guarded, guarded.tokens["admin"])}
+    for method, path, content in (
+        ("POST", "/v1/plans", plan),
+        ("POST", "/v1/samples", {"samples": [{**plan, "metric": "rtt_ms"}]}),
+        ("POST", "/v1/campaigns", {"budget_usd": 1}),
+        ("DELETE", "/v1/session", None),
+    ):
+        answer = guarded.ask(method, path, content, {**cookie, **sent})
+        assert (answer.status, answer.json["kind"]) == (403, "cross-origin"), path
+    assert guarded.ask("POST", "/v1/plans", plan, {**cookie, **own(guarded)}).status == 200
+    # Nor does it read, but for what has no page at all.
+    assert guarded.get(PLAN, **cookie, **sent).status == (403 if sent else 200)
 
 
-def test_headers_say_what_a_caller_may_still_send(store: Path) -> None:
-    limits = {"RELAYD_SERVE_REQUESTS_PER_S": "0.01", "RELAYD_SERVE_BURST": "4"}
-    with served(store, environment=limits) as service:
-        seen = [service.get(PLAN) for _ in range(5)]
-        assert [answer.status for answer in seen] == [200] * 4 + [429]
-        assert {answer.headers["RateLimit-Policy"] for answer in seen} == {'"requests";q=4;w=400'}
-        left = [answer.headers["RateLimit"].split(";") for answer in seen]
-        assert [parts[1] for parts in left] == ["r=3", "r=2", "r=1", "r=0", "r=0"]
-        assert 390 < int(left[-1][2].removeprefix("t=")) <= 400
-        assert int(seen[-1].headers["Retry-After"]) >= 1
-        assert "RateLimit" not in service.get("/healthz").headers  # which has no limit
+def test_headers_say_what_a_caller_may_still_send(hurried: Served) -> None:
+    seen = [hurried.get(PLAN) for _ in range(5)]
+    assert [answer.status for answer in seen] == [200] * 4 + [429]
+    assert {answer.headers["RateLimit-Policy"] for answer in seen} == {'"requests";q=4;w=400'}
+    left = [answer.headers["RateLimit"].split(";") for answer in seen]
+    assert [parts[1] for parts in left] == ["r=3", "r=2", "r=1", "r=0", "r=0"]
+    assert 390 < int(left[-1][2].removeprefix("t=")) <= 400
+    assert int(seen[-1].headers["Retry-After"]) >= 1
+    assert "RateLimit" not in hurried.get("/healthz").headers  # which has no limit
 
 
-def test_a_plan_has_a_tag_until_the_next_snapshot(store: Path) -> None:
-    with served(store) as service:
-        answer = service.get(PLAN)
-        assert answer.headers["Cache-Control"].startswith("private")
-        known = service.get(PLAN, **{"If-None-Match": answer.headers["ETag"]})
-        assert (known.status, known.content) == (304, b"")
-        other = service.get(f"{PLAN}&volume_gb=7", **{"If-None-Match": answer.headers["ETag"]})
-        assert other.status == 200
+def test_a_plan_has_a_tag_until_the_next_snapshot(service: Served) -> None:
+    answer = service.get(PLAN)
+    assert answer.headers["Cache-Control"].startswith("private")
+    known = service.get(PLAN, **{"If-None-Match": answer.headers["ETag"]})
+    assert (known.status, known.content) == (304, b"")
+    other = service.get(f"{PLAN}&volume_gb=7", **{"If-None-Match": answer.headers["ETag"]})
+    assert other.status == 200

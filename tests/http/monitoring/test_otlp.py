@@ -18,7 +18,7 @@ from opentelemetry.sdk.resources import Resource
 
 from relayd.http.monitoring.telemetry import metrics_data
 from relayd.http.settings import ServiceSettings
-from tests.http.running import eventually, served
+from tests.http.running import Served, eventually, served
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
@@ -98,17 +98,14 @@ def test_a_collector_gets_what_a_request_took_and_what_metrics_say(store: Path) 
     assert sum(point.count for point in took.histogram.data_points) >= 1
 
 
-def test_a_service_without_its_collector_answers_and_says_so_once(store: Path) -> None:
-    environment = {
-        "RELAYD_SERVE_OTLP_ENDPOINT": "http://127.0.0.1:1",
-        "OTEL_METRIC_EXPORT_INTERVAL": "100",
-        "OTEL_BSP_SCHEDULE_DELAY": "100",
-    }
-    with served(store, environment=environment) as service:
-        assert service.get("/v1/plans?src=us-east&dst=sa").status == 200
-        eventually(lambda: [line for line in service.lines() if line["event"] == "otlp"])
-        assert service.get("/v1/plans?src=us-east&dst=sa").status == 200
-    (line,) = (line for line in service.lines() if line["event"] == "otlp")
+def test_a_service_without_its_collector_answers_and_says_so_once(bounded: Served) -> None:
+    def told() -> list[dict[str, Any]]:
+        return [line for line in bounded.lines() if line["event"] == "otlp"]
+
+    assert bounded.get("/v1/plans?src=us-east&dst=sa").status == 200
+    eventually(told)
+    assert bounded.get("/v1/plans?src=us-east&dst=sa&volume_gb=7").status == 200
+    (line,) = told()
     assert line["metrics_taken"] is False
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -17,14 +16,11 @@ from typing import Any
 
 import pytest
 
-from probes.liveness.link_health import LinkHealth
-from relayd.store import open_store
-from relayd.store.links import LinkStates
-from tests.http.running import ROOT, Served, eventually, run, served
+from tests.http.running import ROOT, Served, eventually
+from tests.http.test_watch import DOWN, LINK, keep
 from tests.ports import free_port
 
 CONFIGS = ROOT / "configs" / "monitoring"
-LINK = ("aws:us-east-1", "gcp:us-east1")
 NAMES = re.compile(r"\b(?:relayd|process)_[a-z0-9_]+")
 OF_WATCHERS = re.compile(r"relayd_watch_")
 
@@ -59,38 +55,31 @@ def test_metrics_are_named_as_prometheus_names_them(service: Served) -> None:
 
 
 @pytest.fixture
-def watched(store: Path, tmp_path: Path) -> Iterator[tuple[Served, str]]:
-    """Return a service that needs tokens, and the address of a Prometheus that scrapes it."""
-    token = run(
-        "serve", "token", "create", "prometheus", "--scope", "read", db=store
-    ).stdout.strip()
+def prometheus(guarded: Served, tmp_path: Path) -> Iterator[str]:
+    """Return the address of a Prometheus that scrapes a service which needs tokens."""
     address = f"127.0.0.1:{free_port()}"
-    quick = {"RELAYD_SERVE_REFRESH_S": "0.2"}
-    with served(store, auth=True, environment=quick) as service:
-        folder = tmp_path / "prometheus"
-        folder.mkdir()
-        (folder / "relayd-token").write_text(token)
-        config = (CONFIGS / "prometheus.yml").read_text()
-        config = config.replace("localhost:8080", f"127.0.0.1:{service.port}")
-        (folder / "prometheus.yml").write_text(config.replace("30s", "1s"))
-        rules = (CONFIGS / "rules.yml").read_text()
-        (folder / "rules.yml").write_text(rules.replace("for: 1m", "for: 1s"))
-        promtool("check", "config", str(folder / "prometheus.yml"))
-        process = subprocess.Popen(
-            [
-                "prometheus",
-                f"--config.file={folder / 'prometheus.yml'}",
-                f"--storage.tsdb.path={folder / 'data'}",
-                f"--web.listen-address={address}",
-                "--log.level=warn",
-            ],
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            yield service, f"http://{address}"
-        finally:
-            process.terminate()
-            process.wait(30)
+    (tmp_path / "relayd-token").write_text(guarded.tokens["read"])
+    config = (CONFIGS / "prometheus.yml").read_text()
+    config = config.replace("localhost:8080", f"127.0.0.1:{guarded.port}")
+    (tmp_path / "prometheus.yml").write_text(config.replace("30s", "1s"))
+    rules = (CONFIGS / "rules.yml").read_text()
+    (tmp_path / "rules.yml").write_text(rules.replace("for: 1m", "for: 1s"))
+    promtool("check", "config", str(tmp_path / "prometheus.yml"))
+    process = subprocess.Popen(
+        [
+            "prometheus",
+            f"--config.file={tmp_path / 'prometheus.yml'}",
+            f"--storage.tsdb.path={tmp_path / 'data'}",
+            f"--web.listen-address={address}",
+            "--log.level=warn",
+        ],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield f"http://{address}"
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 def ask(prometheus: str, path: str, **query: str) -> Any:
@@ -109,10 +98,8 @@ def ask(prometheus: str, path: str, **query: str) -> Any:
 
 
 def test_prometheus_scrapes_a_service_and_an_alert_follows_a_link(
-    watched: tuple[Served, str], store: Path
+    prometheus: str, guarded: Served
 ) -> None:
-    service, prometheus = watched
-
     def value(query: str) -> float | None:
         found = (ask(prometheus, "query", query=query) or {}).get("result", [])
         return float(found[0]["value"][1]) if found else None
@@ -127,13 +114,10 @@ def test_prometheus_scrapes_a_service_and_an_alert_follows_a_link(
     state = f'relayd_link_state{{src="{src}",dst="{dst}"}}'
     assert value(state) == 0
     assert "RelaydLinkDown" not in firing()
-    down = LinkHealth(condition="down", since_s=time.time() - 60, reason="no reply to 5 probes")
-    with open_store(store, mode="write") as opened, opened.database.transaction():
-        LinkStates(opened.database).keep({LINK: down}, (), time.time() + 3600)
+    keep(guarded.db, DOWN, (), 3600)
     eventually(lambda: value(state) == 2)
     eventually(lambda: "RelaydLinkDown" in firing())
-    with open_store(store, mode="write") as opened, opened.database.transaction():
-        LinkStates(opened.database).keep({}, (LINK,), 0)
+    keep(guarded.db, {}, (LINK,), 0)
     eventually(lambda: "RelaydLinkDown" not in firing())
 
     # Whatever the dashboard and the alerts ask for is there, and Prometheus can answer it.
@@ -144,10 +128,8 @@ def test_prometheus_scrapes_a_service_and_an_alert_follows_a_link(
         ask(prometheus, "query", query=re.sub(r"\$(instance|src|dst)\b", ".*", query))
     alerts = (CONFIGS / "rules.yml").read_text()
     wanted = set(NAMES.findall("\n".join(asked) + alerts))
-    service.get("/v1/plans?src=us-east&dst=sa")
-    text = service.get(
-        "/metrics", Authorization=f"Bearer {(store.parent / 'prometheus/relayd-token').read_text()}"
-    ).content.decode()
+    guarded.get("/v1/plans?src=us-east&dst=sa", **guarded.by("plan"))
+    text = guarded.get("/metrics", **guarded.by("read")).content.decode()
     served_names = set(re.findall(r"^# TYPE (\S+) ", text, re.MULTILINE))
     missing = {
         name
