@@ -82,7 +82,7 @@ def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """Return a service with a fleet that wants tokens: one of each scope, and some others."""
     store = copied(measured, tmp_path_factory.mktemp("guarded"))
     fleet = fleet_of_nobody(store.parent)
-    tokens = {scope: make_token(store, scope, name=scope) for scope in SCOPES}
+    tokens = {str(scope): make_token(store, scope, name=scope) for scope in SCOPES}
     tokens["robot"] = make_token(store, "ingest", name="robot")
     tokens["prober"] = make_token(store, "read", "probe", name="prober")
     tokens["slow"] = make_token(store, "plan", name="slow", requests_per_s=0.001)
@@ -105,11 +105,11 @@ def watching(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             for n, (name, region) in enumerate(zip(("us", "sa"), REGIONS, strict=False), 1)
         )
     )
-    m5 = {"src_vm": "m5.8xlarge", "dst_vm": "m5.8xlarge"}
-    of_host = (REGIONS[0], REGIONS[0], "egress_cap_mbps", 4200.0, 1.7e9, "iperf3", 64, 9.0, True)
+    cap = Sample(REGIONS[0], REGIONS[0], "egress_cap_mbps", 4200.0, 1.7e9, "iperf3", 64, 9.0, True)
+    vm, detail = "m5.8xlarge", json.dumps({"host": "us"})
     down = {(REGIONS[0], REGIONS[2]): LinkHealth("down", since_s=time.time(), reason="no reply")}
     with open_store(store, mode="write") as opened:
-        append(opened, [Sample(*of_host, **m5, detail=json.dumps({"host": "us"}))])
+        append(opened, [cap._replace(src_vm=vm, dst_vm=vm, detail=detail)])
         with opened.database.transaction():
             LinkStates(opened.database).keep(down, (), time.time() + 3600)
     tokens = {"read": make_token(store, "read"), "prober": make_token(store, "read", "probe")}

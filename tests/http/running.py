@@ -279,12 +279,12 @@ def workers_of(service: Served) -> set[int]:
 
 
 def read_events(
-    service: Served, path: str, count: int, of: Mapping[str, str] | None = None, **headers: str
+    service: Served, path: str, count: int, of: Mapping[str, str] | None = None, after: int = 0
 ) -> list[dict[str, Any]]:
     """Return the first events of a stream, or the first that have such values."""
     connection = http.client.HTTPConnection(service.host, service.port, timeout=TIMEOUT_S)
     try:
-        connection.request("GET", path, headers=headers)
+        connection.request("GET", path, headers={"Last-Event-ID": str(after)} if after else {})
         response = connection.getresponse()
         assert response.headers["Content-Type"] == "text/event-stream"
         found: list[dict[str, Any]] = []

@@ -195,7 +195,7 @@ def test_a_reader_of_events_goes_on_where_it_was(changing: Served) -> None:
     with open_store(changing.db, mode="write") as opened:
         events = Events(opened.database)
         numbers = [events.add("leg", f"a>{n}", {"n": n}) for n in range(5)]
-    found = read_events(changing, "/v1/events", 3, **{"Last-Event-ID": str(numbers[1])})
+    found = read_events(changing, "/v1/events", 3, after=numbers[1])
     assert [event["id"] for event in found] == numbers[2:]
     assert found[0]["detail"] == {"n": 2}
     assert changing.get("/v1/events", **{"Last-Event-ID": "x"}).status == 422

@@ -54,7 +54,8 @@ def client(db: Path) -> Iterator[tuple[Client, Loop]]:
                 await over.wait()
 
         task = asyncio.create_task(connected())
-        await asyncio.wait([opened, task], return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [opened, task]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return opened.result(), task
 
     async def end() -> None:
