@@ -64,7 +64,7 @@ thorough:  ## Pass all that takes longer: whole grids, many seeds, the docs' com
 	@$(MAKE) --no-print-directory --keep-going test-thorough bare-root test-lab-pairs test-integrations
 
 # Most of its time, a test that starts processes or a lab waits for them.
-test-parallel: WORKERS = $(shell expr 3 \* $$(getconf _NPROCESSORS_ONLN))
+test-parallel: WORKERS = $(shell expr 4 \* $$(getconf _NPROCESSORS_ONLN))
 test-parallel: dev tools  ## Of them, those that can share the machine
 	@$(PYTEST) --collect-only -qq >/dev/null || true  # compiled once, not by each worker
 	$(PYTEST) -m 'not (alone or engines or integrations or thorough)' $(PARALLEL) --durations 20

@@ -29,7 +29,7 @@ setTimeout(() => opening > 0 && !isOpen && message.append(waits), SLOW_MS);
 export async function show(part) {
   opening += 1;
   try {
-    say("");
+    replace(message, waits.isConnected && waits); // what was said before is over, waiting is not
     return await part();
   } catch (error) {
     return fail(error);
