@@ -140,6 +140,7 @@ def test_many_questions_in_one_call(local: Wan, remote: RemoteWan) -> None:
         else:
             assert isinstance(answer, relayd.InputError)
             assert (f"nowhere-{number}" in str(answer)) == (number in unknown)
+            assert isinstance(answer, relayd.UnknownRegionError) == (number in unknown)
     assert len(found) == len(requests)
     assert remote.plans([]) == []
 

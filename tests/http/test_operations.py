@@ -258,7 +258,9 @@ def test_workers_end_with_the_service_however_it_ends(store: Path) -> None:
 def test_a_worker_that_hangs_does_not_hold_up_the_end(store: Path) -> None:
     service = Served(store, environment={"RELAYD_SERVE_SHUTDOWN_S": "0"})
     assert service.metric("relayd_http_in_flight") == "1.0"  # that which asks
-    for pid in workers_of(service):
+    workers = workers_of(service)
+    assert workers
+    for pid in workers:
         os.kill(pid, signal.SIGSTOP)
     body = json.dumps(SHUFFLE).encode()
     with sending(service, "/v1/shuffles", body, len(body)):
@@ -269,7 +271,9 @@ def test_a_worker_that_hangs_does_not_hold_up_the_end(store: Path) -> None:
 def test_a_worker_that_is_killed_is_replaced(changing: Served) -> None:
     assert changing.ask("POST", "/v1/shuffles", SHUFFLE).status == 200
     settled(changing)
-    for pid in workers_of(changing):
+    workers = workers_of(changing)
+    assert workers
+    for pid in workers:
         os.kill(pid, signal.SIGKILL)
     statuses = [changing.ask("POST", "/v1/shuffles", SHUFFLE).status for _ in range(4)]
     assert statuses[-1] == 200

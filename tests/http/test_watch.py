@@ -81,6 +81,7 @@ def test_a_watched_fleet_is_shown_to_those_who_may_see_it(watching: Served) -> N
     ready = watching.get("/readyz")
     assert set(ready.json["watch"]) == {"role", "last_look_age_s", "legs_down", "legs_degraded"}
     assert b"login.example" not in ready.content
+    assert b"192.0.2." not in ready.content
     metrics = watching.get("/metrics", **watching.by("read")).content.decode()
     assert "relayd_watch_budget_usd 1.0" in metrics
     for name in ("links_down", "links_degraded", "last_probe_age_seconds"):

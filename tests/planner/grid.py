@@ -12,6 +12,7 @@ from functools import cache
 from math import inf
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from planner.model.link import AT_LIMIT
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.transfer.problem import End, Relays, TransferPath, TransferProblem
+from tests.planner.independent import SkyplaneProblem
 from tests.shared_data import shared
 from tests.slow_start import bundle_share_of_steady
 
@@ -93,6 +95,27 @@ class Grid:
             TransferPath(None, *self.held(src, dst), inf, self.usd_per_gb[src, dst], 0.0, 1),
             Relays.of(relays),
             vm_start_s,
+        )
+
+    def of_skyplane(self, src: str, dst: str, transfer: TransferProblem) -> SkyplaneProblem:
+        """Return a transfer as Skyplane's program states it."""
+        names: dict[Any, str] = {"s": src, "d": dst}
+        relays = [relay.region or 0 for relay in transfer.relays]
+        names |= {relay: self.regions[relay] for relay in relays}
+        ends: list[tuple[Any, Any]] = [("s", "d")]
+        ends += [link for relay in relays for link in (("s", relay), (relay, "d"))]
+        links = {link: (names[link[0]], names[link[1]]) for link in ends}
+        quotas: dict[Any, int] = {"s": transfer.src.quota, "d": transfer.dst.quota}
+        quotas |= {r.region: r.quota for r in transfer.relays}
+        return SkyplaneProblem(
+            transfer.volume_gb,
+            {link: self.pair_gbps[pair] for link, pair in links.items()},
+            {link: self.usd_per_gb[pair] for link, pair in links.items()},
+            {
+                site: (self.egress_gbps(n), self.ingress_gbps(n), vm_usd_per_h(n), quotas[site])
+                for site, n in names.items()
+            },
+            transfer.vm_start_s,
         )
 
     def random_pairs(self, count: int, seed: int) -> list[Pair]:

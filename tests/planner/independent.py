@@ -6,6 +6,7 @@ allocation against every constraint, with its cost recomputed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, linprog, milp
 
 from planner.transfer.allocation import Allocation
-from planner.transfer.problem import TransferProblem
+from planner.transfer.problem import Relays, TransferProblem
 
 TOLERANCE = 1e-6
 
@@ -92,6 +93,85 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
     assert result.status in {0, 2}, result.message
     fixed_usd = transfer.usd_per_h * hours
     return float(result.fun * scale) + fixed_usd if result.status == 0 else inf
+
+
+@dataclass(frozen=True)
+class SkyplaneProblem:
+    """A transfer as the integer program of Skyplane states it (Jain et al., NSDI 2023, section 5).
+
+    Both ends of a link are held to K connections of a VM, each of which carries ``A / K`` of the
+    saturated rate A of one VM pair. Paths have one relay at most.
+
+    Attributes
+    ----------
+    pair_gbps, usd_per_gb : mapping
+        By the ends of a link: ``s``, ``d``, or a relay's number.
+    sites : mapping
+        Egress cap, ingress cap, price of an hour and quota.
+    """
+
+    volume_gb: float
+    pair_gbps: dict[tuple[Any, Any], float]
+    usd_per_gb: dict[tuple[Any, Any], float]
+    sites: dict[Any, tuple[float, float, float, int]]
+    vm_start_s: float
+
+    def least_cost_usd(self, rate_gbps: float) -> float:
+        """Return the least cost at exactly this rate; infinity if there is no way."""
+        links, sites = list(self.pair_gbps), list(self.sites)
+        size = 2 * len(links) + len(sites)
+        hours = 8 * self.volume_gb / rate_gbps / 3600 + self.vm_start_s / 3600
+        cost, whole, most = np.zeros(size), np.zeros(size), np.full(size, np.inf)
+        rows, low, high = [], [], []
+
+        def add(row: dict[int, float], least: float, greatest: float) -> None:
+            rows.append(np.zeros(size))
+            rows[-1][list(row)] = list(row.values())
+            low.append(least)
+            high.append(greatest)
+
+        for k, link in enumerate(links):  # a link's flow, then its connections in VMs
+            cost[k] = self.volume_gb * self.usd_per_gb[link] / rate_gbps
+            add({k: 1.0, len(links) + k: -self.pair_gbps[link]}, -inf, 0.0)
+        for n, (site, (egress, ingress, usd_per_h, quota)) in enumerate(self.sites.items()):
+            vms = 2 * len(links) + n
+            cost[vms], whole[vms], most[vms] = usd_per_h * hours, 1, quota
+            out = [k for k, (src, _) in enumerate(links) if src == site]
+            into = [k for k, (_, dst) in enumerate(links) if dst == site]
+            for used, cap in ((out, egress), (into, ingress)):
+                add({**dict.fromkeys(used, 1.0), vms: -cap}, -inf, 0.0)
+                add({**{len(links) + k: 1.0 for k in used}, vms: -1.0}, -inf, 0.0)
+            sent = {"s": rate_gbps, "d": -rate_gbps}.get(site, 0.0)
+            add({**dict.fromkeys(out, 1.0), **dict.fromkeys(into, -1.0)}, sent, sent)
+        scale = cost.max() / 1000 or 1.0
+        result = milp(
+            cost / scale,
+            constraints=LinearConstraint(np.array(rows), low, high),
+            bounds=Bounds(0, most),
+            integrality=whole,
+            options={"mip_rel_gap": 0},
+        )
+        assert result.status in {0, 2}, result.message
+        return float(result.fun * scale) if result.status == 0 else inf
+
+
+def skyplane_rows(transfer: TransferProblem, pairs: SkyplaneProblem) -> TransferProblem:
+    """Return a transfer with the rows of Skyplane's program in place of relayd's."""
+    direct, *relays = (
+        replace(
+            path,
+            in_gbps=first,
+            out_gbps=last,
+            vm_gbps=min(first, last, *pairs.sites[path.region][:2]) if relay else inf,
+            in_connections_gbps=first,
+            out_connections_gbps=last,
+        )
+        for path in transfer.paths
+        for relay in [path.region is not None]
+        for first in [pairs.pair_gbps["s", path.region if relay else "d"]]
+        for last in [pairs.pair_gbps[path.region if relay else "s", "d"]]
+    )
+    return replace(transfer, direct=direct, relays=Relays.of(relays))
 
 
 def most_rate_gbps(transfer: TransferProblem, further: dict[str, float] | None = None) -> float:

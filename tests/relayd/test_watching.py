@@ -82,6 +82,7 @@ def test_answers_go_by_states_until_they_are_taken_back_or_too_old(store: Store,
     plan = wan.plan(*ask)
     assert plan.verdict != "direct"
     assert f"{_PAIR[0]} -> {_PAIR[1]} is down since 2027-01-15T08:00:00Z" in plan.reason
+    assert relayd.open(db).plan(*ask).reason == plan.reason
     # VM types are another model of the same link, which is as dead.
     assert wan.plan(*ask, vm_types={"aws": "t2.micro"}).verdict != "direct"
     assert wan.matrix("aggregate")[_PAIR] == 0
@@ -97,7 +98,7 @@ def test_answers_go_by_states_until_they_are_taken_back_or_too_old(store: Store,
 # ---- money and hours -----------------------------------------------------------------------------
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 3), st.floats(0, 1), st.booleans()), max_size=25))
 def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bool]]) -> None:
     with (
@@ -395,6 +396,24 @@ async def _running(watcher: Watcher) -> AsyncIterator[Watcher]:
     finally:
         stop.set()
         await running
+
+
+@pytest.mark.service
+def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path: Path) -> None:
+    notes: list[str] = []
+    options = WatchOptions(1.0, campaign_every_s=inf)
+    watcher = Watcher(db, unreachable(tmp_path, *_PAIR), _CATALOGUE, options, notes.append)
+
+    async def story(other: Program) -> None:
+        async with _running(watcher):
+            await _until(lambda: watcher.status()["role"] == "standby")
+            other.kill()
+            await _until(lambda: watcher.status()["role"] == "prober")
+        assert watcher.status()["role"] == "stopped"
+
+    with holder_at(db) as other:
+        asyncio.run(story(other))
+    assert any("standing by" in note for note in notes)
 
 
 def test_one_process_probes_also_after_another_was_killed_and_the_database_was_away(

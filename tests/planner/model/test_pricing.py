@@ -16,6 +16,7 @@ from planner.model.network import Network
 from planner.model.pricing import (
     CataloguePrices,
     FlatPrices,
+    average_usd_per_gb,
     metered_usd_per_gb,
     relayed_usd_per_gb,
 )
@@ -147,3 +148,33 @@ def test_flat_prices_by_pair_and_region() -> None:
     assert stated.vm_usd_per_h("b") == 0.0
     with pytest.raises(InputError, match=r"egress_usd_per_gb must have shape \(2, 2\)"):
         FlatPrices(["a", "b"], np.zeros((3, 3)))
+
+
+@st.composite
+def tier_lists(draw: st.DrawFn) -> tuple[Tier, ...]:
+    ends = sorted(draw(st.sets(st.integers(1, 500), max_size=4)))
+    return tuple(Tier(draw(st.integers(0, 20)) / 100, float(end)) for end in (*ends, inf))
+
+
+@patient
+@given(tier_lists(), st.integers(1, 600), st.integers(0, 600))
+def test_mean_price_is_the_integral(tiers: tuple[Tier, ...], volume: int, so_far: int) -> None:
+    # Ends are whole GB, so the price of each GB is that of its middle.
+    middles = np.arange(so_far, so_far + volume) + 0.5
+    ends = [tier.up_to_gb for tier in tiers]
+    fees = np.array([tier.usd_per_gb for tier in tiers])[np.searchsorted(ends, middles)]
+    assert average_usd_per_gb(tiers, volume, so_far) == pytest.approx(fees.mean())
+
+
+def test_billing_so_far_counts_for_its_provider_alone() -> None:
+    catalogue = load_catalogue()
+    regions = ["aws:us-east-1", "azure:eastus", "gcp:us-east1"]
+    network = Network.from_matrices(regions, np.ones((3, 3)))
+    first = CataloguePrices(catalogue, network)
+    later = CataloguePrices(catalogue, network, {"aws": 200_000.0})
+    aws_out = ("aws:us-east-1", "gcp:us-east1", 100.0)
+    azure_out = ("azure:eastus", "gcp:us-east1", 100.0)
+    assert later.egress_usd_per_gb(*aws_out) < first.egress_usd_per_gb(*aws_out)
+    assert later.egress_usd_per_gb(*azure_out) == first.egress_usd_per_gb(*azure_out)
+    anywhere = CataloguePrices(catalogue, network, {"*": 200_000.0})
+    assert anywhere.egress_usd_per_gb(*azure_out) < first.egress_usd_per_gb(*azure_out)

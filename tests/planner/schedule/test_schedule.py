@@ -398,3 +398,29 @@ def test_transfers_that_start_together_share_a_slot() -> None:
         assert -1e-6 <= found.commodities[number].start_s - alone_s <= 7.2
     assert found.commodities[-1].start_s == pytest.approx(60 + 8.5 * rtt_ms[0, 1] / 1000)
     assert not recommend_schedule(request, network, FlatPrices(names)).refused
+
+
+class FallingPrices(FlatPrices):
+    """The first 100 GB that a meter counts cost 0.10 USD each, what follows 0.04."""
+
+    def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
+        return (0.1 * min(volume_gb, 100) + 0.04 * max(0.0, volume_gb - 100)) / volume_gb
+
+
+def test_fees_are_what_each_meter_counts() -> None:
+    names = ["x:a", "x:b", "y:c"]
+    rate = np.full((3, 3), 4.0)
+    np.fill_diagonal(rate, 0.0)
+    network = Network.from_matrices(names, rate, rtt_ms=0.0, per_flow_mbps=25 * rate)
+    asked = (
+        TimedTransfer("inside", "x:a", "x:b", 50, deadline_s=4000.0),
+        TimedTransfer("out", "x:a", "y:c", 150, deadline_s=4000.0),
+        TimedTransfer("too", "x:b", "y:c", 50, deadline_s=4000.0),
+    )
+    request = ScheduleRequest(asked, relays="none", vms=1)
+    plan = recommend_schedule(request, network, FallingPrices(names))
+    out = 100 * 0.1 + 100 * 0.04  # 200 GB to the internet, by one meter
+    usd = [transfer.egress_usd for transfer in plan.transfers]
+    assert usd == pytest.approx([50 * 0.1, out * 150 / 200, out * 50 / 200])
+    assert plan.cost_usd.egress == pytest.approx(50 * 0.1 + out)
+    assert 0 < plan.bound_usd <= plan.cost_usd.egress

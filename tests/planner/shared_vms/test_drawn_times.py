@@ -125,3 +125,13 @@ def test_plans_that_meet_the_same_cap_differ_in_no_draw() -> None:
     relayed[0, 2] = relayed[2, 1] = 100.0
     assert of.times_s(direct, vms) == pytest.approx(of.times_s(relayed, vms))
     assert np.ptp(of.times_s(direct, vms)) > 1.0
+
+
+def test_of_one_link_they_are_the_quantiles_of_its_rate() -> None:
+    one = np.array([[0.0, 2.0], [2.0, 0.0]])
+    caps, vms = np.full((2, 2), 1e3), np.ones(2)
+    links = np.array([[0.0, 100.0], [0.0, 0.0]])
+    times = drawn(one, 100 * one, caps, vms, 0.5, 1.25).times_s(links, vms)
+    within = (times >= 50 / 1.25) & (times <= 50 / 0.5)
+    assert within.mean() == pytest.approx(0.9, abs=2 / 64)
+    assert np.median(times) == pytest.approx(50, rel=0.01)

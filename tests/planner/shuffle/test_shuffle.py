@@ -371,3 +371,17 @@ def test_equal_shares_are_those_of_a_step_by_step_simulation() -> None:
     found = equal_share_finish_s(resources, volumes, 64)
     assert found.max() == pytest.approx(now, rel=0.03)
     assert found.max() >= direct_s
+
+
+def test_a_slow_path_and_a_relay_beside_it_fill_the_cap() -> None:
+    found = plan([[0, 1, 5], [1, 0, 5], [5, 5, 0]], {("a", "b"): 100})
+    assert found.verdict == "relayed"
+    assert found.duration_s == pytest.approx(160, rel=WITHIN)
+    # The slow path is no part of the VM: it carries its Gbit/s, and saves one fee on it.
+    assert found.cost_usd.egress == pytest.approx(2.0 * (0.2 + 2 * 0.8), rel=5e-3)
+    assert found.bound_usd == pytest.approx(2.0)  # direct, at leisure
+    assert found.vms == {"a": 1, "b": 1, "c": 1}
+    (pair,) = found.pairs
+    shares = {path.regions: path.share for path in pair.paths}
+    assert shares == pytest.approx({("a", "b"): 0.2, ("a", "c", "b"): 0.8}, abs=5e-3)
+    assert found.direct.duration_s == pytest.approx(800)

@@ -25,6 +25,7 @@ from planner.transfer.all_pairs import (
 )
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import Objective, TransferRequest
+from tests.planner.grid import january_grid
 from tests.planner.transfer.strategies import REGIONS, networks, patient, prices
 
 CONNECTIONS, VOLUME_GB = 4, 100.0
@@ -116,3 +117,28 @@ def test_each_pair_is_decided_as_a_plan_decides_it(
         if objective != "time":
             value = plan.cost_usd.total + asked.hour_usd * plan.duration_s / 3600
         assert via == said or value == pytest.approx(values[at], rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "low", "high"),
+    [("azure", "aws", 0.79, 0.89), ("azure", "gcp", 0.71, 0.81), ("aws", "", 0.0, 0.03)],
+)
+def test_relays_gain_where_the_evidence_says(src: str, dst: str, low: float, high: float) -> None:
+    """On the January grid, 1.2x for about 84 %, 76 % and at most 3 % of pairs.
+
+    Only regions with round-trip times: elsewhere slow start can't be told from a slow path.
+    """
+    grid = january_grid()
+    timed = {end for pair in grid.rtt_ms for end in pair}
+    known = [i for i, region in enumerate(grid.regions) if region in timed]
+    pair = grid.matrix(grid.pair_gbps, 0.0)[np.ix_(known, known)]
+    names = [grid.regions[i] for i in known]
+    assert len(names) == 60
+    rate = best_relays(pair, pair.max(axis=1), pair.max(axis=0)).rate_gbps
+    gains = [
+        rate[i, j] / pair[i, j]
+        for i, a in enumerate(names)
+        for j, b in enumerate(names)
+        if i != j and a.startswith(src) and b.startswith(dst) and pair[i, j] > 0
+    ]
+    assert low <= np.mean(np.array(gains) >= 1.2) <= high

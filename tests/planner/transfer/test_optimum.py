@@ -23,11 +23,34 @@ from planner.transfer.optimum import (
 from planner.transfer.problem import NO_RELAYS, End, Relays, TransferPath, TransferProblem
 from tests.planner import independent
 from tests.planner.grid import january_grid
-from tests.planner.independent import near, same_cost
+from tests.planner.independent import near, same_cost, skyplane_rows
 from tests.planner.transfer.strategies import MOST_RELAYS, patient, transfers
 from tests.properties import cases
 
 # ---- on measured figures ---------------------------------------------------------------------
+
+
+def test_skyplane_is_never_cheaper_and_under_its_rows_costs_are_equal() -> None:
+    """Its relays and destinations are held to connections, and to caps of the other end."""
+    grid, cheaper, feasible = january_grid(), 0, 0
+    pairs = grid.random_pairs(max(30, cases(179)), seed=7)
+    for number, (src, dst) in enumerate(pairs):
+        vms = 1 + number % 8
+        transfer = grid.transfer(src, dst, vms=vms, volume_gb=[10.0, 100.0, 1000.0][number % 3])
+        problem = grid.of_skyplane(src, dst, transfer)
+        rate = grid.pair_gbps[src, dst] * [1.0, 1.5, vms, 1.25 * vms][number % 4]
+        peer_usd = problem.least_cost_usd(rate)
+        alike = least_cost(skyplane_rows(transfer, problem), rate)
+        assert (alike is None) == (peer_usd == inf), (src, dst)
+        if alike:
+            ours = least_cost(transfer, rate)
+            assert ours is not None
+            assert alike.cost_usd == near(peer_usd, 1e-9), (src, dst)
+            assert ours.cost_usd <= peer_usd * (1 + 1e-9), (src, dst)
+            cheaper += ours.cost_usd < peer_usd * 0.99
+            feasible += 1
+    assert feasible > 0.4 * len(pairs)
+    assert cheaper > 0.03 * len(pairs)
 
 
 def test_with_a_relay_in_each_of_61_regions_least_cost_equals_the_full_model() -> None:

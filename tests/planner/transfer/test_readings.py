@@ -25,7 +25,7 @@ from planner.model.verification import Verified, VerifiedPath
 from planner.shuffle.plan import ShufflePlan
 from planner.shuffle.recommendation import recommend_shuffle
 from planner.shuffle.request import ShuffleRequest
-from planner.solvers.joint import RISK_WEIGHTS
+from planner.solvers.joint import READING, RISK_WEIGHTS, multiples
 from planner.transfer.plan import Plan
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
@@ -264,6 +264,11 @@ def test_one_draw_in_64_of_a_link_that_was_not_measured_is_a_tenth() -> None:
     # A planted link of a tenth of its class is what one draw allows for; bounds of 90 % stay.
     assert least(Origin("inferred", "shifted-law")) == pytest.approx(0.2)
     assert least(MEASURED) > 1.9
+    for dimension in range(READING):
+        usual, odd = (multiples(0.1, 0.1, dimension, of) for of in (False, True))
+        assert min(odd) == 0.1
+        assert sorted(odd)[1:] == sorted(usual)[1:]
+        assert (multiples(0.0, 0.0, dimension, True) == 1.0).all()
 
 
 # ---- links whose rate falls ----------------------------------------------------------------------

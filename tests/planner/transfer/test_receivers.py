@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from planner.model.link_array import held_ends
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.shuffle.recommendation import recommend_shuffle
@@ -97,3 +98,13 @@ def test_plans_of_the_january_grid_open_no_more_than_vms_may_on_few_paths() -> N
         many += len(plan.paths) > MOST_PATHS
     assert splits > 5
     assert many <= 2
+
+
+def test_which_vms_a_rate_holds() -> None:
+    vm, window, path, unknown = range(4)
+    limits = np.array([vm, vm, window, path, unknown])
+    sends, receives = held_ends(
+        limits, np.array([5.0, 16.0, 5, 5, 5]), np.array([16.0, 5, 5, 5, 5])
+    )
+    assert sends.tolist() == [True, False, True, True, True]
+    assert receives.tolist() == [False, True, False, True, True]

@@ -78,6 +78,8 @@ def assert_sound(plan: Any, request: TransferRequest, network: Network) -> None:
     if request.connections < 8:
         assert len(plan.paths) == 1
     assert (plan.verdict == "direct") == (not relays)
+    # Only what takes part is paid for.
+    assert set(plan.vms) == {region for path in plan.paths for region in path.regions}
     # Limits.
     assert all(
         count <= most_vms(request, network.sites[region]) for region, count in plan.vms.items()

@@ -18,8 +18,9 @@ def test_a_tenth_of_all_samples_changes_no_verdict() -> None:
         assert outcome.moved < MOST_MOVED
 
 
-def test_what_one_token_alone_has_measured_moves_no_plan_without_a_word() -> None:
-    outcomes = attacked_alone(2, CATALOGUE, 10)
+@pytest.mark.parametrize("plans", [10, pytest.param(25, marks=pytest.mark.thorough)])
+def test_what_one_token_alone_has_measured_moves_no_plan_without_a_word(plans: int) -> None:
+    outcomes = attacked_alone(2, CATALOGUE, plans)
     assert {name: one.silent for name, one in outcomes.items() if one.silent} == {}
     for name in (
         "throughput in Gbit/s where Mbit/s are meant",
@@ -29,7 +30,7 @@ def test_what_one_token_alone_has_measured_moves_no_plan_without_a_word() -> Non
     ):
         assert outcomes[name].moved == 0
     named = outcomes["half of each rate and cap, twice each round trip"]
-    assert named.moved > 2  # and so not held back
+    assert named.moved > plans // 5  # and so not held back
 
 
 def test_two_tokens_together_are_flagged_in_one_snapshot() -> None:

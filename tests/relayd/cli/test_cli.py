@@ -92,6 +92,7 @@ def test_json_has_the_plan_its_reason_and_what_time_is_worth(
     assert "carries 9.60 Gbit/s where direct carries 2.01" in plan["reason"]
     assert plan["direct"]["feasible"] is True
     assert plan["best_relay"]["relay"] == "azure:japaneast"
+    assert plan["best_relay"]["gain"] == pytest.approx(4.8, rel=0.02)
     assert plan["best_relay"]["gain_low"] < plan["best_relay"]["gain"] < 5
     values = ("0", "20usd/h", "500usd/h", "inf")
     verdicts = [answer("--time-value", value)["verdict"] for value in values]

@@ -153,6 +153,8 @@ def test_every_vm_type_has_a_source_and_an_unknown_one_names_the_nearest(
     built_in: Catalogue,
 ) -> None:
     assert all(vm_type.source and vm_type.flow_gbps > 0 for vm_type in built_in.vm_types.values())
+    assert built_in.vm_type("azure:eastus").egress_gbps == 16.0
+    assert built_in.vm_type("gcp:us-east1", {"gcp": "gcp:n1-standard-1"}).egress_gbps == 2.0
     with pytest.raises(InputError, match=r"The nearest of 5\d\d known are aws:"):
         built_in.vm_type("aws:us-east-1", {"aws": "aws:m9.huge"})
     with pytest.raises(DataError, match=r"\[default_vm_types\] onprem"):

@@ -36,7 +36,7 @@ class Program:
 
     def __init__(self, code: str, *words: object) -> None:
         reading, writing = _FORKING.Pipe(duplex=False)
-        asked = (code, list(map(str, words)), writing)
+        asked = (code, list(map(str, words)), dict(os.environ), writing)
         self._process = _FORKING.Process(target=_run, args=asked, daemon=True)
         self._process.start()
         writing.close()
@@ -58,8 +58,10 @@ class Program:
         self._process.close()
 
 
-def _run(code: str, words: list[str], output: Connection) -> None:
+def _run(code: str, words: list[str], environment: dict[str, str], output: Connection) -> None:
     os.dup2(output.fileno(), 1)
+    os.environ.clear()
+    os.environ.update(environment)
     sys.argv = ["-c", *words]
     exec(code, {"__name__": "__main__"})
 

@@ -93,6 +93,7 @@ def test_a_backup_and_its_restoration_replace_nothing(spot: Spot, tmp_path: Path
     restore(copy, parse_location(empty.where))
     with open_store(empty.where, mode="read") as store:
         assert list(store.samples.read()) == _ROWS
+        assert store.snapshots.latest() is not None
 
 
 @ON_BOTH

@@ -53,7 +53,8 @@ with open_store(sys.argv[1], mode="create") as store:
 APPEND = (
     _HEAD
     + """
-with open_store(sys.argv[1], mode="create", busy_timeout_s=120) as store:
+patience_s = float((*sys.argv, 5.0)[4])
+with open_store(sys.argv[1], mode="create", busy_timeout_s=patience_s) as store:
     for group in range(int(sys.argv[2]), int(sys.argv[2]) + int(sys.argv[3])):
         append(store, list(rows(group, 7)), f"{group}")
         say("stored", group)
@@ -87,7 +88,12 @@ def _groups(spot: Spot) -> dict[int, int]:
 
 @pytest.mark.parametrize(
     ("spot", "code", "rows"),
-    [("sqlite", _INGEST, _FILE_ROWS), ("sqlite", APPEND, 7), ("postgresql", _INGEST, _FILE_ROWS)],
+    [
+        ("sqlite", _INGEST, _FILE_ROWS),
+        ("sqlite", APPEND, 7),
+        ("postgresql", _INGEST, _FILE_ROWS),
+        ("postgresql", APPEND, 7),
+    ],
     indirect=["spot"],
 )
 def test_a_kill_leaves_all_of_what_was_acknowledged_and_whole_files_or_nothing(
@@ -145,7 +151,7 @@ def test_readers_see_whole_files_while_a_writer_works(spot: Spot) -> None:
 def test_many_processes_create_one_store_and_write_in_turn(spot: Spot) -> None:
     with ExitStack() as stack:
         writers = [
-            stack.enter_context(program(APPEND, spot.where, 1000 * number, 30))
+            stack.enter_context(program(APPEND, spot.where, 1000 * number, 30, 120))
             for number in range(4)
         ]
         assert [writer.wait() for writer in writers] == [0] * 4

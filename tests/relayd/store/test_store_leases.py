@@ -15,6 +15,7 @@ from planner.model.errors import StoreError
 from relayd.store import Store, leases, open_store
 from relayd.store.events import Events
 from tests.http.running import eventually
+from tests.postgresql import running_server
 from tests.relayd.store.engines import (
     ON_BOTH,
     QUICK_LEASES,
@@ -85,6 +86,7 @@ def test_one_of_several_holds_a_lease_and_another_acquires_it_when_released(stor
     second.release()
 
 
+@ON_BOTH
 def test_a_killed_holder_is_followed(store: Store, spot: Spot) -> None:
     with holder_at(spot.where) as holder:
         lease = store.new_lease("prober")
@@ -143,23 +145,26 @@ def test_a_transaction_of_a_role_ends_before_the_next_holder_begins(
             eventually(lambda: not first.is_held)
 
 
-@pytest.mark.parametrize("spot", ["postgresql"], indirect=True)
-def test_nobody_leads_without_the_server_and_one_does_when_it_is_back(
-    store: Store, spot: PostgresqlSpot
-) -> None:
-    with ExitStack() as stack:
-        several = [stack.enter_context(store.new_lease("prober")) for _ in range(3)]
-        assert [one.acquire() for one in several] == [True, False, False]
-        with stopped(*everyone(spot.server)):
-            eventually(lambda: not several[0].is_held)
-            for one in several:
-                with pytest.raises(StoreError, match=r"stopped answering|can't be connected to"):
-                    one.acquire()
-        eventually(lambda: sum(map(_acquired, several)) == 1)
-        with spot.away():
+def test_nobody_leads_without_the_server_and_one_does_when_it_is_back() -> None:
+    with running_server() as server:
+        spot = PostgresqlSpot(server)
+        with open_store(spot.where, mode="create") as store, ExitStack() as stack:
+            several = [stack.enter_context(store.new_lease("prober")) for _ in range(3)]
+            assert [one.acquire() for one in several] == [True, False, False]
+            # A server that hangs, and one that is gone.
+            with stopped(*everyone(server)):
+                eventually(lambda: not several[0].is_held)
+                for one in several:
+                    with pytest.raises(
+                        StoreError, match=r"stopped answering|can't be connected to"
+                    ):
+                        one.acquire()
+            eventually(lambda: sum(map(_acquired, several)) == 1)
+            server.crash()
             eventually(lambda: not any(one.is_held for one in several))
-        eventually(lambda: sum(map(_acquired, several)) == 1)
-        assert sum(one.acquire() for one in reversed(several)) == 1
+            server.start()
+            eventually(lambda: sum(map(_acquired, several)) == 1)
+            assert sum(one.acquire() for one in reversed(several)) == 1
 
 
 def test_a_session_that_hangs_costs_no_lease(postgresql_spot: PostgresqlSpot) -> None:

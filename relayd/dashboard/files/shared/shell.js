@@ -21,13 +21,13 @@ export function fail(error) {
 
 // While a page opens, it says what it waits for; later, what it renews by itself is not worth a word.
 const SLOW_MS = 500;
-let [opening, isOpen] = [0, false];
+let [opening, isOpen, timer] = [0, false, 0];
 const waits = element("p", { class: "waiting" }, "Waiting for the service …");
-setTimeout(() => opening > 0 && !isOpen && message.append(waits), SLOW_MS);
 
 // Runs a part of a page; what goes wrong is said, never left in the console alone.
 export async function show(part) {
   opening += 1;
+  timer ||= setTimeout(() => !isOpen && message.append(waits), SLOW_MS);
   try {
     replace(message, waits.isConnected && waits); // what was said before is over, waiting is not
     return await part();
