@@ -1,4 +1,7 @@
-"""Files of people: rows of named fields (CSV or JSON), demands, earlier plans; durable files."""
+"""Files of people: rows of named fields (CSV or JSON), demands, and earlier plans.
+
+:func:`sync` waits until any file is on disk.
+"""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from probes.campaign.throughput_tests import (
     steady_sample,
 )
 from probes.fleet.failures import ProbeError
+from probes.tools import MOST_STREAMS
 from probes.tools.interface import OVERRUN_S, Result, Test, make_test, run_client
-from probes.tools.iperf3 import MOST_STREAMS
 from probes.tools.round_trips import HOP_GB, MOST_HOPS, Ping, TcpConnect, Traceroute
 
 if TYPE_CHECKING:  # which loads asyncssh

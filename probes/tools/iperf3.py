@@ -17,10 +17,9 @@ from probes.fleet.failures import ProbeError
 from probes.fleet.remote import Output
 from probes.importers.iperf3 import NOISE, explained, intervals_of, samples_of_test
 from probes.importers.text import documents, list_field, number_field
+from probes.tools import MOST_STREAMS
 from probes.tools.interface import LARGEST_PIECE_BYTES, Result, Test, Tool, failure, only_samples
 
-MOST_STREAMS = 128
-"""MAX_STREAMS of iperf3's source, src/iperf.h (3.12 to 3.19; read November 2026)."""
 CONNECT_TIMEOUT_MS = 5_000
 LONGEST_ROUND_TRIP_S = 0.5
 SMALLEST_PIECE_BYTES = 1_448

@@ -17,8 +17,8 @@ from probes.campaign.costing import worst_usd
 from probes.campaign.probing import ROUND_TRIPS_OF_MANY, ROUND_TRIPS_OF_ONE_FLOW
 from probes.campaign.throughput_tests import LEAST_MEASURED_S, LEAST_OMIT_S
 from probes.fleet.hosts import Fleet
+from probes.tools import MOST_STREAMS
 from probes.tools.interface import OVERRUN_S
-from probes.tools.iperf3 import MOST_STREAMS
 from probes.verification.predictions import Judgement, Limit, PlanPath, PlanPrediction, Stream
 
 MOST_MEASURED_S = 600

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.model.errors import InputError
-from probes.tools.iperf3 import MOST_STREAMS
+from probes.tools import MOST_STREAMS
 from relayd.catalogue.copies import shell
 from relayd.emitting.lanes import Emission, Lane, must_be_address
 from relayd.emitting.text import addresses, by_number, header, lane_words, plain, script

@@ -30,7 +30,7 @@ SIZES: tuple[tuple[int, Literal["light", "dark"]], ...] = (
     (1024, "dark"),
     (1440, "light"),
 )
-"""How wide a window is, and what its reader prefers."""
+"""Widths of windows, and the colour scheme that the reader prefers."""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 

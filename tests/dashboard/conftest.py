@@ -41,7 +41,7 @@ def page(browser: Browser) -> Iterator[Watched]:
 
 
 def made_once(folders: pytest.TempPathFactory, name: str, make: Callable[[Path], Path]) -> Path:
-    """Return a store that the first of those who run tests beside each other makes for all."""
+    """Return a store that the first worker to need it makes for all."""
     own = folders.getbasetemp()
     common = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     kept = common / f"{name}.db"

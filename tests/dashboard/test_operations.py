@@ -19,7 +19,7 @@ from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.tokens import Tokens
 from tests.dashboard.browser import WAIT_MS, holds_at_all_widths, settle, text_of, watched
 from tests.dashboard.conftest import QUICK
-from tests.http.running import Served, eventually, served
+from tests.http.running import Served, eventually, fleet_at_port, served
 
 US, SA = "aws:us-east-1", "aws:sa-east-1"
 EFFECTS = "**/v1/samples/decisions/effects"
@@ -49,8 +49,7 @@ def doubtful_store(folder: Path) -> Path:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service that needs tokens, with hosts that never answer."""
     folder = tmp_path_factory.mktemp("guarded")
-    db, fleet = doubtful_store(folder), folder / "fleet.toml"
-    (folder / "known").touch()
+    db = doubtful_store(folder)
     with open_store(db, mode="write") as store:
         tokens = Tokens(store.database)
         tokens.create("reader", ["read"], secret="reader-secret")
@@ -59,14 +58,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         tokens.revoke(3)
         tokens.create("prober", ["read", "probe"], secret="prober-secret")
     with socket.create_server(("127.0.0.1", 0)) as silent:  # logins wait for its greeting
-        port = silent.getsockname()[1]
-        fleet.write_text(
-            "".join(
-                f'[[host]]\nregion = "{region}"\nhost = "127.0.0.{n}"\nport = {port}\n'
-                f'public_address = "127.0.0.{n}"\nuser = "nobody"\nknown_hosts = "known"\n\n'
-                for n, region in enumerate((US, SA), 1)
-            )
-        )
+        fleet = fleet_at_port(folder, silent.getsockname()[1])
         with served(db, "--fleet", str(fleet), environment=QUICK, auth=True) as service:
             yield service
 

@@ -1,4 +1,4 @@
-"""Services that tests share: one of them nobody changes, the others have other settings."""
+"""Services that tests share: one that no test changes, and others with settings of their own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.http.running import (
     ROOT,
     Served,
     copied,
-    fleet_of_nobody,
+    fleet_at_port,
     make_store,
     make_token,
     served,
@@ -72,7 +72,7 @@ def service(measured: Path) -> Iterator[Served]:
 def changing(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Return a service with a fleet that may be changed by tests, each of links of its own."""
     store = copied(measured, tmp_path_factory.mktemp("changing"))
-    fleet = fleet_of_nobody(store.parent)
+    fleet = fleet_at_port(store.parent)
     with served(store, "--fleet", str(fleet), environment=LIVELY) as running:
         yield running
 
@@ -81,7 +81,7 @@ def changing(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Return a service with a fleet that wants tokens: one of each scope, and some others."""
     store = copied(measured, tmp_path_factory.mktemp("guarded"))
-    fleet = fleet_of_nobody(store.parent)
+    fleet = fleet_at_port(store.parent)
     tokens = {str(scope): make_token(store, scope, name=scope) for scope in SCOPES}
     tokens["robot"] = make_token(store, "ingest", name="robot")
     tokens["prober"] = make_token(store, "read", "probe", name="prober")
@@ -94,7 +94,7 @@ def guarded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="package")
 def watching(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Return a service that wants tokens and watches hosts which nobody can log in to."""
+    """Return a service that wants tokens and watches hosts that refuse logins."""
     store = copied(measured, tmp_path_factory.mktemp("watching"))
     fleet = store.with_name("fleet.toml")
     fleet.write_text(
@@ -168,4 +168,4 @@ def store(measured: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
     """Return a fleet file with two hosts that nobody answers at."""
-    return fleet_of_nobody(tmp_path)
+    return fleet_at_port(tmp_path)

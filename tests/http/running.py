@@ -179,7 +179,7 @@ def copied(store: Path, folder: Path) -> Path:
     return copy
 
 
-def fleet_of_nobody(folder: Path, port: int | None = None) -> Path:
+def fleet_at_port(folder: Path, port: int | None = None) -> Path:
     """Write a fleet file with two hosts at a port, such as one that refuses logins."""
     port = port or free_port()
     hosts = "".join(

@@ -1,4 +1,4 @@
-"""Campaigns of a service: started, seen, told, ended; here with hosts that nobody answers at."""
+"""Campaigns of a service: started, seen, told, ended; here with hosts that do not answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from relayd.store import open_store
 from relayd.store.campaigns import STARTED_BY_WATCHER, Campaigns
-from tests.http.running import Served, eventually, fleet_of_nobody, read_events, run, served
+from tests.http.running import Served, eventually, fleet_at_port, read_events, run, served
 
 ASKED = {"budget_usd": 1.0, "phases": ["rtt"]}
 
@@ -97,7 +97,7 @@ def test_one_campaign_runs_until_any_process_stops_it_and_goes_on_later(
     changing: Served, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # logins wait for its greeting
-        fleet = fleet_of_nobody(tmp_path, silent.getsockname()[1])
+        fleet = fleet_at_port(tmp_path, silent.getsockname()[1])
         with served(changing.db, "--fleet", str(fleet), log=tmp_path / "log") as owner:
             number = owner.ask("POST", "/v1/campaigns", ASKED).json["campaign"]["id"]
             stop = f"/v1/campaigns/{number}/stop"

@@ -192,7 +192,8 @@ def test_new_samples_become_a_new_snapshot_and_an_event(changing: Served) -> Non
 
 
 def test_a_reader_of_events_goes_on_where_it_was(changing: Served) -> None:
-    with open_store(changing.db, mode="write") as opened:
+    # In one transaction, as the service adds events of its own.
+    with open_store(changing.db, mode="write") as opened, opened.database.transaction():
         events = Events(opened.database)
         numbers = [events.add("leg", f"a>{n}", {"n": n}) for n in range(5)]
     found = read_events(changing, "/v1/events", 3, after=numbers[1])

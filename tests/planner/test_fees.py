@@ -1,4 +1,4 @@
-"""What plans cost is what the meters of their links count."""
+"""Fees of plans are those that the meters of their links count."""
 
 from __future__ import annotations
 
