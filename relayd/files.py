@@ -36,7 +36,13 @@ def read_text(name: str, what: str) -> str:
 
 
 def json_of(text: str, name: str, what: str) -> Any:
-    """Return the content of a JSON text from the file `name`."""
+    """Return the content of a JSON text from the file `name`.
+
+    Raises
+    ------
+    FormatError
+        If it is not valid JSON; names `what`, and the file as the value.
+    """
     try:
         return json_text.read_json(text)
     except ValueError as error:

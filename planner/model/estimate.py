@@ -271,6 +271,12 @@ class Estimate:
             f"{self.source}{samples}>"
         )
 
+    def at(self, bound: Bound) -> float:
+        """Return its low, expected or high figure."""
+        if bound == "expected":
+            return self.expected
+        return self.low if bound == "low" else self.high
+
     @property
     def source(self) -> Kind:
         """``measured`` on this link, ``inferred`` from other measurements, or ``baseline``."""

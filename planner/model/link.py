@@ -14,6 +14,7 @@ from planner.model.units import MBPS_PER_GBPS
 
 LimitedBy: TypeAlias = Literal["vm", "window", "path", "unknown"]
 LinkFigure: TypeAlias = Literal["rtt_ms", "per_flow_mbps", "aggregate_gbps"]
+SiteFigure: TypeAlias = Literal["egress_gbps", "ingress_gbps", "window_mb"]
 
 
 LIMITED_BY: tuple[LimitedBy, ...] = ("vm", "window", "path", "unknown")
@@ -76,12 +77,21 @@ class Link:
         )
 
     def _repr_html_(self) -> str:
-        rows = [_cells(name, getattr(self, name)) for name in LINK_FIGURES]
+        rows = [_cells(*one) for one in self.estimates.items()]
         return html_table(f"{self.src} -> {self.dst}", ESTIMATE_CELLS, rows)
+
+    @property
+    def estimates(self) -> dict[LinkFigure, Estimate]:
+        """Its estimates by :data:`LINK_FIGURES`, in their order."""
+        return {
+            "rtt_ms": self.rtt_ms,
+            "per_flow_mbps": self.per_flow_mbps,
+            "aggregate_gbps": self.aggregate_gbps,
+        }
 
     def rate_gbps(self, connections: int, bound: Bound = "expected") -> float:
         """Return ``min(k f, A)``: what one VM pair reaches with k connections."""
-        flow_mbps: float = getattr(self.per_flow_mbps, bound)
+        flow_mbps = self.per_flow_mbps.at(bound)
         return min(connections * flow_mbps / MBPS_PER_GBPS, self.most_gbps(connections, bound))
 
     def most_gbps(self, connections: int, bound: Bound = "expected") -> float:
@@ -89,7 +99,7 @@ class Link:
 
         Where windows are its limit, more connections than the usual 64 carry more in proportion.
         """
-        saturated_gbps: float = getattr(self.aggregate_gbps, bound)
+        saturated_gbps = self.aggregate_gbps.at(bound)
         if self.limited_by == "window" and connections > LAW_CONNECTIONS:
             return saturated_gbps * (connections / LAW_CONNECTIONS)
         return saturated_gbps
@@ -153,6 +163,15 @@ class Site:
     private_ingress_gbps: Estimate | None = None
     private_network: str = ""
 
+    @property
+    def estimates(self) -> dict[SiteFigure, Estimate]:
+        """Its estimates by :data:`SITE_FIGURES`, in their order."""
+        return {
+            "egress_gbps": self.egress_gbps,
+            "ingress_gbps": self.ingress_gbps,
+            "window_mb": self.window_mb,
+        }
+
     def may_run(self, vms: int) -> int:
         """Return the number of VMs that the quotas allow, of those wanted."""
         return min([vms, *(quota.vms for quota in self.quotas)])
@@ -176,7 +195,7 @@ class Site:
         )
 
     def _repr_html_(self) -> str:
-        rows = [_cells(name, getattr(self, name)) for name in SITE_FIGURES]
+        rows = [_cells(*one) for one in self.estimates.items()]
         return html_table(f"{self.region}, {self.vm_type}", ESTIMATE_CELLS, rows)
 
 
@@ -189,7 +208,7 @@ def _cells(name: str, estimate: Estimate) -> list[str]:
     return [name, *texts, estimate.source, str(estimate.samples)]
 
 
-SITE_FIGURES = ("egress_gbps", "ingress_gbps", "window_mb")
+SITE_FIGURES: tuple[SiteFigure, ...] = ("egress_gbps", "ingress_gbps", "window_mb")
 """The same of a site."""
 PRIVATE_CAPS = ("private_egress_gbps", "private_ingress_gbps")
 """Those of a site that may be missing."""

@@ -504,7 +504,7 @@ def _records(
 
     rows = [
         (
-            *(figure(getattr(link, name)) for name in LINK_FIGURES),
+            *map(figure, link.estimates.values()),
             nan if link.loss_pct is None else link.loss_pct,
             link.slow_connections,
             LIMITED_BY.index(link.limited_by),

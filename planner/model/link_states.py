@@ -78,7 +78,8 @@ class LinkState:
             rtt = rtt.scaled(self.rtt_ms / rtt.expected) if rtt.expected > 0 else rtt
         flow, loss_pct = link.per_flow_mbps.scaled(self.rate_share * slowdown), link.loss_pct
         most_mbps = loss_bound_mbps(self.loss_share, rtt.expected)
-        flow = replace(flow, **{b: min(getattr(flow, b), most_mbps) for b in BOUNDS})
+        low, expected, high = (min(flow.at(bound), most_mbps) for bound in BOUNDS)
+        flow = replace(flow, low=low, expected=expected, high=high)
         if self.loss_share:
             loss_pct = max(loss_pct or 0.0, 100 * self.loss_share)
         aggregate = link.aggregate_gbps.scaled(self.rate_share)

@@ -289,7 +289,7 @@ class Network:
     @cached_property
     def reporters(self) -> frozenset[tuple[str, ...] | None]:
         """The sets of sources that figures of links and sites rest on."""
-        sites = [getattr(s, name).origin for s in self.sites.values() for name in SITE_FIGURES]
+        sites = [one.origin for site in self.sites.values() for one in site.estimates.values()]
         figures = (origin.figures for origin in (*self.usual.origins, *sites))
         return frozenset(one and one.reported_by for one in figures)
 
@@ -311,7 +311,7 @@ class Network:
         if (bound, address) not in self._caps:
             kinds, sites = (address,) if address else ADDRESS_KINDS, self.sites.values()
             egress, ingress = (
-                np.array([max(getattr(cap(site, kind), bound) for kind in kinds) for site in sites])
+                np.array([max(cap(site, kind).at(bound) for kind in kinds) for site in sites])
                 for cap in (Site.egress, Site.ingress)
             )
             self._caps[bound, address] = egress.astype(float), ingress.astype(float)

@@ -31,7 +31,6 @@ T = TypeVar("T")
 SUBJECT = "campaign"
 EVENT_EVERY_S = 5.0
 _ASK_EVERY_S = 1.0
-_SHOWN = ("stage", "round", "rounds", "done", "failed", "total", "sent_gb", "usd", "left_s")
 
 
 class CampaignRunner:
@@ -109,7 +108,7 @@ class CampaignRunner:
             on_progress(now)
             if now.stage != stage or time.monotonic() - written_s >= EVENT_EVERY_S:
                 written_s, stage = time.monotonic(), now.stage
-                tell("running", **{name: getattr(now, name) for name in _SHOWN})
+                tell("running", **now.as_dict())
 
         def is_to_stop() -> bool:
             with suppress(StoreError):

@@ -31,7 +31,13 @@ def overlay_folder() -> Path:
 
 
 def overlays_in_force() -> list[Path]:
-    """Return the overlays that count, the oldest first."""
+    """Return the overlays that count, the oldest first.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be read.
+    """
     where = overlay_folder()
     try:
         names = [path.name for path in where.iterdir()]
@@ -48,6 +54,12 @@ def add_overlay(text: str, source: str, on: date) -> Path:
     """Write an overlay, TOML, as a whole or not at all; return its path.
 
     `source` is a word for the file's name, such as ``azure-retail``.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written, or all numbers are in use; nothing has changed
+        then.
     """
     folder = overlay_folder()
     try:
@@ -81,6 +93,11 @@ def undo_overlay(name: str | None = None) -> list[Path]:
 
     An overlay holds what differs from those before it, so none of them counts without those.
     Returns where they lie now, the newest first.
+
+    Raises
+    ------
+    InputError
+        If no overlay is in force, none has that name, or the folder cannot be written.
     """
     in_force = overlays_in_force()
     if not in_force:

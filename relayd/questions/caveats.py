@@ -14,7 +14,7 @@ from planner.model.answer import Recommendation
 from planner.model.catalogue import DEFAULT_NETWORK, Catalogue, EgressPrice, Region
 from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Origin, WantedAddresses
-from planner.model.link import LINK_FIGURES, Link
+from planner.model.link import Link, LinkFigure
 from planner.model.network import Network
 from probes.samples import FILES, Metric
 from relayd.catalogue.copies import REQUESTS
@@ -27,7 +27,7 @@ OLD_PRICE_S = DAYS_PER_YEAR * SECONDS_PER_DAY
 LEAST_DISPUTED = 2
 DISPUTED_SHARE = 0.1
 """Of the samples that count: as many that contradict are no odd tests."""
-_FIGURES: dict[str, tuple[str, Metric]] = {
+_FIGURES: dict[LinkFigure, tuple[str, Metric]] = {
     "rtt_ms": ("round-trip time", "rtt_ms"),
     "per_flow_mbps": ("throughput of one flow", "per_flow_mbps"),
     "aggregate_gbps": ("throughput", "aggregate_mbps"),
@@ -349,7 +349,7 @@ def _alone_said(network: Network, answer: object, linked: Iterable[Pair]) -> Ite
                 pairs.update((pair, None) for r in links for pair in ((src, r), (r, dst)))
     for src, dst in pairs:
         if link := links.get(src, {}).get(dst):
-            by = {_alone(getattr(link, name).origin) for name in LINK_FIGURES}
+            by = {_alone(one.origin) for one in link.estimates.values()}
             for one in filter(None, by | by_region[src] | by_region[dst]):
                 said[one][f"{src} -> {dst}"] = None
     for names, rest in said.items():
@@ -389,7 +389,7 @@ def disputed_figures(network: Network, pairs: Iterable[Pair]) -> list[DisputedFi
         if link is None:
             continue
         figures: list[tuple[str, Estimate, str, str, Metric]] = [
-            (f"{words} of {src} -> {dst}", getattr(link, name), src, dst, metric)
+            (f"{words} of {src} -> {dst}", link.estimates[name], src, dst, metric)
             for name, (words, metric) in _FIGURES.items()
         ]
         cap = network.sites[src].egress(link.address)

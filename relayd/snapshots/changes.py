@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind, Estimate
-from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from planner.model.network import Network
 from probes.samples import Sample
 from relayd.snapshots.building import estimated
@@ -100,14 +99,14 @@ def _estimates(
     """
     links = [*network.usual.all_links(), *(() if usual_alone else network.others.all_links())]
     caps: dict[tuple[str, str, str, AddressKind | None], Estimate] = {
-        (site.region, "", figure, None): getattr(site, figure)
+        (site.region, "", figure, None): estimate
         for site in network.sites.values()
-        for figure in SITE_FIGURES
+        for figure, estimate in site.estimates.items()
     }
     return caps | {
-        (link.src, link.dst, figure, None if usual_alone else link.address): getattr(link, figure)
+        (link.src, link.dst, figure, None if usual_alone else link.address): estimate
         for link in links
-        for figure in LINK_FIGURES
+        for figure, estimate in link.estimates.items()
     }
 
 

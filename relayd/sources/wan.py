@@ -252,6 +252,13 @@ class Wan(Asking):
         """Return both ends of a transfer as region ids, with what they were chosen from.
 
         An end that fits several providers goes with the other end's, where traffic is cheaper.
+
+        Raises
+        ------
+        AmbiguousRegionError
+            If an end fits several regions and the other end does not settle which.
+        UnknownRegionError
+            If no region has a name.
         """
         try:
             source = self.resolve(src, "src")
@@ -355,6 +362,11 @@ class Wan(Asking):
             Leave out regions none of whose throughput was measured, also as relays.
         regions : sequence of str
             Only these, by id, alias or city, in this order; all others still count as relays.
+
+        Raises
+        ------
+        InputError
+            If the metric is not one of these, or a region is unknown.
         """
         if metric not in MATRIX_METRICS:
             raise InputError("metric", f"must be one of {', '.join(MATRIX_METRICS)}", value=metric)

@@ -120,8 +120,8 @@ class LevelShifts(Part):
         )
         if known_s is not None and shift.at_s <= known_s:
             return False
-        figures = {name: getattr(shift, name) for name in ("at_s", "before", "after", "found_at_s")}
-        database.add("level_shifts", key | figures)
+        figures = {"at_s": shift.at_s, "before": shift.before, "after": shift.after}
+        database.add("level_shifts", {**key, **figures, "found_at_s": shift.found_at_s})
         return True
 
     def open(self) -> list[Pair]:

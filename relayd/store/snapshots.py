@@ -137,6 +137,11 @@ class Snapshots(Part):
         """Remove all but the newest snapshots; return the ids of those removed.
 
         Plans that name one of them can no longer be traced to its figures. Samples stay.
+
+        Raises
+        ------
+        InputError
+            If `keep` is below 1.
         """
         if keep < 1:
             raise InputError("keep", "must be at least 1: the newest is in use", value=keep)

@@ -45,7 +45,13 @@ class SqliteDatabase(Database):
 
     @contextmanager
     def translating(self) -> Iterator[None]:
-        """Turn SQLite's errors about the file into errors of the store."""
+        """Turn SQLite's errors about the file into errors of the store.
+
+        Raises
+        ------
+        StoreError
+            In place of an error of SQLite that is about the file.
+        """
         try:
             yield
         except _NOT_THE_FILE:

@@ -70,10 +70,14 @@ class Verifications(Part):
                 ends = database.ends(kept.pop("src"), kept.pop("dst"))
                 database.add("verifications", {**kept, **ends})
                 if row.run == "plan" and not row.path:
-                    figures = ("plan_id", "verdict", "expected_gbps", "achieved_gbps")
-                    detail = {name: getattr(row, name) for name in figures}
-                    held = row.low_gbps <= row.achieved_gbps <= row.high_gbps
-                    told.append((f"{row.src}>{row.dst}", {**detail, "held": held}))
+                    detail = {
+                        "plan_id": row.plan_id,
+                        "verdict": row.verdict,
+                        "expected_gbps": row.expected_gbps,
+                        "achieved_gbps": row.achieved_gbps,
+                        "held": row.low_gbps <= row.achieved_gbps <= row.high_gbps,
+                    }
+                    told.append((f"{row.src}>{row.dst}", detail))
             for subject, one in (*told, *events):
                 Events(database).add("verification", subject, one)
         return accepted

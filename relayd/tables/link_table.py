@@ -6,7 +6,6 @@ from collections import UserList
 from typing import TYPE_CHECKING, Any
 
 from planner.model.errors import not_installed
-from planner.model.estimate import Estimate
 from planner.model.link import LINK_FIGURES, Link
 from planner.model.notebook import html_table
 
@@ -62,8 +61,7 @@ COLUMNS = ("src", "dst", *_FIGURES, "loss_pct", "limited_by", "address")
 def link_row(link: Link) -> dict[str, Any]:
     """Return a link's row, by :data:`COLUMNS`; times are seconds since 1970 (UTC)."""
     found: list[object] = [link.src, link.dst]
-    for name in LINK_FIGURES:
-        of: Estimate = getattr(link, name)
+    for of in link.estimates.values():
         found += [of.expected, of.low, of.high, of.source, of.origin.method, of.measured_at_s]
         found.append(of.samples)
     found += [link.loss_pct, link.limited_by, link.address]

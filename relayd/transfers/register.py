@@ -339,11 +339,15 @@ class TransferRegister:
     def _told(self, name: str) -> TrackedTransfer:
         """Add an event, in the caller's transaction; it replaces the one of progress before."""
         row = self._require(name)
-        told = ("src", "dst", "state", "moved_gb", "volume_gb")
+        detail = {
+            "src": row.src,
+            "dst": row.dst,
+            "state": row.state,
+            "moved_gb": row.moved_gb,
+            "volume_gb": row.volume_gb,
+        }
         # In this order, so that no id is used twice.
-        number = Events(self._database).add(
-            "transfer", row.id, {key: getattr(row, key) for key in told}
-        )
+        number = Events(self._database).add("transfer", row.id, detail)
         if row.event_id is not None:
             self._database.change("DELETE FROM events WHERE id = ?", (row.event_id,))
         replaced = None if row.reported_s is None or row.state != "running" else number

@@ -241,8 +241,14 @@ class CampaignScheduler:
             limits = CampaignLimits(budget_usd=before_usd + budget_usd, deadline_s=deadline_s)
 
             def on_progress(now: StageProgress) -> None:
-                told = ("stage", "done", "failed", "total", "usd")
-                self.progress = {"id": run.id} | {name: getattr(now, name) for name in told}
+                self.progress = {
+                    "id": run.id,
+                    "stage": now.stage,
+                    "done": now.done,
+                    "failed": now.failed,
+                    "total": now.total,
+                    "usd": now.usd,
+                }
 
             async def cancellable() -> CampaignReport:
                 loop, task = asyncio.get_running_loop(), asyncio.current_task()

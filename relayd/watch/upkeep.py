@@ -28,7 +28,6 @@ from relayd.watch.settings import DAY_S, WatchOptions
 from relayd.watch.storage import StoreThread
 
 COMPACTED = "compacted_s"
-TOLD = ("src", "dst", "metric", "before", "after")
 """Of a change of level, in its event."""
 THROUGHPUT: tuple[Metric, ...] = ("per_flow_mbps", "aggregate_mbps")
 
@@ -140,9 +139,15 @@ class Upkeep:
                     events.add("snapshot", snapshot.id, {"as_of": snapshot.as_of})
                 for shift in shifts:
                     if known.add(shift):
-                        told = {name: getattr(shift, name) for name in TOLD}
-                        told["since"] = utc_text(shift.at_s)
-                        events.add("shift", f"{shift.src}>{shift.dst}", told)
+                        detail = {
+                            "src": shift.src,
+                            "dst": shift.dst,
+                            "metric": shift.metric,
+                            "before": shift.before,
+                            "after": shift.after,
+                            "since": utc_text(shift.at_s),
+                        }
+                        events.add("shift", f"{shift.src}>{shift.dst}", detail)
             store.snapshots.prune(self.options.snapshots_kept)
 
     def _compact(self) -> None:

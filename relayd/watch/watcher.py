@@ -237,8 +237,10 @@ class _Prober:
             "last_campaign": scheduler.last or None,
             "webhook": self.notifier
             and {
-                name: getattr(self.notifier, name)
-                for name in ("delivered", "failures", "given_up", "problem")
+                "delivered": self.notifier.delivered,
+                "failures": self.notifier.failures,
+                "given_up": self.notifier.given_up,
+                "problem": self.notifier.problem,
             },
         }
 

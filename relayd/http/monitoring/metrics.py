@@ -25,7 +25,7 @@ from prometheus_client.registry import Collector
 
 from planner.model.errors import RelaydError
 from planner.model.estimate import BOUNDS, Estimate
-from planner.model.link import LINK_FIGURES, Link
+from planner.model.link import Link
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, BYTES_PER_GB, MBPS_PER_GBPS, MS_PER_S
 from probes.samples import Sample
 from relayd.http.problems import ProblemError
@@ -221,8 +221,9 @@ def _figures(wan: Wan) -> Callable[[Link], tuple[float, ...]]:
 
     def figures(link: Link) -> tuple[float, ...]:
         pair, place = (link.src, link.dst), (index[link.src], index[link.dst])
+        rate = link.aggregate_gbps
         seen, state = network.verified.get(pair), network.states.get(pair)
-        rates_gbps = (getattr(link.aggregate_gbps, name) for name in ("expected", "low", "high"))
+        rates_gbps = (rate.expected, rate.low, rate.high)
         is_verified = seen is not None and seen.expected_gbps > 0
         return (
             *(rate_gbps * BYTES_PER_S_PER_GBPS for rate_gbps in rates_gbps),
@@ -239,8 +240,8 @@ def _figures(wan: Wan) -> Callable[[Link], tuple[float, ...]]:
 
 
 def _newest_sample_s(link: Link) -> float:
-    estimates = (getattr(link, name) for name in LINK_FIGURES)
-    times_s = [e.measured_at_s for e in estimates if e.source == "measured"]
+    measured = [one for one in link.estimates.values() if one.source == "measured"]
+    times_s = [one.measured_at_s for one in measured]
     return max((at_s for at_s in times_s if at_s is not None), default=nan)
 
 
@@ -273,13 +274,11 @@ def estimate_errors(
             continue
         estimate: Estimate
         if sample.metric in ("rtt_ms", "per_flow_mbps"):
-            estimate = getattr(link, sample.metric)
+            estimate = link.estimates[sample.metric]
             low, expected, high = estimate.low, estimate.expected, estimate.high
         else:
             estimate, k = link.aggregate_gbps, sample.connections
-            rates_gbps = [
-                link.rate_gbps(k, bound) if k else getattr(estimate, bound) for bound in BOUNDS
-            ]
+            rates_gbps = [link.rate_gbps(k, bound) if k else estimate.at(bound) for bound in BOUNDS]
             low, expected, high = (MBPS_PER_GBPS * rate for rate in rates_gbps)
             if rates_gbps[1] != estimate.expected:
                 estimate = link.per_flow_mbps

@@ -82,7 +82,13 @@ class ServerConnection(psycopg.Connection[Any]):
     since_crash: str
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
-        """Wait for the driver's steps, as all statements do."""
+        """Wait for the driver's steps, as all statements do.
+
+        Raises
+        ------
+        psycopg.OperationalError
+            If the session ended, or the server was silent for too long.
+        """
         try:
             return super().wait(self._unless_silent(gen), *arguments, **options)
         except ValueError as error:  # a session that ends answers more than the driver unpacks
@@ -184,6 +190,12 @@ def parameters_of(address: Address) -> dict[str, Any]:
     """Return the parameters in an address, unless its password was taken for something else.
 
     Errors of the driver would then show it: they name the host, port or database they failed at.
+
+    Raises
+    ------
+    StoreError
+        If it is not an address of PostgreSQL, or its password contains characters that are
+        part of addresses.
     """
     try:
         written = conninfo_to_dict(address.reveal())

@@ -82,6 +82,13 @@ def compact(
 
     With `files_too`, samples of imported files go too; importing such a file again would then
     count its samples again. What was done before an error is whole.
+
+    Raises
+    ------
+    InputError
+        If `older_than_s` is less than one day.
+    StoreError
+        If the store cannot be written.
     """
     if not older_than_s >= LEAST_AGE_S:
         problem = "must be at least one day"
