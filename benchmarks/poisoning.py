@@ -22,7 +22,8 @@ from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from planner.model.network import Network, Snapshot
 from planner.transfer.plan import Plan
 from probes.estimation import Estimator
-from probes.samples import OWN, Metric, Sample, Samples
+from probes.metrics import Metric
+from probes.samples import OWN, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.sources.wan import Wan
 

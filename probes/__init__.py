@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from probes.samples import Metric, Sample, SkippedRow
+from probes.metrics import Metric
+from probes.samples import Sample, SkippedRow
 
 __all__ = ["Metric", "Sample", "SkippedRow"]

@@ -9,33 +9,19 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import inf
-from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args, overload
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
+from probes.metrics import MAX_DURATION_S, NAMES, Metric, number_of
 
-Metric: TypeAlias = Literal[
-    "rtt_ms",
-    "per_flow_mbps",
-    "aggregate_mbps",
-    "loss_pct",
-    "jitter_ms",
-    "udp_mbps",
-    "transfer_s",  # of one file; its volume is in the detail
-    "route_hops",  # routers on the way and the destination itself
-    "egress_cap_mbps",  # of one VM over all destinations together; src and dst are its region
-    "ingress_cap_mbps",
-]
-METRICS: tuple[Metric, ...] = get_args(Metric)
 ADDRESSES: tuple[AddressKind | None, ...] = (None, *get_args(AddressKind))
 
 
 MAX_CONNECTIONS = 65_535
-MAX_DURATION_S = 31 * 86_400.0
 MAX_INTERVALS = 10**6
 # A time in seconds since 1970 lies between 1973 and 2286; milliseconds do not fit in here.
 MIN_TIME_S, MAX_TIME_S = 1e8, 1e10
@@ -156,8 +142,8 @@ ROW = np.dtype(
 """A row of :class:`Samples`, with the fields of a :class:`Sample`, and its reporter.
 
 Texts are numbers of names, the detail one of details, and 0 is the empty one. A metric is a place
-in :data:`METRICS`, an address in :data:`ADDRESSES`. Without a notion of connections, duration or
-intervals, these are 0. ``arrived_at_s`` is infinite where that is not known.
+in :data:`probes.metrics.NAMES`, an address in :data:`ADDRESSES`. Without a notion of connections,
+duration or intervals, these are 0. ``arrived_at_s`` is infinite where that is not known.
 """
 TEXTS = ("src", "dst", "tool", "src_zone", "dst_zone", "src_vm", "dst_vm", "source")
 """Fields that are numbers of names."""
@@ -261,7 +247,7 @@ class Samples:
         elif name == "detail":
             rows[name] = self.details.numbers(values)
         elif name == "metric":
-            rows[name] = [_metric_number(value) for value in values]
+            rows[name] = [number_of(value) for value in values]
         elif name == "address":
             rows[name] = [ADDRESSES.index(value) for value in values]
         elif name in _OPTIONAL:
@@ -279,7 +265,7 @@ class Samples:
             texts = list(self.details if name == "detail" else self.names)
             return [texts[value] for value in values]
         if name == "metric":
-            return [METRICS[value] for value in values]
+            return [NAMES[value] for value in values]
         if name == "address":
             return [ADDRESSES[value] for value in values]
         return [value or None for value in values] if name in _OPTIONAL else values
@@ -309,7 +295,7 @@ class Samples:
 
     def of_metric(self, *metrics: Metric) -> Samples:
         """Return the samples of some metrics."""
-        return self[np.isin(self.rows["metric"], [METRICS.index(one) for one in metrics])]
+        return self[np.isin(self.rows["metric"], [number_of(one) for one in metrics])]
 
     def mapped(self, name: str, function: Callable[[str], Any]) -> NDArray[Any]:
         """Apply a function to a text of each sample; it is called once for each text."""
@@ -320,7 +306,7 @@ class Samples:
     def groups(self) -> Iterator[tuple[Series, Samples]]:
         """Yield source, destination and metric with the samples of each, in the order they have.
 
-        Series come in the order of their regions' numbers, and of :data:`METRICS`.
+        Series come in the order of their regions' numbers, and of metrics.
         """
         rows = self.rows
         order = np.lexsort((rows["metric"], rows["dst"], rows["src"]))
@@ -330,15 +316,8 @@ class Samples:
         names = list(self.names)
         for part in np.split(ordered.rows, cuts) if len(keys) else ():
             src, dst, metric = (int(part[name][0]) for name in ("src", "dst", "metric"))
-            series = names[src], names[dst], METRICS[metric]
+            series = names[src], names[dst], NAMES[metric]
             yield series, Samples(part, self.names, self.details)
-
-
-def _metric_number(name: str) -> int:
-    try:
-        return METRICS.index(name)
-    except ValueError:
-        raise InputError("metric", "is not one that relayd knows", value=name) from None
 
 
 class QuarantinedSample(NamedTuple):

@@ -15,7 +15,8 @@ from planner.model.errors import not_installed
 from probes.estimation.current_samples import newest_of_series
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.parquet import TYPES, imported, read_batches, samples_of
-from probes.samples import ADDRESSES, METRICS, Metric, Samples
+from probes.metrics import Metric, number_of
+from probes.samples import ADDRESSES, Samples
 from relayd.store import Store, open_store
 from relayd.store.location import Location
 from relayd.store.samples.data_set import files_of
@@ -76,7 +77,7 @@ class DataSetHistory:
                 kept = samples.rows["measured_at_s"] >= since_s
                 kept[list(faults)] = False
                 if metric is not None:
-                    kept &= samples.rows["metric"] == METRICS.index(metric)
+                    kept &= samples.rows["metric"] == number_of(metric)
                 yield samples[kept]
 
     def about(self) -> dict[str, str]:

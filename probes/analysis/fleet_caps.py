@@ -20,9 +20,10 @@ from planner.model.errors import InputError
 from planner.model.units import MBPS_PER_GBPS
 from probes.analysis.evidence import Floats, Record, figure_in
 from probes.analysis.steady_state import Interval
-from probes.samples import Metric, Sample
+from probes.metrics import CAPS, METRICS, Metric
+from probes.samples import Sample
 
-CAP_NAMES: dict[Metric, str] = {"egress_cap_mbps": "egress", "ingress_cap_mbps": "ingress"}
+CAP_NAMES = {metric: METRICS[metric].base.removesuffix("_cap") for metric in CAPS}
 MOST_OPEN_CAP = 1.25
 """A cap whose upper bound is further above its value was not reached."""
 FEWEST_VMS = 5
@@ -173,8 +174,6 @@ def is_lower_bound(sample: Sample) -> bool:
     return high_mbps is not None and high_mbps > sample.value * MOST_OPEN_CAP
 
 
-CAP_NOISE = 0.05
-"""90th percentile of the error of one short probe of a cap, as for aggregates."""
 BEGIN_S, END_S = 0.75, 0.5
 """Excluded from the time in which all peers were at work: the last to begin is not up to speed at
 once, and the end of a test is known only to some tenths of a second."""

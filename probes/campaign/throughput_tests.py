@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from planner.model.errors import InputError
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S, moved_gb, volume_text
-from probes.analysis.fleet_caps import CAP_NOISE, PeerTest, together_mbps
+from probes.analysis.fleet_caps import PeerTest, together_mbps
 from probes.analysis.steady_state import Interval, changes_as_json, steady_state
 from probes.campaign.specification import Method
 from probes.campaign.tasks import ProbeTask
 from probes.fleet.failures import ProbeError, side_by_side
+from probes.metrics import CAP_NOISE
 from probes.samples import Sample
 from probes.tools.interface import (
     LARGEST_PIECE_BYTES,

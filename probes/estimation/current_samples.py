@@ -18,13 +18,14 @@ import numpy as np
 from planner.model.estimate import AddressKind
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.groups import Bools, Groups, Ints
-from probes.samples import ADDRESSES, FILES, METRICS, OWN, Metric, NameTable, Rows, Sample, Samples
+from probes.metrics import METRICS, NAMES, Metric, number_of
+from probes.samples import ADDRESSES, FILES, OWN, NameTable, Rows, Sample, Samples
 
 MOST_SAMPLES = 64
 """Of a link, metric and source: their median is known well."""
 MOST_JUDGED = 256
 """Newest samples of a link and metric in which changes are looked for."""
-WITH_A_LEVEL: tuple[Metric, ...] = ("rtt_ms", "per_flow_mbps", "aggregate_mbps")
+WITH_A_LEVEL: tuple[Metric, ...] = tuple(name for name in NAMES if METRICS[name].has_levels)
 """Metrics in which changes are looked for."""
 PRIVATE = ADDRESSES.index("private")
 
@@ -64,7 +65,7 @@ class SeriesError(Exception):
     def concerns(self, samples: Samples) -> Bools:
         """Mark the samples of the series."""
         (src, dst, metric), rows, names = self.series, samples.rows, samples.names
-        found: Bools = rows["metric"] == METRICS.index(metric)
+        found: Bools = rows["metric"] == number_of(metric)
         found &= (rows["src"] == names.get(src, -1)) & (rows["dst"] == names.get(dst, -1))
         return found
 
@@ -114,14 +115,14 @@ class CurrentSamples(NamedTuple):
         """Return these samples with newer ones in place of all of the same series."""
         both = Samples.concat([self.samples, newer.samples])
         series = both.rows["src"].astype(np.int64) * len(both.names) + both.rows["dst"]
-        series = series * len(METRICS) + both.rows["metric"]
+        series = series * len(NAMES) + both.rows["metric"]
         count, names = len(self.samples), list(newer.samples.names)
         stays = np.ones(len(both), np.bool_)
         stays[:count] = ~np.isin(series[:count], series[count:])
         order = _order(both[stays])
         first_id = np.concatenate([self.first_id, newer.first_id])[stays][order]
         again = {
-            (names[src], names[dst], METRICS[metric])
+            (names[src], names[dst], NAMES[metric])
             for src, dst, metric in np.unique(newer.samples.rows[["src", "dst", "metric"]]).tolist()
         }
         shifts = [shift for shift in self.shifts if shift[:3] not in again]
@@ -148,7 +149,7 @@ def current_samples(samples: Samples) -> CurrentSamples:
     samples = samples[_order(samples)]
     rows = samples.rows
     parts = _parts(rows)
-    levels = np.isin(rows["metric"], [METRICS.index(name) for name in WITH_A_LEVEL])
+    levels = np.isin(rows["metric"], [number_of(name) for name in WITH_A_LEVEL])
     judged = parts.newest(MOST_JUDGED)
     shown_s = np.where(rows["new_level"] & levels & judged, rows["measured_at_s"], -np.inf)
     since_s = parts.reduced(np.maximum, shown_s)
@@ -212,6 +213,6 @@ def _shifts(part: Samples) -> Iterator[LinkShift]:
     first, at_s = part.rows[0], part.rows["measured_at_s"][alike].tolist()
     for shift in level_shifts(part.rows["value"][alike].tolist()):
         names = list(part.names)
-        series = names[first["src"]], names[first["dst"]], METRICS[first["metric"]]
+        series = names[first["src"]], names[first["dst"]], NAMES[first["metric"]]
         times_s = at_s[shift.position], at_s[shift.found_at]
         yield LinkShift(*series, *times_s, shift.before, shift.after)

@@ -23,7 +23,8 @@ from probes.estimation.links import caps_joined, joined, links_of, with_caps_of
 from probes.estimation.measurements import aggregate_tests, measured_flows, round_trips_ms
 from probes.estimation.sites import with_buckets, with_bursts, with_caps, with_lasting, with_windows
 from probes.estimation.vm_types import plain_name, unknown_types, usual_types, voted_types, votes_of
-from probes.samples import METRICS, OWN, Metric, NameTable, Samples
+from probes.metrics import NAMES, Metric
+from probes.samples import OWN, NameTable, Samples
 
 _OTHER = "{what}, which is not the VM type in use there, and do not count"
 _UNKNOWN = (
@@ -169,7 +170,7 @@ class Estimator:
         found = []
         for of_kind in self._of_kind:
             for number in np.unique(of_kind.samples.rows["metric"]).tolist():
-                of_kind.counted(METRICS[number])
+                of_kind.counted(NAMES[number])
             for (metric, src, dst), judged in of_kind.agreements.items():
                 key = of_kind.names[src], of_kind.names[dst], metric, of_kind.address
                 count, by = len(judged.rows), judged.reported_by

@@ -42,56 +42,25 @@ from probes.estimation.estimates import (
 from probes.estimation.groups import Bools, Floats, Groups, Ints
 from probes.estimation.vm_types import (
     OTHER,
-    THROUGHPUT,
     UNKNOWN,
     UNSTATED,
     fit_of_types,
     unknown_types,
     within_cards,
 )
-from probes.samples import (
-    ADDRESSES,
-    FILES,
-    METRICS,
-    OWN,
-    ROW,
-    TRANSFER,
-    Metric,
-    NameTable,
-    Rows,
-    Samples,
-)
+from probes.metrics import CAPS, METRICS, THROUGHPUT, Metric, number_of
+from probes.samples import ADDRESSES, FILES, OWN, ROW, TRANSFER, NameTable, Rows, Samples
 
-_OF_LINKS = ("per_flow_mbps", "aggregate_mbps")
-CAPS: dict[Metric, str] = {"egress_cap_mbps": "egress_gbps", "ingress_cap_mbps": "ingress_gbps"}
-"""Metrics of VMs, and the figures of sites that they tell."""
 ALL_LOST_PCT = 100.0
 _STATED = r'"%s": ?(\d{1,6}(?:\.\d{1,9})?)[,}]'
 MEMORY_S = 30 * 86400.0
 """Older samples of a link no longer count once there are newer ones."""
-RTT_NOISE = 0.02
-"""Relative error of a median of pings, seen when repeating it, 90th percentile."""
-CAP_NOISE = 0.05
 LEAST_VALUE = 1e-3
 """Least value with a logarithm, for tests in which nothing got through."""
 FAR = 2.0
 """Times the distance of the bounds that hold 90 % of links."""
 LEAST_FAR = log(2.0)
 """VMs of the next size. One in twenty links of the 2022 grids is off by this and :data:`FAR`."""
-_MODELS = {
-    "rtt_ms": ("rtt_ms", 1.0),
-    "per_flow_mbps": ("per_flow_mbps", 1.0),
-    "aggregate_mbps": ("aggregate_gbps", MBPS_PER_GBPS),
-    **{metric: (figure, MBPS_PER_GBPS) for metric, figure in CAPS.items()},
-}
-"""Figures of links and sites that models give, and the metric's units in one of theirs."""
-_NOISES: dict[Metric, float] = {
-    "rtt_ms": RTT_NOISE,
-    "per_flow_mbps": REPEAT_ERROR,
-    "egress_cap_mbps": CAP_NOISE,
-    "ingress_cap_mbps": CAP_NOISE,
-    "loss_pct": 1.0,  # of the logarithm of one more percent
-}
 
 
 CANDIDATE = np.dtype(
@@ -148,7 +117,7 @@ def steady_values(rows: Rows, metric: Metric, rtts_ms: Floats) -> Floats:
     Round-trip times have shape (n, n); NaN where not known: samples stay as they are.
     """
     values: Floats = rows["value"]
-    if metric not in {"per_flow_mbps", "aggregate_mbps"}:
+    if metric not in THROUGHPUT:
         return values
     cold_s = np.where(rows["warmed_up"], 0.0, rows["duration_s"])
     return steady_rates(values, rtts_ms[ends_of(rows)], cold_s, one_flow=metric == "per_flow_mbps")
@@ -218,7 +187,7 @@ class LinkSamples:
 
     def recent(self, metric: Metric) -> CountedSamples:
         """Return the samples that are not much older than the newest of their link."""
-        rows = self._rows[self._rows["metric"] == METRICS.index(metric)]
+        rows = self._rows[self._rows["metric"] == number_of(metric)]
         rows["steady"] = steady_values(rows, metric, self.rtts_ms)
         if metric == "loss_pct":
             rows["log"] = np.log1p(rows["steady"])
@@ -253,18 +222,18 @@ class LinkSamples:
         if metric == "loss_pct":
             # A filter for ICMP looks like total loss, which does not show the path's loss.
             found = found.where(found.rows["value"] < ALL_LOST_PCT)
-        elif metric in _OF_LINKS:
+        elif metric in THROUGHPUT:
             fits, achieved = found.rows["fit"], self.are_transfers(found.rows)
             best = np.maximum(found.groups.reduced(np.maximum, fits), UNKNOWN)
             is_best = fits == found.groups.spread(best)
             found = found.where(is_best | (achieved & (fits == UNSTATED)))
-        elif metric in THROUGHPUT:
+        elif metric in CAPS:
             found = found.where(found.rows["fit"] >= UNSTATED)
         if metric == "aggregate_mbps":
             found = found.where(self._tests_or_transfers(found))
         if self.is_mixed:
             found = self._judged(metric, found)
-        return self._with_types(found) if metric in _OF_LINKS else found
+        return self._with_types(found) if metric in THROUGHPUT else found
 
     def waiting(self, metric: Metric, src: int, dst: int) -> Figures | None:
         """Return the sources of the samples of a link, or a cap, if none of them counts."""
@@ -368,11 +337,14 @@ class LinkSamples:
         That is how far one source alone may move a figure from what models say of it. Caps of VMs
         are on the diagonal; NaN without a model of a link.
         """
-        name, factor = _MODELS[metric]
-        if metric in CAPS:
-            figures = np.diag(bounds_of(getattr(site, name) for site in self._typed))
+        facts = METRICS[metric]
+        factor = facts.per_estimate
+        if facts.cap_of == "src":
+            figures = np.diag(bounds_of(site.egress_gbps for site in self._typed))
+        elif facts.cap_of == "dst":
+            figures = np.diag(bounds_of(site.ingress_gbps for site in self._typed))
         else:
-            figures = self._modelled.whole[name]
+            figures = self._modelled.whole[facts.estimate]
         with np.errstate(divide="ignore", invalid="ignore"):
             low, level, high = (np.log(factor * figures[bound]) for bound in BOUNDS)
             far = np.maximum(LEAST_FAR, FAR * np.maximum(level - low, high - level))
@@ -384,7 +356,7 @@ class LinkSamples:
         Nor are flows marked that contradict an aggregate which the own prober has measured.
         """
         numbers = found.groups.numbers()
-        if metric not in _MODELS or not len(numbers):
+        if METRICS[metric].estimate is None or not len(numbers):
             return np.ones(len(numbers), np.bool_)
         parts = Groups.of(numbers, found.rows["source"])
         rows, links = found.rows[parts.first], numbers[parts.first]
@@ -434,7 +406,8 @@ class LinkSamples:
 
     def _agreed_within(self, metric: Metric, found: Mapping[str, Rows]) -> Agreement:
         if metric != "aggregate_mbps":
-            return agreed(found, _NOISES.get(metric, UNKNOWN_NOISE))
+            noise = METRICS[metric].noise
+            return agreed(found, UNKNOWN_NOISE if noise is None else noise)
         first = found[reference_of(found)][0]
         least, (src, dst) = first["connections"], (self.names[end] for end in ends_of(first))
         enough = {

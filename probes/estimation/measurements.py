@@ -44,7 +44,8 @@ from probes.estimation.estimates import (
     with_bounds,
 )
 from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
-from probes.estimation.link_samples import RTT_NOISE, CountedSamples, LinkSamples
+from probes.estimation.link_samples import CountedSamples, LinkSamples
+from probes.metrics import RTT_NOISE
 from probes.samples import NameTable, Samples
 
 Pairs: TypeAlias = tuple[Ints, Ints]

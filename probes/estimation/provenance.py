@@ -26,7 +26,7 @@ from probes.estimation.groups import Floats
 from probes.estimation.laws import LinkClasses
 from probes.estimation.links import part_of
 from probes.estimation.sites import most_calibrating_mbps
-from probes.samples import Metric
+from probes.metrics import Metric
 
 Quantity: TypeAlias = Literal[
     "rtt_ms",

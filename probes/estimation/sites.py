@@ -40,9 +40,10 @@ from probes.estimation.agreement import figures_with, is_own, still_told
 from probes.estimation.current_samples import evaluated
 from probes.estimation.estimates import are_own, estimate_at, flow_caps_mbps, no_surer_than
 from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
-from probes.estimation.link_samples import CAP_NOISE, CAPS, LinkSamples, ends_of
+from probes.estimation.link_samples import LinkSamples, ends_of
 from probes.estimation.measurements import AggregateTests
-from probes.samples import Metric, Rows, Sample, Samples
+from probes.metrics import CAP_NOISE, CAPS, METRICS, Metric
+from probes.samples import Rows, Sample, Samples
 
 HELD_BACK = 0.93
 """The sum of the peers' rates is the VM's limit if it stays this far below their capacity."""
@@ -67,7 +68,7 @@ def with_caps(
     """
     found, names, origins = dict(sites), list(sites), samples.origins
     held_back, reached_gbps = _held_back(with_windows(sites, samples, tests), samples), tests.alone
-    for direction, (metric, figure) in enumerate(CAPS.items()):
+    for direction, metric in enumerate(CAPS):
         reached, at_least = _probed_caps(metric, samples, sites, held_back[direction])
         most, sure = _busiest_links(tests.pairs[direction], tests, origins, len(sites))
         for number, (name, site) in enumerate(sites.items()):
@@ -75,7 +76,7 @@ def with_caps(
             held_gbps = stated_gbps.get(name, (None, None))[direction]
             if cap is None and held_gbps is not None:
                 cap = within(held_gbps, CAP_ERROR, Origin("baseline", "fleet-file"))
-            cap = cap or reached.get(site.vm_type) or getattr(site, figure)
+            cap = cap or reached.get(site.vm_type) or _cap_of(site, metric)
             method = cap.origin.method
             if name in at_least and at_least[name].expected > cap.expected:
                 cap = _raised(at_least[name], at_least[name].origin, method)
@@ -90,8 +91,10 @@ def with_caps(
             if mark := samples.waiting(metric, number, number):
                 told = figures_with(cap.origin.figures, mark)
                 cap = replace(cap, origin=cap.origin._replace(figures=told))
-            changed: dict[str, Any] = {figure: cap}
-            found[name] = replace(found[name], **changed)
+            if METRICS[metric].cap_of == "src":
+                found[name] = replace(found[name], egress_gbps=cap)
+            else:
+                found[name] = replace(found[name], ingress_gbps=cap)
     return found
 
 
@@ -305,18 +308,30 @@ def with_bursts(sites: Mapping[str, Site], catalogue: Catalogue) -> dict[str, Si
     return found
 
 
+def _cap_of(site: Site, metric: Metric) -> Estimate:
+    """Return the cap of a site that a metric of :data:`~probes.metrics.CAPS` tells."""
+    return site.egress_gbps if METRICS[metric].cap_of == "src" else site.ingress_gbps
+
+
+def _is_of_vm_type(cap: Estimate) -> bool:
+    """Return whether a cap is that of the VM type, perhaps raised by faster links."""
+    raised_from = cap.origin.figures and cap.origin.figures.raised_from
+    return "vm-type" in (cap.origin.method, raised_from)
+
+
 def with_lasting(
     sites: Mapping[str, Site], typed: Mapping[str, Site], catalogue: Catalogue
 ) -> dict[str, Site]:
     """Return sites with the lasting caps of types that burst, but for caps that were measured."""
     found = dict(sites)
     for name, site in sites.items():
-        vm, caps = catalogue.vm_types.get(site.vm_type), {}
-        for cap in CAPS.values() if vm and vm.wan_burst_gbps else ():
-            origin = getattr(site, cap).origin
-            if "vm-type" in (origin.method, origin.figures and origin.figures.raised_from):
-                caps[cap] = getattr(typed[name], cap)
-        found[name] = replace(site, **caps)
+        vm, lasting = catalogue.vm_types.get(site.vm_type), typed[name]
+        if vm is None or not vm.wan_burst_gbps:
+            continue
+        if _is_of_vm_type(site.egress_gbps):
+            found[name] = replace(found[name], egress_gbps=lasting.egress_gbps)
+        if _is_of_vm_type(site.ingress_gbps):
+            found[name] = replace(found[name], ingress_gbps=lasting.ingress_gbps)
     return found
 
 

@@ -15,11 +15,11 @@ from planner.model.link import Site
 from planner.model.units import MBPS_PER_GBPS
 from probes.estimation.groups import Ints
 from probes.importers.limits import card_gbps
-from probes.samples import METRICS, OWN, NameTable, Samples
+from probes.metrics import CAPS, THROUGHPUT, number_of
+from probes.samples import OWN, NameTable, Samples
 
-THROUGHPUT = {"per_flow_mbps", "aggregate_mbps", "egress_cap_mbps", "ingress_cap_mbps"}
-
-RATES = [METRICS.index(name) for name in ("per_flow_mbps", "aggregate_mbps")]
+OF_VM_TYPES = (*THROUGHPUT, *CAPS)
+"""Metrics whose figures depend on the types of the VMs."""
 
 
 Votes: TypeAlias = Mapping[str, Mapping[str, Mapping[str, int]]]
@@ -30,7 +30,7 @@ def votes_of(samples: Samples) -> Votes:
     """Count the VM types that throughput samples name."""
     votes: dict[str, dict[str, dict[str, int]]] = defaultdict(lambda: defaultdict(Counter))
     rows, names = samples.rows, list(samples.names)
-    rows = rows[np.isin(rows["metric"], [METRICS.index(name) for name in THROUGHPUT])]
+    rows = rows[np.isin(rows["metric"], [number_of(name) for name in OF_VM_TYPES])]
     for end in ("src", "dst"):
         keys = [rows[name].astype(np.int64) for name in (end, "source", f"{end}_vm")]
         shape = (len(names),) * len(keys)
@@ -84,7 +84,8 @@ def within_cards(
     cards = np.array([inf, *(card_gbps(one) if one else inf for one in capable)]) * MBPS_PER_GBPS
     rows = samples.rows
     most = np.minimum(cards[rows["src"]], cards[rows["dst"]])
-    above = np.isin(rows["metric"], RATES) & (fits < SAME) & (fits > OTHER) & (rows["value"] > most)
+    of_pairs = np.isin(rows["metric"], [*map(number_of, THROUGHPUT)])
+    above = of_pairs & (fits < SAME) & (fits > OTHER) & (rows["value"] > most)
     if not above.any():
         return samples
     rows = rows.copy()

@@ -23,12 +23,11 @@ from planner.model.throughput import TUNED_WINDOW_MB
 from probes.importers.kinds import FORMATS, identified
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import UnprefixedLines, logged_text, unreadable, whole
+from probes.metrics import THROUGHPUT
 from probes.samples import Sample
 
 __all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "identified", "read"]
 
-_OF_WINDOWS = ("per_flow_mbps", "aggregate_mbps")
-"""Metrics that the windows of hosts may limit."""
 _OF_TWO_REGIONS = ("iperf3", "iperf", "ping", "mtr", "nuttcp", "smokeping", "pscheduler")
 """Formats whose files name no regions."""
 HEAD_BYTES = 65_536
@@ -103,6 +102,6 @@ def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[I
         if isinstance(row, Sample):
             if options.address is not None:
                 row = row._replace(address=options.address)
-            if options.hosts == "tuned" and row.metric in _OF_WINDOWS:
+            if options.hosts == "tuned" and row.metric in THROUGHPUT:
                 row = row.with_detail(**{"window_mb": TUNED_WINDOW_MB[1], **row.read_detail()})
         yield row

@@ -13,40 +13,19 @@ from math import inf
 from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
-from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
 from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import FileTable, Rows, csv_table, json_rows, matrix_table, row_table
 from probes.importers.text import time_s
-from probes.samples import ADDRESSES, METRICS, Metric, Sample, SkippedRow
+from probes.metrics import DURATION_S, METRICS, NAMES, THROUGHPUT, Metric
+from probes.samples import ADDRESSES, Sample, SkippedRow
 
-_RATE_MBPS = {
-    "bps": 1 / BITS_PER_MBIT,
-    "kbps": 1 / 1000,
-    "mbps": 1.0,
-    "gbps": MBPS_PER_GBPS,
-    "tbps": MBPS_PER_GBPS * 1000,
-}
-_TIME_MS = {"us": 1 / 1000, "ms": 1.0, "s": MS_PER_S}
-_SHARE_PCT = {"pct": 1.0, "percent": 1.0, "fraction": 100.0, "ratio": 100.0}
 _VOLUME_GB = {"mb": 1e-3, "gb": 1.0, "tb": 1e3, "mib": 2**20 / 1e9, "gib": 2**30 / 1e9}
-_DURATION_S = {"ms": 1 / MS_PER_S, "s": 1.0, "min": 60.0, "h": S_PER_H}
 
-_QUANTITIES: tuple[tuple[str, Metric, dict[str, float]], ...] = (
-    ("rtt", "rtt_ms", _TIME_MS),
-    ("jitter", "jitter_ms", _TIME_MS),
-    ("per_flow", "per_flow_mbps", _RATE_MBPS),
-    ("aggregate", "aggregate_mbps", _RATE_MBPS),
-    ("udp", "udp_mbps", _RATE_MBPS),
-    ("loss", "loss_pct", _SHARE_PCT),
-    ("transfer", "transfer_s", _DURATION_S),
-    ("egress_cap", "egress_cap_mbps", _RATE_MBPS),
-    ("ingress_cap", "ingress_cap_mbps", _RATE_MBPS),
-)
 FIGURES: dict[str, tuple[Metric, float]] = {
-    f"{base}_{unit}": (metric, factor)
-    for base, metric, units in _QUANTITIES
-    for unit, factor in units.items()
+    f"{facts.base}_{unit}": (facts.name, factor)
+    for facts in METRICS.values()
+    for unit, factor in facts.units.items()
 }
 """Column name to metric and the factor that turns the column's unit into the metric's."""
 
@@ -58,15 +37,13 @@ OTHERS: dict[str, tuple[str, float]] = {
     "address": ("address", 1.0),
     "window_mb": ("window_mb", 1.0),
     **{f"volume_{unit}": ("volume", factor) for unit, factor in _VOLUME_GB.items()},
-    **{f"duration_{unit}": ("duration", factor) for unit, factor in _DURATION_S.items()},
+    **{f"duration_{unit}": ("duration", factor) for unit, factor in DURATION_S.items()},
     **dict.fromkeys(("measured_at", "measured_at_s", "timestamp"), ("measured_at", 1.0)),
 }
 
 _KNOWN: dict[str, tuple[str, float]] = {**FIGURES, **OTHERS}
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_RATES = ("per_flow_mbps", "aggregate_mbps")
-_ABOUT_RATES = (*_RATES, "udp_mbps")
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -130,7 +107,7 @@ def _samples(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
             continue
         count = setting["at_once"] or 1
         for row in _figures_of(number, cells, columns, setting):
-            if "at_once" in columns and isinstance(row, Sample) and row.metric in _RATES:
+            if "at_once" in columns and isinstance(row, Sample) and row.metric in THROUGHPUT:
                 pair = row.src, row.dst, row.metric
                 fewest[pair] = min(count, fewest.get(pair, count))
                 if count > 1:
@@ -175,10 +152,10 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
         raise FormatError(options.name, problem, value=header, remedy=remedy)
     if found.keys().isdisjoint(METRICS):
         problem = f"line {table.header_line} names no figure that relayd knows"
+        *first, last = (name for name in NAMES if METRICS[name].units)
         remedy = (
-            "Figures are rtt_ms, per_flow_mbps, aggregate_mbps, udp_mbps, jitter_ms, "
-            "loss_pct, egress_cap_mbps, ingress_cap_mbps and transfer_s, or the same with another "
-            "unit, such as aggregate_gbps."
+            f"Figures are {', '.join(first)} and {last}, or the same with another unit, such as "
+            "aggregate_gbps."
         )
         raise FormatError(options.name, problem, value=header, remedy=remedy)
     if "measured_at" not in found:
@@ -252,7 +229,11 @@ def _figures_of(
     (src, src_zone), (dst, dst_zone) = setting["src"], setting["dst"]
     src_vm, dst_vm, vms = setting["src_vm"] or "", setting["dst_vm"] or "", setting["vms"] or 1
     at_s, tool = setting["measured_at"], setting["tool"]
-    filled = [name for name in columns if name in METRICS and cells[columns[name][0]].strip()]
+    filled = [
+        METRICS[name].name
+        for name in columns
+        if name in METRICS and cells[columns[name][0]].strip()
+    ]
     if not filled:
         yield SkippedRow(number, "no figure in this row")
     for metric in filled:
@@ -267,32 +248,32 @@ def _figures_of(
                 problem = f"{column} of a transfer says nothing without volume_gb or volume_mb"
         if value is None or problem:
             yield SkippedRow(number, problem)
-        elif metric in limits.OF_ONE_VM:  # of the VM at the source, or at the destination
-            region, vm = (src, src_vm) if metric == "egress_cap_mbps" else (dst, dst_vm)
+        elif end := METRICS[metric].cap_of:
+            region, vm = (src, src_vm) if end == "src" else (dst, dst_vm)
             yield Sample(region, region, metric, value, at_s, tool, src_vm=vm)
         else:
-            is_rate = metric in _ABOUT_RATES
+            is_rate = METRICS[metric].is_rate
             if is_rate and setting["window_mb"]:
                 detail["window_mb"] = setting["window_mb"]
             if is_rate and vms > 1:
                 detail["vms"] = vms
-            connections = 1 if metric == "per_flow_mbps" else setting["connections"]
+            connections = 1 if METRICS[metric].flows == "one" else setting["connections"]
             yield Sample(
-                src,
-                dst,
-                metric,
-                value / vms if is_rate else value,  # of one VM pair
-                at_s,
-                tool,
-                connections if is_rate else None,
-                setting["duration"] if is_rate else None,
-                is_rate and bool(setting["warmed_up"]),
-                setting["src_zone"] or src_zone,
-                setting["dst_zone"] or dst_zone,
-                src_vm,
-                dst_vm,
-                json.dumps(detail) if detail else "",
-                setting["address"],
+                src=src,
+                dst=dst,
+                metric=metric,
+                value=value / vms if is_rate else value,  # of one VM pair
+                measured_at_s=at_s,
+                tool=tool,
+                connections=connections if is_rate else None,
+                duration_s=setting["duration"] if is_rate else None,
+                warmed_up=is_rate and bool(setting["warmed_up"]),
+                src_zone=setting["src_zone"] or src_zone,
+                dst_zone=setting["dst_zone"] or dst_zone,
+                src_vm=src_vm,
+                dst_vm=dst_vm,
+                detail=json.dumps(detail) if detail else "",
+                address=setting["address"],
             )
 
 

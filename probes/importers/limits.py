@@ -14,24 +14,8 @@ from numpy.typing import NDArray
 from planner.model.baseline.backbone import distance_km
 from planner.model.catalogue import Catalogue, VmType
 from planner.model.units import MBPS_PER_GBPS
-from probes.samples import (
-    MAX_CONNECTIONS,
-    MAX_DURATION_S,
-    METRICS,
-    Metric,
-    QuarantinedSample,
-    Sample,
-    Samples,
-)
-
-MAX_RATE_MBPS = 1e8
-"""100 Tbit/s: some hundred times the fastest network card of a VM (3.2 Tbit/s, 2024)."""
-
-MAX_RTT_MS = 60_000.0
-"""60 s: beyond TCP's own timeout for one reply (RFC 6298 lets it be capped there)."""
-
-OF_ONE_VM = frozenset({"egress_cap_mbps", "ingress_cap_mbps"})
-"""Metrics whose source and destination are one region: the VM's."""
+from probes.metrics import MAX_DURATION_S, METRICS, Metric, number_of
+from probes.samples import MAX_CONNECTIONS, QuarantinedSample, Sample, Samples
 
 
 def number(cell: str) -> float | None:
@@ -61,8 +45,9 @@ def duration_s(cell: str, factor: float = 1.0) -> float | None:
 
 def are_possible(metric: Metric, values: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Mark the values in which :func:`fault` finds none."""
-    above_zero = values >= 0 if metric in _MAY_BE_ZERO else values > 0
-    return above_zero & (values <= _MOST.get(metric, _MOST_RATE)[0])
+    facts = METRICS[metric]
+    above_zero = values >= 0 if facts.may_be_zero else values > 0
+    return above_zero & (values <= facts.most)
 
 
 def fault(metric: Metric, value: float | None, column: str) -> str:
@@ -71,6 +56,7 @@ def fault(metric: Metric, value: float | None, column: str) -> str:
     `value` is in the unit of the metric, None if it was no number; `column` is its name in the
     file.
     """
+    facts = METRICS[metric]
     if value is None:
         return f"{column} is not a number"
     if math.isnan(value):
@@ -79,22 +65,9 @@ def fault(metric: Metric, value: float | None, column: str) -> str:
         return f"{column} is infinite"
     if value < 0:
         return f"{column} is negative"
-    if value == 0 and metric not in _MAY_BE_ZERO:
+    if value == 0 and not facts.may_be_zero:
         return f"{column} is zero"
-    most, in_words = _MOST.get(metric, _MOST_RATE)
-    return f"{column} is over {in_words}" if value > most else ""
-
-
-_MAY_BE_ZERO = ("loss_pct", "jitter_ms")
-
-
-_MOST: dict[Metric, tuple[float, str]] = {
-    "loss_pct": (100.0, "100 %"),
-    "transfer_s": (MAX_DURATION_S, "31 days"),
-    **dict.fromkeys(("rtt_ms", "jitter_ms"), (MAX_RTT_MS, "60 s")),
-}
-"""The most that a figure can be, and the same in words; of others a rate."""
-_MOST_RATE = MAX_RATE_MBPS, "100 Tbit/s"
+    return f"{column} is over {facts.most_in_words}" if value > facts.most else ""
 
 
 CLOCK_SKEW_S = 60.0
@@ -112,9 +85,6 @@ FAULTS = ("in the future", "faster than light", "network card")
 """Words, one of which is in each reason."""
 MOST_KEPT = 65_536
 """Kinds of samples, and VM types, whose limits are remembered."""
-_CAPS = {"egress_cap_mbps": 0, "ingress_cap_mbps": 1}
-"""Metrics of one VM, and its end of the sample."""
-_RATES = ("per_flow_mbps", "aggregate_mbps", "udp_mbps")
 
 
 class PhysicalGate:
@@ -162,7 +132,7 @@ class PhysicalGate:
         rows = samples.rows
         latest_s = np.minimum(rows["arrived_at_s"], time.time()) + CLOCK_SKEW_S
         found: NDArray[np.bool_] = rows["measured_at_s"] <= latest_s
-        is_rtt = rows["metric"] == METRICS.index("rtt_ms")
+        is_rtt = rows["metric"] == number_of("rtt_ms")
         # The limits of providers and VM types are looked up once for many links.
         keys = rows["metric"].astype(np.int64)
         for end in ("src", "dst"):
@@ -176,7 +146,7 @@ class PhysicalGate:
         return found
 
     def _limits_of(
-        self, metric: str, src: tuple[str, str], dst: tuple[str, str]
+        self, metric: Metric, src: tuple[str, str], dst: tuple[str, str]
     ) -> tuple[float, float, str]:
         """Return the least and the most that a sample can be, and the VM type that bounds it.
 
@@ -187,10 +157,11 @@ class PhysicalGate:
             distance = distance_km(place, other) if place and other else None
             light_ms = FIBRE_RTT_MS_PER_KM * ((distance or 0.0) - OFF_PLACE_KM)
             return (0.0 if distance is None else light_ms), inf, ""
-        used = [src, dst] if metric in _RATES else []
-        if metric in _CAPS:
+        facts = METRICS[metric]
+        used = [src, dst] if facts.is_rate else []
+        if facts.cap_of:
             # Estimates take it for the cap of the region's VM type where it names none.
-            provider, name = (src, dst)[_CAPS[metric]]
+            provider, name = src if facts.cap_of == "src" else dst
             used = [(provider, name or self._catalogue.default_vm_types.get(provider, ""))]
         cards = ((self._gbps_of_card(*end), end[1]) for end in used)
         card_gbps, name = min(cards, key=lambda card: card[0], default=(inf, ""))
@@ -220,7 +191,7 @@ def _provider_of(region: str) -> str:
     return region.partition(":")[0]
 
 
-def _kind(sample: Sample) -> tuple[str, tuple[str, str], tuple[str, str]]:
+def _kind(sample: Sample) -> tuple[Metric, tuple[str, str], tuple[str, str]]:
     """Return the metric of a sample and its ends with VM types, on which its limits depend."""
     if sample.metric == "rtt_ms":
         return sample.metric, (sample.src, ""), (sample.dst, "")

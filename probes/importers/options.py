@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 from planner.model.catalogue import Hosts
 from planner.model.errors import FormatError, InputError
 from planner.model.estimate import AddressKind
-from probes.samples import Metric, Sample, SkippedRow
+from probes.metrics import Metric
+from probes.samples import Sample, SkippedRow
 
 ImportedRow: TypeAlias = Sample | SkippedRow
 

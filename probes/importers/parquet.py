@@ -16,13 +16,12 @@ from planner.fields.json_text import read_json
 from planner.model.errors import FormatError, not_installed
 from probes.importers import limits
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
+from probes.metrics import CAPS, MAX_DURATION_S, NAMES, number_of
 from probes.samples import (
     ADDRESSES,
     MAX_CONNECTIONS,
-    MAX_DURATION_S,
     MAX_INTERVALS,
     MAX_TIME_S,
-    METRICS,
     MIN_TIME_S,
     ROW,
     TEXTS,
@@ -46,7 +45,7 @@ TYPES = {
 
 MOST_NAME, MOST_DETAIL = 100, 100_000
 
-_OF_ONE_VM = [METRICS.index(metric) for metric in limits.OF_ONE_VM]
+_CAPS = [*map(number_of, CAPS)]
 _NUMBERS = {
     "measured_at_s": (MIN_TIME_S, MAX_TIME_S, "a time in seconds since 1970"),
     "connections": (1, MAX_CONNECTIONS, "a count"),
@@ -189,9 +188,9 @@ def samples_of(
         batch.blame(batch.mapped(end, lambda name: split(name) is None), BAD_REGION)
         cells[end] = batch.mapped(end, partial(end_of, part=0))
         cells[f"{end}_zone"] = batch.mapped(end, partial(end_of, part=1))
-    cells["metric"] = batch.mapped("metric", partial(_place_in, METRICS))
+    cells["metric"] = batch.mapped("metric", partial(_place_in, NAMES))
     batch.blame(cells["metric"] < 0, "metric is none that relayd knows")
-    of_one_vm, one_region = np.isin(cells["metric"], _OF_ONE_VM), cells["src"] == cells["dst"]
+    of_one_vm, one_region = np.isin(cells["metric"], _CAPS), cells["src"] == cells["dst"]
     batch.blame(one_region & ~of_one_vm, SAME_REGION)
     batch.blame(~one_region & of_one_vm, "src and dst of a VM's cap are not one region")
     for field, (least, most, what) in _NUMBERS.items():
@@ -219,7 +218,7 @@ def samples_of(
     )
     cells["detail"] = batch.mapped("detail", found.details.__getitem__)
     cells["value"], missing = batch.numbers("value")
-    for number, metric in enumerate(METRICS):
+    for number, metric in enumerate(NAMES):
         chosen = np.flatnonzero(cells["metric"] == number)
         for at in chosen[~limits.are_possible(metric, cells["value"][chosen])].tolist():
             value = None if missing[at] else float(cells["value"][at])

@@ -25,6 +25,7 @@ from planner.model.errors import FormatError
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import TOOL_LINE_BYTES, Lines, documents, list_field
+from probes.metrics import MAX_RTT_MS
 from probes.samples import MAX_TIME_S, MIN_TIME_S, SkippedRow
 
 NO_REPLY = "no reply came back: the host is down, or something filters ICMP (Azure does)"
@@ -233,7 +234,7 @@ def _take_reply(run: PingRun, tool: str, named: dict[str, str | None]) -> None:
     value = _figure(named["ms"] or "") or 0.0
     if sign := named.get("sign"):  # of Windows
         run.step_ms, value = 1.0, value / 2 if sign == "<" else value
-    if 0 < value <= limits.MAX_RTT_MS:
+    if 0 < value <= MAX_RTT_MS:
         run.replies_ms.append(value)
 
 

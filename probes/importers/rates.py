@@ -17,7 +17,8 @@ from probes.analysis.steady_state import LASTING, Interval, changes_as_json, ste
 from probes.analysis.udp import WINDOW_S, path_capacity
 from probes.importers import limits
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.samples import MAX_DURATION_S, Metric, SkippedRow
+from probes.metrics import MAX_DURATION_S, Metric, throughput_of
+from probes.samples import SkippedRow
 
 MIN_INTERVALS = 8
 """Fewer intervals do not show the rate after the transient of a short test."""
@@ -81,7 +82,7 @@ class RateTest(NamedTuple):
             return SkippedRow(line, "the duration of the test is missing or no duration")
         metric: Metric = "udp_mbps"
         if not self.is_udp:
-            metric = "per_flow_mbps" if self.streams == 1 else "aggregate_mbps"
+            metric = throughput_of(self.streams)
         mbps, duration_s, intervals, of_intervals = _lasting(self)
         if problem := limits.fault(metric, mbps, "the rate"):
             return SkippedRow(line, problem)

@@ -29,6 +29,7 @@ from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import csv_table
+from probes.metrics import throughput_of
 from probes.samples import Sample, SkippedRow
 
 TOOL = "skyplane"
@@ -75,7 +76,7 @@ def read_throughput(stream: BinaryIO, options: ImportOptions) -> Iterator[Import
         if connections is None or duration_s is None:
             return BAD_CONNECTIONS if connections is None else BAD_DURATION
         return sample._replace(
-            metric="aggregate_mbps" if connections > 1 else "per_flow_mbps",
+            metric=throughput_of(connections),
             value=mbps,
             connections=connections,
             duration_s=duration_s,

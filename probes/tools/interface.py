@@ -21,7 +21,8 @@ from probes.fleet.failures import Cause, ProbeError, missing_tool
 from probes.fleet.hosts import Fleet, Host
 from probes.fleet.remote import NOT_FOUND, Output, wait_for_listener
 from probes.importers.options import ImportOptions
-from probes.samples import Metric, Sample, SkippedRow
+from probes.metrics import Metric
+from probes.samples import Sample, SkippedRow
 
 if TYPE_CHECKING:  # which loads asyncssh
     from probes.fleet.sessions import Sessions

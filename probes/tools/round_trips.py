@@ -13,7 +13,8 @@ from probes.fleet.failures import Cause, ProbeError
 from probes.fleet.remote import Output
 from probes.importers import limits
 from probes.importers import ping as importer
-from probes.samples import Metric, Sample
+from probes.metrics import Metric
+from probes.samples import Sample
 from probes.tools.interface import Result, Test, Tool, only_samples
 
 INTERVAL_S = 0.2

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from planner.model.estimate import BOUNDS
 from planner.model.link import Link
+from probes.metrics import throughput_of
 from probes.samples import Sample
 from probes.verification.predictions import Judgement, PlanPath, RateRange
 from probes.verification.runs import LIMITS, MOST_RECHECKED, Run
@@ -133,7 +134,7 @@ def _of_link(
             told._replace(
                 src=src,
                 dst=dst,
-                metric="per_flow_mbps" if one_flow else "aggregate_mbps",
+                metric=throughput_of(1 if one_flow else None),
                 value=sample.value / stream.connections if one_flow else sample.value,
                 src_zone=sample.src_zone if begins else "",
                 dst_zone=sample.dst_zone if finishes else "",

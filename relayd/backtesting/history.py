@@ -24,7 +24,8 @@ from probes.estimation.current_samples import PRIVATE, newest_of_series
 from probes.estimation.groups import Groups
 from probes.estimation.link_samples import ends_of, steady_values
 from probes.estimation.vm_types import UNSTATED, fit_of_types, voted_types, votes_of
-from probes.samples import METRICS, Metric, NameTable, Samples
+from probes.metrics import Metric, number_of, throughput_of
+from probes.samples import NameTable, Samples
 from relayd.history import SampleHistory
 
 Truths = NDArray[np.bool_]
@@ -33,7 +34,7 @@ MOST_STEPS = 1_000_000
 
 def metric_of(connections: int) -> Metric:
     """Return the metric of throughput that transfers of some connections rest on."""
-    return "per_flow_mbps" if connections == 1 else "aggregate_mbps"
+    return throughput_of(connections)
 
 
 class StepSamples(NamedTuple):
@@ -177,7 +178,7 @@ class ReplayHistory:
         self.sites = {name: baseline_site(name, catalogue, self._vm_types) for name in self.regions}
         rows = self._samples.rows
         fits = fit_of_types(self._samples, self.sites, catalogue)
-        is_test = (rows["metric"] == METRICS.index(metric)) & (fits >= UNSTATED)
+        is_test = (rows["metric"] == number_of(metric)) & (fits >= UNSTATED)
         tests = rows[is_test]
         self.most_connections = int(tests["connections"].max(initial=0))
         self._first_s = float(tests["measured_at_s"].min(initial=np.inf))
@@ -216,7 +217,7 @@ class ReplayHistory:
 
     def steps(self, edges_s: Floats) -> Iterator[StepSamples]:
         """Yield the steps in which throughput was measured, the oldest first."""
-        samples, is_rtt = self._samples, self._samples.rows["metric"] == METRICS.index("rtt_ms")
+        samples, is_rtt = self._samples, self._samples.rows["metric"] == number_of("rtt_ms")
         edges = np.searchsorted(samples.rows["measured_at_s"], edges_s).tolist()
         known, taken = Samples(samples.rows[:0], samples.names, samples.details), 0
         for number, (begin, end) in enumerate(pairwise(edges)):

@@ -40,7 +40,8 @@ from planner.shuffle.request import ShuffleRequest
 from planner.transfer.plan import CopyService, Plan
 from planner.transfer.request import TransferRequest
 from probes.importers.limits import PhysicalGate
-from probes.samples import Metric, Sample
+from probes.metrics import Metric
+from probes.samples import Sample
 from relayd.catalogue.copies import REQUESTS, copies
 from relayd.questions.caveats import Pair, dated, refuse_old
 

@@ -16,7 +16,8 @@ from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Origin, WantedAddresses
 from planner.model.link import Link, LinkFigure
 from planner.model.network import Network
-from probes.samples import FILES, Metric
+from probes.metrics import Metric
+from probes.samples import FILES
 from relayd.catalogue.copies import REQUESTS
 from relayd.times import seconds_of, utc_date, utc_text
 

@@ -17,14 +17,13 @@ from planner.model.network import UNSAVED, Network
 from planner.model.throughput import steady_rates
 from probes.analysis.evidence import Floats, Record, TooFewError
 from probes.estimation import Estimator
-from probes.samples import Metric, Rows, Sample, Samples
+from probes.metrics import METRICS, Metric
+from probes.samples import Rows, Sample, Samples
 from relayd.history import SampleHistory
 from relayd.tables.figures import matrix_of, measured_regions
 
 K = TypeVar("K")
 V = TypeVar("V")
-# Metrics that slow start lowers, and whether they are of one connection.
-_FROM_COLD: dict[Metric, bool] = {"per_flow_mbps": True, "aggregate_mbps": False}
 
 
 class ReportData:
@@ -50,13 +49,13 @@ class ReportData:
         """Return all samples of a metric, with rates of cold tests corrected to steady ones."""
         if metric not in self._samples:
             self._samples[metric] = self.read(metric)
-            if metric in _FROM_COLD:
+            if METRICS[metric].flows:
                 self._correct(metric)
         return self._samples[metric]
 
     def _correct(self, metric: Metric) -> None:
         """Correct tests that include slow start, by the round-trip time that plans rest on."""
-        links = self.network.links
+        links, one_flow = self.network.links, METRICS[metric].flows == "one"
         count = 0
         for (src, dst, _), part in self._samples[metric].groups():
             rows = part.rows  # of the whole, changed in place
@@ -65,7 +64,7 @@ class ReportData:
                 continue
             rtt_ms = links[src][dst].rtt_ms.expected
             rows["value"][cold] = steady_rates(
-                rows["value"][cold], rtt_ms, rows["duration_s"][cold], one_flow=_FROM_COLD[metric]
+                rows["value"][cold], rtt_ms, rows["duration_s"][cold], one_flow=one_flow
             )
             count += int(cold.sum())
         self.corrected[metric] = count

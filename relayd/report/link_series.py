@@ -24,15 +24,14 @@ from probes.analysis.patterns import (
     strongest_period,
     without_pattern,
 )
-from probes.samples import Metric, Rows
+from probes.metrics import METRICS, Metric
+from probes.samples import Rows
 from relayd.report.data import at_most_connections, in_time
 from relayd.report.document import Analysis, Report, Section
 from relayd.store import Store
 from relayd.times import utc_text
 
 MOST_SHIFTS = 10
-COUNTED: tuple[Metric, ...] = ("loss_pct",)
-"""Metrics of which a value above zero is an event, and most are zero."""
 
 
 class _Series(NamedTuple):
@@ -55,7 +54,7 @@ def report_series(
     """
     begin_s = -inf if since_s is None else since_s
     rows = store.samples.read(src=src, dst=dst, metric=metric, since_s=begin_s, details=False).rows
-    asked = (events,) if metric in COUNTED else (memory, periods, next_hours, levels)
+    asked = (events,) if METRICS[metric].counts_events else (memory, periods, next_hours, levels)
     sections = [one.section(_Series(rows, horizon_s)) for one in asked]
     for section in sections:
         section.samples = len(rows)

@@ -15,7 +15,7 @@ from planner.model.link_states import LinkState, Pair
 from probes.analysis.binning import Points, points
 from probes.estimation.current_samples import WITH_A_LEVEL, LinkShift, current_samples
 from probes.liveness.link_health import LinkHealth
-from probes.samples import Metric
+from probes.metrics import Metric
 from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, Part
 from relayd.store.samples.reading import StoredSamples
 from relayd.times import utc_text

@@ -16,7 +16,8 @@ from planner.model.achieved import TEST_S
 from planner.model.baseline.modelled_links import least_cap
 from planner.model.units import MBPS_PER_GBPS
 from probes.importers.limits import PhysicalGate
-from probes.samples import MAX_DURATION_S, MIN_TIME_S, TRANSFER, Sample
+from probes.metrics import MAX_DURATION_S
+from probes.samples import MIN_TIME_S, TRANSFER, Sample
 from relayd.questions.answering import NetworkView
 from relayd.store.database import Database
 from relayd.store.samples.ingest import Batch, SampleWriter

@@ -16,7 +16,7 @@ from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.kinds import LEAST_FIGURE
 from planner.model.achieved import RATE_OVER_S
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_s, duration_text, gbps_text
-from probes.importers.limits import MAX_RATE_MBPS
+from probes.metrics import MAX_RATE_MBPS
 from relayd.times import utc_text
 from relayd.transfers.expected import ExpectedTransfer, is_whole_plan
 

@@ -13,7 +13,8 @@ from planner.model.catalogue import Catalogue
 from planner.model.link_states import Pair
 from planner.model.network import Network
 from probes.estimation.current_samples import LinkShift
-from probes.samples import OWN, Metric, Sample
+from probes.metrics import THROUGHPUT
+from probes.samples import OWN, Sample
 from relayd.snapshots.building import make_snapshot
 from relayd.sources.stored import StoredWan
 from relayd.store import Store, open_store
@@ -29,7 +30,6 @@ from relayd.watch.storage import StoreThread
 
 COMPACTED = "compacted_s"
 """Of a change of level, in its event."""
-THROUGHPUT: tuple[Metric, ...] = ("per_flow_mbps", "aggregate_mbps")
 
 
 @dataclass

@@ -10,7 +10,8 @@ from probes.campaign.tasks import ProbeOutcome, ProbeTask
 from probes.estimation.current_samples import LinkShift
 from probes.fleet.hosts import Fleet
 from probes.liveness.link_health import LinkHealth
-from probes.samples import Metric, Sample
+from probes.metrics import Metric
+from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store

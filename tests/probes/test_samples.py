@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
-from probes.samples import METRICS, Sample, Samples
+from probes.metrics import NAMES
+from probes.samples import Sample, Samples
 
 _NAMES = st.sampled_from(["", "a", "b", "m5.large"])
 _REGIONS = st.sampled_from(["aws:us-east-1", "gcp:us-east1", "azure:eastus"])
@@ -19,7 +20,7 @@ _POSITIVE = st.floats(1e-6, 1e9)
 _SAMPLES = st.lists(
     st.builds(
         Sample,
-        *(_REGIONS, _REGIONS, st.sampled_from(METRICS), _POSITIVE, _POSITIVE, _NAMES),
+        *(_REGIONS, _REGIONS, st.sampled_from(NAMES), _POSITIVE, _POSITIVE, _NAMES),
         connections=st.none() | st.integers(1, 2**40),
         duration_s=st.none() | _POSITIVE,
         warmed_up=st.booleans(),
@@ -58,7 +59,7 @@ def test_groups_have_the_samples_of_a_series_in_the_order_they_came_in(
         expected.setdefault(sample[:3], []).append(sample)
     found = {series: list(part) for series, part in Samples.of(samples).groups()}
     assert found == expected
-    for metric in METRICS:
+    for metric in NAMES:
         of_metric = [sample for sample in samples if sample.metric == metric]
         assert list(Samples.of(samples).of_metric(metric)) == of_metric
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from probes.samples import Metric, Sample
+from probes.metrics import Metric
+from probes.samples import Sample
 from relayd.__main__ import main
 from relayd.cli.commands import parse
 from relayd.report.sections import SECTIONS

@@ -22,7 +22,8 @@ import relayd
 from planner.model.estimate import AddressKind
 from probes.analysis.steady_state import Interval
 from probes.campaign.throughput_tests import Findings, steady_sample
-from probes.samples import Metric, Sample
+from probes.metrics import Metric
+from probes.samples import Sample
 from probes.tools.interface import Result
 from relayd.__main__ import main
 from relayd.store import open_store

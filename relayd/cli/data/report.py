@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from planner.model.units import parse_duration_s
-from probes.samples import Metric
+from probes.metrics import METRICS, Metric
 from relayd.cli.options import catalogue_of, region_id, store_location, store_of
 from relayd.cli.output import write_text
 from relayd.history import open_history
@@ -18,12 +18,7 @@ from relayd.report.link_series import report_series
 from relayd.report.rendering import html, markdown
 
 SERIES: dict[str, Metric] = {
-    "per-flow": "per_flow_mbps",
-    "aggregate": "aggregate_mbps",
-    "udp": "udp_mbps",
-    "rtt": "rtt_ms",
-    "loss": "loss_pct",
-    "jitter": "jitter_ms",
+    facts.base.replace("_", "-"): facts.name for facts in METRICS.values() if facts.has_series
 }
 _KINDS = {".html": "html", ".htm": "html", ".json": "json"}
 

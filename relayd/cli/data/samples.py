@@ -9,7 +9,7 @@ from typing import Any, get_args
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError
 from planner.model.network import Snapshot
-from probes.samples import Metric
+from probes.metrics import Metric
 from relayd.cli import text
 from relayd.cli.options import agreed, catalogue_of, region_id, store_of, time_s, whole_number
 from relayd.cli.output import pick, print_rows, respond, snapshot_as_json

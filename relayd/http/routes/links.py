@@ -25,7 +25,8 @@ from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from probes.analysis.binning import bins, histogram, joined
 from probes.analysis.geodesic import propagation
-from probes.samples import MAX_TIME_S, Metric, Sample, Samples
+from probes.metrics import Metric
+from probes.samples import MAX_TIME_S, Sample, Samples
 from relayd.http.answers import encoded, matrix_bytes, pairs_bytes
 from relayd.http.models import Name, Page, RequestModel, answer, attributes_as, many, model_of, page
 from relayd.http.problems import ProblemError

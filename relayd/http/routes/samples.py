@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 from pydantic import AfterValidator, Field, model_validator
 
 from planner.model.errors import InputError, UnknownRegionError
-from probes.importers.limits import FAULTS, OF_ONE_VM, PhysicalGate, fault
+from probes.importers.limits import FAULTS, PhysicalGate, fault
 from probes.importers.options import split
-from probes.samples import Metric, QuarantinedSample, Sample
+from probes.metrics import CAPS, Metric
+from probes.samples import QuarantinedSample, Sample
 from relayd.http.answers import decision_effects, samples_meant
 from relayd.http.models import (
     MOST_NAME,
@@ -256,7 +257,7 @@ class SampleRows:
         given = as_model(content, SAMPLE_GIVEN)
         src, src_zone = self._end("src", given.src)
         dst, dst_zone = self._end("dst", given.dst)
-        if (src == dst) is not (given.metric in OF_ONE_VM):
+        if (src == dst) is not (given.metric in CAPS):
             of_one = "names one region as both" if src == dst else "must have one region as"
             raise InputError("dst", f"{of_one} ends for {given.metric}", value=given.dst)
         if problem := fault(given.metric, given.value, "value"):

@@ -28,7 +28,7 @@ from planner.model.link_states import LinkState
 from planner.model.network import Network, NewerSamples
 from planner.model.verification import Verified
 from probes.estimation.current_samples import LinkShift
-from probes.samples import Metric
+from probes.metrics import Metric
 from relayd.catalogue.loading import content_of
 from relayd.http.answers import encoded
 from relayd.http.models import Page, answer, attributes_as, many, model_of, page

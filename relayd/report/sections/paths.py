@@ -24,16 +24,17 @@ from probes.analysis.fleet_caps import CAP_NAMES
 from probes.analysis.geodesic import GLASS, LIGHT_KM_PER_MS, detours, propagation
 from probes.analysis.patterns import occurrences
 from probes.analysis.udp import FEWEST_RATES, rate_sweep
-from probes.samples import ADDRESSES, Metric, Rows
+from probes.metrics import METRICS, Metric
+from probes.samples import ADDRESSES, Rows
 from relayd.report.data import ReportData, analysed, grouped, median_of, provider_pair
 from relayd.report.document import Analysis, Section
 from relayd.report.rendering import cumulative, points
-from relayd.report.sections.speed import METRICS, MOST_LISTED, RATES
+from relayd.report.sections.speed import FIGURES, MOST_LISTED, RATES
 
 TOGETHER_S = 1800.0
 """Tests of the two directions within this time are taken as made together."""
 BAND_MS = 50
-PACKETS: dict[Metric, str] = {"loss_pct": "loss, %", "jitter_ms": "jitter, ms"}
+PACKETS: tuple[Metric, ...] = ("loss_pct", "jitter_ms")
 
 
 @Analysis(
@@ -110,7 +111,7 @@ def _together(rows: Rows, back: Rows) -> tuple[Rows, Rows]:
 def addresses(section: Section, data: ReportData) -> None:
     """Tell whether private addresses carry more, or are nearer, than public ones."""
     kinds = {kind: ADDRESSES.index(kind) for kind in ("private", "public")}
-    for metric in METRICS:
+    for metric in FIGURES:
         records: list[Record] = []
         for (src, dst, _), part in data.read(metric).groups():
             of = {kind: part.rows["value"][part.rows["address"] == k] for kind, k in kinds.items()}
@@ -352,7 +353,8 @@ def _say_zones(section: Section, data: ReportData) -> None:
 )
 def packets(section: Section, data: ReportData) -> None:
     """Name the links on which packets are lost or late."""
-    for metric, name in PACKETS.items():
+    for metric in PACKETS:
+        name = METRICS[metric].label
         medians = data.medians(metric)
         section.samples += data.count(metric)
         if not medians:

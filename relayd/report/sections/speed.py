@@ -38,7 +38,7 @@ from probes.analysis.patterns import (
     strongest_period,
 )
 from probes.analysis.steady_state import changes_in
-from probes.samples import Metric
+from probes.metrics import Metric
 from relayd.backtesting.history import ReplayHistory
 from relayd.report.data import (
     ReportData,
@@ -55,7 +55,7 @@ from relayd.report.rendering import cumulative, ranges
 RATES: dict[Metric, str] = {"per_flow_mbps": "one connection", "aggregate_mbps": "many connections"}
 FEWEST_REPEATS = 3
 MOST_SOURCES = 24
-METRICS: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
+FIGURES: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
 ANY_PERIOD = "any_period"
 FEWEST_FOR_BOXES = 48
 HORIZONS_S = {"1h": HOUR_S, "6h": 6 * HOUR_S}
@@ -222,7 +222,7 @@ def relays(section: Section, data: ReportData) -> None:
     "random to tell patterns from chance (5 % false alarms a series). Any other period: the "
     "strongest wave of a periodogram against red noise. Dips at minutes 0 and 30: "
     "Predictability of cloud networks, 2021.",
-    METRICS,
+    FIGURES,
 )
 def stability(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell whether figures change with the time of day, the week, or fixed minutes."""
@@ -278,7 +278,7 @@ def stability(section: Section, data: ReportData, metric: Metric) -> None:
     "networks, 2021); forecasts from the level, the time of day and the present, each day from "
     "the days before, against 'same as now'. A forecast counts where the time of day helps "
     "beyond chance.",
-    METRICS,
+    FIGURES,
 )
 def forecasts(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell whether a link's next hours follow from its past."""
@@ -337,7 +337,7 @@ def forecasts(section: Section, data: ReportData, metric: Metric) -> None:
     "known by then; the median of what was then measured during the day either lies within "
     "their 90 % bounds or does not. Intervals of 95 % are Wilson's (1927); links that are "
     "measured often are not independent of themselves.",
-    METRICS[:2],
+    FIGURES[:2],
 )
 def calibration(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell whether 90 % bounds held 90 % of later measurements, by pair of providers.

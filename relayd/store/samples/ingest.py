@@ -16,16 +16,8 @@ from numpy.typing import NDArray
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
-from probes.samples import (
-    ADDRESSES,
-    FILES,
-    METRICS,
-    OWN,
-    QuarantinedSample,
-    Sample,
-    Samples,
-    SkippedRow,
-)
+from probes.metrics import METRICS, NAMES
+from probes.samples import ADDRESSES, FILES, OWN, QuarantinedSample, Sample, Samples, SkippedRow
 from relayd.store.database import Database
 from relayd.store.failures import reason
 from relayd.store.opening import Store
@@ -174,7 +166,7 @@ class SampleWriter:
         for number in dict.fromkeys(ends.ravel().tolist()):
             region_ids[number] = self._number("regions", names[number])
         for number in dict.fromkeys(rows["metric"].tolist()):
-            metric_ids[number] = self._number("metrics", METRICS[number])
+            metric_ids[number] = self._number("metrics", NAMES[number])
         setups = zip(*map(samples.column, SETUP), strict=True)
         setup_ids = [self._number("setups", *setup) for setup in setups]
         src, dst = region_ids[ends].T

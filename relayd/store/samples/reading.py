@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.model.network import NewerSamples
-from probes.samples import METRICS, OWN, ROW, Metric, Samples, distinct
+from probes.metrics import Metric, number_of
+from probes.samples import OWN, ROW, Samples, distinct
 from relayd.store.database import Database, Part, matching
 
 Decision: TypeAlias = Literal["retract", "restore", "confirm"]
@@ -276,7 +277,7 @@ def _name(database: Database, samples: Samples) -> None:
     for end in ("src", "dst"):
         rows[end] = _looked_up(rows[end], regions, lambda name: names[name])
     metrics = dict(database.rows("SELECT id, name FROM metrics"))
-    rows["metric"] = _looked_up(rows["source"], metrics, METRICS.index)
+    rows["metric"] = _looked_up(rows["source"], metrics, number_of)
     setups = database.rows(f"SELECT id, {', '.join(SETUP)} FROM setups")  # noqa: S608
     setup = rows["tool"].copy()
     for place, name in enumerate(SETUP, 1):

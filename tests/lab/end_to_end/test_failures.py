@@ -11,7 +11,8 @@ import pytest
 
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
-from probes.samples import Metric, Sample
+from probes.metrics import Metric
+from probes.samples import Sample
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
 from tests.lab.end_to_end.campaigns import in_site, kept, left_on, probe, relayd

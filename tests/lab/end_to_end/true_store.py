@@ -7,7 +7,8 @@ from itertools import permutations
 from pathlib import Path
 
 from probes.lab.topology import GOODPUT_SHARE, Topology
-from probes.samples import Metric, Sample
+from probes.metrics import Metric
+from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store

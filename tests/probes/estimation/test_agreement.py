@@ -19,7 +19,8 @@ from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.agreement import Agreement, agreed
 from probes.estimation.link_samples import CANDIDATE
-from probes.samples import FILES, OWN, Metric, Sample, Samples
+from probes.metrics import Metric
+from probes.samples import FILES, OWN, Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from relayd.questions.caveats import disputed_figures
 from tests.properties import examples

@@ -20,7 +20,8 @@ from planner.model.throughput import flow_share_of_steady, window_limited_mbps
 from planner.single_flow.prediction import FlowTest, predict
 from probes.estimation import Estimator
 from probes.estimation.current_samples import current_samples
-from probes.samples import Metric, Sample, Samples
+from probes.metrics import Metric
+from probes.samples import Sample, Samples
 from tests.planner.single_flow import survey
 from tests.properties import examples
 from tests.shared_data import grid_catalogue

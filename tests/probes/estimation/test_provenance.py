@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from planner.model.network import Network, Snapshot
 from probes.estimation import Estimator
 from probes.estimation.provenance import FigureProvenance, Provenance, Quantity
-from probes.samples import Metric, Sample, Samples
+from probes.metrics import Metric
+from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
 from tests.properties import examples
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import csv_samples, options
-from probes.importers.limits import MAX_RATE_MBPS, MAX_RTT_MS
 from probes.importers.tables import BLANK, REPEATED_HEADER, TOO_FEW, TOO_MANY
+from probes.metrics import MAX_RATE_MBPS, MAX_RTT_MS
 from probes.samples import Sample
 from tests.probes.importers.reading import outcomes, patient, reasons, samples
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from planner.model.link import LINK_FIGURES, SITE_FIGURES
 from planner.model.network import Network
-from probes.samples import Metric, Sample
+from probes.metrics import Metric
+from probes.samples import Sample
 from relayd.snapshots.building import estimated, make_snapshot
 from relayd.store import Store, open_store
 from relayd.store.samples.decisions import decide

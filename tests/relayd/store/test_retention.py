@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from planner.model.errors import InputError
 from probes.estimation.current_samples import MOST_JUDGED
-from probes.samples import Metric, Sample
+from probes.metrics import Metric
+from probes.samples import Sample
 from relayd.snapshots.building import estimated
 from relayd.store import Store, open_store
 from relayd.store.samples.ingest import Batch, append, ingest

@@ -1,0 +1,239 @@
+"""The metrics of samples, as one table: all that relayd knows of a metric stands in its row.
+
+To add a metric, add its name to :data:`Metric` and its row to :data:`METRICS`. Importers, limits,
+the store, exports and reports then take it; nothing else has a list of metrics.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from planner.model.errors import InputError
+from planner.model.link import LinkFigure, SiteFigure
+from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
+from planner.single_flow.spreads import REPEAT_ERROR
+
+Metric: TypeAlias = Literal[
+    "rtt_ms",
+    "per_flow_mbps",
+    "aggregate_mbps",
+    "loss_pct",
+    "jitter_ms",
+    "udp_mbps",
+    "transfer_s",
+    "route_hops",
+    "egress_cap_mbps",
+    "ingress_cap_mbps",
+]
+
+MAX_RATE_MBPS = 1e8
+"""100 Tbit/s: some hundred times the fastest network card of a VM (3.2 Tbit/s, 2024)."""
+MAX_RTT_MS = 60_000.0
+"""60 s: beyond TCP's own timeout for one reply (RFC 6298 lets it be capped there)."""
+MAX_DURATION_S = 31 * 86_400.0
+MAX_HOPS = 255
+"""The time to live of a packet is one byte (RFC 791)."""
+RTT_NOISE = 0.02
+"""Relative error of a median of pings, seen when repeating it, 90th percentile."""
+CAP_NOISE = 0.05
+"""Relative error of a VM's cap that was reached, 90th percentile."""
+
+RATE_MBPS = {
+    "bps": 1 / BITS_PER_MBIT,
+    "kbps": 1 / 1000,
+    "mbps": 1.0,
+    "gbps": MBPS_PER_GBPS,
+    "tbps": MBPS_PER_GBPS * 1000,
+}
+"""Units in which a file may state a rate, each in Mbit/s; the next ones likewise."""
+TIME_MS = {"us": 1 / 1000, "ms": 1.0, "s": MS_PER_S}
+SHARE_PCT = {"pct": 1.0, "percent": 1.0, "fraction": 100.0, "ratio": 100.0}
+DURATION_S = {"ms": 1 / MS_PER_S, "s": 1.0, "min": 60.0, "h": S_PER_H}
+NOT_IN_TABLES: dict[str, float] = {}
+_WORDS_OF_UNITS = {"mbps": "Mbit/s", "pct": "%"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricFacts:
+    """A metric.
+
+    Attributes
+    ----------
+    name : str
+        Ends in the unit of its values.
+    units : mapping
+        Units in which tables of users may state it, and the factor of each to its own.
+    most, most_in_words : float, str
+        The greatest value that can be a measurement.
+    may_be_zero : bool
+    flows : "one", "many" or None
+        Of the steady throughput of TCP between two VMs: how many connections it has.
+    cap_of : "src", "dst" or None
+        Of a cap of one VM over all destinations together: its end of the path. Both regions of
+        such a sample are the VM's own.
+    estimate : str or None
+        The figure of a link or a site that it tells.
+    noise : float or None
+        Relative error that repeating a test shows; None where the tests themselves show it. Of
+        loss, the error of the logarithm of one more percent.
+    has_levels : bool
+        Whether a lasting change of its level is looked for, and ends the use of older samples.
+    counts_events : bool
+        Whether it is zero most of the time, so that a value above zero is an event.
+    has_series : bool
+        Whether reports show its course on one link.
+    """
+
+    name: Metric
+    units: dict[str, float]
+    most: float
+    most_in_words: str
+    may_be_zero: bool = False
+    flows: Literal["one", "many"] | None = None
+    cap_of: Literal["src", "dst"] | None = None
+    estimate: LinkFigure | SiteFigure | None = None
+    noise: float | None = None
+    has_levels: bool = False
+    counts_events: bool = False
+    has_series: bool = False
+
+    @property
+    def base(self) -> str:
+        """The name without its unit, such as ``per_flow``."""
+        return self.name.rpartition("_")[0]
+
+    @property
+    def label(self) -> str:
+        """The name of a table's column for people, such as ``loss, %``."""
+        unit = self.name.rpartition("_")[2]
+        return f"{self.base.replace('_', ' ')}, {_WORDS_OF_UNITS.get(unit, unit)}"
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether it is a rate, which the network cards of VMs bound."""
+        return self.units is RATE_MBPS
+
+    @property
+    def per_estimate(self) -> float:
+        """How many units of the metric are one unit of its estimate."""
+        return MBPS_PER_GBPS if (self.estimate or "").endswith("_gbps") else 1.0
+
+
+class _Table(dict[str, MetricFacts]):
+    """Metrics by their names."""
+
+    def __missing__(self, name: str) -> MetricFacts:
+        raise InputError("metric", "is not one that relayd knows", value=name)
+
+
+METRICS = _Table(
+    (row.name, row)
+    for row in (
+        MetricFacts(
+            name="rtt_ms",
+            units=TIME_MS,
+            most=MAX_RTT_MS,
+            most_in_words="60 s",
+            estimate="rtt_ms",
+            noise=RTT_NOISE,
+            has_levels=True,
+            has_series=True,
+        ),
+        MetricFacts(
+            name="per_flow_mbps",
+            units=RATE_MBPS,
+            most=MAX_RATE_MBPS,
+            most_in_words="100 Tbit/s",
+            flows="one",
+            estimate="per_flow_mbps",
+            noise=REPEAT_ERROR,
+            has_levels=True,
+            has_series=True,
+        ),
+        MetricFacts(
+            name="aggregate_mbps",
+            units=RATE_MBPS,
+            most=MAX_RATE_MBPS,
+            most_in_words="100 Tbit/s",
+            flows="many",
+            estimate="aggregate_gbps",
+            has_levels=True,
+            has_series=True,
+        ),
+        MetricFacts(
+            name="loss_pct",
+            units=SHARE_PCT,
+            most=100.0,
+            most_in_words="100 %",
+            may_be_zero=True,
+            noise=1.0,
+            counts_events=True,
+            has_series=True,
+        ),
+        MetricFacts(
+            name="jitter_ms",
+            units=TIME_MS,
+            most=MAX_RTT_MS,
+            most_in_words="60 s",
+            may_be_zero=True,
+            has_series=True,
+        ),
+        MetricFacts(
+            name="udp_mbps",
+            units=RATE_MBPS,
+            most=MAX_RATE_MBPS,
+            most_in_words="100 Tbit/s",
+            has_series=True,
+        ),
+        # The duration of one file's transfer; the detail has its volume.
+        MetricFacts(
+            name="transfer_s", units=DURATION_S, most=MAX_DURATION_S, most_in_words="31 days"
+        ),
+        # Routers on the way and the destination itself.
+        MetricFacts(name="route_hops", units=NOT_IN_TABLES, most=MAX_HOPS, most_in_words="255"),
+        MetricFacts(
+            name="egress_cap_mbps",
+            units=RATE_MBPS,
+            most=MAX_RATE_MBPS,
+            most_in_words="100 Tbit/s",
+            cap_of="src",
+            estimate="egress_gbps",
+            noise=CAP_NOISE,
+        ),
+        MetricFacts(
+            name="ingress_cap_mbps",
+            units=RATE_MBPS,
+            most=MAX_RATE_MBPS,
+            most_in_words="100 Tbit/s",
+            cap_of="dst",
+            estimate="ingress_gbps",
+            noise=CAP_NOISE,
+        ),
+    )
+)
+"""All metrics, in the order of their numbers in arrays of samples. A name that is not here raises
+:class:`~planner.model.errors.InputError`."""
+NAMES: tuple[Metric, ...] = tuple(row.name for row in METRICS.values())
+assert get_args(Metric) == NAMES  # the same list, for type checkers
+
+THROUGHPUT: tuple[Metric, ...] = tuple(name for name in NAMES if METRICS[name].flows)
+"""Steady throughput of TCP between two VMs, with one connection and with many."""
+CAPS: tuple[Metric, ...] = tuple(name for name in NAMES if METRICS[name].cap_of)
+"""Caps of one VM, what it sends before what it receives."""
+
+
+def throughput_of(connections: int | None) -> Metric:
+    """Return the metric of a throughput test with so many TCP connections."""
+    return "per_flow_mbps" if connections == 1 else "aggregate_mbps"
+
+
+def number_of(name: str) -> int:
+    """Return the number of a metric in arrays of samples.
+
+    Raises
+    ------
+    InputError
+        If it is not one that relayd knows.
+    """
+    return NAMES.index(METRICS[name].name)
