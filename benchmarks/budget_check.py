@@ -155,7 +155,7 @@ class Case:
             words += ["--ramp"]
         for pair in self._pairs(4) if chance() < 0.75 else []:
             words += ["--pairs", ">".join(pair)]
-        return [*words, "--tool", "nuttcp"] if chance() < 0.2 else words
+        return words
 
     def _verify(self) -> list[str]:
         """Verify a plan that rests on estimates as wrong as the fleet file."""

@@ -43,7 +43,7 @@ class Sample(NamedTuple):
     measured_at_s : float
         Start of the measurement, seconds since 1970 (UTC).
     tool : str
-        ``iperf3``, ``ping``, ``nuttcp``, ``skyplane``, ... with its version where known.
+        ``iperf3``, ``ping``, ``skyplane``, ... with its version where known.
     connections : int | None
         Parallel TCP connections; None where the notion does not apply.
     duration_s : float | None

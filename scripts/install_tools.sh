@@ -15,7 +15,6 @@ need iperf3 iperf3
 need ping iputils-ping
 if [ "${1:-}" != lab ]; then
   need iperf iperf
-  need nuttcp nuttcp
   need traceroute traceroute
   need haproxy haproxy
   need socat socat

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.importers import FORMATS
+from probes.importers import importers
 from relayd.cli.commands import build_parser, parse
 from relayd.tables.matrices import MATRIX_METRICS
 from scripts.console_blocks import PAGES, ROOT, Shell, blocks
@@ -97,7 +97,7 @@ def test_every_command_option_format_and_metric_is_described() -> None:
         assert name in words, name
         for option in options - {"--help"}:
             assert re.search(rf"{option}(?![\w-])", words), f"{name} {option}"
-    for name in (*FORMATS, *MATRIX_METRICS):
+    for name in (*importers(), *MATRIX_METRICS):
         assert name in words, name
 
 

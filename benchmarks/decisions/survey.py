@@ -71,7 +71,7 @@ def read_survey(paths: Sequence[Path], measured_at_s: float) -> Survey:
     for path in paths:
         options = ImportOptions(name=path.name, measured_at_s=measured_at_s)
         with path.open("rb") as file:
-            found = identified(file.read(HEAD_BYTES), path.name)[0].format
+            found = identified(file.read(HEAD_BYTES), path.name).importer.name
             if found not in {"skyplane-throughput", "skyplane-latency", "csv"}:
                 raise FormatError(
                     path.name,

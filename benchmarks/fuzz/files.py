@@ -18,7 +18,7 @@ from benchmarks.fuzz.mutations import mutated
 from benchmarks.processes import watched_memory
 from planner.model.errors import RelaydError
 from probes.fleet.file import load_fleet
-from probes.importers import FORMATS, read
+from probes.importers import importers, read
 from probes.importers.limits import PhysicalGate
 from probes.samples import QuarantinedSample, Sample
 from relayd.catalogue.documents.formats import read_prices
@@ -134,7 +134,7 @@ def _kinds(importing: Importing, folder: Path) -> dict[str, tuple[Reader, list[b
         return read_prices([path])
 
     return {
-        **{name: (partial(importing.read, name), WHOLE[name], ".txt") for name in FORMATS},
+        **{name: (partial(importing.read, name), WHOLE[name], ".txt") for name in importers()},
         "catalogue": (
             lambda path: load_catalogue((path,), ()),
             configs("catalogue-*.example.toml", "prices-*.toml"),

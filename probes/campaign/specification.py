@@ -54,7 +54,6 @@ class CampaignSpec:
 class Method:
     """Tool and settings of probes; checked when made."""
 
-    tool: str = "iperf3"  # or nuttcp, for throughput
     # Probes that try 1, 2, 4, ... connections: the first of each kind of sender, every, or none.
     ramp: RampMode = "first"
     # Whether one-flow probes last their whole time even where the median is known sooner: a rate
@@ -82,21 +81,18 @@ class Method:
         if algorithm and not _ALGORITHM.fullmatch(algorithm):
             problem, remedy = "is not the name of an algorithm", "For example: cubic, reno or bbr."
             raise InputError("--congestion-control", problem, value=algorithm, remedy=remedy)
-        if self.tool != "iperf3" and (self.udp or (algorithm and not self.change_sysctls)):
-            what = "--udp" if self.udp else "--congestion-control"
-            remedy = "Use iperf3" + ("." if self.udp else ", or add --change-sysctls.")
-            raise InputError(what, f"is more than {self.tool} can do", remedy=remedy)
 
     @property
     def sysctls(self) -> dict[str, str]:
         """Settings of each host to change, and their values.
 
-        A socket gets twice the bytes that it asks for, within ``rmem_max`` and ``wmem_max``.
+        A socket gets twice the bytes that it asks for, within ``rmem_max`` and ``wmem_max``, and
+        only root may ask for algorithms that ``tcp_allowed_congestion_control`` does not list.
         """
         wanted: dict[str, str] = {}
         if self.change_sysctls and self.window_bytes:
             wanted["net.core.rmem_max"] = wanted["net.core.wmem_max"] = str(self.window_bytes)
-        if self.change_sysctls and self.congestion_control and self.tool != "iperf3":
+        if self.change_sysctls and self.congestion_control:
             wanted["net.ipv4.tcp_congestion_control"] = self.congestion_control
         return wanted
 

@@ -34,7 +34,6 @@ from probes.tools.interface import (
     run_client,
 )
 from probes.tools.iperf3 import Iperf3
-from probes.tools.nuttcp import Nuttcp
 
 if TYPE_CHECKING:  # which loads asyncssh
     from probes.fleet.sessions import Sessions
@@ -117,12 +116,12 @@ class ThroughputTester:
     ports: Ports = field(default_factory=Ports)
 
     def __post_init__(self) -> None:
-        self.tool: Tool = Nuttcp() if self.method.tool == "nuttcp" else Iperf3()
+        self.tool: Tool = Iperf3()
 
     def make(self, src: str, dst: str, connections: int, measured_s: float, omit_s: float) -> Test:
         """Return a test between two hosts by the method."""
-        # Where the tool can't ask for an algorithm, the host's setting was changed.
-        algorithm = self.method.congestion_control if self.method.tool == "iperf3" else ""
+        # Where the host's setting was changed, the tool need not ask for the algorithm.
+        algorithm = "" if self.method.change_sysctls else self.method.congestion_control
         return replace(
             make_test(self.sessions.fleet, self.tool, src, dst),
             connections=connections,

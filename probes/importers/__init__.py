@@ -1,7 +1,7 @@
 """Importers: turn files that other tools wrote into samples.
 
-One module a format, each with ``read(source, options)``: bytes in, samples and skipped rows out,
-lazily and in bounded memory. Two kinds of trouble are kept apart:
+Each format is an :class:`~probes.importers.importer.Importer`, found by its entry point: bytes in,
+samples and skipped rows out, lazily and in bounded memory. Two kinds of trouble are kept apart:
 
 - a row that can't be used is a :class:`~probes.samples.SkippedRow` with its line number and a
   reason out of a small set, so that a report can count them;
@@ -14,22 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from importlib import import_module
 from io import BufferedReader, BytesIO
 from typing import Any, BinaryIO
 
 from planner.model.errors import InputError
 from planner.model.throughput import TUNED_WINDOW_MB
-from probes.importers.kinds import FORMATS, identified
+from probes.importers.kinds import identified, importers
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import UnprefixedLines, logged_text, unreadable, whole
 from probes.metrics import THROUGHPUT
 from probes.samples import Sample
 
-__all__ = ["FORMATS", "ImportOptions", "ImportedRow", "addressed", "identified", "read"]
+__all__ = ["ImportOptions", "ImportedRow", "addressed", "identified", "importers", "read"]
 
-_OF_TWO_REGIONS = ("iperf3", "iperf", "ping", "mtr", "nuttcp", "smokeping", "pscheduler")
-"""Formats whose files name no regions."""
 HEAD_BYTES = 65_536
 """First bytes of a file, by which its format is recognised."""
 
@@ -40,7 +37,7 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
     Parameters
     ----------
     format_name : str
-        One of :data:`FORMATS`; ``""`` for what the file is, by its first bytes.
+        A name of :func:`importers`; ``""`` for what the file is, by its first bytes.
     stream : BinaryIO
         Opened for reading bytes; read once from its current position, without seeking, except for
         ``parquet``, which is read from its end.
@@ -60,8 +57,8 @@ def read(format_name: str, stream: BinaryIO, options: ImportOptions) -> Iterator
     FormatError
         While iterating, if the file is damaged or not of the format that was named.
     """
-    if format_name and format_name not in FORMATS:
-        remedy = f"Choose one of {', '.join(FORMATS)}."
+    if format_name and format_name not in importers():
+        remedy = f"Choose one of {', '.join(importers())}."
         raise InputError("format", "is not known", value=format_name, remedy=remedy)
     return _read(stream, options, format_name)
 
@@ -77,8 +74,8 @@ def _read(stream: BinaryIO, options: ImportOptions, wanted: str) -> Iterator[Imp
             head = head or buffered.peek(HEAD_BYTES)
         except OSError as error:
             raise unreadable(error, options.name) from error
-        kind, what, prefix = identified(head, options.name, wanted)
-        if kind.format in _OF_TWO_REGIONS:
+        importer, kind, what, prefix = identified(head, options.name, wanted)
+        if importer.needs_ends:
             (src, _), (dst, _) = options.ends(what)
             if src == dst:
                 problem, remedy = "is the same region as --src", "Paths are between regions."
@@ -89,9 +86,7 @@ def _read(stream: BinaryIO, options: ImportOptions, wanted: str) -> Iterator[Imp
             if prefix.is_json:
                 lines = BytesIO(logged_text(whole(buffered, options.name))[0])
             options = replace(options, measured_at_s=prefix.at_s or options.measured_at_s)
-        module, reader = kind.reader.split(".")
-        rows = getattr(import_module(f"probes.importers.{module}"), reader)(lines, options)
-        yield from addressed(rows, options)
+        yield from addressed(kind.read(lines, options), options)
     finally:
         buffered.detach()  # the caller opened the stream, and closes it
 

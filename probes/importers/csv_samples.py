@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import limits
+from probes.importers.importer import FileKind, Importer
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import FileTable, Rows, csv_table, json_rows, matrix_table, row_table
 from probes.importers.text import time_s
@@ -313,3 +314,23 @@ def _of_several(
             dst_zone="",
             detail=json.dumps({"together_mbps": peers}),
         )
+
+
+IMPORTER = Importer(
+    name="csv",
+    order=40,
+    kinds=(
+        FileKind(
+            "a table of measurements (CSV)",
+            (
+                r'(?i)\A\s*(?=(?:[^\n]*,)?[ "]*src[ "\r]*[,\n])(?:[^\n]*,)?[ "]*dst[ "\r]*(?:[,\n]'
+                r"|\Z)"
+            ),
+            read,
+        ),
+        FileKind("JSON of no tool that relayd knows", r"\A\s*[\[{]", read_json, is_guess=True),
+        FileKind(
+            "a table of no tool that relayd knows", r"\A\s*\S?[^\n]*[,;\t].*\n", read, is_guess=True
+        ),
+    ),
+)

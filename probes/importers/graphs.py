@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from planner.model.errors import FormatError, InputError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS
 from probes.importers.csv_samples import FIGURES, read_rows
+from probes.importers.importer import FileKind, Importer
 from probes.importers.options import ImportedRow, ImportOptions, split
 from probes.importers.text import whole
 
@@ -98,3 +99,13 @@ def _speed_gbps(data: Mapping[str, Any]) -> float | None:
         raise InputError("the speed of an edge", f"is not a number: {error}") from None
     words = _IN_WORDS.match(str(data.get("LinkLabel") or data.get("label") or ""))
     return float(words[1]) * _GBPS[words[2].upper()] if words else None
+
+
+IMPORTER = Importer(
+    name="graph",
+    order=110,
+    kinds=(
+        FileKind("a GML file", r"\A(?:\s*(?:Creator|Version) .*)*\s*graph\s*\[", read),
+        FileKind("a GraphML file", r"\A\s*(?:<[?!][^>]*>\s*)*<graphml", read),
+    ),
+)

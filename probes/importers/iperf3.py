@@ -18,6 +18,7 @@ from planner.model.throughput import STOCK_RANGE_MB
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 from probes.analysis.steady_state import Interval
 from probes.importers import limits
+from probes.importers.importer import FileKind, Importer
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import RateTest
 from probes.importers.text import documents, field, list_field, number_field, text_field
@@ -352,3 +353,22 @@ def _first(name: str, *totals: object) -> float | None:
 def _mbps(total: object) -> float | None:
     bps = number_field(total, "bits_per_second")
     return None if bps is None else bps / BITS_PER_MBIT
+
+
+IMPORTER = Importer(
+    name="iperf3",
+    order=90,
+    needs_ends=True,
+    version=r'"iperf (3[\d.]+)',
+    kinds=(
+        FileKind(
+            "iperf3's JSON",
+            (
+                r'\A(?:warning:.*\s+)?[\s\[]*\{(?:\s*"error"\s*:'
+                r'|(?s:.*?)"(?:start"\s*:\s*\{|intervals"\s*:\s*\[|event"\s*:\s*"(?:start'
+                r'|interval|end|error)"))'
+            ),
+            read,
+        ),
+    ),
+)

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers import limits
+from probes.importers.importer import FileKind, Importer
 from probes.importers.iperf3 import explained, rows_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import TOOL_LINE_BYTES, Lines, time_s
@@ -287,3 +288,29 @@ def _take_row(test: _TestText, row: re.Match[str]) -> None:
     if found := _RETRANSMITS.match(row[8]):
         taken["retransmits"] = int(found[1])
     test.rows.append(taken)
+
+
+IMPORTER = Importer(
+    name="iperf",
+    order=130,
+    needs_ends=True,
+    version=r"(?m)^iperf (3[\d.]+)",
+    kinds=(
+        FileKind(
+            "iperf 2's CSV (-y C)",
+            (
+                r"\A(?:time,srcaddress,"
+                r"|(?:[+-]\d{4}:)?\d{14}[\d.+-]{0,12},[^,\s]*,\d+,[^,\s]*,\d+,-?\d+,[\d.]+[-,][\d.]+,)"
+            ),
+            read_csv,
+        ),
+        FileKind(
+            "iperf's text output",
+            (
+                r"(?m)^(?:Connecting to host|\[ ID\] Interval|Client connecting to"
+                r"|Server listening on|\[ *\d+\] local \S+ port|iperf3: error - )"
+            ),
+            read,
+        ),
+    ),
+)

@@ -1,119 +1,129 @@
-"""Kinds of files, told by their first bytes: one table of all that are recognised.
-
-A kind names tool and variation, so that a refusal says what was seen. Kinds that nothing reads
-stand in it with what to do instead.
-"""
+"""Kinds of files, told by their first bytes: those of importers, and those that nothing reads."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import NamedTuple
 
 from planner.model.errors import FormatError
+from probes.importers.importer import FileKind, Importer
 from probes.importers.text import LogPrefix, log_prefixes, logged_text, refuse_nul
+from probes.plugins import registered
+
+GROUP = "relayd.importers"
 
 
-class FileKind(NamedTuple):
-    """A kind of file: what it is, the format that it belongs to, and what tells it.
-
-    ``reader`` is a module and a function; where the format is ``-``, nothing reads it, and it is
-    what to do instead. The first kind counts whose ``mark``, a pattern, is in the first bytes.
-    """
+class RefusedKind(NamedTuple):
+    """A kind of files that nothing reads: its name, its mark, and what to do instead."""
 
     what: str
-    format: str
-    reader: str
     mark: str
+    remedy: str
 
 
-def _kinds(text: str) -> tuple[FileKind, ...]:
-    lines = re.sub(r"\n {4}", "", text).strip().split("\n")
-    return tuple(FileKind(*re.split("  +", line, maxsplit=3)) for line in lines)
+class _Known(NamedTuple):
+    """A kind of files, and its importer where one reads it."""
+
+    kind: FileKind | RefusedKind
+    importer: Importer | None = None
 
 
-# A line has the fields of FileKind, with two spaces between; a mark may go on in lines of its own.
-KINDS = _kinds(r"""
-compressed with gzip  -  Decompress it first: gunzip FILE.  \A\x1f\x8b
-compressed with zstd  -  Decompress it first: zstd -d FILE.  \A\x28\xb5\x2f\xfd
-compressed with xz  -  Decompress it first: unxz FILE.  \A\xfd7zXZ\x00
-compressed with bzip2  -  Decompress it first: bunzip2 FILE.  \ABZh\d1AY&SY
-a zip archive or a spreadsheet  -  Extract it, or save it as CSV.  \APK\x03\x04
-an SQLite database  -  Databases are named with --db.  \ASQLite format 3\x00
-UTF-16  -  Save it as UTF-8 (in PowerShell: Out-File -Encoding utf8).
-      \A(?:\xff\xfe|\xfe\xff|(?:[ -~\s]\x00){4}|(?:\x00[ -~\s]){4})
-an RRD file  -  Give what `rrdtool fetch FILE AVERAGE` prints.  \ARRD\x00
-a capture of packets  -  Import a test's output.  \A(?:\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|\n\r\r\n)
-a web page  -  Download the file itself.  (?i)\A\s*<(?:!doctype html|html)
-Skyplane's price file, which holds no measurement  -  See catalogues.  \Asrc,dest,src_tier,dest_
-mtr's CSV (-C)  -  Run `mtr --json -c 20 HOST`.  \AMtr_Version,
-traceroute's output  -  Run `ping -c 20 HOST`.  (?mi)^(?:traceroute6? to |tracing route to )
-netperf's text  -  Write its figures as CSV.  (?m)^(?:MIGRATED )?(?:TCP|UDP|OMNI) .{0,30}TEST from
-pScheduler's text  -  Add --format json.  (?m)^\* Stream ID \d|^ *Interval +Throughput +Retransmits
-esmond's list of measurements, without values  -  Fetch the base-uri of an event type.
-      \A\s*[\[{](?s:.*?)"event-types"\s*:
-a Parquet file  parquet  parquet.read  \APAR1
-Skyplane's raw throughput file  skyplane-throughput  skyplane.read_throughput
-      \A(?=.*\bsrc_region\b)(?=.*\bdst_region\b).*\bthroughput_rec(?:ei|ie)ved\b
-Skyplane's raw latency file  skyplane-latency  skyplane.read_latency
-      \A(?=.*\bsrc_region\b)(?=.*\bdst_region\b).*\bavg_rtt\b
-a table of measurements (CSV)  csv  csv_samples.read
-      (?i)\A\s*(?=(?:[^\n]*,)?[ "]*src[ "\r]*[,\n])(?:[^\n]*,)?[ "]*dst[ "\r]*(?:[,\n]|\Z)
-what an exporter of Prometheus shows  blackbox  blackbox.read_text  \A\s*# (?:HELP|TYPE) \w
-an answer of Prometheus  blackbox  blackbox.read
-      \A\s*\{\s*(?:"status"\s*:\s*"(?:success|error)"|"data"\s*:\s*\{\s*"resultType")
-mtr's text report  mtr  mtr.read_text  (?m)^HOST: .*Loss% +Snt
-mtr's JSON (-j)  mtr  mtr.read  \A[\s\[]*\{\s*"report"\s*:\s*\{\s*"mtr"
-results of PerfKitBenchmarker  perfkit  perfkit.read
-      \A[\s\[]*\{(?=(?:[^{}]|\{[^{}]*\})*"test":)(?=(?:[^{}]|\{[^{}]*\})*"unit":)
-    (?:[^{}]|\{[^{}]*\})*"metric":
-a time series of esmond  pscheduler  pscheduler.read_series  \A\s*\[\s*\{\s*"(?:ts|val)"\s*:
-results of pScheduler (perfSONAR)  pscheduler  pscheduler.read
-      \A\s*[\[{](?s:.*?)"(?:throughput-bits|roundtrips|packets-sent|result-merged|pscheduler|succeeded)"\s*:
-iperf3's JSON  iperf3  iperf3.read
-      \A(?:warning:.*\s+)?[\s\[]*\{(?:\s*"error"\s*:|(?s:.*?)"(?:start"\s*:\s*\{
-    |intervals"\s*:\s*\[|event"\s*:\s*"(?:start|interval|end|error)"))
-Smokeping's data as rrdtool prints them  smokeping  smokeping.read
-      \A\s*(?:\w+ +){0,3}loss +median +ping1 ?
-a GML file  graph  graphs.read  \A(?:\s*(?:Creator|Version) .*)*\s*graph\s*\[
-a GraphML file  graph  graphs.read  \A\s*(?:<[?!][^>]*>\s*)*<graphml
-output of hping3  ping  ping.read  (?m)^HPING |^--- .*hping statistic ---
-output of psping  ping  ping.read  (?m)^PsPing v|^TCP connect statistics for ?
-output of paping  ping  ping.read  (?m)time=\S+ protocol=|^\s*Attempted = ?
-output of tcping  ping  ping.read  (?mi)^(?:Probing \S+:\d+/tcp - |Ping tcp://|TCPinging
-    |seq \d+: (?:tcp|no) response|--- .* tcping statistics ---)
-fping's JSON (-J)  ping  ping.read_json
-      \A\s*\{\s*"(?:resp|timeout|summary|vSum|intSum|alive|unreachable)"\s*:\s*\{[^{}]*"host"
-output of fping  ping  ping.read  (?m)^(?:\[[\d.]+\] )?\S+ +: (?:\[\d+\], |xmt/rcv/%
-    |(?:[\d.]+|-)(?: (?:[\d.]+|-))*$)|^(?!Network )\S+ is (?:alive|unreachable)\b
-output of ping of Windows  ping  ping.read  (?m)^\S.*[=<] ?\d+ ?[^\s\d=<]{1,8} TTL=\d+\s*$
-    |^Pinging .* with \d+ bytes of data|^ +[^=\d]*= \d+[^=\d.]+= \d+[^=\d.]+= \d+ *(?:\(|\r?$)
-output of ping  ping  ping.read  (?m)^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )
-iperf 2's CSV (-y C)  iperf  iperf_text.read_csv
-      \A(?:time,srcaddress,|(?:[+-]\d{4}:)?\d{14}[\d.+-]{0,12},[^,\s]*,\d+,[^,\s]*,\d+,-?\d+,[\d.]+[-,][\d.]+,)
-iperf's text output  iperf  iperf_text.read  (?m)^(?:Connecting to host|\[ ID\] Interval
-    |Client connecting to|Server listening on|\[ *\d+\] local \S+ port|iperf3: error - )
-nuttcp's output  nuttcp  nuttcp.read  (?m)^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)
-""")
-GUESSES = _kinds(r"""
-JSON of no tool that relayd knows  csv  csv_samples.read_json  \A\s*[\[{]
-a table of no tool that relayd knows  csv  csv_samples.read  \A\s*\S?[^\n]*[,;\t].*\n
-""")
-"""Of files that may be of any format that a user names."""
-FORMATS = {kind.format: kind for kind in KINDS if kind.format != "-"}
-"""Formats, as the command line spells them, and the last kind of each."""
+class Identified(NamedTuple):
+    """The kind of a file, its importer, both in words, and the log's prefix to each line."""
+
+    importer: Importer
+    kind: FileKind
+    what: str
+    prefix: LogPrefix | None
+
+
+REFUSED = (
+    RefusedKind("compressed with gzip", r"\A\x1f\x8b", "Decompress it first: gunzip FILE."),
+    RefusedKind(
+        "compressed with zstd", r"\A\x28\xb5\x2f\xfd", "Decompress it first: zstd -d FILE."
+    ),
+    RefusedKind("compressed with xz", r"\A\xfd7zXZ\x00", "Decompress it first: unxz FILE."),
+    RefusedKind("compressed with bzip2", r"\ABZh\d1AY&SY", "Decompress it first: bunzip2 FILE."),
+    RefusedKind(
+        "a zip archive or a spreadsheet", r"\APK\x03\x04", "Extract it, or save it as CSV."
+    ),
+    RefusedKind("an SQLite database", r"\ASQLite format 3\x00", "Databases are named with --db."),
+    RefusedKind(
+        "UTF-16",
+        r"\A(?:\xff\xfe|\xfe\xff|(?:[ -~\s]\x00){4}|(?:\x00[ -~\s]){4})",
+        "Save it as UTF-8 (in PowerShell: Out-File -Encoding utf8).",
+    ),
+    RefusedKind("an RRD file", r"\ARRD\x00", "Give what `rrdtool fetch FILE AVERAGE` prints."),
+    RefusedKind(
+        "a capture of packets",
+        r"\A(?:\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|\n\r\r\n)",
+        "Import a test's output.",
+    ),
+    RefusedKind("a web page", r"(?i)\A\s*<(?:!doctype html|html)", "Download the file itself."),
+    RefusedKind(
+        "Skyplane's price file, which holds no measurement",
+        r"\Asrc,dest,src_tier,dest_",
+        "See catalogues.",
+    ),
+    RefusedKind("mtr's CSV (-C)", r"\AMtr_Version,", "Run `mtr --json -c 20 HOST`."),
+    RefusedKind(
+        "traceroute's output",
+        r"(?mi)^(?:traceroute6? to |tracing route to )",
+        "Run `ping -c 20 HOST`.",
+    ),
+    RefusedKind(
+        "netperf's text",
+        r"(?m)^(?:MIGRATED )?(?:TCP|UDP|OMNI) .{0,30}TEST from",
+        "Write its figures as CSV.",
+    ),
+    RefusedKind(
+        "pScheduler's text",
+        r"(?m)^\* Stream ID \d|^ *Interval +Throughput +Retransmits",
+        "Add --format json.",
+    ),
+    RefusedKind(
+        "esmond's list of measurements, without values",
+        r'\A\s*[\[{](?s:.*?)"event-types"\s*:',
+        "Fetch the base-uri of an event type.",
+    ),
+    RefusedKind(
+        "nuttcp's output",
+        r"(?m)^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)",
+        "Measure with `iperf3 -J` instead.",
+    ),
+)
 PREFIXED_BYTES = 8192
 """First bytes of a file, by which it is recognised behind a log's prefix."""
 _JSON = re.compile(r"""(?m)^(?=[\[{]\s*["{])""")
-_VERSIONS = {
-    "iperf3": r'"iperf (3[\d.]+)',
-    "iperf": r"(?m)^iperf (3[\d.]+)",
-    "nuttcp": r"(?m)^nuttcp-[tr]: v([\d.]+)",
-    "perfkit": r"perfkitbenchmarker_version\W+v?(\d[\w.]*)",
-}
 
 
-def identified(head: bytes, name: str, wanted: str = "") -> tuple[FileKind, str, LogPrefix | None]:
-    """Say what a file is: its kind, that in words, and the log's prefix to each line.
+@cache
+def importers() -> Mapping[str, Importer]:
+    """Return all importers by name, in the order in which they are tried.
+
+    Raises
+    ------
+    RegistrationError
+        If one can't be registered; names its distribution.
+    """
+    return {one.name: one for one in registered(GROUP, Importer, unique=["name"])}
+
+
+@cache
+def _known(*, guesses: bool) -> tuple[_Known, ...]:
+    read = (
+        _Known(kind, one)
+        for one in importers().values()
+        for kind in one.kinds
+        if kind.is_guess is guesses
+    )
+    return tuple(read if guesses else (*map(_Known, REFUSED), *read))
+
+
+def identified(head: bytes, name: str, wanted: str = "") -> Identified:
+    """Say what a file is, by its first bytes.
 
     ``wanted`` is the format that a user has named, if any.
 
@@ -126,34 +136,38 @@ def identified(head: bytes, name: str, wanted: str = "") -> tuple[FileKind, str,
     if not head:
         raise FormatError(name, "is empty", remedy="Was the tool's output written to it?")
     text = head.removeprefix(b"\xef\xbb\xbf").decode("latin-1")
-    kind, prefix = _kind_in_log(head)
-    guess = _kind(text, GUESSES)[0]
-    if kind is None and guess and wanted in ("", guess.format):
-        kind = guess
-    kind = kind or FORMATS.get(wanted)
-    if kind is None:
-        remedy = f"Name its format: {', '.join(FORMATS)}."
+    found, prefix = _kind_in_log(head)
+    if found is None:
+        guess = _kind(text, _known(guesses=True))[0]
+        if guess and guess.importer and wanted in ("", guess.importer.name):
+            found = guess
+    if found is None and (usual := importers().get(wanted)):
+        found = _Known(usual.usual_kind, usual)
+    if found is None:
+        remedy = f"Name its format: {', '.join(importers())}."
         problem = "is of no kind that relayd recognises"
         raise FormatError(name, problem, value=text.lstrip()[:60], remedy=remedy)
-    version = re.search(_VERSIONS.get(kind.format, "(?!)"), text)
+    kind, importer = found
+    if isinstance(kind, RefusedKind):
+        raise FormatError(name, f"is {kind.what}", remedy=kind.remedy)
+    assert importer
+    version = re.search(importer.version, text)
     what = f"{kind.what}, version {version[1]}" if version else kind.what
-    if kind.format == "-":
-        raise FormatError(name, f"is {what}", remedy=kind.reader)
-    if kind.format != "parquet":
+    if not importer.is_binary:
         refuse_nul(head, name)
-    if wanted and kind.format != wanted:
+    if wanted and importer.name != wanted:
         problem = f"is {what}, which the format {wanted} does not read"
-        remedy = f"Use `relayd import {kind.format}`, or name no format."
+        remedy = f"Use `relayd import {importer.name}`, or name no format."
         raise FormatError(name, problem, remedy=remedy)
-    return kind, what, None if kind.format == "parquet" else prefix
+    return Identified(importer, kind, what, None if importer.is_binary else prefix)
 
 
-def _kind_in_log(head: bytes) -> tuple[FileKind | None, LogPrefix | None]:
+def _kind_in_log(head: bytes) -> tuple[_Known | None, LogPrefix | None]:
     """Find the kind of a file, behind what a log has put before its lines, or a few of its own.
 
     The prefix counts behind which a tool's output begins, else one behind which there is any.
     """
-    found: tuple[FileKind | None, LogPrefix | None] = None, None
+    found: tuple[_Known | None, LogPrefix | None] = None, None
     head = head.removeprefix(b"\xef\xbb\xbf")
     for prefix in log_prefixes(head):
         match = prefix.pattern.match
@@ -173,7 +187,7 @@ def _kind_in_log(head: bytes) -> tuple[FileKind | None, LogPrefix | None]:
     return found
 
 
-def _kind(text: str, kinds: tuple[FileKind, ...] = KINDS) -> tuple[FileKind | None, int]:
+def _kind(text: str, known: Iterable[_Known] = ()) -> tuple[_Known | None, int]:
     """Return the first kind whose mark is in a text, and its place."""
-    marks = ((kind, re.search(kind.mark, text)) for kind in kinds)
-    return next(((kind, mark.start()) for kind, mark in marks if mark), (None, 0))
+    marks = ((one, re.search(one.kind.mark, text)) for one in known or _known(guesses=False))
+    return next(((one, mark.start()) for one, mark in marks if mark), (None, 0))

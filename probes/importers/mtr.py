@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from planner.model.errors import FormatError
 from probes.importers import limits
 from probes.importers.csv_samples import read_rows
+from probes.importers.importer import FileKind, Importer
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.tables import Rows
 from probes.importers.text import Lines, documents, field, list_field, text_field, time_s
@@ -77,3 +78,14 @@ def _is_same(asked: str, found: str) -> bool:
         return False
     are_addresses = asked and all(_ADDRESS.fullmatch(one) for one in (asked, found.split()[0]))
     return asked == found or not are_addresses
+
+
+IMPORTER = Importer(
+    name="mtr",
+    order=60,
+    needs_ends=True,
+    kinds=(
+        FileKind("mtr's text report", r"(?m)^HOST: .*Loss% +Snt", read_text),
+        FileKind("mtr's JSON (-j)", r'\A[\s\[]*\{\s*"report"\s*:\s*\{\s*"mtr"', read),
+    ),
+)

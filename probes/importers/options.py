@@ -54,7 +54,7 @@ class ImportOptions:
     measured_at_s : float | None
         Seconds since 1970 (UTC), for files that carry no time.
     connections : int | None
-        Parallel connections, for ``nuttcp`` and ``csv`` where the file does not contain it.
+        Parallel connections, for ``csv`` where the file does not contain it.
     duration_s : float | None
         Length of each test in seconds, for ``csv`` where the file does not contain it.
     tiers : tuple[str, ...]

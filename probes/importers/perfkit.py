@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers.csv_samples import FIGURES, read_rows
+from probes.importers.importer import FileKind, Importer
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.tables import Rows
 from probes.importers.text import documents, number_field, text_field
@@ -79,3 +80,20 @@ def _cells(row: dict[str, Any]) -> dict[str, str] | str:
         "dst_vm": labels.get("receiving_machine_type", ""),
         "address": "private" if labels.get("ip_type") == "internal" else "",
     }
+
+
+IMPORTER = Importer(
+    name="perfkit",
+    order=70,
+    version=r"perfkitbenchmarker_version\W+v?(\d[\w.]*)",
+    kinds=(
+        FileKind(
+            "results of PerfKitBenchmarker",
+            (
+                r'\A[\s\[]*\{(?=(?:[^{}]|\{[^{}]*\})*"test":)(?=(?:[^{}]'
+                r'|\{[^{}]*\})*"unit":)(?:[^{}]|\{[^{}]*\})*"metric":'
+            ),
+            read,
+        ),
+    ),
+)

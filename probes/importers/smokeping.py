@@ -16,6 +16,7 @@ from typing import BinaryIO
 from planner.model.errors import FormatError
 from planner.model.units import MS_PER_S
 from probes.importers import limits
+from probes.importers.importer import FileKind, Importer
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import NO_REPLY, round_trips
 from probes.importers.text import CUT_OFF, Lines
@@ -77,3 +78,17 @@ def _round(
     yield from round_trips(
         line, rtt_ms, jitter_ms, time_s, "smokeping", detail, options, column="median"
     )
+
+
+IMPORTER = Importer(
+    name="smokeping",
+    order=100,
+    needs_ends=True,
+    kinds=(
+        FileKind(
+            "Smokeping's data as rrdtool prints them",
+            r"\A\s*(?:\w+ +){0,3}loss +median +ping1 ?",
+            read,
+        ),
+    ),
+)

@@ -36,11 +36,10 @@ _INSTALLS = "`relayd measure fleet check --install-tools` installs"
 _FACTS = """\
 LC_ALL=C PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL PATH
-for tool in iperf3 nuttcp ping traceroute python3 timeout; do
+for tool in iperf3 ping traceroute python3 timeout; do
     command -v "$tool" >/dev/null 2>&1 && echo "has $tool"
 done
 echo "iperf3 $(iperf3 --version 2>/dev/null | head -n 1)"
-echo "nuttcp $(nuttcp -V 2>/dev/null | head -n 1)"
 for name in tcp_rmem tcp_wmem tcp_congestion_control tcp_window_scaling; do
     echo "$name $(cat /proc/sys/net/ipv4/$name 2>/dev/null)"
 done

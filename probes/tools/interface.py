@@ -207,7 +207,7 @@ def failure(host: Host, tool: str, text: str) -> ProbeError:
     cause: Cause = next((cause for part, cause in _CAUSES if part in lower), "tool")
     problem = text if lower.startswith(tool) else f"{tool} failed: {text or 'silently'}"
     remedy = next((remedy for part, remedy in _REMEDIES if part in lower), "")
-    if cause == "filtered" and tool in ("iperf3", "nuttcp"):
+    if cause == "filtered" and tool == "iperf3":
         remedy = "Open the probe ports between the fleet's hosts (`probe_ports` in the fleet file)."
     return ProbeError(host.name, cause, problem, remedy)
 
@@ -273,12 +273,11 @@ async def prepared(sessions: Sessions, ports: Ports, tool: Tool, test: Test) -> 
     """
     server_host = test.src if tool.client_at_dst else test.dst
     session = await sessions.session(server_host.name)
-    streams = test.connections + 1 if tool.name == "nuttcp" else 1
     limit_s = tool.limit_s(test) + SERVER_MARGIN_S
     avoid: set[int] = set()
     while True:
         async with AsyncExitStack() as stack:
-            port = await stack.enter_async_context(ports.several(server_host, streams, avoid))
+            port = await stack.enter_async_context(ports.several(server_host, 1, avoid))
             ready = replace(test, port=port)
             server = session.server(tool.server(ready), limit_s)
             running = await stack.enter_async_context(server)

@@ -13,7 +13,8 @@ from typing import Any
 
 from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
-from probes.importers import FORMATS
+from probes.importers.kinds import GROUP as IMPORTERS
+from probes.plugins import names
 from relayd.backtesting.request import BacktestRequest
 from relayd.cli.parser import DATA, Parser, add_commands
 from relayd.cli.questions.options import add_fields, add_question_commands
@@ -194,7 +195,6 @@ probe  measuring.probe:run  measure with the fleet
   * --thorough           all pairs
   * --connections N      TCP connections of a pair (default: as many as saturate it, at most 64)
   --ramp               try 1, 2, 4, ... connections on every pair, not once a kind of sender
-  --tool {iperf3,nuttcp}:=iperf3
   --flow-time TIME     of a one-flow probe (default 10s)
   --aggregate-time TIME  of a many-flow probe (default 5s)
   --full-time          end no one-flow probe early, to see late changes
@@ -367,7 +367,7 @@ def build_parser() -> Parser:
     known = parser.known
     known[""] = parser
     add_question_commands(known)
-    formats = f"  files:FILE+  before them, if need be, their format: {', '.join(FORMATS)}"
+    formats = f"  files:FILE+  before them, if need be, their format: {', '.join(names(IMPORTERS))}"
     add_commands(known, _DATA_COMMANDS, {**_BLOCKS, "importers": formats})
     add_commands(known, _MEASURING_COMMANDS, _BLOCKS)
     add_commands(known, _LAB_COMMANDS, _BLOCKS, common=_OF_LAB)

@@ -16,7 +16,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.errors import AmbiguousRegionError, InputError, StoreError, UnknownRegionError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
-from probes.importers import FORMATS, HEAD_BYTES, ImportOptions, addressed, identified, read
+from probes.importers import HEAD_BYTES, ImportOptions, addressed, identified, importers, read
 from probes.importers.limits import PhysicalGate
 from probes.importers.options import BAD_REGION
 from probes.samples import Sample
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     """Import each file whole or not at all, then take a snapshot."""
     catalogue = catalogue_of(options)
     wanted, *names = options.files
-    if not names or wanted not in FORMATS:
+    if not names or wanted not in importers():
         wanted, names = "", options.files
     files = [file for name in names for file in _files(Path(name), wanted, options)]
     location = store_location(options)
@@ -123,14 +123,14 @@ def _files(path: Path, wanted: str, options: argparse.Namespace) -> list[_Input]
 def _readable(path: Path, name: str, wanted: str) -> _Input:
     try:
         with path.open("rb") as stream:
-            kind, what, _ = identified(stream.read(HEAD_BYTES), name, wanted)
+            found = identified(stream.read(HEAD_BYTES), name, wanted)
     except OSError as error:
         problem = f"can't be read ({error.strerror})"
-        remedy = f"Formats that may stand before the file are {', '.join(FORMATS)}."
-        if name in FORMATS:
+        remedy = f"Formats that may stand before the file are {', '.join(importers())}."
+        if name in importers():
             problem, remedy = "is a format, and no file follows it", "Name the file after it."
         raise InputError(str(path), problem, remedy=remedy) from None
-    return _Input(path, name, kind.format, what)
+    return _Input(path, name, found.importer.name, found.what)
 
 
 def _import(

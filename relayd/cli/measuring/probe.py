@@ -158,7 +158,7 @@ def method_of(options: argparse.Namespace) -> Method:
     Raises InputError if something asked for can't be done, or not together.
     """
     method = Method(
-        **pick(options, "tool full_time udp_rates trace change_sysctls"),
+        **pick(options, "full_time udp_rates trace change_sysctls"),
         ramp="every" if options.ramp else "never" if options.connections else "first",
         udp=options.udp or options.udp_rates != 1 or options.udp_packet != 0,
         udp_bytes=options.udp_packet,
@@ -170,8 +170,7 @@ def method_of(options: argparse.Namespace) -> Method:
         raise InputError(
             "--change-sysctls",
             "has nothing to change",
-            remedy="It goes with --tcp-window, and with --congestion-control where the tool is "
-            "nuttcp; iperf3 asks for an algorithm by itself.",
+            remedy="It goes with --tcp-window and --congestion-control.",
         )
     phases = options.phases.split(",") if options.phases else ["aggregate", "rtt"]
     needs = {"--udp": (method.udp, "aggregate"), "--trace": (method.trace, "rtt")}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from planner.model.errors import InputError
 from planner.model.estimate import AddressKind
-from probes.metrics import METRICS, NAMES
+from probes.metrics import CAPS, METRICS, NAMES, number_of
 from probes.samples import ADDRESSES, FILES, OWN, QuarantinedSample, Sample, Samples, SkippedRow
 from relayd.store.database import Database
 from relayd.store.failures import reason
@@ -134,12 +134,17 @@ class SampleWriter:
     def add(self, given: Sequence[Sample]) -> int:
         """Add samples; return how many of them were new.
 
-        Raises InputError if one can't be a measurement, or there would be too many names.
+        Raises
+        ------
+        InputError
+            If one can't be a measurement, is of a region to itself without being a VM's cap, or
+            there would be too many names.
         """
         if not given:
             return 0
         try:
             samples = Samples.of(given)
+            _refuse_wrong_ends(samples)
             ids = self._ids(samples)
             rows = self._table_rows(samples, ids)
             if self._limited_source:
@@ -265,6 +270,22 @@ class SampleWriter:
             (*counts, self.batch_id),
         )
         return self.batch_id
+
+
+def _refuse_wrong_ends(samples: Samples) -> None:
+    """Refuse samples from a region to itself, and caps of VMs between two regions."""
+    rows = samples.rows
+    of_one_vm = np.isin(rows["metric"], [*map(number_of, CAPS)])
+    wrong = np.flatnonzero((rows["src"] == rows["dst"]) != of_one_vm)
+    if not len(wrong):
+        return
+    first = samples[int(wrong[0])]
+    problem = "is from a region to itself"
+    remedy = "Only caps of VMs are: name the two regions of the test, such as by --src and --dst."
+    if of_one_vm[wrong[0]]:
+        problem, remedy = "is a cap of one VM, and names two regions", "Name the VM's region twice."
+    value = f"{first.src} to {first.dst}, {first.metric} = {first.value}"
+    raise InputError("sample", problem, value=value, remedy=f"Nothing was stored. {remedy}")
 
 
 def _too_many(field: str, what: str, value: str, remedy: str) -> InputError:

@@ -15,7 +15,7 @@ from tests.http.running import run
 
 ROOT = Path(__file__).parents[3]
 RELAYD = [sys.executable, "-m", "relayd"]
-TOOLS = ("iperf3", "nuttcp", "ping", "traceroute", "timeout", "haproxy", "socat", "head")
+TOOLS = ("iperf3", "ping", "traceroute", "timeout", "haproxy", "socat", "head")
 
 
 def relayd(*words: str | Path, db: Path) -> subprocess.CompletedProcess[str]:

@@ -249,8 +249,6 @@ def test_a_published_distribution_stands_in_for_others(catalogue: Catalogue) -> 
     [
         ({"window_bytes": 100}, "--tcp-window"),
         ({"congestion_control": "cubic; reboot"}, "--congestion-control"),
-        ({"tool": "nuttcp", "congestion_control": "reno"}, "--change-sysctls"),
-        ({"tool": "nuttcp", "udp": True}, "--udp"),
         ({"udp": True, "udp_rates": 7}, "--udp-rates"),
         ({"udp": True, "udp_bytes": 70_000}, "--udp-packet"),
     ],
@@ -266,9 +264,11 @@ def test_only_what_a_socket_cannot_ask_for_is_changed() -> None:
     asked = Method(window_bytes=2**23, congestion_control="bbr")
     assert asked.sysctls == {}
     allowed = replace(asked, change_sysctls=True).sysctls
-    assert allowed == {"net.core.rmem_max": "8388608", "net.core.wmem_max": "8388608"}
-    nuttcp = Method(tool="nuttcp", congestion_control="bbr", change_sysctls=True)
-    assert nuttcp.sysctls == {"net.ipv4.tcp_congestion_control": "bbr"}
+    assert allowed == {
+        "net.core.rmem_max": "8388608",
+        "net.core.wmem_max": "8388608",
+        "net.ipv4.tcp_congestion_control": "bbr",
+    }
 
 
 def test_windows_are_read_as_iperf3_does_and_as_volumes() -> None:

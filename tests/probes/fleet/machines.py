@@ -46,7 +46,7 @@ def need(*programs: str) -> None:
     missing = [name for name in programs if shutil.which(name, path=_PATH) is None]
     if missing:
         pytest.skip(
-            f"needs {', '.join(missing)}: install iperf3 nuttcp iputils-ping traceroute"
+            f"needs {', '.join(missing)}: install iperf3 iputils-ping traceroute"
             " openssh-server from the distribution's packages"
         )
 

@@ -9,9 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from probes.importers import FORMATS
+from probes.importers import importers
 from probes.importers.csv_samples import FIGURES, OTHERS
-from probes.importers.kinds import KINDS
+from probes.importers.kinds import REFUSED
 
 PAGE = (Path(__file__).parents[3] / "docs" / "importing.md").read_text()
 
@@ -20,7 +20,6 @@ _WITH_REASONS = (
     "csv_samples",
     "iperf3",
     "mtr",
-    "nuttcp",
     "parquet",
     "perfkit",
     "ping",
@@ -38,19 +37,22 @@ def reasons(module: ModuleType) -> list[str]:
 
 
 def test_every_format_has_its_section_and_a_command() -> None:
-    for name in FORMATS:
+    for name in importers():
         assert f"\n## {name}\n" in PAGE
         assert f"relayd import {name} " in PAGE
-    assert set(re.findall(r"relayd import ([a-z0-9-]+) ", PAGE)) == set(FORMATS)
+    assert set(re.findall(r"relayd import ([a-z0-9-]+) ", PAGE)) == set(importers())
 
 
 def test_the_table_of_what_is_read_and_refused_is_that_of_the_code() -> None:
     table = PAGE.partition("| is read as, or refused |\n|---|---|\n")[2].partition("\n\n")[0]
-    assert table.split("\n") == [
-        f"| {kind.what} | "
-        + (f"refused: {kind.reader} |" if kind.format == "-" else f"`{kind.format}` |")
-        for kind in KINDS
+    read = [
+        f"| {kind.what} | `{one.name}` |"
+        for one in importers().values()
+        for kind in one.kinds
+        if not kind.is_guess
     ]
+    refused = [f"| {kind.what} | refused: {kind.remedy} |" for kind in REFUSED]
+    assert table.split("\n") == [*refused, *read]
 
 
 @pytest.mark.parametrize("name", _WITH_REASONS)

@@ -8,17 +8,15 @@ from dataclasses import replace
 import pytest
 
 from planner.model.errors import FormatError, InputError
-from probes.importers import HEAD_BYTES, identified, read
-from probes.importers.kinds import FORMATS
+from probes.importers import HEAD_BYTES, identified, importers, read
 from tests.probes.importers.reading import FIXTURES, OPTIONS, outcomes, samples
 from tests.probes.importers.test_importers_damage import WHOLE
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("format_name", importers())
 def test_a_file_is_read_the_same_whether_its_format_is_named_or_not(format_name: str) -> None:
     for content in WHOLE[format_name]:
-        kind, _, _ = identified(content[:HEAD_BYTES], "a.txt")
-        assert kind.format == format_name
+        assert identified(content[:HEAD_BYTES], "a.txt").importer.name == format_name
         options = replace(OPTIONS, connections=1, provider="zoo", metric="per_flow_bps")
         if format_name == "csv":
             options = replace(options, metric="")
@@ -43,7 +41,7 @@ def test_a_file_is_read_the_same_whether_its_format_is_named_or_not(format_name:
     ],
 )
 def test_tool_and_version_are_named(path: str, what: str) -> None:
-    assert identified((FIXTURES / path).read_bytes()[:HEAD_BYTES], "a")[1].startswith(what)
+    assert identified((FIXTURES / path).read_bytes()[:HEAD_BYTES], "a").what.startswith(what)
 
 
 @pytest.mark.parametrize(
@@ -61,13 +59,14 @@ def test_tool_and_version_are_named(path: str, what: str) -> None:
         (b"\x1f\x8b\x08\x00garbage", "is compressed with gzip"),
         (b"PK\x03\x04xlsx", "spreadsheet"),
         (b"SQLite format 3\0", "SQLite database"),
+        (b"nuttcp-t: v6.1.2: socket\n", "is nuttcp's output"),
         (b"src,dest,src_tier,dest_tier,cost\naws:a,aws:b,P,P,0.02\n", "price file"),
     ],
 )
 def test_what_nothing_reads_is_told_by_name_whatever_was_asked_for(
     content: bytes, said: str
 ) -> None:
-    for wanted in ("", *FORMATS):
+    for wanted in ("", *importers()):
         with pytest.raises(FormatError) as caught:
             outcomes(wanted, content)
         assert said in str(caught.value)

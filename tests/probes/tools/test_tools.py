@@ -17,7 +17,6 @@ from probes.fleet.remote import Output
 from probes.fleet.sessions import Sessions
 from probes.tools.interface import Ports, Test, Tool, make_test, prepared
 from probes.tools.iperf3 import Iperf3
-from probes.tools.nuttcp import Nuttcp
 from probes.tools.round_trips import Ping, TcpConnect, Traceroute
 from tests.probes.fleet.machines import machines, need, owner
 
@@ -103,8 +102,6 @@ def _error(text: str) -> bytes:
         (Iperf3(), 0, b'{"start": {"test_start": {"num_str', b"", "output", "cut off"),
         (Iperf3(), 0, b"", b"", "tool", "silently"),
         (Iperf3(), 0, _IPERF3_ENDED + b'"intervals": [], "end": {}}', b"", "tool", "receiver"),
-        (Nuttcp(), 1, b"", b"nuttcp-t: Error: connect: Connection refused", "busy", "refused"),
-        (Nuttcp(), 0, b"\n", b"", "tool", "silently"),
         (Ping(), 1, _PING_SILENT, b"", "filtered", "filters ICMP"),
         (Ping(), 127, b"", b"sh: 2: ping: not found", "missing-tool", "not found"),
         (TcpConnect(), 0, b"", b"", "filtered", "neither ping"),

@@ -183,7 +183,7 @@ show(async () => {
 const BEGINNINGS = [
   ["Measure your own VMs", "relayd logs in by SSH to the VMs of a fleet file, and asks for a budget before it sends anything.",
     "relayd probe --fleet fleet.toml --budget 20usd"],
-  ["Import what you have", "Results of iperf3, nuttcp, ping, Smokeping and others, or a CSV file.", "relayd import csv measurements.csv"],
+  ["Import what you have", "Results of iperf3, ping, Smokeping and others, or a CSV file.", "relayd import csv measurements.csv"],
   ["Try it on one machine", "Forty emulated regions with real TCP; it prints the fleet file to measure them with. Needs Linux.",
     "relayd measure lab up"],
 ];

@@ -1,0 +1,1 @@
+"""A plug-in of relayd: an importer of a made-up tool."""
