@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
+from probes.metrics import CAPS
 from probes.samples import Sample, SkippedRow
 from relayd.catalogue.loading import load_catalogue
 from relayd.history import open_history
@@ -52,7 +53,7 @@ _samples = st.builds(
     address=st.sampled_from([None, "public", "private"]),
     new_level=st.booleans(),
     intervals=st.sampled_from([None, 1, 60]),
-)
+).filter(lambda one: (one.src == one.dst) == (one.metric in CAPS))
 
 
 @given(files=st.lists(st.lists(_samples, max_size=12), max_size=5))
