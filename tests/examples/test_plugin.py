@@ -53,9 +53,11 @@ def test_the_library_the_service_and_assistants_have_the_question(python: Python
             from relayd.http.description import document
             from relayd.http.routes.plans import get_questions
             from relayd.mcp.tools import tools
-            answer = relayd.open(":memory:").rank_by_carbon(["aws:us-east-1", "aws:sa-east-1"])
+            names = ["aws:us-east-1", "aws:sa-east-1"]
+            network = relayd.Network.from_matrices(names, [[0, 5], [5, 0]], rtt_ms=120)
+            answer = relayd.open(network).rank_by_carbon(names)
             api = json.loads(document())
-            form = asyncio.run(get_questions(None))["questions"]
+            form = asyncio.run(get_questions.handler(None))["questions"]
             print(json.dumps([
                 answer.regions[0].region,
                 str(answer).splitlines()[0],
