@@ -68,10 +68,6 @@ def registered(
             raise RegistrationError(f"{origin} can't be loaded: {error!r}") from error
         if not isinstance(one, kind):
             raise RegistrationError(f"{origin} is no {kind.__name__}, but {one!r:.80}")
-        if point.name != vars(one)["name"]:
-            raise RegistrationError(
-                f"{origin} is called {vars(one)['name']!r}: name both the same."
-            )
         for attribute in unique:
             value = vars(one)[attribute]
             if other := origins.get((attribute, value)):
@@ -80,6 +76,10 @@ def registered(
                     f"{origin}. Uninstall one of them, or rename its {attribute}."
                 )
             origins[attribute, value] = origin
+        if point.name != vars(one)["name"]:
+            raise RegistrationError(
+                f"{origin} is called {vars(one)['name']!r}: name both the same."
+            )
         objects.append(one)
     return tuple(sorted(objects, key=_place))
 

@@ -1,7 +1,8 @@
 """Writes the manual page ``relayd.1`` from the parser: a build hook of hatchling for the wheel.
 
-The parser imports what relayd depends on. A release is built where that is installed, and has the
-page; a build in isolation, as `pip install .` makes it, goes without.
+The parser imports what relayd depends on, and finds the questions by entry points. A release is
+built where relayd is installed, and has the page; a build in isolation, as `pip install .` makes it,
+goes without.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from importlib.util import find_spec
+from importlib.metadata import entry_points
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -29,7 +30,7 @@ class ManPageHook(BuildHookInterface):  # type: ignore[type-arg]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the page of the tree that is being built."""
-        if find_spec("pydantic") is None:
+        if not entry_points(group="relayd.questions"):
             return
         sys.path.insert(0, self.root)
         os.environ["COLUMNS"] = "100"  # where usage lines break, whatever terminal this runs in

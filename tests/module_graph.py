@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -75,13 +76,42 @@ def _within(node: ast.AST, module: str, *, in_function: bool, for_typing: bool) 
 
 
 @cache
+def entry_points() -> Mapping[str, tuple[str, ...]]:
+    """Return, by group, the modules of ours that ``pyproject.toml`` registers."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return {
+        group: tuple(dict.fromkeys(value.partition(":")[0] for value in points.values()))
+        for group, points in project["entry-points"].items()
+    }
+
+
+def named_in_text(module: str) -> Iterator[str]:
+    """Yield modules of ours that a module names in a string, by which it may import them.
+
+    A name in a docstring imports nothing. The group of entry points that it names stands for the
+    modules that are registered in it.
+    """
+    docstrings = {id(node.value) for node in nodes_of(module) if isinstance(node, ast.Expr)}
+    for node in nodes_of(module):
+        if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+            continue
+        if id(node) not in docstrings:
+            yield from entry_points().get(node.value, ())
+            if (name := node.value.partition(":")[0]) in sources() and name not in PACKAGES:
+                yield name
+
+
+@cache
 def import_graph() -> Mapping[str, frozenset[str]]:
-    """Return the modules of ours that each module imports: deferred or for typing count as well."""
+    """Return the modules of ours that each imports: deferred, for typing or by a name in a string.
+
+    What ``__init__`` of a package imports by its stub on first use (PEP 562) does not count.
+    """
     return {
         module: frozenset(
-            found.imported
-            for found in imports_of(module)
-            if found.imported in sources() and found.imported != module
+            name
+            for name in (*(found.imported for found in imports_of(module)), *named_in_text(module))
+            if name in sources() and name != module
         )
         for module in sources()
     }

@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, Page
 from benchmarks.fuzz.findings import Findings
 from benchmarks.fuzz.mutations import HOSTILE, NUMBERS, in_header
 from planner.fields.specified import description_of
-from relayd.questions.registry import QUESTIONS
+from relayd.questions.transfer import TRANSFER
 from tests.dashboard.browser import chromium
 from tests.http.running import REGIONS, Served, make_store
 
@@ -30,7 +30,7 @@ ENVIRONMENT = {"RELAYD_SERVE_REFRESH_S": "0.2", "RELAYD_SERVE_SNAPSHOT_EVERY_S":
 READERS = 6
 PAGES = ("/", "/matrix", "/now", "/campaigns", "/fleet", "/quarantine")
 _NAMES = (
-    *(field["name"] for field in description_of(QUESTIONS[0].request)),
+    *(field["name"] for field in description_of(TRANSFER.request)),
     *("metric", "from", "to", "measured", "id", "order", "src", "dst", "days", "hash", "provider"),
 )
 _GOOD = (*REGIONS, "us-east", "sa", "100GB", "rtt", "true", "1")

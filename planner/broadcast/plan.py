@@ -5,11 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from planner.model.answer import Advice, Bottleneck, Cost, Recommendation
+from planner.model.answer import Advice, Bottleneck, Cost, PlanOnVms
 from planner.model.estimate import AddressKind
+from planner.model.text.blocks import (
+    Way,
+    advice_block,
+    answer_text,
+    bounds_text,
+    figures_text,
+    ways_table,
+)
+from planner.model.text.page import PLAIN, TextPage
+from planner.model.units import duration_text, usd_text, volume_text
 from planner.transfer.plan import MeasureFirst
 
 BroadcastVerdict: TypeAlias = Literal["direct", "tree", "trees"]
+SHOWN_TREES = 3
+VERDICTS = {
+    "direct": "Send each copy direct.",
+    "tree": "Forward copies over one tree.",
+    "trees": "Forward copies over {} trees at once.",
+}
+"""In words, with a place for the number of trees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +107,7 @@ class BroadcastPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class BroadcastPlan(Recommendation):
+class BroadcastPlan(PlanOnVms):
     """A recommendation for one volume to several destinations.
 
     Attributes
@@ -164,6 +181,42 @@ class BroadcastPlan(Recommendation):
     vcpus: dict[str, int] = field(default_factory=dict)
     vm_types: dict[str, str] = field(default_factory=dict)
 
+    def text(self, page: TextPage = PLAIN, *, trees: bool = False) -> str:
+        """Return the text for people: verdict and reason, comparison, trees, what would help."""
+        count = len(self.destinations)
+        relay = self.best_relay
+        ways = [
+            _way("each copy direct", self.direct),
+            _way(f"all through {relay.relays[0]}" if relay else "all through one region", relay),
+            *([_way("best forwarding", self.optimum)] if self.optimum else []),
+            _way(f"chosen: {self.verdict}", self),
+        ]
+        figures = figures_text(self.duration_s, self.cost_usd, self.vms, self.vm_types)
+        proof = (
+            f"No plan ends before {duration_text(self.bound_s)} or costs less than "
+            f"{usd_text(self.bound_usd)}; the best plan known is within "
+            f"{self.gap:.1%} of the optimum."
+        )
+        if self.request["relays"] == "none":
+            proof = "Without forwarding, there is no other plan."
+        bounds = bounds_text(self.duration_s_low, self.duration_s_high)
+        return answer_text(
+            page,
+            self,
+            VERDICTS[self.verdict].format(len(self.trees)),
+            f"{self.request['src']} to {count} destination{'s' if count > 1 else ''}, "
+            f"{volume_text(self.volume_gb)} each\n{figures}",
+            ways_table(page, ways),
+            _trees(page, self, len(self.trees) if trees else SHOWN_TREES),
+            page.table_of(
+                self.frontier,
+                "frontier=duration_s | $ total=cost_usd.total | trees | VMs=vms | relays",
+            ),
+            advice_block(page, self.advice),
+            vm_start_s=self.vm_start_s,
+            sure=f"{self.confidence} {bounds} {proof}",
+        )
+
     def __repr__(self) -> str:
         """Describe the plan in one line."""
         return (
@@ -171,3 +224,25 @@ class BroadcastPlan(Recommendation):
             f"{len(self.destinations)} destinations, {self.volume_gb:g} GB, "
             f"{self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )
+
+
+def _way(name: str, option: BroadcastOption | BroadcastPlan | None) -> Way:
+    if option is None:
+        return Way(name=name)
+    return Way(
+        name=name,
+        duration_s=option.duration_s,
+        cost_usd=option.cost_usd,
+        throughput_gbps=option.throughput_gbps,
+    )
+
+
+def _trees(page: TextPage, plan: BroadcastPlan, most: int) -> str:
+    tables = []
+    for number_, tree in enumerate(plan.trees[:most], 1):
+        title = f"tree {number_}, {tree.share:.0%} of the volume" if len(plan.trees) > 1 else "link"
+        columns = "=link | Gbit/s=throughput_gbps | connections | $/GB=egress_usd_per_gb"
+        tables.append(page.table_of(tree.legs, title + columns))
+    if hidden := len(plan.trees[most:]):
+        tables.append(f"{hidden} more; --trees lists all.")
+    return "\n\n".join(tables)

@@ -7,6 +7,9 @@ from typing import Any
 
 from planner.model.answer import Cost, Recommendation
 from planner.model.estimate import Kind
+from planner.model.text.blocks import answer_text, bounds_text
+from planner.model.text.page import PLAIN, TextPage
+from planner.model.units import volume_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,46 @@ class Ranking(Recommendation):
     compared: int
     candidates: tuple[Ranked, ...]
     providers: tuple[BestOfProvider, ...]
+
+    def text(self, page: TextPage = PLAIN) -> str:
+        """Return the text for people: the best and why, then the others in order."""
+        request, best = self.request, self.candidates[0]
+        regions, volume = request["regions"], volume_text(request["volume_gb"])
+        each = "each of " * (len(regions) > 1)
+        columns = (
+            "=rank | region | VM type=type | takes=duration_s | Gbit/s=throughput_gbps | "
+            "$=cost_usd.total | RTT, ms=rtt_ms:.0f | known by=source"
+        )
+        if best.probability is not None:
+            columns += " | rank=ranks | best=probability:.0%"
+
+        def ranks(one: Ranked) -> str:
+            low, high = one.rank_low, one.rank_high
+            return f"{low}-{high}" if low != high else str(low)
+
+        candidates = page.table_of(
+            self.candidates,
+            columns,
+            left=True,
+            ranks=ranks,
+            type=lambda one: one.vm_type.partition(":")[2] or "-",
+        )
+        providers = ""
+        if len(self.providers) > 1:
+            named = (f"{one.provider} {one.region} ({one.rank})" for one in self.providers)
+            providers = page.filled(
+                f"The best of each provider, with its rank: {', '.join(named)}."
+            )
+        bounds = bounds_text(best.duration_s_low, best.duration_s_high)
+        return answer_text(
+            page,
+            self,
+            f"{best.region} ranks first of {self.compared}.",
+            f"{volume} {request['direction']} {each}{', '.join(regions)}",
+            candidates,
+            providers,
+            sure=f"{best.region}: limited by {best.limit}. {bounds}",
+        )
 
     def __repr__(self) -> str:
         """Describe the comparison in one line."""

@@ -15,6 +15,8 @@ import orjson
 from planner.model.aliases import Resolution
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
+from planner.model.text.figures import neutralised
+from planner.model.text.page import PLAIN, TextPage
 
 ID_DIGITS = 12
 
@@ -27,6 +29,18 @@ class Answer:
     __slots__ = ()
 
     reason: str
+
+    def text(self, page: TextPage = PLAIN) -> str:
+        """Return the text for people, laid out for a page.
+
+        Questions name flags of further parts; see :mod:`relayd.questions.question`. Names in it are
+        as they were given: :func:`~planner.model.text.figures.neutralised` is for what shows it.
+        """
+        return page.filled(self.reason)
+
+    def __str__(self) -> str:
+        """Return the text as ``print`` shows it, without control characters of others."""
+        return neutralised(self.text())
 
     def model_dump(self, mode: Literal["python", "json"] = "python") -> dict[str, Any]:
         """Return the plan as nested dicts; with ``mode="json"``, of JSON types alone."""
@@ -79,6 +93,16 @@ class Recommendation(Answer):
     """What a reader should know besides the answer; those of `outdated` come first."""
     resolutions: tuple[Resolution, ...] = field(default=(), kw_only=True)
     """Which regions were taken for names that fit several, and the others."""
+
+
+class PlanOnVms(Recommendation):
+    """A plan that says which VMs to run, how many in each region."""
+
+    __slots__ = ()
+
+    vms: dict[str, int]
+    vcpus: dict[str, int]
+    vm_types: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)

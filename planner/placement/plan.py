@@ -6,6 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, Recommendation
+from planner.model.text.blocks import answer_text, bounds_text, figures_text, more_vms_block
+from planner.model.text.figures import figure
+from planner.model.text.page import PLAIN, TextPage
+from planner.model.units import duration_text, usd_text, volume_text
 from planner.placement.request import Links
 
 
@@ -72,6 +76,35 @@ class ReducePlacement(Recommendation):
     bottlenecks: tuple[Bottleneck, ...] = ()
     one_more_vm: tuple[OneMoreVm, ...] = ()
     vm_start_s: float = 0.0
+
+    def text(self, page: TextPage = PLAIN) -> str:
+        """Return the text for people: where to reduce, and what other choices give."""
+        regions, choices = len(self.fractions), self.options
+        names = dict.fromkeys(region for option in choices for region in option.fractions)
+        rows = [
+            (name, *(f"{one.fractions.get(name, 0.0):.1%}" for one in choices)) for name in names
+        ]
+        rows += [
+            (name, *(figure(option, field) for option in choices))
+            for name, field in (
+                ("promised", "promised_s"),
+                ("really takes", "duration_s"),
+                ("moved", "moved_gb"),
+                ("egress, USD", "cost_usd.egress"),
+                ("total, USD", "cost_usd.total"),
+            )
+        ]
+        return answer_text(
+            page,
+            self,
+            f"Reduce in {regions} region{'' if regions == 1 else 's'}.",
+            f"{volume_text(self.shuffle_gb)} to shuffle, planned with {self.links} links\n"
+            f"{figures_text(self.duration_s, self.cost_usd, self.vms)}",
+            page.table(("", *(option.name for option in choices)), rows),
+            more_vms_block(page, self.one_more_vm, "{} sooner"),
+            vm_start_s=self.vm_start_s,
+            sure=bounds_text(self.duration_s_low, self.duration_s_high),
+        )
 
     def __repr__(self) -> str:
         """Describe the placement in one line."""
@@ -141,6 +174,34 @@ class TaskPlacement(Recommendation):
     cost_usd: Cost
     vms: tuple[MachineLoad, ...]
     vm_start_s: float = 0.0
+
+    def text(self, page: TextPage = PLAIN) -> str:
+        """Return the text for people: what each VM does, and how long."""
+
+        def volume(gb: float, none: str = "-") -> str:
+            return volume_text(gb) if gb else none
+
+        cost = self.cost_usd
+        return answer_text(
+            page,
+            self,
+            f"All exchanged in {duration_text(self.duration_s)}.",
+            "",
+            page.table_of(
+                self.vms,
+                "VM=id | region | CPUs | sends | receives | busy=busy_s | limit | tasks",
+                left=True,
+                CPUs=lambda vm: f"{vm.cpus_used:g}/{vm.cpus:g}",
+                sends=lambda vm: volume(vm.sent_gb),
+                receives=lambda vm: volume(vm.received_gb),
+            ),
+            page.filled(
+                f"{volume(self.moved_gb, 'Nothing')} crosses between VMs, "
+                f"{volume(self.local_gb, 'nothing')} stays inside one. "
+                f"{usd_text(cost.egress)} egress and {usd_text(cost.vm)} VMs."
+            ),
+            vm_start_s=self.vm_start_s,
+        )
 
     def __repr__(self) -> str:
         """Describe the placement in one line."""

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Bounded, Cost, Recommendation
+from planner.model.text.blocks import answer_text, vms_text
+from planner.model.text.figures import figure
+from planner.model.text.page import PLAIN, TextPage
+from planner.model.units import duration_text, usd_text, volume_text
 
 ReplanVerdict: TypeAlias = Literal["keep", "change"]
 PlanKind: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
@@ -93,7 +97,62 @@ class Replan(Recommendation):
     cost_of_change: ChangeCost | None
     plan: dict[str, Any] | None
 
+    def text(self, page: TextPage = PLAIN) -> str:
+        """Return the text for people: verdict and reason, both ways, what changing takes."""
+        keeps = self.verdict == "keep"
+        rate = ""
+        if self.observed_gbps is not None and self.planned_gbps is not None:
+            observed, planned = (figure(self, f"{name}_gbps") for name in ("observed", "planned"))
+            rate = f", at {observed} Gbit/s (planned: {planned})"
+        ways = {"keep": self.keep, "change": self.change}
+        fields = ("duration_s", "bounds", "cost_usd.egress", "cost_usd.vm")
+
+        def cell(name: str, field: str) -> str:
+            way = ways[name]
+            if way is None:
+                return "-"
+            if field == "bounds":
+                return (
+                    f"{duration_text(way.duration_s_low)} to {duration_text(way.duration_s_high)}"
+                )
+            return figure(way, field)
+
+        return answer_text(
+            page,
+            self,
+            "Keep to the plan." if keeps else "Change the plan.",
+            f"{self.kind} {self.plan_id}, {volume_text(self.remaining_gb)} left after "
+            f"{duration_text(self.elapsed_s)}{rate}",
+            page.table(
+                ("from now on", "time", "bounds", "$ egress", "$ VM"),
+                [(name, *(cell(name, field) for field in fields)) for name in ways],
+            ),
+            page.filled(_cost_of_change(self)),
+            "" if keeps else page.filled("--json has the new plan, under `plan`."),
+            sure=f"Planned on snapshot {self.planned_on}. Now:",
+        )
+
     def __repr__(self) -> str:
         """Describe the answer in one line."""
         gain = f", {self.gain.expected:.2f}x (at least {self.gain.low:.2f}x)" if self.gain else ""
         return f"<Replan of {self.plan_id}: {self.verdict}{gain}>"
+
+
+def _cost_of_change(answer: Replan) -> str:
+    change, gain = answer.cost_of_change, answer.gain
+    if change is None or gain is None:
+        return ""
+    parts = []
+    if change.vms_to_start:
+        vms = vms_text(change.vms_to_start)
+        parts.append(f"start {vms} ({duration_text(change.wait_s)}, the old plan goes on)")
+    if change.vms_to_stop:
+        parts.append(f"stop {vms_text(change.vms_to_stop)}")
+    if change.ramp_up_s:
+        parts.append(f"{duration_text(change.ramp_up_s)} to get new paths up to speed")
+    what = "; ".join(parts) if parts else "nothing to start or to wait for"
+    return (
+        f"Changing takes: {what}; {usd_text(change.usd)} in all. Gain {gain.expected:.2f}x "
+        f"({gain.low:.2f}x to {gain.high:.2f}x); {answer.needed_gain:.2f}x at the low bound are "
+        "needed."
+    )

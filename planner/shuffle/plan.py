@@ -5,10 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from planner.model.answer import Bottleneck, Cost, OneMoreVm, PathShare, Recommendation
+from planner.model.answer import Bottleneck, Cost, OneMoreVm, PathShare, PlanOnVms
+from planner.model.text.blocks import (
+    Way,
+    answer_text,
+    bounds_text,
+    figures_text,
+    more_vms_block,
+    path_text,
+    ways_table,
+)
+from planner.model.text.page import PLAIN, TextPage
+from planner.model.units import volume_text
 from planner.transfer.plan import MeasureFirst
 
 ShuffleVerdict: TypeAlias = Literal["direct", "relayed"]
+SHOWN_PAIRS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +61,7 @@ class ShufflePoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ShufflePlan(Recommendation):
+class ShufflePlan(PlanOnVms):
     """A recommendation for many transfers that run side by side.
 
     Attributes
@@ -111,9 +123,59 @@ class ShufflePlan(Recommendation):
     vcpus: dict[str, int] = field(default_factory=dict)
     vm_types: dict[str, str] = field(default_factory=dict)
 
+    def text(self, page: TextPage = PLAIN, *, pairs: bool = False) -> str:
+        """Return the text for people: verdict and reason, comparison, pairs, what would help."""
+        direct = self.verdict == "direct"
+        senders = {pair.src for pair in self.pairs} | {pair.dst for pair in self.pairs}
+        ways = [
+            Way(name=name, duration_s=way.duration_s, cost_usd=way.cost_usd)
+            for name, way in (
+                ("all at once, direct", self.equal_share),
+                ("best direct rates", self.direct),
+                (f"chosen: {self.verdict}", self),
+            )
+        ]
+        figures = figures_text(self.duration_s, self.cost_usd, self.vms, self.vm_types)
+        return answer_text(
+            page,
+            self,
+            "Send every pair direct, at these rates." if direct else "Relay a part of it.",
+            f"{len(self.pairs)} pairs among {len(senders)} regions, {volume_text(self.volume_gb)}\n"
+            f"{figures}",
+            ways_table(page, ways),
+            _pairs(page, self, all_pairs=pairs),
+            page.table_of(
+                self.frontier,
+                "frontier=duration_s | $ total=cost_usd.total | relayed=relayed_share | VMs=vms",
+            ),
+            more_vms_block(page, self.one_more_vm, "at least {} sooner"),
+            vm_start_s=self.vm_start_s,
+            sure=bounds_text(self.duration_s_low, self.duration_s_high),
+        )
+
     def __repr__(self) -> str:
         """Describe the plan in one line."""
         return (
             f"<ShufflePlan {self.plan_id}: {self.verdict}, {len(self.pairs)} pairs, "
             f"{self.volume_gb:.0f} GB, {self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )
+
+
+def _pairs(page: TextPage, plan: ShufflePlan, *, all_pairs: bool) -> str:
+    slowest = sorted(plan.pairs, key=lambda pair: -pair.duration_s)
+    shown = plan.pairs if all_pairs else slowest[:SHOWN_PAIRS]
+    hidden = len(plan.pairs) - len(shown)
+
+    def paths(pair: PairPlan) -> str:
+        several = len(pair.paths) > 1
+        shares = (f" {path.share:.0%}" * several for path in pair.paths)
+        ways = map(path_text, pair.paths)
+        return ", ".join(f"{way}{share}" for way, share in zip(ways, shares, strict=True))
+
+    return page.table_of(
+        shown,
+        f"{'last pairs' if hidden else 'pair'}=link | volume=volume_gb | Gbit/s=throughput_gbps | "
+        "time=duration_s | connections | paths",
+        connections=lambda pair: str(sum(path.connections for path in pair.paths)),
+        paths=paths,
+    ) + (f"\n{hidden:,} more end sooner; --pairs lists all." if hidden else "")

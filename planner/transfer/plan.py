@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from planner.model.answer import Advice, Bottleneck, Cost, PathShare, Recommendation
+from planner.model.answer import Advice, Bottleneck, Cost, PathShare, PlanOnVms
+from planner.model.text.blocks import (
+    Way,
+    advice_block,
+    answer_text,
+    figures_text,
+    private_text,
+    ways_table,
+)
+from planner.model.text.page import PLAIN, TextPage
+from planner.model.units import chance_text, duration_text, gbps_text, usd_text, volume_text
 
 Verdict: TypeAlias = Literal["direct", "relay", "split"]
 
@@ -200,7 +210,7 @@ class CopyService:
     cost_usd : float
         With egress and requests of the direct path, for the whole volume.
     source, as_of : str
-        Page and month of the fee.
+        TextPage and month of the fee.
     unconfirmed : bool
         Whether the page itself was not read.
     """
@@ -215,7 +225,7 @@ class CopyService:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan(Recommendation):
+class Plan(PlanOnVms):
     """A recommendation for one transfer.
 
     Attributes
@@ -261,9 +271,156 @@ class Plan(Recommendation):
     throughput_gbps_least: float | None = None
     services: tuple[CopyService, ...] = ()
 
+    def text(
+        self, page: TextPage = PLAIN, *, candidates: bool = False, assumed: bool = False
+    ) -> str:
+        """Return the text for people: verdict and reason, the comparison, advice, certainty."""
+        request, relay = self.request, self.best_relay
+        note = " (assumed; say --volume)" if assumed else ""
+        until = f", within {duration_text(s)}" if (s := request.get("deadline_s")) else ""
+        split = len(self.paths) > 1 or self.verdict != "direct"
+        figures = figures_text(
+            self.duration_s, self.cost_usd, self.vms, self.vm_types, _connections(self)
+        )
+        listed = [relay, *self.alternatives] if candidates and relay else []
+        return answer_text(
+            page,
+            self,
+            _verdict(self),
+            f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{note}"
+            f"{until}\n{figures}",
+            ways_table(page, _ways(self)),
+            page.filled(_services(self)),
+            page.table_of(
+                self.paths if split else (),
+                "path | Gbit/s=throughput_gbps | share | connections | RTT=rtt_ms | "
+                "$/GB=egress_usd_per_gb",
+                path=lambda path: " -> ".join(path.regions) + private_text(path),
+            ),
+            page.filled(_limit(self)),
+            page.table_of(
+                listed,
+                "relay | Gbit/s=throughput_gbps | time=duration_s | RTT=rtt_ms | "
+                "$ total=cost_usd.total | speed=gain | at least=gain_low | cost=cost_ratio",
+            ),
+            page.table_of(
+                self.frontier,
+                "frontier | Gbit/s=throughput_gbps | time=duration_s | $ total=cost_usd.total | "
+                "VMs=vms",
+                frontier=lambda one: one.verdict + f" ({', '.join(one.relays)})" * bool(one.relays),
+            ),
+            _exploration(page, self.exploration) if self.exploration else "",
+            page.filled(_chances(relay)) if relay and relay.probability is not None else "",
+            advice_block(page, self.advice),
+            page.filled(_carried_out(self)),
+            vm_start_s=self.vm_start_s,
+            sure=self.confidence,
+        )
+
     def __repr__(self) -> str:
         """Describe the plan in one line."""
         return (
             f"<Plan {self.plan_id}: {self.verdict}, {self.throughput_gbps:.2f} Gbit/s, "
             f"{self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )
+
+
+def _exploration(page: TextPage, found: Exploration) -> str:
+    """Return the rates of all paths by estimates and outcomes."""
+    marks = {found.best: "best", found.via: "taken"}
+    return page.table_of(
+        found.rates,
+        "by outcomes, Gbit/s=via | low=gbps_low | rate=gbps | high=gbps_high | transfers=outcomes |"
+        " =mark",
+        mark=lambda rate: marks.get(rate.via, ""),
+    )
+
+
+def _services(plan: Plan) -> str:
+    said = [
+        f"{one.name} for {usd_text(one.cost_usd)} (its own fee: ${one.usd_per_gb:g} a GB"
+        f"{', unconfirmed' * one.unconfirmed}; --emit {one.emit})"
+        for one in plan.services
+    ]
+    return f"Without VMs, in a time not known: {', or '.join(said)}." if said else ""
+
+
+def _chances(relay: RelayOption) -> str:
+    return (
+        f"The best relay carries {relay.gain_low:.2f}x to {relay.gain_high:.2f}x what direct does "
+        f"(90 %). Chance that a relay pays: {chance_text(relay.probability or 0.0)}."
+    )
+
+
+def _carried_out(plan: Plan) -> str:
+    relays = ", or --emit haproxy for relays of any TCP tool" if plan.verdict != "direct" else ""
+    return f"To carry it out, add --emit rclone for a script that copies files or buckets{relays}."
+
+
+def _verdict(plan: Plan) -> str:
+    if plan.verdict == "direct":
+        return "Send it direct."
+    relays = [path.regions[1] for path in plan.paths if len(path.regions) == 3]
+    if plan.verdict == "relay":
+        return f"Relay it through {relays[0]}."
+    direct = "the direct path and " if any(len(p.regions) == 2 for p in plan.paths) else ""
+    return f"Split it over {direct}{', '.join(relays)}."
+
+
+def _ways(plan: Plan) -> list[Way]:
+    direct, best, one = plan.direct, plan.best_relay, plan.one_vm
+    misses = "" if direct.feasible or direct.throughput_gbps is None else " (misses the limits)"
+    ways = [
+        Way(
+            name=f"direct{misses}",
+            duration_s=direct.duration_s,
+            cost_usd=direct.cost_usd,
+            throughput_gbps=direct.throughput_gbps,
+            rtt_ms=direct.rtt_ms,
+        ),
+        Way(name="best relay (none)")
+        if best is None
+        else Way(
+            name=f"best relay, {best.relay}",
+            duration_s=best.duration_s,
+            cost_usd=best.cost_usd,
+            throughput_gbps=best.throughput_gbps,
+            rtt_ms=best.rtt_ms,
+        ),
+        Way(
+            name=f"chosen: {plan.verdict}",
+            duration_s=plan.duration_s,
+            cost_usd=plan.cost_usd,
+            throughput_gbps=plan.throughput_gbps,
+            rtt_ms=max(path.rtt_ms for path in plan.paths),
+        ),
+    ]
+    if one and max(plan.vms.values()) > 1:
+        name = "direct" if one.verdict == "direct" else f"{one.verdict}, {', '.join(one.relays)}"
+        ways.append(
+            Way(
+                name=f"one VM a region: {name}",
+                duration_s=one.duration_s,
+                cost_usd=one.cost_usd,
+                throughput_gbps=one.throughput_gbps,
+            )
+        )
+    return ways
+
+
+def _connections(plan: Plan) -> str:
+    most, each = max(path.connections for path in plan.paths), ""
+    if len(plan.paths) > 1:
+        each = " a path at most"
+    elif most > plan.request["connections"]:
+        each = f" ({plan.request['connections']} a VM)"
+    return f"; {most} TCP connections{each}"
+
+
+def _limit(plan: Plan) -> str:
+    """Name the limit, unless the reason has said so."""
+    binding = next(iter(plan.bottlenecks), None)
+    gbps = gbps_text(binding.gain_per_unit) if binding else ""
+    if binding is None or f"{gbps} Gbit/s" in plan.reason:
+        return ""
+    return f"Limit: {binding.constraint} at {binding.region} ({gbps} {binding.unit})."

@@ -30,7 +30,8 @@ from probes.samples import Sample
 from relayd.catalogue.loading import catalogue_of
 from relayd.client.connection import Connection
 from relayd.client.errors import error_of
-from relayd.questions.registry import AskingAsync, question_of
+from relayd.questions.asking import AskingAsync
+from relayd.questions.registry import question_of
 from relayd.store.events import Event
 from relayd.tables.matrices import Matrix, MatrixMetric
 from relayd.transfers.register import MOST_LISTED

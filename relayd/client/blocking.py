@@ -16,7 +16,7 @@ from planner.model.catalogue import Catalogue
 from planner.model.network import Network, Snapshot
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.connection import TIMEOUT_S
-from relayd.questions.registry import Asking
+from relayd.questions.asking import Asking
 from relayd.store.events import Event
 from relayd.tables.link_table import LinkTable
 

@@ -19,12 +19,13 @@ from relayd.http.problems import MEDIA_TYPE, Problem
 from relayd.http.route import JSON, NDJSON, RequestContext, Route, route
 from relayd.http.routes import campaigns, links, operations, plans, samples, snapshots, transfers
 from relayd.http.routes.operations import sent
-from relayd.http.routes.plans import SCHEMA_NAMES, query_schema, request_schemas
+from relayd.http.routes.plans import query_schema, request_schemas
 from relayd.questions.registry import QUESTIONS
+from relayd.questions.transfer import TRANSFER
 from relayd.version import __version__
 
 _REFS = "#/components/schemas/{model}"
-_QUESTIONS = {question.request: question.name for question in QUESTIONS}
+_SCHEMA_NAMES = {question.request: question.schema_name for question in QUESTIONS}
 _PROBLEMS: dict[int, tuple[str, Callable[[Route], object]]] = {
     400: ("Can't be read", lambda _: True),
     401: ("Needs a valid token", lambda route: route.scope),
@@ -117,15 +118,15 @@ def _definitions(routes: tuple[Route, ...]) -> dict[str, Any]:
     found |= {
         model.__name__: schema_of(model)
         for model in asked
-        if model and issubclass(model, Specified) and model not in _QUESTIONS
+        if model and issubclass(model, Specified) and model not in _SCHEMA_NAMES
     }
     for question in QUESTIONS:
         found |= request_schemas(question)
-    return found | {"PlanQuery": query_schema(QUESTIONS[0])}
+    return found | {"PlanQuery": query_schema(TRANSFER)}
 
 
 def _reference(model: Any) -> dict[str, Any]:
-    name = SCHEMA_NAMES[_QUESTIONS[model]] if model in _QUESTIONS else model.__name__
+    name = _SCHEMA_NAMES.get(model) or model.__name__
     return {"$ref": _REFS.format(model=name)}
 
 

@@ -31,7 +31,7 @@ from relayd.http.answers import encoded
 from relayd.http.problems import ProblemError, invalid
 from relayd.http.service import Current, Service
 from relayd.http.settings import ServiceSettings
-from relayd.questions.registry import Question
+from relayd.questions.question import Question
 from relayd.store import Store
 from relayd.store.tokens import Scope
 

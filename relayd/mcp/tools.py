@@ -22,7 +22,8 @@ from relayd.http.campaigns import forecast
 from relayd.http.models import CampaignRequest
 from relayd.http.problems import invalid
 from relayd.questions.explanations import explanation, terms
-from relayd.questions.registry import QUESTIONS, Question
+from relayd.questions.question import Question
+from relayd.questions.registry import QUESTIONS
 from relayd.sources.wan import Wan
 from relayd.store import Location
 from relayd.transfers.register import TransferRegister

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 from planner.fields.shared import PricedRequest
-from planner.model.answer import Recommendation
+from planner.model.answer import PlanOnVms, Recommendation
 from planner.model.catalogue import DEFAULT_NETWORK, Catalogue, EgressPrice, Region
 from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Origin, WantedAddresses
@@ -75,7 +75,7 @@ def dated(
         *_unknown_type_notes(usual),
         *_public_price_notes(links, answer),
     )
-    counts: dict[str, int] = getattr(answer, "vms", {}) if hasattr(answer, "vm_types") else {}
+    counts = answer.vms if isinstance(answer, PlanOnVms) else {}
     found = {region: catalogue.vm_types.get(network.sites[region].vm_type) for region in counts}
     types = {region: vm for region, vm in found.items() if vm}
     vcpus = {region: counts[region] * vm.vcpus for region, vm in types.items()}

@@ -24,7 +24,8 @@ from planner.model.link_states import LinkState, Pair, still_believed
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import provider_of
 from planner.model.quotas.sites import with_quotas
-from relayd.questions.registry import Asking, question_of
+from relayd.questions.asking import Asking
+from relayd.questions.registry import question_of
 from relayd.sources.addresses import over_addresses, within_partitions
 from relayd.sources.given import graph_of
 from relayd.tables.figures import matrix_of, measured_regions

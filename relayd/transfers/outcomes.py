@@ -18,7 +18,7 @@ from planner.model.units import MBPS_PER_GBPS
 from probes.importers.limits import PhysicalGate
 from probes.metrics import MAX_DURATION_S
 from probes.samples import MIN_TIME_S, TRANSFER, Sample
-from relayd.questions.answering import NetworkView
+from relayd.questions.resolving import NetworkView
 from relayd.store.database import Database
 from relayd.store.samples.ingest import Batch, SampleWriter
 from relayd.transfers.tracked import StoredTransfer, outcome_of, tracked

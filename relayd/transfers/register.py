@@ -16,7 +16,7 @@ from typing import Any
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.errors import InputError
 from planner.model.units import volume_text
-from relayd.questions.answering import NetworkView
+from relayd.questions.resolving import NetworkView
 from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matching
 from relayd.store.events import Events
 from relayd.store.samples.ingest import Batch

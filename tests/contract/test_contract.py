@@ -19,7 +19,8 @@ from planner.model.baseline.modelled_links import baseline_network
 from relayd.catalogue.loading import load_catalogue
 from relayd.http.answers import answer_bytes
 from relayd.http.description import document
-from relayd.questions.registry import QUESTIONS, Question
+from relayd.questions.question import Question
+from relayd.questions.registry import QUESTIONS
 from relayd.sources.wan import Wan
 
 _REFERENCE = re.compile("#/components/schemas/([A-Za-z]+)")

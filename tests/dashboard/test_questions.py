@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, Page
 import relayd
 from planner.fields.specified import fields_of
 from relayd.emitting.formats import FORMATS
-from relayd.questions.registry import QUESTIONS, Question
+from relayd.questions.question import Question
+from relayd.questions.registry import QUESTIONS
 from tests.dashboard.browser import ran, settle, unfold, watched
 from tests.http.running import Served, eventually
 

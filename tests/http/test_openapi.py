@@ -9,7 +9,6 @@ from openapi_spec_validator import validate
 
 from relayd.http.description import ALL_ROUTES as ROUTES
 from relayd.http.description import document
-from relayd.http.routes.plans import SCHEMA_NAMES
 from relayd.questions.registry import QUESTIONS
 from tests.http.running import Served
 
@@ -51,7 +50,7 @@ def test_questions_are_described_as_they_are_specified(service: Served) -> None:
     found = service.get("/v1/questions").json["questions"]
     assert [each["name"] for each in found] == [question.name for question in QUESTIONS]
     for each, question in zip(found, QUESTIONS, strict=True):
-        schema = API["components"]["schemas"][SCHEMA_NAMES[question.name]]
+        schema = API["components"]["schemas"][question.schema_name]
         without_effect = {n for n, value in schema["properties"].items() if "deprecated" in value}
         assert {f["name"] for f in each["fields"]} == schema["properties"].keys() - without_effect
         required = {field["name"] for field in each["fields"] if field["required"]}

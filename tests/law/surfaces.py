@@ -21,7 +21,7 @@ from relayd.__main__ import main
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import RemoteWan
 from relayd.client.errors import error_of
-from relayd.questions.registry import Question
+from relayd.questions.question import Question
 from tests.http.running import Served, served
 from tests.law.states import State
 

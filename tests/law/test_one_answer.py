@@ -13,7 +13,8 @@ import pytest
 
 from relayd.__main__ import _document
 from relayd.catalogue.loading import load_catalogue
-from relayd.questions.registry import QUESTIONS, Question
+from relayd.questions.question import Question
+from relayd.questions.registry import QUESTIONS
 from tests.law.states import DST, REGIONS, RELAY, SRC, STATES, State, fresh
 from tests.law.surfaces import Body, Said, Surfaces, problem_of, surfaces_on
 

@@ -1,1 +1,1 @@
-"""A plug-in of relayd: an importer of a made-up tool."""
+"""An example of a distribution that extends relayd: a question and an importer."""

@@ -210,30 +210,27 @@ def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
     return {first.name: found}
 
 
-# Options of commands alone: further parts of an answer to show, and what another tool runs.
-_MORE = {
-    "plan": f"""
+_EMITTING = f"""
   [running it]
   * --emit {{{",".join(FORMATS)}}}  print what to run with this tool instead
   --endpoint REGION=ADDRESS...  for --emit: address of the VM there, or of several, with commas;
                        repeatable
   --port N             for --emit: where relays listen (default {DEFAULT_PORT})
-""",
-    "plan shuffle": "  [shown]\n  * --pairs  list every pair, with its paths",
-    "plan broadcast": "  [shown]\n  * --trees  list every tree",
-    "plan schedule": "  [shown]\n  * --periods  list rates and paths over time",
-}
+"""
 
 
 def add_question_commands(known: dict[str, Parser]) -> None:
-    """Add the commands that answer a question."""
-    lines = [
-        f"{one.command}  questions.answers:run  {one.summary[0].lower()}{one.summary[1:]}"
-        for one in QUESTIONS
-    ]
-    lines.insert(4, "plan place  recommend where to reduce or run tasks")
-    lines.insert(5, "transfers  report transfers under way")
-    add_commands(known, "\n".join(lines))
+    """Add the commands that answer a question, and the groups that they are in."""
     for question in QUESTIONS:
-        add_fields(known[question.command], question.request)
-        add_options(known[question.command], _MORE.get(question.command, ""))
+        group = question.command.rpartition(" ")[0]
+        if group not in known:
+            add_commands(known, f"{group}  {question.heading}")
+        summary = question.summary[0].lower() + question.summary[1:]
+        add_commands(known, f"{question.command}  questions.answers:run  {summary}")
+    for question in QUESTIONS:  # once all commands are there: usage has words before commands
+        parser = known[question.command]
+        parser.set_defaults(question=question)
+        add_fields(parser, question.request)
+        shown = [f"  * {one.option}  {one.help}" for one in question.shown if one.help]
+        add_options(parser, "\n".join(["  [shown]", *shown]) if shown else "")
+        add_options(parser, _EMITTING if question.emits else "")

@@ -28,46 +28,22 @@ from relayd.http.models import (
 )
 from relayd.http.problems import Problem
 from relayd.http.route import ID_KEY, RequestContext, Route, route
-from relayd.questions.registry import QUESTIONS, Question, question_of
-
-TRANSFER = QUESTIONS[0]
+from relayd.questions.question import Question
+from relayd.questions.registry import QUESTIONS, question_of
+from relayd.questions.transfer import TRANSFER
 
 # A plan over few VMs takes about a millisecond, and handing it to another process and back as
 # long: it is made where it is asked. With more VMs, or several under a limit, the search may take
 # a hundred times as long, and that goes to another core.
 MOST_VMS_HERE = 8
-_MORE = {"schedule": "A transfer that can't be admitted is part of the answer, not an error."}
 
 # ---- questions over HTTP -----------------------------------------------------------------------
-
-SCHEMA_NAMES = {
-    "transfer": "PlanRequest",
-    "shuffle": "ShuffleQuestion",
-    "broadcast": "BroadcastQuestion",
-    "schedule": "ScheduleQuestion",
-    "place-reduce": "ReduceQuestion",
-    "place-tasks": "TasksQuestion",
-    "comparison": "ComparisonQuestion",
-    "replan": "ReplanQuestion",
-}
-"""Names of request schemas in the description of the API; clients may rely on them."""
-
-MOST: dict[str, dict[str, float]] = {
-    "transfer": {"outcomes": 1000},
-    "shuffle": {"demands": 10_000},
-    "broadcast": {"destinations": 100},
-    "schedule": {"transfers": 1000, "tariffs": 200, "explain": 100},
-    "place-tasks": {"tasks": 500, "traffic": 10_000, "vms": 200, "time_limit_s": 20.0},
-}
-"""Limits of the service that are below those of the specification: entries of a list, or a
-number."""
 
 
 def check_limits(question: Question, request: Specified) -> None:
     """Check a request against the limits of the service; raises InputError with the field."""
-    limits = MOST.get(question.name, {})
     for field in fields_of(question.request).values():
-        if (most := limits.get(field.key)) is None:
+        if (most := question.most.get(field.key)) is None:
             continue
         value = getattr(request, field.name)
         size = len(value) if isinstance(value, Sized) else value
@@ -92,9 +68,8 @@ def request_schemas(question: Question) -> dict[str, Any]:
         found[schema["title"]] = schema
         return {"$ref": f"#/components/schemas/{schema['title']}"}
 
-    name = SCHEMA_NAMES[question.name]
-    schema = schema_of(question.request) | {"title": name}
-    for key, most in MOST.get(question.name, {}).items():
+    schema = schema_of(question.request) | {"title": question.schema_name}
+    for key, most in question.most.items():
         bounded = schema["properties"][key]
         for branch in bounded.get("anyOf", [bounded]):
             for limit in ("maxItems", "maxProperties", "maximum"):
@@ -295,11 +270,12 @@ ROUTES = tuple(
         post_question,
         question.summary,
         "plan",
-        _MORE.get(question.name, ""),
+        question.note,
         body=question.request,
         question=question,
         answer=question.answer,
         operation_id=f"post_{question.name.removeprefix('place-')}",
     )
-    for question in QUESTIONS[1:]
+    for question in QUESTIONS
+    if question is not TRANSFER
 )

@@ -20,7 +20,8 @@ from planner.model.errors import InputError, RelaydError
 from planner.transfer.request import TransferRequest
 from relayd.__main__ import _document
 from relayd.cli.questions.options import add_fields, request_from
-from relayd.questions.registry import QUESTIONS, Question, question_of
+from relayd.questions.question import Question
+from relayd.questions.registry import QUESTIONS, question_of
 from relayd.sources.wan import Wan
 from tests.planner.test_fields import Wider
 

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Protocol
 
-from planner.model.answer import Advice, FeeLine, OneMoreVm, Recommendation
+from planner.model.answer import Advice, Cost, FeeLine, OneMoreVm, Recommendation
+from planner.model.estimate import AddressKind
+from planner.model.text.figures import figure
+from planner.model.text.page import BOLD, YELLOW, TextPage
 from planner.model.units import duration_text, usd_text
-from relayd.cli import text
-from relayd.cli.text import figure, filled, styled
+
+
+class Routed(Protocol):
+    """A path: two regions for direct or three through a relay, and the kind of address by link."""
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """The regions that it passes."""
+
+    @property
+    def addresses(self) -> tuple[AddressKind, ...]:
+        """Kinds of address of its links."""
 
 
 def answer_text(
-    answer: Recommendation, verdict: str, subject: str, *blocks: str, sure: str = ""
+    page: TextPage,
+    answer: Recommendation,
+    verdict: str,
+    subject: str,
+    *blocks: str,
+    vm_start_s: float = 0.0,
+    sure: str = "",
 ) -> str:
     """Return an answer's text; blocks without text are left out.
 
@@ -22,18 +42,19 @@ def answer_text(
     """
     taken = [one.note for one in answer.resolutions if one.note]
     lines = filter(None, (*subject.split("\n"), " ".join(taken)))
-    old = (styled(filled(note), text.YELLOW) for note in answer.outdated)
-    head = "\n".join([styled(verdict, text.BOLD), *map(filled, lines), *old])
+    old = (page.styled(page.filled(note), YELLOW) for note in answer.outdated)
+    head = "\n".join([page.styled(verdict, BOLD), *map(page.filled, lines), *old])
     snapshot = answer.snapshot
-    start_s = getattr(answer, "vm_start_s", 0.0)
-    starts = f"Times include {duration_text(start_s)} until VMs have started. " if start_s else ""
+    starts = ""
+    if vm_start_s:
+        starts = f"Times include {duration_text(vm_start_s)} until VMs have started. "
     as_of = f", as of {snapshot.as_of}" if snapshot.as_of else ""
     known = f"Snapshot {snapshot.id} ({snapshot.source}){as_of}."
     end = f"{starts}{sure} {known}".lstrip()
     others = [note for note in answer.warnings if note not in {*taken, *answer.outdated}]
-    fees = listed_block("Fees, which the costs contain", map(_fee, answer.fees))
-    tail = (fees, filled(end), *text.notes_block(others))
-    parts = (head, filled(answer.reason), *blocks, *tail)
+    fees = page.listed("Fees, which the costs contain", map(_fee, answer.fees))
+    tail = (fees, page.filled(end), *page.notes(others))
+    parts = (head, page.filled(answer.reason), *blocks, *tail)
     return "\n\n".join(part for part in parts if part)
 
 
@@ -50,63 +71,77 @@ def vms_text(vms: Mapping[str, int], types: Mapping[str, str] = {}) -> str:
     return ", ".join(f"{count}{names.get(at, '')} at {at}" for at, count in vms.items())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """A way to send, as a row of :func:`ways_table`; None for what it does not have."""
+
+    name: str
+    duration_s: float | None = None
+    cost_usd: Cost | None = None
+    throughput_gbps: float | None = None
+    rtt_ms: float | None = None
+
+
 _COSTS = {"$ egress": "cost_usd.egress", "$ VM": "cost_usd.vm", "$ total": "cost_usd.total"}
 
 
-def ways_table(ways: Sequence[tuple[str, Any]]) -> str:
+def ways_table(page: TextPage, ways: Sequence[Way]) -> str:
     """Return a table of ways to send: rate, time, cost, and ratios to the first.
 
-    A way is any part of an answer with ``duration_s`` and ``cost_usd``; None where there is none.
-    One of the name ``chosen`` has no row of its own where it is one of those before it.
+    The one whose name begins with ``chosen`` has no row of its own where it is one of those before.
     """
-    base, ways = ways[0][1], list(ways)
-    at = next(i for i, (name, _) in enumerate(ways) if name.startswith("chosen"))
-    plan = ways[at][1]
-    for i, (name, way) in enumerate(ways[:at]):
-        if way and (way.duration_s, way.cost_usd) == (plan.duration_s, plan.cost_usd):
-            ways[i : at + 1] = [(f"{name} (chosen)", way), *ways[i + 1 : at]]
+    base, ways = ways[0], list(ways)
+    at = next(i for i, way in enumerate(ways) if way.name.startswith("chosen"))
+    plan = ways[at]
+    for i, way in enumerate(ways[:at]):
+        if (way.duration_s, way.cost_usd) == (plan.duration_s, plan.cost_usd):
+            ways[i : at + 1] = [replace(way, name=f"{way.name} (chosen)"), *ways[i + 1 : at]]
             break
 
-    def row(name: str, way: Any) -> dict[str, str]:
-        if way is None or way.duration_s is None or way.cost_usd is None:
-            return {"": name}
-        found = {"": name, "time": duration_text(way.duration_s)}
-        gbps = getattr(way, "throughput_gbps", None)
-        paths = getattr(way, "paths", ())
-        rtt_ms = max((path.rtt_ms for path in paths), default=getattr(way, "rtt_ms", None))
-        speed = base.duration_s / way.duration_s if base and base.duration_s else None
-        if rtt_ms:
-            found["RTT"] = f"{rtt_ms:.0f} ms"
-        if gbps is not None:
+    def row(way: Way) -> dict[str, str]:
+        if way.duration_s is None or way.cost_usd is None:
+            return {"": way.name}
+        found = {"": way.name, "time": duration_text(way.duration_s)}
+        speed = base.duration_s / way.duration_s if base.duration_s else None
+        if way.rtt_ms:
+            found["RTT"] = f"{way.rtt_ms:.0f} ms"
+        if way.throughput_gbps is not None:
             found["Gbit/s"] = figure(way, "throughput_gbps")
-        if rtt_ms and gbps and base and base.throughput_gbps:  # of one transfer: of its rates
-            speed = gbps / base.throughput_gbps
+        if way.rtt_ms and way.throughput_gbps and base.throughput_gbps:
+            # One transfer's ways compare by their rates.
+            speed = way.throughput_gbps / base.throughput_gbps
         found |= {header: figure(way, field) for header, field in _COSTS.items()}
         if speed:
             found["speed"] = f"{speed:.2f}x"
-        if base and base.cost_usd and base.cost_usd.total:
+        if base.cost_usd and base.cost_usd.total:
             found["cost"] = f"{way.cost_usd.total / base.cost_usd.total:.2f}x"
         return found
 
-    rows = [row(*way) for way in ways]
+    rows = list(map(row, ways))
     order = ("", "Gbit/s", "time", "RTT", *_COSTS, "speed", "cost")
     header = [name for name in order if any(name in row for row in rows)]
-    return text.table(header, [[row.get(name, "-") for name in header] for row in rows])
+    return page.table(header, [[row.get(name, "-") for name in header] for row in rows])
 
 
-def figures_text(plan: Any, more: str = "") -> str:
+def figures_text(
+    duration_s: float,
+    cost: Cost,
+    vms: Mapping[str, int],
+    types: Mapping[str, str] = {},
+    more: str = "",
+) -> str:
     """Return time, cost and VMs of a plan, and more, in a line."""
-    cost, vms = usd_text(plan.cost_usd.total), vms_text(plan.vms, getattr(plan, "vm_types", {}))
-    return f"{duration_text(plan.duration_s)}, {cost}; VMs: {vms}{more}."
+    named = vms_text(vms, types)
+    return f"{duration_text(duration_s)}, {usd_text(cost.total)}; VMs: {named}{more}."
 
 
-def path_text(path: Any) -> str:
+def path_text(path: Routed) -> str:
     """Return a path of two or three regions as ``direct``, or ``via`` its relay."""
     way = "direct" if len(path.regions) == 2 else f"via {path.regions[1]}"
     return f"{way}{private_text(path)}"
 
 
-def private_text(path: Any) -> str:
+def private_text(path: Routed) -> str:
     """Return which links of a path are over private addresses, in brackets; ``""`` for none."""
     links = zip(pairwise(path.regions), path.addresses, strict=False)
     private = [f"{src} -> {dst}" for (src, dst), address in links if address == "private"]
@@ -122,7 +157,7 @@ def bounds_text(low_s: float, high_s: float) -> str:
     return f"Within the bounds of the estimates: {bounds}."
 
 
-def advice_block(advice: Iterable[Advice]) -> str:
+def advice_block(page: TextPage, advice: Iterable[Advice]) -> str:
     """Return the remedies with what they cost."""
     lines = []
     for one in advice:
@@ -130,20 +165,14 @@ def advice_block(advice: Iterable[Advice]) -> str:
         if one.cost_usd > 0:
             cost = f"costs {usd_text(one.cost_usd)} more"
         lines.append(f"{one.action}: {one.effect} ({cost})")
-    return listed_block("What would help", lines)
+    return page.listed("What would help", lines)
 
 
-def more_vms_block(found: Iterable[OneMoreVm], sooner: str) -> str:
+def more_vms_block(page: TextPage, found: Iterable[OneMoreVm], sooner: str) -> str:
     """Word the gain from one more VM; `sooner` has a place for the time saved."""
     lines = [
         f"One more VM at {'each end of ' * ('->' in more.region)}{more.region}: "
         f"{duration_text(more.duration_s)} in all, " + sooner.format(duration_text(more.saved_s))
         for more in found
     ]
-    return listed_block("What would help", lines)
-
-
-def listed_block(title: str, lines: Iterable[str]) -> str:
-    """Return a list under a title; nothing where the list is empty."""
-    listed = [filled(f"- {line}", indent="  ") for line in lines]
-    return "\n".join([styled(title, text.BOLD), *listed]) if listed else ""
+    return page.listed("What would help", lines)

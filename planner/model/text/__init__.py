@@ -1,0 +1,1 @@
+"""Texts of answers for people: layout, figures, and blocks that several answers have."""

@@ -1,0 +1,181 @@
+"""Shared by questions: regions, VM types and prices for the names and rules of a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+from planner.fields.shared import PricedRequest, RuledRequest
+from planner.model.aliases import Resolution, permitted, resolve_many
+from planner.model.answer import Recommendation
+from planner.model.catalogue import Catalogue, Hosts
+from planner.model.errors import InputError
+from planner.model.estimate import WantedAddresses
+from planner.model.network import Network
+from planner.model.pricing import CataloguePrices, provider_of
+from planner.model.rate_cuts import with_lasting_caps
+from planner.schedule.request import Tariff, TimedTransfer
+from relayd.questions.caveats import Pair, dated, refuse_old
+
+A = TypeVar("A", bound=Recommendation)
+R = TypeVar("R", Tariff, TimedTransfer)
+ITSELF = "is the source itself ({})"
+
+
+class NetworkView(Protocol):
+    """The part of :class:`relayd.Wan` that answers are made with."""
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """Regions, VM types and prices."""
+
+    def network_of(
+        self,
+        regions: Sequence[str],
+        vm_types: Mapping[str, str] = ...,
+        addresses: WantedAddresses = ...,
+        hosts: Hosts = ...,
+    ) -> Network:
+        """Return the whole graph, with regions of the catalogue that it does not have yet."""
+
+    def known_regions(self) -> list[str]:
+        """Return the ids of all regions of the graph."""
+
+    def resolve(self, name: str, field: str = ..., prefer_provider: str | None = ...) -> Resolution:
+        """Return the region that a name or alias stands for."""
+
+    def resolve_pair(self, src: str, dst: str) -> tuple[str, str, tuple[Resolution, ...]]:
+        """Return both ends of a transfer as region ids, with what they were chosen from."""
+
+
+def answered(
+    wan: NetworkView,
+    request: PricedRequest,
+    resolved: PricedRequest,
+    network: Network,
+    pairs: Iterable[Pair],
+    recommend: Callable[..., A],
+    named: Iterable[Resolution] | None = None,
+    notes: Iterable[str] = (),
+    prices: CataloguePrices | None = None,
+) -> A:
+    """Recommend at today's prices, and add caveats on the links that were asked about.
+
+    The request is given as it was asked, and with ids of regions in place of names; what names
+    stand for and notes, where the question's answer has room for them.
+
+    Raises
+    ------
+    DataError
+        If these links, or their prices, are older than the request allows.
+    """
+    refuse_old(request, wan.catalogue, network, pairs)
+    chosen = choices_of(named or ())
+    more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
+    prices = prices or prices_of(wan.catalogue, network, request)
+    found = recommend(resolved, network, prices, **more)
+    if chosen:
+        found = replace(found, resolutions=chosen)
+    return dated(found, wan.catalogue, network, pairs, request.addresses)
+
+
+def prices_of(
+    catalogue: Catalogue,
+    network: Network,
+    request: PricedRequest,
+    without_vms: Collection[str] = (),
+) -> CataloguePrices:
+    """Return the catalogue's prices at the tiers that this month has reached."""
+    if catalogue.has_interconnects and request.addresses == "public":
+        catalogue = replace(catalogue, fees=tuple(fee for fee in catalogue.fees if not fee.gbps))
+    return CataloguePrices(catalogue, network, request.month_to_date_gb, without_vms)
+
+
+def network_of(
+    wan: NetworkView, regions: Sequence[str], request: PricedRequest, sent_gb: float = 0.0
+) -> Network:
+    """Return the network that a question rests on, with caps that last for what is sent in all."""
+    of_hosts = request.addresses, request.hosts
+    network = wan.network_of(regions, vm_types_of(wan, request), *of_hosts)
+    return with_lasting_caps(network, wan.catalogue.vm_types, sent_gb) if sent_gb else network
+
+
+def choices_of(found: Iterable[Resolution]) -> tuple[Resolution, ...]:
+    """Keep buckets, and what names that were not clear stand for, each once."""
+    return tuple(dict.fromkeys(one for one in found if one.note or one.bucket))
+
+
+def each_once(
+    field: str, names: Iterable[str], found: Iterable[Resolution], remedy: str
+) -> list[str]:
+    """Return regions of which none may be named twice."""
+    regions = [resolution.region_id for resolution in found]
+    for name, region in zip(names, regions, strict=True):
+        if regions.count(region) > 1:
+            raise InputError(field, f"name a region twice ({region})", value=name, remedy=remedy)
+    return regions
+
+
+def by_regions(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields that every question shares, with regions in place of names and rules.
+
+    The ends are the regions of fields, by what errors call these.
+    """
+    vms_in = {wan.resolve(name, "vms_in").region_id: n for name, n in request.vms_in.items()}
+    return {"vms_in": vms_in, "avoid": sorted(forbidden(wan, request, ends)), "allow": ()}
+
+
+def forbidden(wan: NetworkView, request: RuledRequest, ends: Mapping[str, str]) -> frozenset[str]:
+    """Return the regions that must not relay.
+
+    Raises
+    ------
+    InputError
+        If a rule names nothing, or an end is itself in a place to avoid.
+    """
+    if not request.avoid and not request.allow:
+        return frozenset()
+    known = wan.known_regions()
+    may_relay = permitted(wan.catalogue, allow=request.allow, avoid=request.avoid, known=known)
+    denied = resolve_many(request.avoid, wan.catalogue, field="avoid", known=known)
+    for name, end in ends.items():
+        if end in denied:
+            remedy = "Rules bind relays and both ends: change the rule or the end."
+            raise InputError(name, "is itself in a place to avoid", value=end, remedy=remedy)
+    return frozenset(known) - may_relay - set(ends.values())
+
+
+def vm_types_of(wan: NetworkView, request: PricedRequest) -> dict[str, str]:
+    """Return region or provider to a VM type's id in the catalogue.
+
+    Raises
+    ------
+    InputError
+        If a place or a type is not known.
+    """
+    chosen = {}
+    for where, name in request.vm_types.items():
+        is_provider = where in set(map(provider_of, wan.known_regions()))
+        place = where if is_provider else wan.resolve(where, "vm_types").region_id
+        provider = provider_of(place)
+        vm_id = name if ":" in name else f"{provider}:{name.removeprefix('Standard_')}"
+        if vm_id not in wan.catalogue.vm_types:
+            problem = f"has what is not a VM type of {provider} in the catalogue"
+            remedy = wan.catalogue.near_vm_types(provider, vm_id)
+            raise InputError("vm_types", problem, value=name, remedy=remedy)
+        chosen[place] = vm_id
+    return chosen
+
+
+def with_ends(wan: NetworkView, item: R, where: str, remedy: str) -> R:
+    """Return a tariff or transfer with ids of regions in place of names.
+
+    Errors call it what `where` says, such as ``transfers backup``; the remedy is for two names of
+    one region.
+    """
+    src = wan.resolve(item.src, f"{where}, src").region_id
+    dst = wan.resolve(item.dst, f"{where}, dst").region_id
+    if src == dst:
+        raise InputError(f"{where}, dst", ITSELF.format(src), value=item.dst, remedy=remedy)
+    return item.with_(src=src, dst=dst)

@@ -1,0 +1,193 @@
+"""The question how to move a volume from one region to another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from planner.exploring.outcome import DIRECT, Outcome
+from planner.fields.shared import MOST_VMS_UNASKED
+from planner.model.aliases import Resolution
+from planner.model.calibration import calibrated
+from planner.model.catalogue import Catalogue, Fee
+from planner.model.errors import InputError
+from planner.model.network import Network
+from planner.model.pricing import provider_of
+from planner.model.units import MBPS_PER_GBPS, rate_text
+from planner.transfer.plan import CopyService, Plan
+from planner.transfer.request import TransferRequest
+from probes.importers.limits import PhysicalGate
+from probes.metrics import Metric
+from probes.samples import Sample
+from relayd.catalogue.copies import REQUESTS, copies
+from relayd.questions.question import Question, TextOption
+from relayd.questions.resolving import (
+    ITSELF,
+    NetworkView,
+    answered,
+    by_regions,
+    network_of,
+    prices_of,
+)
+
+_FREE = "{} takes the data itself: the VMs counted in {} stand for it, and are not charged."
+
+
+def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
+    """Answer a :class:`~planner.transfer.request.TransferRequest` with names of regions."""
+    from planner.transfer.recommendation import recommend
+
+    source, target, found = wan.resolve_pair(request.src, request.dst)
+    if source == target:
+        remedy = "Name two different regions; zones of one are regions of a catalogue file."
+        raise InputError("dst", ITSELF.format(source), value=request.dst, remedy=remedy)
+    common = by_regions(wan, request, {"src": source, "dst": target})
+    relays = request.relays
+    if relays not in {"any", "one", "none"}:
+        relays = wan.resolve(relays, "relays").region_id
+        if relays in {source, target}:
+            raise InputError("relays", "is an end of the transfer", value=relays)
+        if relays in common["avoid"]:
+            raise InputError("relays", "is forbidden by the rules", value=relays)
+        partitions = {wan.catalogue.region(end).partition for end in (source, target)}
+        if (relay := wan.catalogue.region(relays)).is_apart and relay.partition not in partitions:
+            problem = f"is in a partition of its own ({relay.partition})"
+            remedy = "Such a region relays for its partition alone."
+            raise InputError("relays", problem, value=relays, remedy=remedy)
+    outcomes = []
+    for one in request.outcomes:
+        ends = {end: getattr(one, end) for end in ("src", "dst", "via")}
+        regions = {
+            end: wan.resolve(name, f"outcomes {one.id}, {end}").region_id
+            for end, name in ends.items()
+            if name != DIRECT
+        }
+        outcomes.append(replace(one, **regions))
+    resolved = replace(request, src=source, dst=target, relays=relays, outcomes=outcomes, **common)
+    network = network_of(wan, (source, target), request)
+    now_s = time.time()
+    if verified := network.verified.get((source, target)):
+        network = calibrated(network, verified, now_s)
+    doubts: tuple[str, ...] = ()
+    if resolved.outcomes:
+        possible, doubts = _possible_outcomes(wan.catalogue, network, resolved)
+        resolved = replace(resolved, outcomes=possible)
+    recommended = partial(recommend, catalogue=wan.catalogue, now_s=now_s)
+    catalogue = _with_requests(wan.catalogue, resolved, found)
+    prices = prices_of(catalogue, network, request, [target] if found[1].bucket else ())
+    pairs = [(source, target)]
+    answer = answered(
+        wan, request, resolved, network, pairs, recommended, found, doubts, prices=prices
+    )
+    return _with_services(answer, found)
+
+
+def _possible_outcomes(
+    catalogue: Catalogue, network: Network, request: TransferRequest
+) -> tuple[list[Outcome], tuple[str, ...]]:
+    """Return the outcomes that VMs at both ends can have had, and a warning of the others.
+
+    A report may claim that a transfer was done at once, and rows may have the wrong unit. A
+    transfer may have used as many VMs as plans take unasked, or as this one may.
+    """
+    from planner.transfer.problem import most_vms
+
+    gate, sites = PhysicalGate(catalogue), network.sites
+    vms = max(
+        [MOST_VMS_UNASKED, *(most_vms(request, sites[r]) for r in (request.src, request.dst))]
+    )
+    possible: list[Outcome] = []
+    faults: list[str] = []
+    for one in request.outcomes:
+        src_vm, dst_vm = (sites[e].vm_type if e in sites else "" for e in (one.src, one.dst))
+        mbps = MBPS_PER_GBPS * one.rate_gbps / vms
+        metric: Metric = "aggregate_mbps"
+        figure = (one.src, one.dst, metric, mbps, one.ended_s, "transfer")
+        of_one_vm = Sample(*figure, src_vm=src_vm, dst_vm=dst_vm)
+        if fault := gate.fault(of_one_vm):
+            faults.append(f"{one.id} ({rate_text(one.rate_gbps)}): {fault}")
+        else:
+            possible.append(one)
+    if not faults:
+        return possible, ()
+    count = "1 outcome does" if len(faults) == 1 else f"{len(faults)} outcomes do"
+    said = f"{count} not count, were it of {vms} VMs at each end: {faults[0]}."
+    return possible, (said,)
+
+
+def _with_requests(
+    catalogue: Catalogue, request: TransferRequest, ends: Sequence[Resolution]
+) -> Catalogue:
+    """Add the requests that read and write a transfer's objects to the fees of a catalogue.
+
+    Raises
+    ------
+    InputError
+        If there are objects, and no price of requests at an end.
+    """
+    if not request.objects:
+        return catalogue
+    fees = list(catalogue.fees)
+    for end, kind in zip(ends, ("get", "put"), strict=True):
+        if not (prices := copies()["requests"].get(provider_of(end.region_id))):
+            problem = "has no known price of requests there: state it as a `[[fee]]`"
+            raise InputError("objects", problem, value=end.region_id)
+        per_gb = request.objects / 1000 / request.volume_gb  # thousands of requests
+        fees.append(
+            Fee(
+                f"{REQUESTS} to {'read' if kind == 'get' else 'write'} objects in {end.region_id}",
+                at=(end.region_id,),
+                direction="out" if kind == "get" else "in",
+                usd_per_gb=prices[kind] * per_gb,
+                unit="1,000 requests",
+                units_per_gb=per_gb,
+                source=prices["source"],
+                as_of=prices["as_of"],
+            )
+        )
+    return replace(catalogue, fees=tuple(fees))
+
+
+def _with_services(plan: Plan, ends: Sequence[Resolution]) -> Plan:
+    """Name the managed services that copy between a plan's buckets, the cheapest first."""
+    src, dst = (end.bucket[:2] for end in ends)
+    if dst:
+        note = _FREE.format(ends[1].bucket, ends[1].region_id)
+        plan = replace(plan, warnings=(*plan.warnings, note))
+    found = []
+    for name, how in copies()["tool"].items() if src and dst else ():
+        if "service" in how and src in how["from"] and dst in how["to"] and plan.direct.cost_usd:
+            usd = plan.direct.cost_usd.egress + how["usd_per_gb"] * plan.request["volume_gb"]
+            told = how["source"], how["as_of"], how.get("unconfirmed", False)
+            found.append(CopyService(how["service"], name, how["usd_per_gb"], usd, *told))
+    services = tuple(sorted(found, key=lambda one: one.cost_usd))
+    return replace(plan, services=services) if services else plan
+
+
+TRANSFER = Question(
+    name="transfer",
+    method="plan",
+    path="/v1/plans",
+    command="plan",
+    summary="Recommend how to move a volume",
+    request=TransferRequest,
+    answer=Plan,
+    solve=plan_transfer,
+    example={
+        "src": "us-east",
+        "dst": "sa",
+        "volume_gb": 500,
+        "vms": 4,
+        "avoid": ["provider:azure"],
+    },
+    schema_name="PlanRequest",
+    order=1,
+    most={"outcomes": 1000},
+    shown=(
+        TextOption("candidates", "--candidates"),
+        TextOption("assumed", "--volume", given=False),
+    ),
+    emits=True,
+)
