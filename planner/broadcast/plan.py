@@ -15,7 +15,7 @@ from planner.model.text.blocks import (
     figures_text,
     ways_table,
 )
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 from planner.model.units import duration_text, usd_text, volume_text
 from planner.transfer.plan import MeasureFirst
 
@@ -181,7 +181,7 @@ class BroadcastPlan(PlanOnVms):
     vcpus: dict[str, int] = field(default_factory=dict)
     vm_types: dict[str, str] = field(default_factory=dict)
 
-    def text(self, page: Page = PLAIN, *, trees: bool = False) -> str:
+    def text(self, page: TextPage = PLAIN, *, trees: bool = False) -> str:
         """Return the text for people: verdict and reason, comparison, trees, what would help."""
         count = len(self.destinations)
         relay = self.best_relay
@@ -237,7 +237,7 @@ def _way(name: str, option: BroadcastOption | BroadcastPlan | None) -> Way:
     )
 
 
-def _trees(page: Page, plan: BroadcastPlan, most: int) -> str:
+def _trees(page: TextPage, plan: BroadcastPlan, most: int) -> str:
     tables = []
     for number_, tree in enumerate(plan.trees[:most], 1):
         title = f"tree {number_}, {tree.share:.0%} of the volume" if len(plan.trees) > 1 else "link"

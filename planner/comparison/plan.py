@@ -8,7 +8,7 @@ from typing import Any
 from planner.model.answer import Cost, Recommendation
 from planner.model.estimate import Kind
 from planner.model.text.blocks import answer_text, bounds_text
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 from planner.model.units import volume_text
 
 
@@ -94,7 +94,7 @@ class Ranking(Recommendation):
     candidates: tuple[Ranked, ...]
     providers: tuple[BestOfProvider, ...]
 
-    def text(self, page: Page = PLAIN) -> str:
+    def text(self, page: TextPage = PLAIN) -> str:
         """Return the text for people: the best and why, then the others in order."""
         request, best = self.request, self.candidates[0]
         regions, volume = request["regions"], volume_text(request["volume_gb"])

@@ -16,7 +16,7 @@ from planner.model.aliases import Resolution
 from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from planner.model.text.figures import neutralised
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 
 ID_DIGITS = 12
 
@@ -30,7 +30,7 @@ class Answer:
 
     reason: str
 
-    def text(self, page: Page = PLAIN) -> str:
+    def text(self, page: TextPage = PLAIN) -> str:
         """Return the text for people, laid out for a page.
 
         Questions name flags of further parts; see :mod:`relayd.questions.question`. Names in it are

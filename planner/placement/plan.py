@@ -8,7 +8,7 @@ from typing import Any
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, Recommendation
 from planner.model.text.blocks import answer_text, bounds_text, figures_text, more_vms_block
 from planner.model.text.figures import figure
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 from planner.model.units import duration_text, usd_text, volume_text
 from planner.placement.request import Links
 
@@ -77,7 +77,7 @@ class ReducePlacement(Recommendation):
     one_more_vm: tuple[OneMoreVm, ...] = ()
     vm_start_s: float = 0.0
 
-    def text(self, page: Page = PLAIN) -> str:
+    def text(self, page: TextPage = PLAIN) -> str:
         """Return the text for people: where to reduce, and what other choices give."""
         regions, choices = len(self.fractions), self.options
         names = dict.fromkeys(region for option in choices for region in option.fractions)
@@ -175,7 +175,7 @@ class TaskPlacement(Recommendation):
     vms: tuple[MachineLoad, ...]
     vm_start_s: float = 0.0
 
-    def text(self, page: Page = PLAIN) -> str:
+    def text(self, page: TextPage = PLAIN) -> str:
         """Return the text for people: what each VM does, and how long."""
 
         def volume(gb: float, none: str = "-") -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from planner.model.answer import Bounded, Cost, Recommendation
 from planner.model.text.blocks import answer_text, vms_text
 from planner.model.text.figures import figure
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 from planner.model.units import duration_text, usd_text, volume_text
 
 ReplanVerdict: TypeAlias = Literal["keep", "change"]
@@ -97,7 +97,7 @@ class Replan(Recommendation):
     cost_of_change: ChangeCost | None
     plan: dict[str, Any] | None
 
-    def text(self, page: Page = PLAIN) -> str:
+    def text(self, page: TextPage = PLAIN) -> str:
         """Return the text for people: verdict and reason, both ways, what changing takes."""
         keeps = self.verdict == "keep"
         rate = ""

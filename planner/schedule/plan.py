@@ -10,7 +10,7 @@ from planner.model.answer import Cost, Recommendation
 from planner.model.estimate import AddressKind
 from planner.model.text.blocks import answer_text, path_text, private_text, vms_text
 from planner.model.text.figures import figure
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 from planner.model.units import duration_text, gbps_text, usd_text, volume_text
 
 ScheduleVerdict: TypeAlias = Literal["admitted", "refused", "best effort"]
@@ -287,7 +287,7 @@ class SchedulePlan(Recommendation):
         """Return one transfer by its id."""
         return {transfer.id: transfer for transfer in self.transfers}[transfer_id]
 
-    def text(self, page: Page = PLAIN, *, periods: bool = False) -> str:
+    def text(self, page: TextPage = PLAIN, *, periods: bool = False) -> str:
         """Return the text for people: verdict, transfers with bars of time, what would do."""
         cost, transfers = self.cost_usd, self.transfers
         stored = [f"{one.id}: {_stored(volume)}" for one in transfers for volume in one.stored]
@@ -324,7 +324,7 @@ class SchedulePlan(Recommendation):
         )
 
 
-def _transfers(page: Page, plan: SchedulePlan) -> str:
+def _transfers(page: TextPage, plan: SchedulePlan) -> str:
     return page.table_of(
         plan.transfers,
         "transfer=id | =link | volume=volume_gb | start | deadline | verdict | ends=end | "
@@ -361,7 +361,7 @@ def _bars(plan: SchedulePlan) -> str:
     return "\n".join([*lines, scale, f"{SENDING} sends, {WAITING} could"])
 
 
-def _periods(page: Page, plan: SchedulePlan) -> str:
+def _periods(page: TextPage, plan: SchedulePlan) -> str:
     rows = [
         (
             transfer.id,

@@ -15,7 +15,7 @@ from planner.model.text.blocks import (
     path_text,
     ways_table,
 )
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 from planner.model.units import volume_text
 from planner.transfer.plan import MeasureFirst
 
@@ -123,7 +123,7 @@ class ShufflePlan(PlanOnVms):
     vcpus: dict[str, int] = field(default_factory=dict)
     vm_types: dict[str, str] = field(default_factory=dict)
 
-    def text(self, page: Page = PLAIN, *, pairs: bool = False) -> str:
+    def text(self, page: TextPage = PLAIN, *, pairs: bool = False) -> str:
         """Return the text for people: verdict and reason, comparison, pairs, what would help."""
         direct = self.verdict == "direct"
         senders = {pair.src for pair in self.pairs} | {pair.dst for pair in self.pairs}
@@ -161,7 +161,7 @@ class ShufflePlan(PlanOnVms):
         )
 
 
-def _pairs(page: Page, plan: ShufflePlan, *, all_pairs: bool) -> str:
+def _pairs(page: TextPage, plan: ShufflePlan, *, all_pairs: bool) -> str:
     slowest = sorted(plan.pairs, key=lambda pair: -pair.duration_s)
     shown = plan.pairs if all_pairs else slowest[:SHOWN_PAIRS]
     hidden = len(plan.pairs) - len(shown)

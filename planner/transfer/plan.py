@@ -14,7 +14,7 @@ from planner.model.text.blocks import (
     private_text,
     ways_table,
 )
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 from planner.model.units import chance_text, duration_text, gbps_text, usd_text, volume_text
 
 Verdict: TypeAlias = Literal["direct", "relay", "split"]
@@ -210,7 +210,7 @@ class CopyService:
     cost_usd : float
         With egress and requests of the direct path, for the whole volume.
     source, as_of : str
-        Page and month of the fee.
+        TextPage and month of the fee.
     unconfirmed : bool
         Whether the page itself was not read.
     """
@@ -271,7 +271,9 @@ class Plan(PlanOnVms):
     throughput_gbps_least: float | None = None
     services: tuple[CopyService, ...] = ()
 
-    def text(self, page: Page = PLAIN, *, candidates: bool = False, assumed: bool = False) -> str:
+    def text(
+        self, page: TextPage = PLAIN, *, candidates: bool = False, assumed: bool = False
+    ) -> str:
         """Return the text for people: verdict and reason, the comparison, advice, certainty."""
         request, relay = self.request, self.best_relay
         note = " (assumed; say --volume)" if assumed else ""
@@ -323,7 +325,7 @@ class Plan(PlanOnVms):
         )
 
 
-def _exploration(page: Page, found: Exploration) -> str:
+def _exploration(page: TextPage, found: Exploration) -> str:
     """Return the rates of all paths by estimates and outcomes."""
     marks = {found.best: "best", found.via: "taken"}
     return page.table_of(

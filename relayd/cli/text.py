@@ -22,7 +22,7 @@ from planner.model.text.figures import neutralised as neutralised
 from planner.model.text.page import BOLD as BOLD
 from planner.model.text.page import DIM as DIM
 from planner.model.text.page import GREEN as GREEN
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 from planner.model.text.page import YELLOW as YELLOW
 
 # Tells our own escape sequences from those in names: no one can know it beforehand.
@@ -107,7 +107,7 @@ def formula_safe(cell: str) -> str:
     return f"'{cell}" if cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
 
 
-def page(stream: TextIO | None = None) -> Page:
+def page(stream: TextIO | None = None) -> TextPage:
     """Return the page that a stream is, by default standard output.
 
     That of a terminal is as wide as it, with styles if the user wants them (no-color.org).
@@ -115,28 +115,28 @@ def page(stream: TextIO | None = None) -> Page:
     if not (stream or sys.stdout).isatty():
         return PLAIN
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return Page(columns(), "" if plain or not sys.stdout.isatty() else _ESCAPE)
+    return TextPage(columns(), "" if plain or not sys.stdout.isatty() else _ESCAPE)
 
 
 def styled(text: str, style: str, otherwise: str | None = None) -> str:
-    """Return text in a style; see :meth:`planner.model.text.page.Page.styled`."""
+    """Return text in a style; see :meth:`planner.model.text.page.TextPage.styled`."""
     return page().styled(text, style, otherwise)
 
 
 def filled(words: str, indent: str = "", stream: TextIO | None = None) -> str:
-    """Return words in lines; see :meth:`planner.model.text.page.Page.filled`."""
+    """Return words in lines; see :meth:`planner.model.text.page.TextPage.filled`."""
     return page(stream).filled(words, indent)
 
 
 def table_of(
     items: Iterable[Any], columns: str, *, left: bool = False, **cells: Callable[[Any], str]
 ) -> str:
-    """Return a table of items; see :meth:`planner.model.text.page.Page.table_of`."""
+    """Return a table of items; see :meth:`planner.model.text.page.TextPage.table_of`."""
     return page().table_of(items, columns, left=left, **cells)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: bool = False) -> str:
-    """Return rows under a header; see :meth:`planner.model.text.page.Page.table`."""
+    """Return rows under a header; see :meth:`planner.model.text.page.TextPage.table`."""
     return page().table(header, rows, left=left)
 
 
@@ -146,7 +146,7 @@ def columns() -> int:
 
 
 def notes_block(warnings: Sequence[str]) -> list[str]:
-    """Return the block of notes; see :meth:`planner.model.text.page.Page.notes`."""
+    """Return the block of notes; see :meth:`planner.model.text.page.TextPage.notes`."""
     return page().notes(warnings)
 
 

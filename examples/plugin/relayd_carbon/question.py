@@ -10,7 +10,7 @@ from planner.fields.specified import Several, Specified, field, specified
 from planner.model.answer import Recommendation, identified
 from planner.model.errors import InputError
 from planner.model.text.blocks import answer_text
-from planner.model.text.page import PLAIN, Page
+from planner.model.text.page import PLAIN, TextPage
 from relayd.questions.question import Question
 from relayd.questions.resolving import NetworkView
 
@@ -48,7 +48,7 @@ class CarbonRanking(Recommendation):
     reason: str
     regions: tuple[RankedRegion, ...]
 
-    def text(self, page: Page = PLAIN) -> str:
+    def text(self, page: TextPage = PLAIN) -> str:
         """Return the text for people: the best region, and all in a table."""
         return answer_text(
             page,

@@ -10,7 +10,7 @@ from typing import Protocol
 from planner.model.answer import Advice, Cost, FeeLine, OneMoreVm, Recommendation
 from planner.model.estimate import AddressKind
 from planner.model.text.figures import figure
-from planner.model.text.page import BOLD, YELLOW, Page
+from planner.model.text.page import BOLD, YELLOW, TextPage
 from planner.model.units import duration_text, usd_text
 
 
@@ -27,7 +27,7 @@ class Routed(Protocol):
 
 
 def answer_text(
-    page: Page,
+    page: TextPage,
     answer: Recommendation,
     verdict: str,
     subject: str,
@@ -85,7 +85,7 @@ class Way:
 _COSTS = {"$ egress": "cost_usd.egress", "$ VM": "cost_usd.vm", "$ total": "cost_usd.total"}
 
 
-def ways_table(page: Page, ways: Sequence[Way]) -> str:
+def ways_table(page: TextPage, ways: Sequence[Way]) -> str:
     """Return a table of ways to send: rate, time, cost, and ratios to the first.
 
     The one whose name begins with ``chosen`` has no row of its own where it is one of those before.
@@ -157,7 +157,7 @@ def bounds_text(low_s: float, high_s: float) -> str:
     return f"Within the bounds of the estimates: {bounds}."
 
 
-def advice_block(page: Page, advice: Iterable[Advice]) -> str:
+def advice_block(page: TextPage, advice: Iterable[Advice]) -> str:
     """Return the remedies with what they cost."""
     lines = []
     for one in advice:
@@ -168,7 +168,7 @@ def advice_block(page: Page, advice: Iterable[Advice]) -> str:
     return page.listed("What would help", lines)
 
 
-def more_vms_block(page: Page, found: Iterable[OneMoreVm], sooner: str) -> str:
+def more_vms_block(page: TextPage, found: Iterable[OneMoreVm], sooner: str) -> str:
     """Word the gain from one more VM; `sooner` has a place for the time saved."""
     lines = [
         f"One more VM at {'each end of ' * ('->' in more.region)}{more.region}: "

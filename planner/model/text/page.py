@@ -17,7 +17,7 @@ _GAP = "  "
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TextPage:
     """Where a text is to be shown.
 
     Attributes
@@ -151,7 +151,7 @@ class Page:
         return "\n\n".join(map("\n".join, blocks))
 
 
-PLAIN = Page()
+PLAIN = TextPage()
 """Of plain text, however wide tables are."""
 
 
