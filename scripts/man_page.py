@@ -1,8 +1,8 @@
 """Writes the manual page ``relayd.1`` from the parser: a build hook of hatchling for the wheel.
 
 The parser imports what relayd depends on, and finds the questions by entry points. A release is
-built where relayd is installed, and has the page; a build in isolation, as `pip install .` makes it,
-goes without.
+built where relayd is installed, and has the page; a build in isolation, as `pip install .` makes
+it, goes without.
 """
 
 from __future__ import annotations

@@ -119,24 +119,24 @@ def page(stream: TextIO | None = None) -> TextPage:
 
 
 def styled(text: str, style: str, otherwise: str | None = None) -> str:
-    """Return text in a style; see :meth:`planner.model.text.page.Page.styled`."""
+    """Return text in a style; see :meth:`planner.model.text.page.TextPage.styled`."""
     return page().styled(text, style, otherwise)
 
 
 def filled(words: str, indent: str = "", stream: TextIO | None = None) -> str:
-    """Return words in lines; see :meth:`planner.model.text.page.Page.filled`."""
+    """Return words in lines; see :meth:`planner.model.text.page.TextPage.filled`."""
     return page(stream).filled(words, indent)
 
 
 def table_of(
     items: Iterable[Any], columns: str, *, left: bool = False, **cells: Callable[[Any], str]
 ) -> str:
-    """Return a table of items; see :meth:`planner.model.text.page.Page.table_of`."""
+    """Return a table of items; see :meth:`planner.model.text.page.TextPage.table_of`."""
     return page().table_of(items, columns, left=left, **cells)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: bool = False) -> str:
-    """Return rows under a header; see :meth:`planner.model.text.page.Page.table`."""
+    """Return rows under a header; see :meth:`planner.model.text.page.TextPage.table`."""
     return page().table(header, rows, left=left)
 
 
@@ -146,7 +146,7 @@ def columns() -> int:
 
 
 def notes_block(warnings: Sequence[str]) -> list[str]:
-    """Return the block of notes; see :meth:`planner.model.text.page.Page.notes`."""
+    """Return the block of notes; see :meth:`planner.model.text.page.TextPage.notes`."""
     return page().notes(warnings)
 
 
