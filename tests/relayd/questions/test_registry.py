@@ -33,7 +33,10 @@ def test_lists_have_our_questions_in_the_order_of_the_documentation() -> None:
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("relayd.questions.transfer:TRANSFER", r"Two entry points of .* have the name 'transfer'.*rename"),
+        (
+            "relayd.questions.transfer:TRANSFER",
+            r"Two entry points of .* have the name 'transfer'.*rename",
+        ),
         ("relayd_of_nobody:QUESTION", r"more = relayd_of_nobody:QUESTION.*can't be loaded.*No mod"),
         ("relayd.questions.registry:GROUP", r"is no Question, but 'relayd.questions'"),
     ],
