@@ -1,4 +1,4 @@
-"""Tiers of tests, Hypothesis profiles, and a PostgreSQL server.
+"""Tiers of tests, Hypothesis profiles, the environment, and a PostgreSQL server.
 
 Every test is marked by what it needs beyond this package, so that ``make quick`` can leave out
 what takes long (see ``markers`` in pyproject.toml).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 
 import pytest
@@ -69,6 +69,15 @@ def _markers_of(item: pytest.Item) -> set[str]:
         helpers = {getattr(value, "__module__", None) for value in vars(item.module).values()}
         found |= {marker for name, marker in _MARKERS_BY_HELPER.items() if name in helpers}
     return found
+
+
+@pytest.fixture
+def environment() -> Iterator[MutableMapping[str, str]]:
+    """Yield the environment, which a test may change: it is as before afterwards."""
+    before = dict(os.environ)
+    yield os.environ
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture(scope="session")

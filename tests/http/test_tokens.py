@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import MutableMapping
 from contextlib import closing
 from pathlib import Path
 
@@ -26,9 +27,9 @@ PLAN = "/v1/plans?src=us-east&dst=sa"
 
 
 @pytest.fixture
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(tmp_path: Path, environment: MutableMapping[str, str]) -> Path:
     """Return the folder of a user who never started a service."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    environment["XDG_DATA_HOME"] = str(tmp_path / "home")
     return tmp_path / "home"
 
 

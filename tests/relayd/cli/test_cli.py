@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -271,14 +272,14 @@ def test_a_file_without_anything_to_use_is_no_success(relayd: Relayd, tmp_path: 
 
 
 def test_settings_come_from_options_environment_and_file(
-    relayd: Relayd, tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch
+    relayd: Relayd, tmp_path: Path, measured: Path, environment: MutableMapping[str, str]
 ) -> None:
     ask = (*TO_JAPAN, "--vms", "1")
     folder = tmp_path / "config" / "relayd"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(f'db = "{measured}"\ntime_value = 500\n')
     assert json.loads(relayd(*ask).out)["verdict"] == "relay"
-    monkeypatch.setenv("RELAYD_TIME_VALUE", "1usd/h")
+    environment["RELAYD_TIME_VALUE"] = "1usd/h"
     assert json.loads(relayd(*ask).out)["verdict"] == "direct"
     assert json.loads(relayd(*ask, "--time-value", "500").out)["verdict"] == "relay"
     (folder / "config.toml").write_text("colour = 1\n")
