@@ -25,17 +25,8 @@ from relayd.__main__ import main
 from relayd.client.blocking import RemoteWan
 from relayd.client.errors import ServiceError
 from relayd.sources.mirror import MirroredWan
-from tests.http.running import (
-    ROOT,
-    TIMEOUT_S,
-    Served,
-    eventually,
-    run,
-    run_apart,
-    served,
-    settled,
-    workers_of,
-)
+from tests.http.running import ROOT, Served, run, run_apart, served, settled, workers_of
+from tests.waiting import TIMEOUT_S, eventually
 
 PLAN = "/v1/plans?src=us-east&dst=sa"
 

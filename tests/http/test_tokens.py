@@ -21,7 +21,8 @@ from relayd.dashboard.pages import MOVED
 from relayd.http.description import ALL_ROUTES as ROUTES
 from relayd.store import open_store
 from relayd.store.tokens import SCOPES, Tokens, digest_of, first_token, token_for
-from tests.http.running import QUICK, Served, bearer, eventually, make_token, run, run_apart, served
+from tests.http.running import QUICK, Served, bearer, make_token, run, run_apart, served
+from tests.waiting import eventually
 
 PLAN = "/v1/plans?src=us-east&dst=sa"
 
