@@ -11,7 +11,7 @@ TIMEOUT_S = 60.0
 
 
 def eventually(
-    found: Callable[[], Any],
+    found: Callable[..., Any],
     timeout_s: float = TIMEOUT_S,
     *,
     otherwise: Callable[[], object] = lambda: "it did not happen",
@@ -26,7 +26,7 @@ def eventually(
 
 
 async def soon(
-    found: Callable[[], Any], timeout_s: float = TIMEOUT_S, *, every_s: float = 0.02
+    found: Callable[..., Any], timeout_s: float = TIMEOUT_S, *, every_s: float = 0.02
 ) -> Any:
     """Return what a function finds as soon as it is something, while other tasks go on."""
     async with asyncio.timeout(timeout_s):
