@@ -6,10 +6,13 @@ import json
 from collections.abc import MutableMapping
 from pathlib import Path
 
+import pytest
+
 from tests.relayd.catalogue.documents import azure_page, azure_vm, written
 from tests.relayd.conftest import Relayd
 
 
+@pytest.mark.slow
 def test_who_changed_what_is_kept(
     tmp_path: Path, environment: MutableMapping[str, str], relayd: Relayd
 ) -> None:
