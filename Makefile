@@ -53,8 +53,8 @@ tools:  ## Install the programs that tests drive (iperf3, sshd, ...), where it m
 PYTEST := $(BIN)/python -m pytest
 PARALLEL = --numprocesses $(WORKERS) --maxprocesses 8 --dist worksteal
 
-quick: dev  ## Pass the tests that need no lab, server, browser or engine
-	$(PYTEST) -m 'not (lab or service or browser or postgresql or engines or integrations or thorough)' \
+quick: dev  ## Pass the fast tests, that need no lab, server, browser or engine
+	$(PYTEST) -m 'not (lab or service or browser or postgresql or engines or integrations or slow or thorough)' \
 		--hypothesis-profile quick $(PARALLEL)
 
 test:  ## Pass the tests that a change must pass

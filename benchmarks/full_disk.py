@@ -42,8 +42,9 @@ from relayd.store.campaigns import Campaigns
 from relayd.store.checking import check
 from relayd.store.samples.ingest import append
 from relayd.store.tokens import Tokens, first_token
-from tests.http.running import Answer, Served, eventually, run
+from tests.http.running import Answer, Served, run
 from tests.postgresql import PostgresqlServer, server_on
+from tests.waiting import eventually
 
 _MOST_LEFT_BYTES = 512 * 1024
 _ROWS = 300

@@ -27,8 +27,9 @@ import pytest
 from benchmarks.processes import cpu_s, memory_mb
 from benchmarks.snapshots import write_samples
 from benchmarks.table import judge, show
-from tests.http.running import Served, eventually, imported, served
+from tests.http.running import Served, imported, served
 from tests.shared_data import shared
+from tests.waiting import eventually
 
 ROUNDS = 3
 CONNECTIONS = 16

@@ -16,7 +16,8 @@ from random import Random
 
 from benchmarks.processes import Cost, cost, cpu_s, memory_mb
 from benchmarks.table import judge, show
-from tests.http.running import eventually, served
+from tests.http.running import served
+from tests.waiting import eventually
 
 REGIONS = (100, 300)
 NEW_SAMPLES = 100

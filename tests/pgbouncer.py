@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from tests.ports import free_port
 from tests.postgresql import PostgresqlServer
+from tests.waiting import eventually
 
 PoolMode = Literal["session", "transaction"]
 
@@ -59,11 +59,14 @@ logfile = {folder}/log
         command = ["runuser", "-u", "postgres", "--", *command]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            while True:
-                with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
-                    break
+
+            def answers() -> bool:
                 assert process.poll() is None, (folder / "log").read_text()
-                time.sleep(0.02)
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    return True
+                return False
+
+            eventually(answers)
             yield port
         finally:
             process.terminate()

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
@@ -18,6 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.ports import free_port
+from tests.waiting import eventually
 
 # Settings as in production where tests depend on them: what is acknowledged is on disk.
 _SETTINGS = {
@@ -123,8 +123,8 @@ class PostgresqlServer:
         for process in everyone:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        while any(Path(f"/proc/{process}").exists() for process in everyone):
-            time.sleep(0.01)
+        gone = [Path(f"/proc/{process}") for process in everyone]
+        eventually(lambda: not any(folder.exists() for folder in gone), every_s=0.01)
 
     def url(self, database: str, *, over: str = "socket", **parameters: str) -> str:
         """Return the address of a database, over the ``socket`` or over ``tcp``."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from hypothesis import settings
 
+_FEWEST_IN_CI = 10
+
 
 def examples(count: int) -> int:
     """Return the number that a test asks for: in CI a third of it, in ``quick`` few."""
     few: int = settings.get_profile("quick").max_examples
     if settings().max_examples == few:
         return min(count, few)
-    return max(count // 3, few) if settings().derandomize else count
+    return max(count // 3, _FEWEST_IN_CI) if settings().derandomize else count
 
 
 def cases(count: int) -> int:

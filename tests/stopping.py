@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.postgresql import PostgresqlServer
+from tests.waiting import eventually
 
 
 @contextmanager
@@ -18,8 +18,11 @@ def stopped(*processes: int) -> Iterator[None]:
     for process in processes:
         os.kill(process, signal.SIGSTOP)
     for process in processes:  # it stops a moment later
-        while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "TtZX":
-            time.sleep(0.001)
+        stat = Path(f"/proc/{process}/stat")
+        eventually(
+            lambda stat=stat: stat.read_text().rpartition(")")[2].split()[0] in "TtZX",
+            every_s=0.001,
+        )
     try:
         yield
     finally:

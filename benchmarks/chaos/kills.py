@@ -23,9 +23,10 @@ from pathlib import Path
 from typing import Self
 
 from relayd.store import open_store
-from tests.http.running import REGIONS, ROOT, Answer, Served, eventually
+from tests.http.running import REGIONS, ROOT, Answer, Served
 from tests.postgresql import PostgresqlServer
 from tests.stopping import everyone
+from tests.waiting import eventually
 
 BATCH = 8
 """Samples of one request."""

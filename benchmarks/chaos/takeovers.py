@@ -21,11 +21,12 @@ from probes.tools.round_trips import PACKET_GB
 from relayd.store import open_store
 from relayd.store.campaigns import Spending
 from relayd.times import utc_date
-from tests.http.running import Served, eventually
+from tests.http.running import Served
 from tests.postgresql import PostgresqlServer, running_server
 from tests.probes.fleet.machines import machines
 from tests.relayd.store.proxy import Proxy
 from tests.stopping import stopped
+from tests.waiting import eventually
 
 REGIONS = ("aws:us-east-1", "gcp:us-east1")
 USD_PER_GB = 10.0

@@ -85,7 +85,7 @@ class Prober:
         self._sessions = sessions
         self.rtt_ms = rtt_ms
         self._method = method
-        self._tester = ThroughputTester(sessions, method)
+        self.tester = ThroughputTester(sessions, method)
         self._saturations: dict[str, Saturation] = {}
 
     async def probe(self, task: ProbeTask, findings: Findings) -> None:
@@ -102,7 +102,7 @@ class Prober:
                 await self._many_flows(part, findings)
             else:
                 omit_s = warm_up_s(part, self.rtt_ms)
-                await self._tester.run_cap(part, findings, omit_s, self.rtt_ms)
+                await self.tester.run_cap(part, findings, omit_s, self.rtt_ms)
             findings.parts, findings.kept = findings.parts + 1, len(findings.samples)
 
     # ---- round-trip time ----------------------------------------------------------------------
@@ -159,8 +159,8 @@ class Prober:
             # A remainder of a second or two would cost a warm-up of its own.
             if left_s - now_s < LEAST_MEASURED_S:
                 now_s = left_s
-            test = self._tester.make(src, dst, 1, now_s, omit_s)
-            results.append(await self._tester.run(task, findings, test))
+            test = self.tester.make(src, dst, 1, now_s, omit_s)
+            results.append(await self.tester.run(task, findings, test))
             left_s -= now_s
             if may_stop([interval.mbps for result in results for interval in result.intervals]):
                 break
@@ -186,8 +186,8 @@ class Prober:
             rates[task.connections] = steady_mbps(early)
         while count is not None:
             measured_s = RAMP_STEP_S if task.ramp else whole_s
-            test = self._tester.make(src, dst, count, measured_s, omit_s)
-            tested[count] = await self._tester.run(task, findings, test)
+            test = self.tester.make(src, dst, count, measured_s, omit_s)
+            tested[count] = await self.tester.run(task, findings, test)
             rates[count] = steady_mbps(tested[count])
             if known and count == min(rates) and known.suffices(count, rates[count], rtt_ms):
                 break
@@ -214,9 +214,9 @@ class Prober:
         """Measure shortly; return None unless the seconds agree and the rate is as expected."""
         ((src, dst),) = task.pairs
         measured_s = max(LEAST_WARM_UP_S, round(task.first_s) - omit_s)
-        test = self._tester.make(src, dst, task.connections, measured_s, omit_s)
+        test = self.tester.make(src, dst, task.connections, measured_s, omit_s)
         test = replace(test, interval_s=measured_s / FIRST_INTERVALS)
-        result = await self._tester.run(task, findings, test)
+        result = await self.tester.run(task, findings, test)
         mbps = steady_mbps(result)
         expected = task.least_gbps <= mbps / MBPS_PER_GBPS <= task.most_gbps
         parts = [interval.mbps for interval in result.intervals]
@@ -235,14 +235,14 @@ class Prober:
             return False
         streams = min(MOST_STREAMS, math.ceil(offered_mbps / MOST_MBPS_OF_STREAM))
         test = replace(
-            make_test(self._sessions.fleet, self._tester.tool, src, dst),
+            make_test(self._sessions.fleet, self.tester.tool, src, dst),
             connections=streams,
             duration_s=measured_s,
             udp_mbps=offered_mbps,
             udp_bytes=self._method.udp_bytes,
         )
         try:
-            result = await self._tester.run(task, findings, test)
+            result = await self.tester.run(task, findings, test)
         except ProbeError as error:
             if error.of_the_host:
                 raise

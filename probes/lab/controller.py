@@ -76,7 +76,7 @@ class Lab:
 
     def is_up(self) -> bool:
         """Tell whether the lab runs."""
-        record = self._record()
+        record = self.record()
         return record is not None and _is_alive(record) and (self.folder / "control").exists()
 
     def topology(self) -> Topology:
@@ -212,7 +212,8 @@ class Lab:
         new.write_text(json.dumps(record))
         new.rename(self.folder / "lab.json")
 
-    def _record(self) -> dict[str, Any] | None:
+    def record(self) -> dict[str, Any] | None:
+        """Return what the lab wrote down of itself (id, pid, start_time), or None if nothing."""
         try:
             record = json.loads((self.folder / "lab.json").read_text())
         except (OSError, ValueError):
@@ -220,7 +221,7 @@ class Lab:
         return record if isinstance(record, dict) and "id" in record else None
 
     def _must_be_up(self) -> dict[str, Any]:
-        record = self._record()
+        record = self.record()
         if record is None or not _is_alive(record):
             raise InputError(
                 "--name",
@@ -252,7 +253,7 @@ class Lab:
 
     def _remove(self) -> None:
         """End all processes of the lab, whatever state it is in, and remove its folder."""
-        record = self._record()
+        record = self.record()
         if record is not None:
             if _is_alive(record):
                 with suppress(ProcessLookupError):

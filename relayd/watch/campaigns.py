@@ -94,20 +94,21 @@ class CampaignScheduler:
 
     async def check(self, now_s: float) -> None:
         """Run a campaign if one is due and the hour and the budget allow it."""
-        if self._time_left_s(now_s) < LEAST_S:
+        if self.time_left_s(now_s) < LEAST_S:
             return
         day = utc_date(now_s)
-        due = await self.storage.do(lambda store: self._due(store, now_s))
-        if due and (usd := await self.storage.do(lambda s: self._reserved(s, day, now_s))) > 0:
-            await self._run(due, day, usd)
+        due = await self.storage.do(lambda store: self.due(store, now_s))
+        if due and (usd := await self.storage.do(lambda s: self.reserve(s, day, now_s))) > 0:
+            await self.run(due, day, usd)
 
-    def _time_left_s(self, now_s: float) -> float:
+    def time_left_s(self, now_s: float) -> float:
         """Return the time left for measuring throughput by the budget of this day, in s."""
         quiet = self.options.quiet
         longest_s = min(LONGEST_S, day_left_s(now_s))
         return longest_s if quiet is None else min(longest_s, quiet.begins_in_s(now_s))
 
-    def _due(self, store: Store, now_s: float) -> DueCampaign | None:
+    def due(self, store: Store, now_s: float) -> DueCampaign | None:
+        """Return the campaign that is due at ``now_s`` (Unix time), or None if none is."""
         database = store.database
         if now_s < (database.metadata(NOT_BEFORE) or 0.0):
             return None
@@ -152,8 +153,11 @@ class CampaignScheduler:
         many = f"{len(chosen)} links have" if len(chosen) > 1 else "a link has"
         return DueCampaign(f"{many} changed", spec, tuple(chosen))
 
-    def _reserved(self, store: Store, day: str, now_s: float) -> float:
-        """Reserve the rest of today's budget, without the share of liveness probes."""
+    def reserve(self, store: Store, day: str, now_s: float) -> float:
+        """Reserve the rest of the budget of ``day``, without the share of liveness probes.
+
+        Returns what was reserved, in USD: 0 where nothing is left.
+        """
         spending = Spending(store.database)
         liveness_usd = self.liveness_usd_per_day * day_left_s(now_s) / DAY_S
         left_usd = self.options.daily_budget_usd - spending.committed_usd(day) - liveness_usd
@@ -167,11 +171,12 @@ class CampaignScheduler:
         granted = spending.reserve(day, "campaign", left_usd, self.options.daily_budget_usd)
         return left_usd if granted else 0.0
 
-    async def _run(self, due: DueCampaign, day: str, reserved_usd: float) -> None:
+    async def run(self, due: DueCampaign, day: str, reserved_usd: float) -> None:
+        """Run a campaign and settle what it spent, also if it fails or is cancelled."""
         self.running = due.why
         self.on_note(f"A campaign begins, because {due.why}; at most {reserved_usd:.4f} USD.")
         run = CampaignRun()
-        deadline_s = time.monotonic() + self._time_left_s(time.time())
+        deadline_s = time.monotonic() + self.time_left_s(time.time())
         measuring = asyncio.create_task(
             asyncio.to_thread(self._measure, due, run, reserved_usd, deadline_s)
         )
@@ -204,7 +209,7 @@ class CampaignScheduler:
             pause_s = RETRY_S
         elif run.left_out:
             # Tomorrow there is money again; where the hour ended it, quiet hours hold.
-            out_of_time = self._time_left_s(now_s) < LEAST_S
+            out_of_time = self.time_left_s(now_s) < LEAST_S
             pause_s = LEAST_S if out_of_time else day_left_s(now_s)
         elif run.ended:
             pause_s = BETWEEN_S

@@ -9,8 +9,9 @@ from playwright.sync_api import Browser
 from tests.dashboard.browser import Watched, text_of, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, GCP, SA, US, fleet_file
-from tests.http.running import Served, eventually, served
+from tests.http.running import Served, served
 from tests.probes.fleet.machines import machines, need
+from tests.waiting import eventually
 
 LIVE = "p.live[data-state=live]"
 

@@ -14,7 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.dashboard.browser import WAIT_MS, Watched, settle, watched
 from tests.dashboard.conftest import QUICK
-from tests.http.running import Served, eventually, run, served
+from tests.http.running import Served, run, served
+from tests.waiting import eventually
 
 LEVELS = 9
 GRID = "?measured=1"  # the 63 regions that were measured

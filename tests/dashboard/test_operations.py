@@ -19,7 +19,8 @@ from relayd.store.samples.ingest import Batch, append, ingest
 from relayd.store.tokens import Tokens
 from tests.dashboard.browser import WAIT_MS, holds_at_all_widths, settle, text_of, watched
 from tests.dashboard.conftest import QUICK
-from tests.http.running import Served, eventually, fleet_at_port, served
+from tests.http.running import Served, fleet_at_port, served
+from tests.waiting import eventually
 
 US, SA = "aws:us-east-1", "aws:sa-east-1"
 EFFECTS = "**/v1/samples/decisions/effects"

@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.dashboard.browser import Watched, settle, unfold, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.pair_store import DST, OTHERS, ROUND_TRIPS, SRC, make_pair_store
-from tests.http.running import Served, eventually, served
+from tests.http.running import Served, served
+from tests.waiting import eventually
 
 TIMEOUT_MS = 30_000
 GRID = ("azure:eastus", "aws:sa-east-1")

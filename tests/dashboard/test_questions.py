@@ -16,7 +16,8 @@ from relayd.emitting.formats import FORMATS
 from relayd.questions.question import Question
 from relayd.questions.registry import QUESTIONS
 from tests.dashboard.browser import ran, settle, unfold, watched
-from tests.http.running import Served, eventually
+from tests.http.running import Served
+from tests.waiting import eventually
 
 ANSWER = "#verdict"
 PAIR = {"src": "azure:eastus", "dst": "aws:sa-east-1", "volume_gb": 500}

@@ -20,7 +20,8 @@ from relayd.store.links import LinkStates
 from tests.dashboard.browser import WAIT_MS, Watched, holds_at_all_widths, watched
 from tests.dashboard.conftest import QUICK, copy_of_grid
 from tests.dashboard.transfers import CANADA, HOSTILE, SAO_PAULO, report_transfers
-from tests.http.running import Served, eventually, run, served
+from tests.http.running import Served, run, served
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")

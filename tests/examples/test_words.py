@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from examples.words import DATA, buckets, place
 
 
 def test_buckets_are_in_proportion_to_the_fractions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, environment: MutableMapping[str, str]
 ) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))  # not what this user has measured
+    environment["XDG_DATA_HOME"] = str(tmp_path)  # not what this user has measured
     placement = place(relayd.open(), DATA)
     found = buckets(placement.fractions, 200)
     for region, fraction in placement.fractions.items():

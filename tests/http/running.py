@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from http.client import HTTPMessage
@@ -23,10 +22,10 @@ from relayd.store.tokens import Tokens
 from tests.ports import free_port
 from tests.relayd.building import complete
 from tests.relayd.building import imported as lines_imported
+from tests.waiting import TIMEOUT_S, eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 REGIONS = ("aws:us-east-1", "aws:sa-east-1", "azure:eastus", "gcp:us-east1")
-TIMEOUT_S = 60.0
 QUICK = {"RELAYD_SERVE_REFRESH_S": "0.1"}
 """For a service that is to hear soon of what the test stores."""
 LIVELY = {**QUICK, "RELAYD_SERVE_SNAPSHOT_EVERY_S": "0.1"}
@@ -230,17 +229,6 @@ def run_apart(*words: str, db: Path | str) -> subprocess.CompletedProcess[str]:
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-
-
-def eventually(
-    found: Any, timeout_s: float = TIMEOUT_S, *, otherwise: Any = lambda: "it did not happen"
-) -> Any:
-    """Return what a function finds as soon as it is something, or fail and say something else."""
-    deadline_s = time.monotonic() + timeout_s
-    while not (value := found()):
-        assert time.monotonic() < deadline_s, otherwise()
-        time.sleep(0.05)
-    return value
 
 
 def settled(service: Served) -> None:

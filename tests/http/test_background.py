@@ -16,7 +16,8 @@ import pytest
 from planner.model.errors import StoreError
 from relayd.http import background
 from relayd.http.background import SnapshotMaker, forever
-from tests.http.running import Served, eventually, settled, workers_of
+from tests.http.running import Served, settled, workers_of
+from tests.waiting import eventually
 
 
 class FailingWorkers:
@@ -107,9 +108,8 @@ def test_a_snapshot_keeps_no_worker_from_questions(changing: Served) -> None:
         pid: int = eventually(lambda: workers_of(changing) - others).pop()
         with suppress(OSError):  # it may have ended meanwhile
             os.kill(pid, signal.SIGSTOP)
-            while (state := _state(pid)) not in "TZX":
-                time.sleep(0.01)
-            return pid if state == "T" else None
+            eventually(lambda: _state(pid) in "TZX", every_s=0.01)
+            return pid if _state(pid) == "T" else None
         return None
 
     pid = eventually(halted)

@@ -10,7 +10,8 @@ from typing import Any
 
 from relayd.store import open_store
 from relayd.store.campaigns import STARTED_BY_WATCHER, Campaigns
-from tests.http.running import Served, eventually, fleet_at_port, read_events, run, served
+from tests.http.running import Served, fleet_at_port, read_events, run, served
+from tests.waiting import eventually
 
 ASKED = {"budget_usd": 1.0, "phases": ["rtt"]}
 

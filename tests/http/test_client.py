@@ -32,9 +32,10 @@ from relayd.sources.mirror import MirroredWan
 from relayd.sources.wan import Wan
 from relayd.store import open_store
 from relayd.tables.matrices import MATRIX_METRICS
-from tests.http.running import REGIONS, ROOT, Served, copied, eventually, served, settled
+from tests.http.running import REGIONS, ROOT, Served, copied, served, settled
 from tests.http.test_watch import keep
 from tests.relayd.building import imported
+from tests.waiting import eventually
 
 GRID = """\
 src,dst,rtt_ms,aggregate_gbps,per_flow_mbps,connections,measured_at

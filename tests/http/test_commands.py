@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from pathlib import Path
 
 import pytest
@@ -22,12 +23,12 @@ def test_a_service_gives_commands_the_answers_of_its_store(
 
 
 def test_what_needs_the_store_itself_or_a_token_says_so(
-    guarded: Served, monkeypatch: pytest.MonkeyPatch
+    guarded: Served, environment: MutableMapping[str, str]
 ) -> None:
     refused = run("data", "regions", db=guarded.url)
     assert refused.returncode == 2
     assert "`relayd serve token create`" in refused.stderr
-    monkeypatch.setenv("RELAYD_TOKEN", guarded.tokens["read"])
+    environment["RELAYD_TOKEN"] = guarded.tokens["read"]
     assert run("data", "regions", db=guarded.url).returncode == 0
     for words in ("study report", "data store compact --older-than 90d", "serve token list"):
         failed = run(*words.split(), db=guarded.url)

@@ -15,7 +15,8 @@ import pytest
 
 from relayd.http.connections import ClientConnection, Connections
 from relayd.http.monitoring.logs import log_to
-from tests.http.running import TIMEOUT_S, Served, eventually, served
+from tests.http.running import Served, served
+from tests.waiting import TIMEOUT_S, eventually
 
 
 class Fake(ClientConnection):

@@ -14,17 +14,8 @@ import pytest
 
 from relayd.store import open_store
 from relayd.store.samples.decisions import decide
-from tests.http.running import (
-    LIVELY,
-    REGIONS,
-    Answer,
-    Served,
-    copied,
-    eventually,
-    run,
-    served,
-    with_limit,
-)
+from tests.http.running import LIVELY, REGIONS, Answer, Served, copied, run, served, with_limit
+from tests.waiting import eventually
 
 EFFECTS, DECISIONS = "/v1/samples/decisions/effects", "/v1/samples/decisions"
 US, SA, AZURE, GCP = REGIONS

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from relayd.http.fair_queue import CALLER, FairQueue
 from relayd.http.problems import ProblemError
-from tests.http.running import Served, eventually, run
+from tests.http.running import Served, run
 from tests.properties import examples
+from tests.waiting import eventually
 
 SHUFFLE = {
     "demands": [

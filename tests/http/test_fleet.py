@@ -19,7 +19,8 @@ from relayd.store import SnapshotRow, open_store
 from relayd.store.campaigns import in_two
 from relayd.store.links import LevelShifts
 from relayd.store.samples.ingest import append
-from tests.http.running import REGIONS, Served, eventually, served
+from tests.http.running import REGIONS, Served, served
+from tests.waiting import eventually
 
 DAY_S = 86400.0
 

@@ -13,6 +13,7 @@ import ssl
 import subprocess
 import sys
 import tomllib
+from collections.abc import MutableMapping
 from contextlib import closing
 from pathlib import Path
 
@@ -24,17 +25,8 @@ from relayd.__main__ import main
 from relayd.client.blocking import RemoteWan
 from relayd.client.errors import ServiceError
 from relayd.sources.mirror import MirroredWan
-from tests.http.running import (
-    ROOT,
-    TIMEOUT_S,
-    Served,
-    eventually,
-    run,
-    run_apart,
-    served,
-    settled,
-    workers_of,
-)
+from tests.http.running import ROOT, Served, run, run_apart, served, settled, workers_of
+from tests.waiting import TIMEOUT_S, eventually
 
 PLAN = "/v1/plans?src=us-east&dst=sa"
 
@@ -295,7 +287,7 @@ def test_pages_of_other_origins_may_ask_only_where_allowed(bounded: Served) -> N
 
 
 def test_tls_with_an_authority_of_ones_own(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Path, tmp_path: Path, environment: MutableMapping[str, str]
 ) -> None:
     """As docs/service.md says, word for word."""
     page = (ROOT / "docs" / "service.md").read_text().split("## A private authority")[1]
@@ -324,7 +316,7 @@ def test_tls_with_an_authority_of_ones_own(
             assert wan.plan("us-east", "sa").verdict
         with closing(relayd.open(service.url, ca=ca, mirror=True)) as mirror:
             assert mirror.plan("us-east", "sa").verdict
-        monkeypatch.setenv("RELAYD_CA", str(ca))
+        environment["RELAYD_CA"] = str(ca)
         assert run("data", "regions", "br", db=service.url).returncode == 0
     for wrong, said in (
         (("--ca", str(key)), "can't be used"),

@@ -10,7 +10,8 @@ import pytest
 
 from relayd.store import open_store
 from relayd.store.events import Events
-from tests.http.running import REGIONS, Served, eventually, read_events, run, settled
+from tests.http.running import REGIONS, Served, read_events, run, settled
+from tests.waiting import eventually
 
 SAMPLE: dict[str, Any] = {
     "src": "aws:us-east-1",

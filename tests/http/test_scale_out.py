@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from relayd.store import open_store
-from tests.http.running import Answer, Served, eventually, served
+from tests.http.running import Answer, Served, served
 from tests.http.test_samples import LINES, SAMPLE, lines
 from tests.http.test_watch import DOWN, planned, planned_after
 from tests.postgresql import PostgresqlServer, running_server
 from tests.relayd.store.engines import PostgresqlSpot
 from tests.relayd.store.proxy import Proxy
 from tests.stopping import everyone, stopped
+from tests.waiting import eventually
 
 REFRESHED = {"RELAYD_SERVE_REFRESH_S": "0.2"}
 FROM_MEMORY = "from memory"

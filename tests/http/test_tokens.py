@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from collections.abc import MutableMapping
 from contextlib import closing
 from pathlib import Path
 
@@ -20,15 +21,16 @@ from relayd.dashboard.pages import MOVED
 from relayd.http.description import ALL_ROUTES as ROUTES
 from relayd.store import open_store
 from relayd.store.tokens import SCOPES, Tokens, digest_of, first_token, token_for
-from tests.http.running import QUICK, Served, bearer, eventually, make_token, run, run_apart, served
+from tests.http.running import QUICK, Served, bearer, make_token, run, run_apart, served
+from tests.waiting import eventually
 
 PLAN = "/v1/plans?src=us-east&dst=sa"
 
 
 @pytest.fixture
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(tmp_path: Path, environment: MutableMapping[str, str]) -> Path:
     """Return the folder of a user who never started a service."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    environment["XDG_DATA_HOME"] = str(tmp_path / "home")
     return tmp_path / "home"
 
 

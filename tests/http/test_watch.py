@@ -14,7 +14,8 @@ from relayd.client.blocking import RemoteWan
 from relayd.sources.mirror import MirroredWan
 from relayd.store import open_store
 from relayd.store.links import LinkStates
-from tests.http.running import Served, eventually, run, settled
+from tests.http.running import Served, run, settled
+from tests.waiting import eventually
 
 LINK = ("aws:us-east-1", "gcp:us-east1")
 DOWN = {LINK: LinkHealth(condition="down", since_s=time.time() - 60, reason="no reply to 5 looks")}

@@ -23,6 +23,7 @@ from probes.lab.controller import MARK, Lab, labs, labs_folder
 from probes.lab.linux import start_time_of
 from probes.lab.sites import processes
 from tests.lab.shapes import star
+from tests.waiting import eventually
 
 SMALL = star([5, 10], cap_mbps=20, window_bytes=50_000)
 
@@ -64,17 +65,19 @@ def network_namespaces(folder: Path) -> set[str]:
 
 def of_lab(lab: Lab) -> tuple[dict[str, Any], set[tuple[int, int | None]]]:
     """Id of a lab, and what names each of its processes for good."""
-    record = lab._record()
+    record = lab.record()
     assert record is not None
     pids = [*processes_of(record["id"]), *(site["pid"] for site in lab.status()["sites"])]
     return record, {(pid, start_time_of(pid)) for pid in pids}
 
 
 def wait_until_gone(processes_then: set[tuple[int, int | None]], timeout_s: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while any(start_time_of(pid) == began for pid, began in processes_then):
-        assert time.monotonic() < deadline, "processes of the lab are left"
-        time.sleep(0.01)
+    eventually(
+        lambda: all(start_time_of(pid) != began for pid, began in processes_then),
+        timeout_s,
+        otherwise=lambda: "processes of the lab are left",
+        every_s=0.01,
+    )
 
 
 def test_up_and_down_can_be_repeated_and_leave_nothing(folder: Path) -> None:
@@ -150,10 +153,7 @@ def test_an_interrupted_up_can_be_taken_down(folder: Path, how: Any, after_s: fl
     command.send_signal(how)
     command.wait()
     Lab("cut").down()
-    deadline_s = time.monotonic() + 60
-    while network_namespaces(folder):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.02)
+    eventually(lambda: not network_namespaces(folder))
     assert not folder.exists()
 
 
@@ -279,7 +279,7 @@ def test_a_user_without_root_can_have_a_lab(machine: None, tmp_path: Path) -> No
         "    lab.set_host('lab:1', {'egress_mbps': 5})\n"
         "    pids = [site['pid'] for site in lab.status()['sites']]\n"
         "    sites = [(pid, start_time_of(pid)) for pid in pids]\n"
-        "    os.kill(lab._record()['pid'], signal.SIGKILL)\n"
+        "    os.kill(lab.record()['pid'], signal.SIGKILL)\n"
         "finally:\n"
         "    print('down', lab.down(), lab.folder.exists())\n"
         "    until_s = time.monotonic() + 30\n"

@@ -54,6 +54,7 @@ from tests.relayd.building import ping, rate, unreachable
 from tests.relayd.conftest import Relayd
 from tests.relayd.store.engines import PostgresqlSpot, Program
 from tests.relayd.store.test_store_leases import holder_at
+from tests.waiting import soon
 
 _ROOT = Path(__file__).parents[2]
 _PAIR = ("aws:us-east-1", "aws:sa-east-1")
@@ -120,7 +121,7 @@ def test_reservations_never_exceed_the_budget(steps: list[tuple[float, float, bo
 def test_no_campaign_of_a_day_goes_on_into_the_next(db: Path) -> None:
     scheduler = CampaignScheduler(StoreThread(db), _NONE, _CATALOGUE, WatchOptions(1.0), 0.0)
     for at_s, left_s in ((0.0, LONGEST_S), (DAY_S - 600, 600.0), (DAY_S - 1, 1.0)):
-        assert scheduler._time_left_s(at_s) == left_s
+        assert scheduler.time_left_s(at_s) == left_s
 
 
 def test_what_keeps_the_regret_low_comes_between_the_campaigns_that_are_due_by_age(
@@ -129,13 +130,13 @@ def test_what_keeps_the_regret_low_comes_between_the_campaigns_that_are_due_by_a
     options = WatchOptions(1.0, regret=0.08)
     scheduler = CampaignScheduler(StoreThread(db), _NONE, _CATALOGUE, options, 0.0)
     began_s = 1_700_000_000.0
-    whole = scheduler._due(store, began_s)
+    whole = scheduler.due(store, began_s)
     assert whole is not None
     assert (whole.spec.phases, whole.spec.threshold) == (PHASES, 0.08)
     found: list[tuple[float, tuple[Phase, ...]]] = []
     for hour in range(24 * 30):
         now_s = began_s + 3600 * hour
-        if due := scheduler._due(store, now_s):
+        if due := scheduler.due(store, now_s):
             found.append((now_s, due.spec.phases))
             with store.database.transaction():
                 key = LAST if due.spec.phases == PHASES else LAST_BY_REGRET
@@ -228,15 +229,15 @@ def test_the_next_watcher_settles_the_campaign_of_a_killed_one(db: Path) -> None
             campaign.reserve([(running[0], 10 * running[1], running[1])])
 
         run("watch", 0.5, 0.25)  # of the day before
-        assert scheduler._reserved(store, day, now_s) == 5.0
-        assert scheduler._reserved(store, day, now_s) == 0.0
+        assert scheduler.reserve(store, day, now_s) == 5.0
+        assert scheduler.reserve(store, day, now_s) == 0.0
         run("cli", 2.0, 2.0)
         run("watch", 0.75, 0.5)
         settle_killed(store, day)
         assert (spending.committed_usd(day), spending.sent_gb(day)) == (1.25, 12.5)
         settle_killed(store, day)
         assert spending.committed_usd(day) == 1.25
-        assert scheduler._reserved(store, day, now_s) == 3.75
+        assert scheduler.reserve(store, day, now_s) == 3.75
 
 
 def test_a_watcher_stops_while_it_writes_down_what_a_campaign_spent(db: Path) -> None:
@@ -244,13 +245,12 @@ def test_a_watcher_stops_while_it_writes_down_what_a_campaign_spent(db: Path) ->
         async with StoreThread(db) as storage:
             assert await storage.acquire_lease()
             scheduler = CampaignScheduler(storage, _NONE, _CATALOGUE, WatchOptions(1.0), 0.0)
-            due = await storage.do(lambda store: scheduler._due(store, time.time()))
+            due = await storage.do(lambda store: scheduler.due(store, time.time()))
             assert due is not None
             free = threading.Event()
             busy = asyncio.create_task(storage.do(lambda _: free.wait()))
-            running = asyncio.create_task(scheduler._run(due, "2026-01-01", 1.0))
-            while not scheduler.last:
-                await asyncio.sleep(0.01)
+            running = asyncio.create_task(scheduler.run(due, "2026-01-01", 1.0))
+            await soon(lambda: scheduler.last)
             running.cancel()
             await asyncio.sleep(0)
             free.set()
@@ -374,16 +374,10 @@ def test_where_the_regret_is_low_enough_nothing_is_measured_until_the_next_day(
             assert (scheduler.last["usd"], scheduler.last["failed"]) == (0.0, 0)
             for days, due in ((0.8, False), (1.2, True)):
                 at_s = time.time() + days * DAY_S
-                found = await storage.do(partial(scheduler._due, now_s=at_s))
+                found = await storage.do(partial(scheduler.due, now_s=at_s))
                 assert (found is not None) == due
 
     asyncio.run(story())
-
-
-async def _until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():
-            await asyncio.sleep(0.02)
 
 
 @contextlib.asynccontextmanager
@@ -406,9 +400,9 @@ def test_one_watches_and_another_takes_over_when_it_is_killed(db: Path, tmp_path
 
     async def story(other: Program) -> None:
         async with _running(watcher):
-            await _until(lambda: watcher.status()["role"] == "standby")
+            await soon(lambda: watcher.status()["role"] == "standby")
             other.kill()
-            await _until(lambda: watcher.status()["role"] == "prober")
+            await soon(lambda: watcher.status()["role"] == "prober")
         assert watcher.status()["role"] == "stopped"
 
     with holder_at(db) as other:
@@ -439,21 +433,21 @@ def test_one_process_probes_also_after_another_was_killed_and_the_database_was_a
         async with contextlib.AsyncExitStack() as stack:
             for watcher in watchers:
                 await stack.enter_async_context(_running(watcher))
-            await _until(lambda: roles() == ["standby"] * 3)
+            await soon(lambda: roles() == ["standby"] * 3)
             other.kill()
-            await _until(lambda: roles() == one)
+            await soon(lambda: roles() == one)
             # No host can be reached: that is told, and is no reason to end.
             prober = next(one for one in watchers if one.status()["role"] == "prober")
-            await _until(lambda: len(prober.status().get("unreachable", {})) == 2)
+            await soon(lambda: len(prober.status().get("unreachable", {})) == 2)
             with postgresql_spot.away():
-                await _until(lambda: all(problems()))
-            await _until(lambda: roles() == one and not any(problems()))
+                await soon(lambda: all(problems()))
+            await soon(lambda: roles() == one and not any(problems()))
             # A process that is none of these takes the lease.
             with open_store(where, mode="write") as store, store.new_lease("prober") as rival:
                 assert rival.acquire(even_if_held=True)
-                await _until(lambda: roles() == ["standby"] * 3)
+                await soon(lambda: roles() == ["standby"] * 3)
                 rival.check()
-            await _until(lambda: roles() == one)
+            await soon(lambda: roles() == one)
         assert roles() == ["stopped"] * 3
 
     open_store(where, mode="create").close()
@@ -477,11 +471,11 @@ def test_what_is_imported_becomes_a_snapshot_and_a_collapse_a_state(
 
     async def story() -> None:
         async with _running(watcher):
-            await _until(lambda: watcher.status().get("snapshot"))
+            await soon(lambda: watcher.status().get("snapshot"))
             first = watcher.status()["snapshot"]
             append(store, [usual._replace(value=40.0)], "import")
-            await _until(lambda: watcher.status()["snapshot"] != first)
-            await _until(lambda: watcher.status()["not_up"])
+            await soon(lambda: watcher.status()["snapshot"] != first)
+            await soon(lambda: watcher.status()["not_up"])
         (state,) = watcher.status()["not_up"]
         assert state["reason"] == "throughput fell to 1% of what was expected"
 
@@ -530,7 +524,7 @@ def test_without_a_budget_nothing_is_asked(db: Path, tmp_path: Path) -> None:
 
     async def story() -> None:
         async with _running(watcher):
-            await _until(lambda: watcher.status().get("budget_used_up"))
+            await soon(lambda: watcher.status().get("budget_used_up"))
             await asyncio.sleep(1)
         # The hosts do not exist: asking one would have been noticed.
         assert watcher.status()["unreachable"] == {}
@@ -624,9 +618,7 @@ def test_events_are_told_in_order_each_until_it_is_taken(store: Store, db: Path)
                 for subject in ("a>b", "b>c", "c>d"):
                     events.add("leg", subject, {"to": "down"})
                     events.add("snapshot", "s", {})  # not for the webhook
-            async with asyncio.timeout(60):
-                while not until(notifier):
-                    await asyncio.sleep(0.02)
+            await soon(lambda: until(notifier))
             running.cancel()
 
     first = True

@@ -18,7 +18,8 @@ from opentelemetry.sdk.resources import Resource
 
 from relayd.http.monitoring.telemetry import metrics_data
 from relayd.http.settings import ServiceSettings
-from tests.http.running import Served, eventually, served
+from tests.http.running import Served, served
+from tests.waiting import eventually
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 

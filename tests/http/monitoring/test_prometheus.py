@@ -16,9 +16,10 @@ from typing import Any
 
 import pytest
 
-from tests.http.running import ROOT, Served, eventually
+from tests.http.running import ROOT, Served
 from tests.http.test_watch import DOWN, LINK, keep
 from tests.ports import free_port
+from tests.waiting import eventually
 
 CONFIGS = ROOT / "configs" / "monitoring"
 NAMES = re.compile(r"\b(?:relayd|process)_[a-z0-9_]+")

@@ -7,7 +7,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +19,7 @@ from planner.model.units import BITS_PER_BYTE
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology
 from tests.lab.end_to_end.campaigns import RELAYD, ROOT, in_site, kept, left_on, probe
+from tests.waiting import eventually
 
 _PROVIDERS = (
     "aws:us-east-1",
@@ -128,11 +128,13 @@ def _done(db: Path) -> int:
 
 
 def _wait_until(reached: Callable[[], bool], running: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 300  # a busy machine is slow
-    while not reached():
+    def reached_while_running() -> bool:
+        if reached():
+            return True
         assert running.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+        return False
+
+    eventually(reached_while_running, 300)  # a busy machine is slow
 
 
 def _kill_when(done: int, db: Path, command: list[str]) -> set[tuple[int, str]]:

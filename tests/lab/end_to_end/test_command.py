@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from relayd.__main__ import main
 
 @pytest.fixture
 def command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, environment: MutableMapping[str, str], capfd: pytest.CaptureFixture[str]
 ) -> Iterator[Any]:
-    monkeypatch.setenv("RELAYD_LAB_DIR", str(tmp_path / "labs"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    environment["RELAYD_LAB_DIR"] = str(tmp_path / "labs")
+    environment["XDG_DATA_HOME"] = str(tmp_path / "data")
 
     def run(*words: str) -> tuple[int, str, str]:
         code = main(["measure", "lab", *words])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -28,8 +28,8 @@ gcp:us-east1,aws:us-east-1,,,2.0,64,20,true,{now}
 
 
 @pytest.fixture
-def lab(machine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
-    monkeypatch.setenv("RELAYD_LAB_DIR", str(tmp_path / "labs"))
+def lab(machine: None, tmp_path: Path, environment: MutableMapping[str, str]) -> Iterator[Lab]:
+    environment["RELAYD_LAB_DIR"] = str(tmp_path / "labs")
     db, table = str(tmp_path / "measured.db"), tmp_path / "measured.csv"
     # Lately: what was measured long ago has faded.
     lately = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3600))

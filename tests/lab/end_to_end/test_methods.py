@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Site, Topology, private_address, public_address
 from tests.lab.end_to_end.campaigns import RELAYD, ROOT, in_site, kept, left_on, probe, relayd
 from tests.probes.fleet.machines import need
+from tests.waiting import eventually
 
 _REGIONS = (
     "aws:us-east-1",
@@ -139,12 +139,13 @@ def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Pa
     spec += ["--flow-time", "4s", "--full-time"]
     command = [*RELAYD, *words, *spec, "--db", str(db), "--change-sysctls"]
     controller = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
     both = _REGIONS[:2]
-    while {in_site(lab, region, "cat", _SYSCTL).strip() for region in both} != {"reno"}:
+
+    def changed() -> bool:
         assert controller.poll() is None
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+        return {in_site(lab, region, "cat", _SYSCTL).strip() for region in both} == {"reno"}
+
+    eventually(changed)
     os.kill(controller.pid, signal.SIGKILL)
     controller.wait()
     assert in_site(lab, both[0], "cat", _SYSCTL).strip() == "reno"  # none was left to restore it

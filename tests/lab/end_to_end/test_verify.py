@@ -23,6 +23,7 @@ from probes.lab.topology import Site, Topology
 from tests.lab.end_to_end.campaigns import RELAYD, ROOT, in_site, left_on
 from tests.lab.end_to_end.campaigns import relayd as command
 from tests.lab.end_to_end.true_store import true_store
+from tests.waiting import eventually
 
 SRC, DST, RELAY = "aws:us-east-1", "aws:sa-east-1", "azure:eastus"
 # Pairs of their own, so that plans can be run at the same time.
@@ -104,11 +105,7 @@ class Bench:
 
     def nothing_is_left(self) -> bool:
         """Tell whether all is gone within seconds."""
-        until_s = time.monotonic() + LEFT_WITHIN_S
-        while left := self.left():
-            if time.monotonic() > until_s:
-                pytest.fail(f"left: {left}")
-            time.sleep(0.3)
+        eventually(lambda: not self.left(), LEFT_WITHIN_S, otherwise=lambda: f"left: {self.left()}")
         return True
 
 
@@ -205,11 +202,12 @@ def _killed(bench: Bench, what: str, program: str) -> None:
     before = _sent_gb(bench.lab)
     verifying = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE)
     try:
-        until_s = time.monotonic() + 60
-        while not {SRC, DST, RELAY} <= set(bench.left()):
+
+        def all_take_part() -> bool:
             assert verifying.poll() is None
-            assert time.monotonic() < until_s
-            time.sleep(0.2)
+            return {SRC, DST, RELAY} <= set(bench.left())
+
+        eventually(all_take_part)
         assert program in bench.left()[RELAY]
         if what == "controller":
             verifying.send_signal(signal.SIGKILL)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
+from functools import partial
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -36,6 +37,7 @@ from relayd.watch.watcher import Watcher
 from relayd.watch.webhook import SIGNATURE, Webhook
 from tests.lab.end_to_end.campaigns import RELAYD, ROOT
 from tests.lab.end_to_end.true_store import true_store
+from tests.waiting import eventually
 
 # Near each other: round trips of the lab below must not be faster than light.
 _REGIONS = ("aws:us-east-1", "gcp:us-east1", "azure:eastus", "aws:us-east-2", "gcp:us-east4")
@@ -83,11 +85,7 @@ def _committed_usd(db: Path) -> float:
 
 
 async def _until(what: Callable[[], Any], limit_s: float = 60.0) -> Any:
-    deadline = time.monotonic() + limit_s
-    while not (found := await asyncio.to_thread(what)):
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.2)
-    return found
+    return await asyncio.to_thread(partial(eventually, what, limit_s, every_s=0.2))
 
 
 async def _changed(db: Path, subject: str, to: str, after_s: float) -> Event:

@@ -335,6 +335,7 @@ def test_every_plan_keeps_its_promises(
 # ---- the measured grid ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "gap"), [(20, 0.02), pytest.param(40, 0.03, marks=pytest.mark.thorough)]
 )

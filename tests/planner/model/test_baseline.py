@@ -88,6 +88,7 @@ def pings() -> list[Ping]:
     return pings_of(shared("rtt_2022-04.csv").parent, regions)
 
 
+@pytest.mark.slow
 def test_half_of_all_pings_are_as_near_as_stated_and_nine_of_ten() -> None:
     regions = {region.id: region for region in REGIONS}
     modelled = [rtt_ms(regions[ping.a], regions[ping.b]) or 0.0 for ping in pings()]

@@ -185,6 +185,7 @@ def raised(plan: Recommendation, quotas: dict[str, tuple[int, int]]) -> dict[str
     return found
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(20))
 @given(
     st.sampled_from(["transfer", "transfer of value", "shuffle", "broadcast"]),

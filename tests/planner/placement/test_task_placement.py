@@ -80,6 +80,7 @@ def fits(request: TasksRequest, where: dict[str, str]) -> bool:
     return all(used[machine.id] <= machine.cpus for machine in request.machines)
 
 
+@pytest.mark.slow
 # Six tasks on three VMs take SCIP seconds to prove, and are tried once.
 @pytest.mark.parametrize(
     ("seed", "tasks", "machines"),

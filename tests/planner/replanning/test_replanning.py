@@ -176,6 +176,7 @@ def test_what_is_left_of_a_budget_binds_the_new_plan() -> None:
     assert any("budget is spent" in warning for warning in gone.warnings)
 
 
+@pytest.mark.slow
 def test_shuffles_and_broadcasts_are_followed_too() -> None:
     demands = {("a", "b"): 500.0, ("b", "a"): 100.0, ("c", "b"): 50.0}
     before, after = network(flat(5.0)), network(flat(0.4))
@@ -261,6 +262,7 @@ def true_rate_gbps(plan: dict[str, Any], truth: Floats) -> float:
     return 8 * volume_gb / workload.transfer_s(exact, PRICES, *of_vms)[1]
 
 
+@pytest.mark.slow
 @settings(patient, max_examples=examples(30))
 @given(
     seed=st.integers(0, 10**6),

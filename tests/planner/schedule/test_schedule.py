@@ -36,6 +36,7 @@ from tests.properties import examples
 WITHIN = 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "tariffs", "disks"])
 @pytest.mark.parametrize("seed", range(examples(45)))
 def test_no_set_of_transfers_is_worth_more_and_no_schedule_of_it_cheaper(
@@ -116,6 +117,7 @@ def test_a_search_that_is_cut_short_states_a_bound_that_holds(
     assert not any("cut short" in warning for warning in best.warnings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [*range(examples(30)), 380])
 def test_remedies_do_when_applied_and_less_would_not(seed: int) -> None:
     of = world(seed)

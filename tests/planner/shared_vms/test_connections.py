@@ -55,6 +55,7 @@ def test_shuffles_open_whole_connections_within_the_limit(seed: int, connections
         assert 8 * pair.volume_gb / pair.throughput_gbps <= plan.duration_s
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("connections", [7, 64])
 @pytest.mark.parametrize("seed", range(1, 16, 3))
 def test_broadcasts_open_whole_connections_within_the_limit(seed: int, connections: int) -> None:

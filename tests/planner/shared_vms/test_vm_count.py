@@ -125,6 +125,7 @@ def test_bounds_of_several_vms_that_no_one_tried_are_wider(
             assert many.duration_s_low == pytest.approx(8e4 / (5.5 * vms) + 8.5 * 0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hour_usd", [5.0, 20.0, inf])
 @pytest.mark.parametrize("volume_gb", [5.0, 200.0, 2000.0])
 def test_no_fewer_vms_are_as_good(hour_usd: float, volume_gb: float) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise, product
 from math import inf
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -30,6 +31,7 @@ from tests.properties import cases
 # ---- on measured figures ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_skyplane_is_never_cheaper_and_under_its_rows_costs_are_equal() -> None:
     """Its relays and destinations are held to connections, and to caps of the other end."""
     grid, cheaper, feasible = january_grid(), 0, 0

@@ -187,7 +187,7 @@ def test_a_first_measurement_is_enough_where_it_agrees_with_itself_and_with_what
 
     sessions, findings = Sessions(_fleet(), "test"), Findings()
     prober = Prober(sessions, lambda *_: 50.0, AS_ASKED)
-    prober._tester = Tester(sessions, AS_ASKED)
+    prober.tester = Tester(sessions, AS_ASKED)
     asyncio.run(prober.probe(task, findings))
     assert (ran[0].duration_s, ran[0].omit_s, ran[0].interval_s) == (1, 1, 0.2)
     assert [test.duration_s for test in ran[1:]] in ([], [4])  # as without a first one

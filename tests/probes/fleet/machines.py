@@ -8,9 +8,8 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 
 from probes.fleet.hosts import Fleet, Host
 from tests.ports import free_port
+from tests.waiting import eventually
 
 SSHD = "/usr/sbin/sshd"
 
@@ -93,15 +93,12 @@ class Machine:
                 stdin=subprocess.DEVNULL,
                 stderr=log,
             )
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            try:
-                with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
-                    if connection.recv(4) == b"SSH-":
-                        return
-            except OSError:
-                time.sleep(0.02)
-        raise AssertionError((self.folder / "log").read_text())
+        eventually(self._greets, otherwise=(self.folder / "log").read_text, every_s=0.02)
+
+    def _greets(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+            return connection.recv(4) == b"SSH-"
+        return False
 
     def everyone(self) -> list[int]:
         """Ids of the sshd and of the processes of its connections."""

@@ -24,8 +24,8 @@ from probes.fleet.hosts import Fleet, Host
 from probes.fleet.login import Timeouts, connect, offered_keys, store_key
 from probes.fleet.remote import leased, leases_of, tethered
 from probes.fleet.sessions import Sessions
-from tests.http.running import eventually
 from tests.probes.fleet.machines import Machine, machines, make_key, need, owner
+from tests.waiting import eventually, soon
 
 _ROOT = Path(__file__).parents[3]
 _REGIONS = ["aws:us-east-1", "gcp:us-east1"]
@@ -226,16 +226,14 @@ def test_a_tool_ends_with_its_limit_its_cancellation_and_its_block(fleet: Fixtur
                 await session.measure(["sleep", limited], 1.0)
             assert _gone(limited)
             task = asyncio.create_task(session.measure(["sleep", cancelled], 60.0))
-            while not _runs(cancelled):
-                await asyncio.sleep(0.02)
+            await soon(lambda: _runs(cancelled))
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert _gone(cancelled)
             with contextlib.suppress(RuntimeError):
                 async with session.server(["sleep", within], 60.0):
-                    while not _runs(within):
-                        await asyncio.sleep(0.02)
+                    await soon(lambda: _runs(within))
                     raise RuntimeError
             assert _gone(within)
             with pytest.raises(ProbeError, match="is not there") as missing:
@@ -342,8 +340,7 @@ def test_what_a_lost_connection_left_is_ended_at_the_end(
             session = await sessions.session(name)
             tool = ["sh", "-c", f"trap '' HUP PIPE; sleep {nap_s}"]
             running = asyncio.create_task(session.measure(tool, 900))
-            while not _runs(nap_s):
-                await asyncio.sleep(0.02)
+            await soon(lambda: _runs(nap_s))
             if noticed:
                 sessions.forget(name)
             else:

@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,6 +36,7 @@ from probes.verification.runs import (
     volume_gb,
 )
 from tests.ports import free_port
+from tests.waiting import eventually
 
 REGIONS = ("aws:a", "aws:b", "aws:c")
 
@@ -216,10 +216,7 @@ def _relaying(program: str, target_port: int) -> Iterator[int]:
             yield port
         finally:
             process.terminate()
-    until_s = time.monotonic() + 60
-    while _listens(port):
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
+    eventually(lambda: not _listens(port))
 
 
 def _listens(port: int) -> bool:

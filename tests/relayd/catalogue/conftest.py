@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,10 @@ Commands = Callable[..., Outcome]
 
 
 @pytest.fixture(autouse=True)
-def overlays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def overlays(tmp_path: Path, environment: MutableMapping[str, str]) -> Path:
     """Return the folder of overlays."""
     folder = tmp_path / "overlays"
-    monkeypatch.setenv("RELAYD_CATALOGUE_DIR", str(folder))
+    environment["RELAYD_CATALOGUE_DIR"] = str(folder)
     return folder
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from pathlib import Path
 
 import pytest
@@ -164,10 +164,10 @@ def test_it_is_refused_in_one_sentence(
 
 
 def test_a_folder_that_is_none_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catalogue: Commands
+    tmp_path: Path, environment: MutableMapping[str, str], catalogue: Commands
 ) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("RELAYD_CATALOGUE_DIR", str(tmp_path / "file"))
+    environment["RELAYD_CATALOGUE_DIR"] = str(tmp_path / "file")
     folder = tmp_path / "documents"
     folder.mkdir()
     assert "can't be written" in catalogue("import", table(row())(folder), code=2).err

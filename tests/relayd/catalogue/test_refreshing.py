@@ -73,6 +73,7 @@ def plan_ids() -> list[tuple[str, float]]:
     return [(plan.plan_id, plan.cost_usd.total) for plan in plans]
 
 
+@pytest.mark.slow
 def test_a_round_trip_leaves_plans_as_they_were(
     tmp_path: Path, overlays: Path, catalogue: Commands
 ) -> None:

@@ -68,6 +68,7 @@ def usd_per_h(region: str) -> float:
     return load_catalogue().vm_usd_per_h(f"azure:{region}", "azure:D32_v5")
 
 
+@pytest.mark.slow
 def test_what_has_not_changed_is_not_fetched_again(
     server: Publisher, update: Update, catalogue: Commands
 ) -> None:

@@ -365,6 +365,7 @@ def test_only_what_is_compared_has_to_be_young_enough(relayd: Relayd, tmp_path: 
 # ---- re-planning ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_plan_in_progress_is_kept_on_the_same_snapshot(relayd: Relayd) -> None:
     transfer = "plan azure:eastus aws:ap-northeast-1 --volume 500GB"
     for question in (transfer, "plan shuffle list.csv", COPIES):
@@ -383,6 +384,7 @@ def test_progress_may_be_told_of_one_pair_of_a_shuffle(relayd: Relayd) -> None:
     assert pair["remaining_gb"] == pytest.approx(500)
 
 
+@pytest.mark.slow
 def test_new_measurements_change_the_plan(tmp_path: Path, relayd: Relayd) -> None:
     began_s, db = time.time() - 10 * 3600, tmp_path / "relayd.db"
     ends = ["azure:eastus", "aws:ap-northeast-1", "gcp:us-central1"]

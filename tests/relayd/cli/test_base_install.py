@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from relayd.cli.help.doctor import EXTRAS
 
 RUN = """
@@ -41,6 +43,7 @@ def without_extras(folder: Path, *commands: str) -> list[tuple[int, str, str]]:
     return [(code, out, err) for code, out, err in json.loads(done.stdout)]
 
 
+@pytest.mark.slow
 def test_what_most_people_ask_needs_no_extra(tmp_path: Path) -> None:
     (tmp_path / "demands.csv").write_text(
         "src,dst,volume_gb\naws:us-east-1,aws:us-west-2,100\naws:us-east-1,aws:eu-west-1,50\n"

@@ -109,6 +109,7 @@ def test_a_relay_carries_what_is_written_alone(wan: Wan) -> None:
     assert 'NO_PROXY="acct1.blob.core.windows.net${NO_PROXY' in emit(plan, "rclone")
 
 
+@pytest.mark.slow
 def test_rclone_copies_resumes_checks_and_sums_up(wan: Wan, tmp_path: Path) -> None:
     if shutil.which("rclone") is None:
         pytest.skip("needs rclone")

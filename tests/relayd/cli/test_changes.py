@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import MutableMapping
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from tests.relayd.catalogue.documents import azure_page, azure_vm, written
 from tests.relayd.conftest import Relayd
 
 
+@pytest.mark.slow
 def test_who_changed_what_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relayd: Relayd
+    tmp_path: Path, environment: MutableMapping[str, str], relayd: Relayd
 ) -> None:
-    monkeypatch.setenv("RELAYD_CATALOGUE_DIR", str(tmp_path / "overlays"))
+    environment["RELAYD_CATALOGUE_DIR"] = str(tmp_path / "overlays")
     db, copy = tmp_path / "relayd.db", tmp_path / "copy.db"
     page = written(tmp_path / "page.json", azure_page([azure_vm("D32_v5", "eastus", 9.0)]))
 

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,7 @@ def test_no_words_make_a_traceback(pairs: list[tuple[str, str]]) -> None:
 NEED_NO_FILE = {"catalogue", "doctor", "help", "lab", "serve"}
 
 
+@pytest.mark.slow
 def test_every_command_refuses_bad_input_in_one_sentence(tmp_path: Path, relayd: Relayd) -> None:
     bad = tmp_path / "bad"
     bad.write_text("\0 {no store, no catalogue, no table")
@@ -237,6 +239,7 @@ def test_links_and_matrices_have_what_was_measured(relayd: Relayd, measured: Pat
     assert matrix["values"][0][0] is None
 
 
+@pytest.mark.slow
 def test_import_reports_and_adds_nothing_twice(relayd: Relayd, tmp_path: Path) -> None:
     file, db = tmp_path / "some.csv", tmp_path / "store.db"
     file.write_text("src,dst,aggregate_mbps\naws:a,aws:b,100\naws:a,aws:b,nan\naws:a,aws:a,5\n")
@@ -271,14 +274,14 @@ def test_a_file_without_anything_to_use_is_no_success(relayd: Relayd, tmp_path: 
 
 
 def test_settings_come_from_options_environment_and_file(
-    relayd: Relayd, tmp_path: Path, measured: Path, monkeypatch: pytest.MonkeyPatch
+    relayd: Relayd, tmp_path: Path, measured: Path, environment: MutableMapping[str, str]
 ) -> None:
     ask = (*TO_JAPAN, "--vms", "1")
     folder = tmp_path / "config" / "relayd"
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(f'db = "{measured}"\ntime_value = 500\n')
     assert json.loads(relayd(*ask).out)["verdict"] == "relay"
-    monkeypatch.setenv("RELAYD_TIME_VALUE", "1usd/h")
+    environment["RELAYD_TIME_VALUE"] = "1usd/h"
     assert json.loads(relayd(*ask).out)["verdict"] == "direct"
     assert json.loads(relayd(*ask, "--time-value", "500").out)["verdict"] == "relay"
     (folder / "config.toml").write_text("colour = 1\n")
@@ -287,6 +290,7 @@ def test_settings_come_from_options_environment_and_file(
     assert "colour" in wrong.err
 
 
+@pytest.mark.slow
 def test_as_a_process_it_says_its_version() -> None:
     command = [sys.executable, "-m", "relayd", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

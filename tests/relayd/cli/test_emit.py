@@ -117,6 +117,7 @@ def check_by_shells(scripts: list[Path], *unless: str) -> None:
             assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_shells_read_what_is_emitted(plans: list[Plan], tmp_path: Path) -> None:
     scripts: dict[str, list[Path]] = {"env": [], "script": []}
     for number, plan in enumerate(plans):
@@ -220,6 +221,7 @@ def test_lanes_carry_the_plan(plans: list[Plan]) -> None:
                 assert {lane.dst for lane in made.lanes} == set(made.destinations)
 
 
+@pytest.mark.slow
 def test_plans_in_any_form_and_nothing_else(wan: Wan, relay: Plan, split: Plan) -> None:
     text = relayd.emit(relay, "socat")
     whole = relay.model_dump("json")
@@ -272,6 +274,7 @@ def test_names_can_not_leave_comments_and_messages(relay: Plan, tmp_path: Path) 
     assert "touch evil" not in re.sub(r"(?m)^ *#.*$|\.alert.*$", "", emit(text, "haproxy"))
 
 
+@pytest.mark.slow
 def test_rclone_copies_each_file_on_one_lane(wan: Wan, split: Plan, tmp_path: Path) -> None:
     if shutil.which("rclone") is None:
         pytest.skip("needs rclone")
@@ -395,6 +398,7 @@ def test_parts_keep_to_the_store_and_suffice_for_the_connections(
         assert count >= connections
 
 
+@pytest.mark.slow
 def test_the_command_emits(relayd: Relayd) -> None:
     ask = ("plan", "--src", "us-east", "--dst", "sa", "--vms", "1", "--emit", "iperf3")
     done = relayd(*ask, "--endpoint", "aws:sa-east-1=10.0.0.9", "--port", "6000")

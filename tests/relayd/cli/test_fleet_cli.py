@@ -18,6 +18,7 @@ from relayd.store import open_store
 from tests.probes.fleet.machines import Machine, machines, need
 from tests.relayd.building import fleet_file
 from tests.relayd.conftest import Relayd
+from tests.waiting import eventually
 
 _REGIONS = ["aws:us-east-1", "gcp:us-east1", "azure:eastus"]
 
@@ -131,9 +132,12 @@ def test_an_interruption_leaves_nothing_and_can_be_resumed(
             text=True,
             preexec_fn=_interruptible,
         ) as campaign:
-            while not _children(fleet[1], "ping"):
+
+            def measures() -> bool:
                 assert campaign.poll() is None
-                time.sleep(0.1)
+                return bool(_children(fleet[1], "ping"))
+
+            eventually(measures)
             campaign.send_signal(number)
             _, said = campaign.communicate(timeout=120)
         assert campaign.returncode == 130

@@ -30,6 +30,7 @@ def exported(relayd: Relayd, tmp_path: Path) -> Callable[[str], Path]:
     return export
 
 
+@pytest.mark.slow
 def test_a_table_of_links_is_imported_again(
     exported: Callable[[str], Path], relayd: Relayd, tmp_path: Path
 ) -> None:
@@ -42,6 +43,7 @@ def test_a_table_of_links_is_imported_again(
     assert json.loads(again.out)["files"][0]["accepted"] == 3 * len(rows) > 100
 
 
+@pytest.mark.slow
 def test_graphml_is_read_by_networkx(exported: Callable[[str], Path], wan: Wan) -> None:
     read = networkx.read_graphml(exported("graphml"))
     for link in wan.network:

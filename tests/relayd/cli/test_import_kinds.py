@@ -51,6 +51,7 @@ def test_what_can_not_be_imported_says_why_and_changes_nothing(
     assert said in " ".join(outcome.err.split())
 
 
+@pytest.mark.slow
 def test_series_of_prometheus_take_regions_from_the_labels_that_are_named(
     relayd: Relayd, db: Path, tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_own_sites_without_a_provider_are_told_how_they_are_named(
     assert (named.code, "1 samples added" in named.out) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_reader_that_closes_the_pipe_does_not_prevent_the_snapshot(tmp_path: Path) -> None:
     file, db = tmp_path / "own.csv", tmp_path / "own.db"
     file.write_text("src,dst,aggregate_mbps\nown:paris,own:tokyo,500\n")

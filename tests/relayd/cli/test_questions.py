@@ -6,7 +6,7 @@ import argparse
 import inspect
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -72,10 +72,10 @@ def test_examples_are_valid(question: Question) -> None:
 
 
 def test_options_are_read_as_written_and_settings_fill_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, environment: MutableMapping[str, str]
 ) -> None:
     (tmp_path / "config.toml").write_text("vms = 3\nmargin = '20%'\n")
-    monkeypatch.setenv("RELAYD_CONFIG", str(tmp_path / "config.toml"))
+    environment["RELAYD_CONFIG"] = str(tmp_path / "config.toml")
     one = partial(asked, TransferRequest, "a", "b")
     assert one("--vms", "c=2") == TransferRequest("a", "b", vms=3, vms_in={"c": 2}, margin=0.2)
     assert one("--vms", "5", "--margin", "0.3").vms == 5

@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from probes.samples import QuarantinedSample
 from relayd.store import open_store
 from relayd.store.events import this_user
@@ -17,6 +19,7 @@ from tests.relayd.conftest import Relayd
 SRC, DST = "aws:us-east-1", "aws:sa-east-1"
 
 
+@pytest.mark.slow
 def test_disputed_samples_are_named_and_retracted_after_consent(
     relayd: Relayd, tmp_path: Path
 ) -> None:

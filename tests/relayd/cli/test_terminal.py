@@ -32,6 +32,7 @@ ROOT = Path(__file__).parents[3]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
 
+@pytest.mark.slow
 def test_a_real_terminal_gets_its_width_its_colours_and_a_pager(tmp_path: Path) -> None:
     """Its size is what the kernel says, not what variables say."""
     ours, theirs = pty.openpty()
@@ -123,6 +124,7 @@ def test_a_matrix_is_shaded_and_in_blocks_that_fit(on_terminal: OnTerminal) -> N
     assert sum(len(re.sub(" ", "", row)) for row in rows) >= count * (count - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "lines", "code"),
     [("data links --format csv | head -n 2", 2, 0), ("help margin >&-", 0, 0), ("plon 2>&-", 0, 2)],
@@ -135,6 +137,7 @@ def test_readers_that_leave_early_and_closed_streams_are_no_fault(
     assert (done.returncode, done.stdout.count("\n"), done.stderr) == (code, lines, "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["--help", "data regions"])
 def test_what_cannot_be_written_is_said(words: str) -> None:
     command = [sys.executable, "-m", "relayd", *words.split()]

@@ -6,11 +6,12 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.waiting import eventually
 
 WAIT_S = 120.0
 LOOPBACK = "127.0.0.1"
@@ -49,12 +50,12 @@ def _started(home: Path, place: Place, log: Path, *words: str) -> Iterator[None]
 
 def _said(log: Path, pattern: str) -> str:
     """Return what a log says, once it does."""
-    deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline:
-        if found := re.search(pattern, log.read_text()):
-            return found[1]
-        time.sleep(0.1)
-    raise AssertionError(log.read_text()[-3000:])
+    found: re.Match[str] = eventually(
+        lambda: re.search(pattern, log.read_text()),
+        WAIT_S,
+        otherwise=lambda: log.read_text()[-3000:],
+    )
+    return found[1]
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import pytest
 
 from probes.samples import Sample
 from relayd.client.blocking import RemoteWan
-from tests.http.running import Served, eventually, make_store, run, served
+from tests.http.running import Served, make_store, run, served
 from tests.relayd.integrations.engines import example_of, python_of, result_of
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.integrations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import MutableMapping
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def test_regions_that_skypilot_does_not_have_are_left_out(tmp_path: Path) -> Non
     assert infra == ["gcp/us-central1"]
 
 
-def test_tasks_stay_near_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tasks_stay_near_their_data(tmp_path: Path, environment: MutableMapping[str, str]) -> None:
     python = python_of("skypilot")
     config, task = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (tmp_path / "config.yaml").write_text(config)
@@ -113,7 +114,7 @@ def test_tasks_stay_near_their_data(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert set(clouds) == {"gcp", "aws"}
 
     # What is left elsewhere costs least there, by plans that are asked for one by one.
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    environment["XDG_DATA_HOME"] = str(tmp_path)
     wan = relayd.open()
     google = {name: usd for name, usd in found["costs"].items() if name.startswith("gcp:")}
     best = min(google, key=google.__getitem__)

@@ -6,7 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -79,9 +79,9 @@ def call(client: tuple[Client, Loop]) -> Call:
 
 
 def test_every_question_is_a_tool_that_answers_as_the_library_does(
-    call: Call, db: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, db: Path, environment: MutableMapping[str, str]
 ) -> None:
-    monkeypatch.setenv("RELAYD_FLEET", str(db.with_name("fleet.toml")))
+    environment["RELAYD_FLEET"] = str(db.with_name("fleet.toml"))
     wan = relayd.open(db)
     plan = call("plan", **ASKED)
     for question in QUESTIONS:

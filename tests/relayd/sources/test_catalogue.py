@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 from itertools import islice, permutations
 from math import inf
@@ -45,9 +45,9 @@ EGRESS = '[[egress]]\nname = "mine"\nfrom = ["onprem:*"]\nto = ["*"]\n'
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, environment: MutableMapping[str, str]) -> Path:
     folder = tmp_path / "cache"
-    monkeypatch.setenv("RELAYD_CACHE_DIR", str(folder))
+    environment["RELAYD_CACHE_DIR"] = str(folder)
     return folder
 
 
@@ -462,12 +462,12 @@ def test_a_damaged_cache_is_never_believed(cache: Path, built_in: Catalogue) -> 
 
 
 def test_without_a_usable_cache_folder_the_files_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_in: Catalogue
+    tmp_path: Path, environment: MutableMapping[str, str], built_in: Catalogue
 ) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     for folder in (blocked, blocked / "below"):
-        monkeypatch.setenv("RELAYD_CACHE_DIR", str(folder))
+        environment["RELAYD_CACHE_DIR"] = str(folder)
         assert load_catalogue() == built_in
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import MutableMapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,14 @@ SMALL = 'user = "probe"\nvm_type = "t2.micro"\n'
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fleet(tmp_path: Path, environment: MutableMapping[str, str]) -> Path:
     file = fleet_file(tmp_path / "fleet.toml", *ENDS, more=SMALL)
-    monkeypatch.setenv("RELAYD_FLEET", str(file))
+    environment["RELAYD_FLEET"] = str(file)
     return file
 
 
 def test_a_fleet_of_small_vms_is_not_planned_as_large_ones(
-    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, relayd: Relayd
+    fleet: Path, tmp_path: Path, environment: MutableMapping[str, str], relayd: Relayd
 ) -> None:
     with closing(library.open()) as wan:
         site = wan.sites()["aws:us-east-1"]
@@ -38,12 +39,12 @@ def test_a_fleet_of_small_vms_is_not_planned_as_large_ones(
         assert link.aggregate_gbps.expected <= site.egress_gbps.expected
         # Elsewhere the catalogue's usual VMs stay.
         assert wan.sites()["aws:eu-west-1"].vms is None
-    monkeypatch.delenv("RELAYD_FLEET")
+    del environment["RELAYD_FLEET"]
     question = ("plan", "--src", "us-east", "--dst", "sa", "--vms", "1", "--json")
     assert json.loads(relayd(*question).out)["throughput_gbps"] > 4
     # The settings file can name the fleet.
     (tmp_path / "config.toml").write_text('fleet = "fleet.toml"\n')
-    monkeypatch.setenv("RELAYD_CONFIG", str(tmp_path / "config.toml"))
+    environment["RELAYD_CONFIG"] = str(tmp_path / "config.toml")
     assert json.loads(relayd(*question).out)["throughput_gbps"] < 1
 
 

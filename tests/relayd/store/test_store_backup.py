@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+from collections.abc import MutableMapping
 from pathlib import Path
 
 import pytest
@@ -147,10 +148,10 @@ def test_a_backup_removes_what_killed_ones_left_and_nothing_of_running_ones(tmp_
 
 
 def test_programs_that_are_missing_or_too_old_are_named(
-    postgresql_spot: PostgresqlSpot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgresql_spot: PostgresqlSpot, tmp_path: Path, environment: MutableMapping[str, str]
 ) -> None:
     _fill(postgresql_spot)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    environment["PATH"] = str(tmp_path)
     with open_store(postgresql_spot.where, mode="read") as store:
         with pytest.raises(InputError, match="needs the program pg_dump"):
             backup(store, tmp_path / "copy")

@@ -14,7 +14,6 @@ import pytest
 from planner.model.errors import StoreError
 from relayd.store import Store, leases, open_store
 from relayd.store.events import Events
-from tests.http.running import eventually
 from tests.postgresql import running_server
 from tests.relayd.store.engines import (
     ON_BOTH,
@@ -26,8 +25,9 @@ from tests.relayd.store.engines import (
     said,
 )
 from tests.stopping import everyone, stopped
+from tests.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("quick_leases")
+pytestmark = [pytest.mark.service, pytest.mark.usefixtures("quick_leases")]
 
 _HOLDER = f"""\
 import sys, time

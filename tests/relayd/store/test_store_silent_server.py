@@ -13,9 +13,11 @@ from planner.model.errors import StoreError
 from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.postgresql import connecting, database
-from tests.http.running import eventually
 from tests.relayd.store.engines import PostgresqlSpot, SqliteSpot, program, said
 from tests.stopping import everyone, stopped
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.service
 
 _WRITER = """\
 import sys, time
