@@ -123,13 +123,13 @@ def _cell(text: str) -> str:
     return neutralised(text.replace("\t", "\\u0009").replace("\n", "\\u000a"))
 
 
-def styled(text: str, style: str, otherwise: str | None = None) -> str:
-    """Return text in a style, else as it is, or what is given otherwise.
+def styled(text: str, style: str) -> str:
+    """Return text in a style, or as it is.
 
     That depends on standard output and on what the user wants (no-color.org).
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stdout.isatty():
-        return text if otherwise is None else otherwise
+        return text
     return f"{_ESCAPE}[{style}m{text}{_ESCAPE}[0m"
 
 
