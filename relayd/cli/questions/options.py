@@ -10,7 +10,7 @@ from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Items, Specified, fields_of
 from planner.model.errors import FormatError, InputError
 from relayd.cli.parser import Parser, add_commands, add_options, flags
-from relayd.emitting.formats import DEFAULT_PORT, FORMATS
+from relayd.emitting.formats import DEFAULT_PORT, emitters
 from relayd.files import read_demands, read_json, read_rows, read_text
 from relayd.questions.registry import QUESTIONS
 from relayd.settings import load_settings
@@ -210,19 +210,23 @@ def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
     return {first.name: found}
 
 
-# Options of commands alone: further parts of an answer to show, and what another tool runs.
+# Options of commands alone: further parts of an answer to show.
 _MORE = {
-    "plan": f"""
-  [running it]
-  * --emit {{{",".join(FORMATS)}}}  print what to run with this tool instead
-  --endpoint REGION=ADDRESS...  for --emit: address of the VM there, or of several, with commas;
-                       repeatable
-  --port N             for --emit: where relays listen (default {DEFAULT_PORT})
-""",
     "plan shuffle": "  [shown]\n  * --pairs  list every pair, with its paths",
     "plan broadcast": "  [shown]\n  * --trees  list every tree",
     "plan schedule": "  [shown]\n  * --periods  list rates and paths over time",
 }
+
+
+def _carrying_out() -> str:
+    """Return the options of a plan that another tool carries out."""
+    return f"""
+  [running it]
+  * --emit {{{",".join(emitters())}}}  print what to run with this tool instead
+  --endpoint REGION=ADDRESS...  for --emit: address of the VM there, or of several, with commas;
+                       repeatable
+  --port N             for --emit: where relays listen (default {DEFAULT_PORT})
+"""
 
 
 def add_question_commands(known: dict[str, Parser]) -> None:
@@ -236,4 +240,5 @@ def add_question_commands(known: dict[str, Parser]) -> None:
     add_commands(known, "\n".join(lines))
     for question in QUESTIONS:
         add_fields(known[question.command], question.request)
-        add_options(known[question.command], _MORE.get(question.command, ""))
+        more = _carrying_out() if question.command == "plan" else _MORE.get(question.command, "")
+        add_options(known[question.command], more)
