@@ -19,7 +19,7 @@ from probes.analysis.evidence import Record
 from probes.analysis.falls import rate_cut
 from probes.analysis.forecast import forecast
 from probes.analysis.level_shift import level_shifts, levels_between_tests
-from probes.analysis.patterns import DAY_S, occurrences, periodicity, strongest_period
+from probes.analysis.patterns import DAY_S, occurrences, periodicity
 from probes.analysis.steady_state import Interval, steady_state
 from probes.analysis.udp import rate_sweep
 from tests.probes.analysis.test_report_analyses import resembling
@@ -83,9 +83,6 @@ def cases(generator: np.random.Generator) -> dict[str, tuple[int, Callable[[], b
     def foretold(likeness: float) -> bool:
         return bool(forecast(FORTNIGHT, fortnight(likeness), 6 * 3600.0)["useful"])
 
-    def periodic(likeness: float) -> bool:
-        return bool(strongest_period(FORTNIGHT, fortnight(likeness))["present"])
-
     found: dict[str, tuple[int, Callable[[], bool]]] = {
         "a test of a bucket that falls": (6 * SERIES, falls),
         "two levels, or a shift, in 12 tests": (
@@ -105,7 +102,6 @@ def cases(generator: np.random.Generator) -> dict[str, tuple[int, Callable[[], b
     }
     for alike, likeness in (("", 0.0), (", neighbours alike", 0.7)):
         found[f"a day's period{alike}"] = SLOW, partial(daily, likeness)
-        found[f"any period{alike}"] = SLOW, partial(periodic, likeness)
         found[f"a forecast of 6 h{alike}"] = SLOW, partial(foretold, likeness)
     return found
 

@@ -14,6 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from relayd.shadowing import require_own_packages
+
 # Imported on first use: `import relayd` costs nothing, and a command line loads what it needs. The
 # file that type checkers read says where each name is from.
 _STUB = Path(__file__).with_suffix(".pyi").read_text()
@@ -23,6 +25,7 @@ __all__ = sorted(_HOME)
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
+        require_own_packages()
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tomllib
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +100,3 @@ def _file_settings() -> tuple[dict[str, object], str]:
     except ValueError as error:
         remedy = "Mend the file or remove it."
         raise InputError(path, f"is not valid TOML: {error}", remedy=remedy) from None
-
-
-def is_installed(module: str) -> bool:
-    """Return whether a module can be imported, such as ``opentelemetry.sdk``.
-
-    Looking for a module imports its parents, and raises where one is missing: they come first.
-    """
-    names = module.split(".")
-    return all(find_spec(".".join(names[:end])) for end in range(1, len(names) + 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -39,12 +38,6 @@ MOST_JOINED = 64
 TURNS = (99, 1900)
 """Tried at first, and more of them where the first left it open."""
 _MOST_CELLS = 2_000_000
-FEWEST_FOR_WAVES = 96
-FEWEST_WAVES = 5
-"""A period that came back fewer times may be a coincidence."""
-MOST_HARMONIC = 8
-SURELY_STANDING = 8.0
-"""Over the expected power, which chance exceeds in one of 3,000 waves."""
 FEWEST_OCCURRENCES = 6
 ORDERS = 399
 
@@ -248,67 +241,6 @@ def _cycles_p(table: Floats) -> float:
         if permutation_p(observed, chance) > 2 * FALSE_ALARMS:
             break
     return permutation_p(observed, chance)
-
-
-# ---- any period -------------------------------------------------------------------------------
-
-
-def strongest_period(times_s: ArrayLike, values: ArrayLike) -> Record:
-    """Find the period that stands out most in a series.
-
-    A periodogram against red noise: neighbours in time resemble each other, so slow waves are
-    strong by chance; the expected spectrum is that of a first-order autoregression (Torrence and
-    Compo, "A practical guide to wavelet analysis", Bulletin of the AMS 79, 1998). Over that
-    spectrum, powers of chance are exponential, and the largest of m exceeds x with probability
-    ``1 - (1 - exp(-x))^m``. Values count by their ranks, as normal scores, so that outliers make no
-    period. Needed are 96 samples in order of time, at roughly equal steps.
-
-    Returns ``samples``; ``period_s``, and the ``cycles`` of it that the series covers; ``share`` of
-    the variance of the series' ranks that the wave explains; ``p_value`` and ``present``, whether
-    chance with the same memory has a wave as strong in at most 5 % of cases.
-    """
-    grid = on_grid(times_s, values, fewest=FEWEST_FOR_WAVES)
-    known = np.isfinite(grid.values)
-    count = int(known.sum())
-    scores = np.zeros(grid.values.size)
-    quantile = NormalDist().inv_cdf
-    scores[known] = [quantile(rank / (count + 1)) for rank in ranks(grid.values[known])]
-    # A trend is no period.
-    steps = np.arange(scores.size, dtype=float)
-    slope, offset = np.polyfit(steps[known], scores[known], 1)
-    scores[known] -= slope * steps[known] + offset
-    waves = np.arange(FEWEST_WAVES, scores.size // 2)
-    power = (np.abs(np.fft.rfft(scores)) ** 2)[waves]
-    # Steps that are missing at random, and count as the mean, add white noise to the red.
-    filled = float(known.mean())
-    likeness = min(0.99, max(0.0, float(correlations(np.where(known, scores, np.nan))[1])))
-    cosines = np.cos(2 * np.pi * waves / scores.size)
-    expected = filled * (1 - likeness**2) / (1 + likeness**2 - 2 * likeness * cosines) + 1 - filled
-    standing = power / (expected * (power.sum() / expected.sum()))
-    best = int(standing.argmax())
-    p_value = float(-np.expm1(waves.size * np.log1p(-np.exp(-standing[best]))))
-    best = _fundamental(standing, best)
-    total = float(scores @ scores) * scores.size / 2
-    return {
-        "samples": count,
-        "period_s": grid.step_s * scores.size / float(waves[best]),
-        "cycles": float(waves[best]),
-        "share": float(power[best]) / total if total else 0.0,
-        "p_value": p_value,
-        "present": p_value <= FALSE_ALARMS,
-    }
-
-
-def _fundamental(standing: Floats, best: int) -> int:
-    """Return the slowest wave that stands out and has the strongest among its harmonics.
-
-    A short dip that comes back has harmonics as strong as itself.
-    """
-    for harmonic in range(MOST_HARMONIC, 1, -1):
-        slower = round((best + FEWEST_WAVES) / harmonic) - FEWEST_WAVES
-        if slower >= 0 and standing[slower] >= max(SURELY_STANDING, standing[best] / 2):
-            return slower
-    return best
 
 
 # ---- events -----------------------------------------------------------------------------------

@@ -306,7 +306,6 @@ serve  serving.serve:run  answer questions over HTTP
 serve mcp  serving.mcp:run  answer questions of assistants (MCP)
   --port N             serve HTTP here, with a token; 0 takes a free one (default: standard input)
   --fleet FILE         the fleet file of forecasts
-  --allow-reports      let assistants report transfers, too; otherwise they only read
 serve token  manage the tokens of the service
 serve token create  serving.token:create  create a token and print it once
   name:                who or what will use it

@@ -118,9 +118,9 @@ def page(stream: TextIO | None = None) -> TextPage:
     return TextPage(columns(), "" if plain or not sys.stdout.isatty() else _ESCAPE)
 
 
-def styled(text: str, style: str, otherwise: str | None = None) -> str:
+def styled(text: str, style: str) -> str:
     """Return text in a style; see :meth:`planner.model.text.page.TextPage.styled`."""
-    return page().styled(text, style, otherwise)
+    return page().styled(text, style)
 
 
 def filled(words: str, indent: str = "", stream: TextIO | None = None) -> str:

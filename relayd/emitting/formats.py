@@ -1,71 +1,94 @@
-"""The formats, variables for own scripts among them, and the function that writes any of them."""
+"""Emitters, which write a plan for one tool each, and the function that calls them.
+
+Each is registered by an entry point of the group ``relayd.emitters``, those of relayd in its own
+``pyproject.toml``.
+"""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeAlias
 
 from planner.model.answer import Answer
 from planner.model.errors import InputError
-from relayd.catalogue.copies import copies
-from relayd.emitting.buckets import copy
 from relayd.emitting.lanes import Emission, emission
-from relayd.emitting.scripts import haproxy, iperf3, socat
-from relayd.emitting.text import header
-from relayd.emitting.uploads import upload
 
-
-def env(emission: Emission) -> str:
-    """Return lines that a shell can source; values are quoted where they need it.
-
-    Addresses that were not given are left out, so ``set -u`` notices.
-    """
-    plan = emission.plan
-    figures: dict[str, object] = {
-        "PLAN_ID": plan.plan_id,
-        "SNAPSHOT": plan.snapshot.id,
-        "VERDICT": plan.verdict,
-        "SRC": emission.sources[0].region,
-        "DST": emission.destinations[0].region,
-        "VOLUME_GB": emission.volume_gb,
-        "THROUGHPUT_GBPS": plan.throughput_gbps,
-        "THROUGHPUT_GBPS_LOW": plan.throughput_gbps_low,
-        "THROUGHPUT_GBPS_HIGH": plan.throughput_gbps_high,
-        "DURATION_S": plan.duration_s,
-        "COST_USD": plan.cost_usd.total,
-        "LANES": len(emission.lanes),
-    }
-    for lane in emission.lanes:
-        name = f"LANE_{lane.number}"
-        figures[f"{name}_PATH"] = " ".join(vm.region for vm in lane.vms)
-        figures[f"{name}_VMS"] = " ".join(f"{vm.region}/{vm.number}" for vm in lane.vms)
-        figures[f"{name}_SHARE"] = lane.share
-        figures[f"{name}_CONNECTIONS"] = lane.connections
-        figures[f"{name}_THROUGHPUT_GBPS"] = lane.throughput_gbps
-        figures[f"{name}_PORT"] = emission.port_of(lane)
-    written = {
-        name: f"{value:.6g}" if isinstance(value, float) else shlex.quote(str(value))
-        for name, value in figures.items()
-    }
-    lines = [f"RELAYD_{name}={value}" for name, value in written.items()]
-    ends = (*emission.sources, *emission.relays, *emission.destinations)
-    lines += [f"{vm.variable}={shlex.quote(vm.address)}" for vm in ends if vm.address]
-    return header(emission, "Variables") + "\n".join(lines) + "\n"
-
-
-FORMATS: dict[str, Callable[[Emission], str]] = {
-    "haproxy": haproxy,
-    "socat": socat,
-    "iperf3": iperf3,
-    **{name: partial(upload, tool=name) for name in ("rclone", "aws-cli", "azcopy", "gcloud")},
-    **{name: partial(copy, tool=name) for name in ("storage-transfer", "datasync", "skyplane")},
-    "env": env,
-}
-_TO_VMS = ("haproxy", "socat", "iperf3", "env")
-"""Of these, lanes end at VMs; of the others, at an object store."""
+GROUP = "relayd.emitters"
 DEFAULT_PORT = 5201  # of iperf3
+Write: TypeAlias = Callable[[Emission], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Emitter:
+    """A tool or service that a plan can be written for.
+
+    A distribution registers its own by an entry point of the group ``relayd.emitters``, which names
+    an emitter or a function that returns several.
+
+    Attributes
+    ----------
+    name : str
+        As ``--emit`` has it, such as ``rclone``.
+    writes : str
+        The text that it writes, in words: "configuration of haproxy 2.4 or later".
+    write : function
+        From a plan divided into lanes to the text. It raises an InputError of the field ``emit`` if
+        the plan does not fit. :mod:`relayd.emitting.text` has comments and shell code for it.
+    to_vms : bool
+        Whether lanes end at the plan's VMs, rather than at an object store, which takes any number
+        of connections.
+    write_bucket : function, optional
+        As ``write``, for plans whose source is a bucket; without it, ``write`` is for these too.
+    """
+
+    name: str
+    writes: str
+    write: Write
+    to_vms: bool = True
+    write_bucket: Write | None = None
+
+
+@cache
+def emitters() -> Mapping[str, Emitter]:
+    """Return all installed emitters by name: those of relayd, then those of other distributions.
+
+    Raises
+    ------
+    InputError
+        If an entry point can't be loaded, or names anything but emitters with new names.
+    """
+    return load_emitters(entry_points(group=GROUP))
+
+
+def load_emitters(points: Iterable[EntryPoint]) -> dict[str, Emitter]:
+    """Return the emitters that entry points name, as :func:`emitters` does; raises as it does."""
+    found: dict[str, Emitter] = {}
+    for point in sorted(points, key=lambda point: (_distribution(point) != "relayd", point.name)):
+        try:
+            loaded = point.load()
+            several = (loaded,) if isinstance(loaded, Emitter) else tuple(loaded())
+        except Exception as error:
+            raise _unfit(point, f"can't be loaded: {error}") from error
+        for emitter in several:
+            if not isinstance(emitter, Emitter):
+                raise _unfit(point, f"names a {type(emitter).__name__}, not an Emitter")
+            if emitter.name in found:
+                raise _unfit(point, f"names the emitter {emitter.name}, which there is already")
+            found[emitter.name] = emitter
+    return found
+
+
+def _distribution(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "?"
+
+
+def _unfit(point: EntryPoint, problem: str) -> InputError:
+    entry = f"entry point {point.name} of the distribution {_distribution(point)} ({GROUP})"
+    remedy = "Upgrade or uninstall that distribution."
+    return InputError(entry, problem, value=point.value, remedy=remedy)
 
 
 def emit(
@@ -82,7 +105,7 @@ def emit(
     plan : Plan, mapping or str
         Of one transfer, or its JSON.
     to : str
-        A key of :data:`FORMATS`, such as ``rclone``.
+        The name of an emitter, such as ``rclone``.
     endpoints : mapping, optional
         Region of the plan to the address of its VM, or to a sequence of several VMs' addresses.
         What is not given stays a variable, without which the script stops and says what it is.
@@ -93,11 +116,12 @@ def emit(
     Raises
     ------
     InputError
-        If there is no such format, it does not fit the plan, or an address is none.
+        If there is no such emitter, it does not fit the plan, or an address is none.
     """
-    if to not in FORMATS:
-        raise InputError("emit", f"must be one of {', '.join(FORMATS)}", value=to)
-    made = emission(plan, endpoints, port, to_vms=to in _TO_VMS)
-    if made.src_bucket and to in copies()["tool"]:
-        return copy(made, to)
-    return FORMATS[to](made)
+    known = emitters()
+    if to not in known:
+        raise InputError("emit", f"must be one of {', '.join(known)}", value=to)
+    emitter = known[to]
+    made = emission(plan, endpoints, port, to_vms=emitter.to_vms)
+    write = (made.src_bucket and emitter.write_bucket) or emitter.write
+    return write(made)

@@ -1,11 +1,12 @@
-"""Scripts for a plan's VMs: relays that split TCP (haproxy, socat), and a trial with iperf3."""
+"""Scripts for a plan's VMs: relays that split TCP (haproxy), and a trial with iperf3."""
 
 from __future__ import annotations
 
 from planner.model.errors import InputError
 from probes.tools import MOST_STREAMS
 from relayd.catalogue.copies import shell
-from relayd.emitting.lanes import Emission, Lane, must_be_address
+from relayd.emitting.formats import Emitter
+from relayd.emitting.lanes import Emission, must_be_address
 from relayd.emitting.text import addresses, by_number, header, lane_words, plain, script
 
 SPARE_CONNECTIONS = 64
@@ -15,8 +16,19 @@ def haproxy(emission: Emission) -> str:
     """Return a configuration of haproxy (2.4 or later), the same for every relay VM.
 
     Missing addresses are taken from the environment; ``haproxy -c`` stops and names them.
+
+    Raises
+    ------
+    InputError
+        If the plan is direct, or a source was given by a host name.
     """
-    lanes = _relayed(emission, "haproxy")
+    if not emission.relays:
+        problem = "is haproxy, which relays, and this plan is direct"
+        remedy = "There is nothing to relay; `--emit iperf3` or `--emit rclone` say how to send."
+        raise InputError("emit", problem, remedy=remedy)
+    lanes = emission.relayed
+    for lane in lanes:
+        must_be_address(lane.src, "haproxy")
     notes = ["On each relay VM: haproxy -f FILE. It lets in the sources of the plan alone."]
     notes += [lane_words(lane) for lane in lanes]
     text = header(emission, "Relays for haproxy", notes)
@@ -34,38 +46,6 @@ def haproxy(emission: Emission) -> str:
     return text
 
 
-def socat(emission: Emission) -> str:
-    """Return a script that relays until it is stopped, one socat a lane.
-
-    Every relay VM runs the same script; where there are several, ``RELAY`` says which it is.
-    """
-    relayed = _relayed(emission, "socat")
-    notes = ["On each relay VM: sh FILE. It lets in the sources of the plan alone (IPv4)."]
-    notes += [lane_words(lane) for lane in relayed]
-    choices = []
-    for vm in emission.relays:
-        lanes = [lane for lane in relayed if lane.relay == vm]
-        lines = addresses(end for lane in lanes for end in (lane.src, lane.dst))
-        for lane in lanes:
-            of = {"src": lane.src.variable, "dst": lane.dst.variable}
-            waiting = lane.connections + SPARE_CONNECTIONS
-            lines += shell("socat_lane", port=emission.port_of(lane), waiting=waiting, **of)
-        choices.append((vm.words, lines.splitlines()))
-    body = shell("socat_begin") + by_number("RELAY", "which relay VM this is", choices)
-    return script(header(emission, "Relays with socat", notes), body + shell("socat_end"))
-
-
-def _relayed(emission: Emission, tool: str) -> tuple[Lane, ...]:
-    """Return the lanes that pass a relay, of which there must be some, from known addresses."""
-    if not emission.relays:
-        problem = f"is {tool}, which relays, and this plan is direct"
-        remedy = "There is nothing to relay; `--emit iperf3` or `--emit rclone` say how to send."
-        raise InputError("emit", problem, remedy=remedy)
-    for lane in emission.relayed:
-        must_be_address(lane.src, tool)
-    return emission.relayed
-
-
 def iperf3(emission: Emission) -> str:
     """Return a script for the source VMs.
 
@@ -77,7 +57,7 @@ def iperf3(emission: Emission) -> str:
         port = emission.port_of(lane)
         notes.append(f"- {lane.dst.words}: iperf3 -s -p {port}")
         if lane.relay:
-            relays = f"what --emit haproxy or --emit socat prints (port {port})"
+            relays = f"what --emit haproxy prints (port {port})"
             notes.append(f"- {lane.relay.words}: {relays}")
     notes += [
         f"Lane {lane.number} is planned with {lane.connections} connections; one iperf3 opens "
@@ -98,3 +78,9 @@ def iperf3(emission: Emission) -> str:
         choices.append((vm.words, lines.splitlines()))
     body = shell("iperf3_begin") + by_number("SRC", "which source VM this is", choices)
     return script(header(emission, "A trial with iperf3", notes), body + shell("iperf3_end"))
+
+
+HAPROXY = Emitter("haproxy", "configuration of haproxy 2.4 or later", haproxy)
+IPERF3 = Emitter(
+    "iperf3", "a trial of the whole plan, all paths at once, against the prediction", iperf3
+)

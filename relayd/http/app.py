@@ -91,12 +91,8 @@ async def _serve(
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    tls, telemetry = _tls(settings), None
-    if settings.otlp_endpoint:
-        from relayd.http.monitoring.telemetry import Telemetry
-
-        telemetry = Telemetry(settings.otlp_endpoint)
-    service = Service(settings, db, catalogues, telemetry)
+    tls = _tls(settings)
+    service = Service(settings, db, catalogues)
     await service.begin()
     runner = web.AppRunner(
         make_app(service),
@@ -217,8 +213,6 @@ class _Handling:
         given_id = request.headers.get(REQUEST_ID, "")
         request_id = given_id if _SANE_ID.fullmatch(given_id) else secrets.token_hex(8)
         request[ID_KEY] = request_id
-        telemetry = service.telemetry
-        end_span = telemetry and telemetry.begin(request.method, template, request.headers)
         service.in_flight += 1
         try:
             try:
@@ -236,8 +230,6 @@ class _Handling:
             service.in_flight -= 1
         if service.stopping.is_set() or service.connections.are_too_many:
             response.force_close()
-        if end_span:
-            end_span(response.status, request_id)
         self._log(request, route, response.status, time.perf_counter() - began_s)
         return response
 

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from planner.model.catalogue import Catalogue
 from planner.model.errors import RelaydError
@@ -40,9 +40,6 @@ from relayd.store.links import LinkStates
 from relayd.store.samples.decisions import all_heeded
 from relayd.store.tokens import FirstToken, Token, Tokens, first_token
 from relayd.store.verifications import Verifications
-
-if TYPE_CHECKING:
-    from relayd.http.monitoring.telemetry import Telemetry
 
 LOG = logging.getLogger(__name__)
 _OVERHEAD_BYTES = 250
@@ -164,20 +161,13 @@ def _current(catalogue: Catalogue, network: Network, cache_bytes: int) -> Curren
 class Service:
     """Everything that handlers use.
 
-    The store is made where there is none; `catalogues` are a user's own files, and `telemetry` is
-    where traces and metrics are sent.
+    The store is made where there is none; `catalogues` are a user's own files.
     """
 
     current: Current
     """The state of knowledge that answers rest on, once the service has begun."""
 
-    def __init__(
-        self,
-        settings: ServiceSettings,
-        db: Location,
-        catalogues: Sequence[Path],
-        telemetry: Telemetry | None = None,
-    ) -> None:
+    def __init__(self, settings: ServiceSettings, db: Location, catalogues: Sequence[Path]) -> None:
         self.settings = settings
         self.access = Access(needs_tokens=not settings.no_auth)
         self.limits = RateLimits(settings.requests_per_s, settings.burst)
@@ -185,7 +175,6 @@ class Service:
             most_connections(settings.max_connections), settings.read_timeout_s
         )
         self.store = StoreAccess(db)
-        self.telemetry = telemetry
         self.in_flight = 0
         self.watcher = FleetWatch(settings, db, catalogues)
         self.campaigns = CampaignSupervisor(
@@ -197,8 +186,6 @@ class Service:
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
-        if telemetry:
-            self.workers.span = self.store.span = telemetry.span
         self.metrics = Metrics(self.store, self.workers, settings.metrics_links)
         # Each takes a process of its own and, of a large store, a core for minutes.
         self.previews = FairQueue(1, 8, 2, "the effects of a decision")
@@ -243,13 +230,6 @@ class Service:
                 most_times_later=MOST_TIMES_LATER,
             ),
         ]
-        if telemetry := self.telemetry:
-
-            async def push() -> None:
-                text = await self.metrics.text(self.current.version)
-                await telemetry.push(text, self.workers, self.current.version)
-
-            work.append(forever("otlp", push, telemetry.interval_s, stop))
         if self.watcher.is_on:
             work.append(forever("watch", lambda: self.watcher.run(stop), WATCH_AGAIN_S, stop))
         self._tasks += map(asyncio.create_task, work)
@@ -289,8 +269,6 @@ class Service:
         with contextlib.suppress(RelaydError, ProblemError):
             await self.note_used_tokens()
         self.metrics.close()
-        if self.telemetry:
-            await asyncio.to_thread(self.telemetry.close)
         self.workers.close()
         await self.store.close()
 

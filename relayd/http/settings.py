@@ -17,7 +17,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
-from relayd.settings import is_installed
 from relayd.store.location import is_loopback
 from relayd.store.samples.ingest import LIMITS
 from relayd.store.tokens import Token
@@ -27,7 +26,6 @@ from relayd.watch.webhook import Webhook
 _HOST_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 PREFIX = "RELAYD_SERVE_"
 TABLE = "serve"
-_OTLP_PACKAGES = ("opentelemetry.sdk", "opentelemetry.exporter")
 _WATCH = WatchOptions(0.0)  # its defaults are those of the service
 
 
@@ -90,8 +88,6 @@ class ServiceSettings:
     """New samples become a new snapshot at most this often; 0 leaves that to others."""
     metrics_links: Annotated[int, (0, 1_000_000)] = 5000
     """Most links with gauges of their own in /metrics, up to ten each; 0 for none."""
-    otlp_endpoint: str = ""
-    """Base address of a collector of OpenTelemetry; needs the extra otel."""
     access_log: bool = True
     """Whether to log each request."""
     fleet: Path | None = None
@@ -250,15 +246,6 @@ def _problems(settings: ServiceSettings) -> Iterator[InputError]:
             watch_options(settings)
         except InputError as error:
             yield error
-    if endpoint := settings.otlp_endpoint:
-        if not re.fullmatch(r"https?://[^/?#@]+(/[^?#]*)?", endpoint):
-            problem = "must be the base address of a collector, such as http://127.0.0.1:4318"
-            remedy = "Credentials belong into OTEL_EXPORTER_OTLP_HEADERS."
-            yield InputError("otlp_endpoint", problem, value=endpoint, remedy=remedy)
-        if not all(map(is_installed, _OTLP_PACKAGES)):
-            problem = "needs OpenTelemetry's SDK"
-            remedy = "Install it with `pip install 'relayd[otel]'`."
-            yield InputError("otlp_endpoint", problem, value=endpoint, remedy=remedy)
     for name, kind in get_type_hints(ServiceSettings, include_extras=True).items():
         for least, most in (one for one in get_args(kind) if isinstance(one, tuple)):
             if not least <= (value := getattr(settings, name)) <= most:

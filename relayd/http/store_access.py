@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -44,7 +43,6 @@ class StoreAccess:
         self.path = path
         self._reader = _Side(path, "read")
         self._writer = _Side(path, "create")
-        self.span: Callable[[str], AbstractContextManager[object]] = nullcontext
 
     async def read(self, function: Callable[[Store], T]) -> T:
         """Run a function that reads, and return its result.
@@ -57,16 +55,14 @@ class StoreAccess:
             429 if too many of this caller wait for it already, 503 if too many of all, or if it
             takes longer than :data:`LIMIT_S`.
         """
-        with self.span("store read"):
-            return await self._reader.run(function)
+        return await self._reader.run(function)
 
     async def write(self, function: Callable[[Store], T]) -> T:
         """Run a function that writes, and return its result; it is on disk then.
 
         Where it takes too long, it is left out unless it has begun.
         """
-        with self.span("store write"):
-            return await self._writer.run(function)
+        return await self._writer.run(function)
 
     async def answers(self, limit_s: float) -> bool:
         """Return whether the store can be read, within a time."""

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 from types import FrameType
@@ -47,7 +46,6 @@ class Workers:
 
     def __init__(self, count: int, limit_s: float) -> None:
         self.count = count
-        self.span: Callable[[str], AbstractContextManager[object]] = nullcontext
         self._limit_s = limit_s
         # One more than there are processes, so that none waits for the event loop.
         self.turns = FairQueue(count + 1, MOST_WAITING, MOST_OF_ONE, "an answer")
@@ -76,9 +74,8 @@ class Workers:
         it took too long, or if the worker died. Or the problem that a RelaydError of the question
         is.
         """
-        with self.span(f"worker {question.__name__}"):
-            async with self.turns.turn():
-                return await self._ask(self._pool, version, question, arguments, self._limit_s)
+        async with self.turns.turn():
+            return await self._ask(self._pool, version, question, arguments, self._limit_s)
 
     async def ask_apart(
         self, version: str, question: Callable[..., T], *arguments: Any, limit_s: float
@@ -89,8 +86,7 @@ class Workers:
         """
         pool = _new_pool(1)
         try:
-            with self.span(f"process {question.__name__}"):
-                return await self._ask(pool, version, question, arguments, limit_s)
+            return await self._ask(pool, version, question, arguments, limit_s)
         finally:
             _end(pool)
 

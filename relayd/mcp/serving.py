@@ -61,9 +61,8 @@ def _server(wan: Wan, tools: Sequence[AssistantTool]) -> Server[Any]:
             name=tool.name,
             description=tool.description,
             input_schema=tool.schema,
-            # A report is stored with those before it, and again changes nothing more.
             annotations=types.ToolAnnotations(
-                read_only_hint=tool.read_only,
+                read_only_hint=True,
                 destructive_hint=False,
                 idempotent_hint=True,
                 open_world_hint=False,

@@ -1,23 +1,21 @@
 """Tools that assistants call: a name, a schema of what it takes, and a function.
 
-They only read, but for those with which transfers are reported, where that is allowed.
+They only read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from planner.fields.specified import Specified, schema_of
+from planner.fields.specified import schema_of
 from planner.model.document import as_json
 from planner.model.errors import InputError
 from planner.transfer.request import TransferRequest
-from relayd.client.blocking import RemoteWan
 from relayd.http.campaigns import forecast
 from relayd.http.models import CampaignRequest
 from relayd.http.problems import invalid
@@ -26,12 +24,6 @@ from relayd.questions.question import Question
 from relayd.questions.registry import QUESTIONS
 from relayd.sources.wan import Wan
 from relayd.store import Location
-from relayd.transfers.register import TransferRegister
-from relayd.transfers.requests import (
-    TransferEndRequest,
-    TransferProgressRequest,
-    TransferStartRequest,
-)
 
 Arguments: TypeAlias = Mapping[str, Any]
 Call: TypeAlias = Callable[[Wan, Arguments], dict[str, Any]]
@@ -53,8 +45,6 @@ class AssistantTool(NamedTuple):
     call: Call
     """Returns the answer as JSON types; raises RelaydError, whose text is for the assistant,
     too."""
-    read_only: bool = True
-    """Whether it changes nothing."""
 
 
 def _tool(
@@ -169,49 +159,4 @@ def _forecast(location: Location, fleet: Path) -> AssistantTool:
         "Say what measuring with the fleet would send, take and cost. Measures nothing.",
         CampaignRequest.model_json_schema(),
         call,
-    )
-
-
-# ---- reports of transfers: `relayd serve mcp --allow-reports` ----------------------------------
-
-Register: TypeAlias = TransferRegister | RemoteWan
-_ID = {"type": "string", "description": "The transfer's id, as `begin_transfer` answered."}
-
-
-def reports(opened: Callable[[], AbstractContextManager[Register]]) -> Sequence[AssistantTool]:
-    """Return the tools that begin, report and end transfers.
-
-    ``opened`` opens the register of the store, or the service that keeps it, for one report.
-    """
-
-    def tool(name: str, description: str, request: type[Specified]) -> AssistantTool:
-        schema, of_one = schema_of(request), request is not TransferStartRequest
-        if of_one:
-            required = ["id", *schema.get("required", ())]
-            properties = {"id": _ID, **schema["properties"]}
-            schema = {**schema, "properties": properties, "required": required}
-
-        def call(_wan: Wan, arguments: Arguments) -> dict[str, Any]:
-            fields = dict(arguments)
-            ids = [str(fields.pop("id", ""))] if of_one else []
-            if "" in ids:
-                raise InputError("id", "is missing", remedy="`begin_transfer` answers it.")
-            given = request.from_json(fields).to_json()
-            with opened() as register:  # whose methods have the names of the tools
-                return asdict(getattr(register, name)(*ids, **given))
-
-        return AssistantTool(name, description, schema, call, read_only=False)
-
-    return (
-        tool(
-            "begin_transfer",
-            "Store that a transfer begins, and answer its id. Sends nothing itself.",
-            TransferStartRequest,
-        ),
-        tool(
-            "report_transfer",
-            "Store how far a transfer is; answers whether it is late, and when it ends.",
-            TransferProgressRequest,
-        ),
-        tool("end_transfer", "Store how a transfer ended.", TransferEndRequest),
     )

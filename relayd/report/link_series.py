@@ -21,7 +21,6 @@ from probes.analysis.patterns import (
     autocorrelation,
     occurrences,
     periodicity,
-    strongest_period,
     without_pattern,
 )
 from probes.metrics import METRICS, Metric
@@ -85,8 +84,7 @@ def memory(section: Section, series: _Series) -> None:
 @Analysis(
     "periods",
     "Does it repeat itself?",
-    "Folded at half an hour, a day and a week, with cycles turned at random; the strongest "
-    "wave of a periodogram against red noise.",
+    "Folded at half an hour, a day and a week, with cycles turned at random.",
 )
 def periods(section: Section, series: _Series) -> None:
     """Tell whether there is a pattern that comes back."""
@@ -107,13 +105,6 @@ def periods(section: Section, series: _Series) -> None:
                     else f"no more than chance gives (p = {found['p_value']:.2f})."
                 )
             )
-    if found := section.conclude("any_period", in_time(strongest_period), series.rows):
-        section.say(
-            f"Of any period: every {found['period_s'] / 3600:.3g} h, {found['share']:.0%} of "
-            f"the variance (p = {found['p_value']:.3f})."
-            if found["present"]
-            else f"Of any period: none beyond chance (p = {found['p_value']:.2f})."
-        )
 
 
 @Analysis(

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 import relayd
 from planner.fields.specified import fields_of
-from relayd.emitting.formats import FORMATS
+from relayd.emitting.formats import emitters
 from relayd.questions.question import Question
 from relayd.questions.registry import QUESTIONS
 from tests.dashboard.browser import ran, settle, unfold, watched
@@ -203,7 +203,7 @@ def test_two_answers_stand_side_by_side_and_a_plan_becomes_a_script(
         shown.locator(ANSWER).wait_for()
 
         tools = shown.get_by_label("Tool", exact=True)
-        assert tools.locator("option").all_inner_texts() == list(FORMATS)
+        assert tools.locator("option").all_inner_texts() == list(emitters())
         with shown.expect_download() as download:
             shown.get_by_role("button", name="Download JSON").click()
         plan = json.loads(Path(download.value.path()).read_bytes())

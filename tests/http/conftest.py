@@ -121,7 +121,7 @@ def watching(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @pytest.fixture(scope="package")
 def bounded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Return a service that takes few samples, and whose collector of telemetry is away."""
+    """Return a service that takes few samples."""
     store = copied(measured, tmp_path_factory.mktemp("bounded"))
     environment = serve(
         SAMPLES_MB="0.05",
@@ -129,9 +129,7 @@ def bounded(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         MAX_SERIES="2",
         SNAPSHOT_MAX_AGE_S="86400",
         CORS_ORIGINS="https://dashboard.example",
-        OTLP_ENDPOINT="http://127.0.0.1:1",
     )
-    environment |= {"OTEL_METRIC_EXPORT_INTERVAL": "100", "OTEL_BSP_SCHEDULE_DELAY": "100"}
     with served(store, environment=environment) as running:
         yield running
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from relayd.__main__ import _document
 from relayd.catalogue.loading import load_catalogue
+from relayd.cli.running import _document
 from relayd.questions.question import Question
 from relayd.questions.registry import QUESTIONS
 from tests.law.states import DST, REGIONS, RELAY, SRC, STATES, State, fresh

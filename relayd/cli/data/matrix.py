@@ -1,10 +1,8 @@
-"""``relayd data matrix``: one figure for all pairs, as cells, as text or for programs."""
+"""``relayd data matrix``: one figure for all pairs, as text or for programs."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from math import isnan
 from typing import Any
@@ -19,7 +17,7 @@ from relayd.tables.matrices import Matrix
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one figure for all pairs: as coloured cells on a terminal, else tab-separated."""
+    """Print one figure for all pairs, tab-separated unless another format is asked for."""
     count = whole_number(options.connections or str(DEFAULT_CONNECTIONS), "--connections")
     found = wan_of(options).matrix(options.metric, count, measured_only=options.measured)
     described = {"snapshot": asdict(found.snapshot), "metric": found.metric, "unit": found.unit}
@@ -38,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
         options,
         "pairs",
         pairs,
-        shown=lambda: heat_map(found) if sys.stdout.isatty() else "\n".join(map("\t".join, lines)),
+        shown=lambda: "\n".join(map("\t".join, lines)),
         document=lambda: {
             **described,
             "regions": regions,
@@ -76,47 +74,3 @@ def _summary(found: Matrix, described: dict[str, Any], options: argparse.Namespa
         ),
         document=lambda: {**described, "summary": summed},
     )
-
-
-# Of the 256 colours of a terminal (https://en.wikipedia.org/wiki/ANSI_escape_code#8-bit): from dark
-# to light, so that the order shows without colour vision; and the same without colours.
-_COLOURS = ("17", "19", "25", "31", "37", "78", "149", "227")
-_SHADES = (" .", "..", ":.", "::", "+:", "++", "#+", "##")
-
-
-def heat_map(found: Matrix) -> str:
-    """Return a legend, and a row for each source with two characters a destination.
-
-    Classes hold equally many pairs. Where a terminal is too narrow, blocks of destinations follow
-    each other.
-    """
-    values = found.values.tolist()
-    known = np.sort(found.values[~np.isnan(found.values)]).tolist()
-    names = list(found.regions)
-    if not known:
-        return "No pair has a value."
-    bounds = [known[len(known) * k // len(_COLOURS)] for k in range(len(_COLOURS))]
-    lines = [f"{found.metric} ({found.unit}):"]
-    lines += [
-        f"  {_cell(least, bounds)} {least:.3g}-{end:.3g}"
-        for least, end in zip(bounds, [*bounds[1:], known[-1]], strict=True)
-        if end > least
-    ]
-    name_width = max(map(len, names))
-    room = max(1, (text.columns() - name_width - 1) // 2)
-    for first in range(0, len(names), room):
-        block = slice(first, first + room)
-        shown = names[block]
-        lines.append("" if len(shown) == len(names) else f"\nTo {shown[0]} ... {shown[-1]}:")
-        for name, row in zip(names, values, strict=True):
-            cells = "".join(_cell(value, bounds) for value in row[block])
-            lines.append(f"{name.rjust(name_width)} {cells}".rstrip())
-    told = "Rows send; columns receive, in the same order. `--format csv` has the figures."
-    return "\n".join([*lines, "", text.filled(told)])
-
-
-def _cell(value: float, bounds: Sequence[float]) -> str:
-    if isnan(value):
-        return "  "
-    k = max(k for k, least in enumerate(bounds) if value >= least)
-    return text.styled("  ", f"48;5;{_COLOURS[k]}", otherwise=_SHADES[k])

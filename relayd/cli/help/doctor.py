@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,7 +18,7 @@ from relayd.cli import text
 from relayd.cli.options import store_of, wan_of
 from relayd.cli.output import respond
 from relayd.questions.caveats import OLD_PRICE_S, price_age_s
-from relayd.settings import is_installed, load_settings
+from relayd.settings import load_settings
 from relayd.snapshots.building import vm_type_notes
 from relayd.sources.wan import Wan
 from relayd.store import Location, default_path, parse_location
@@ -32,7 +33,6 @@ EXTRAS = {
     "vl_convert": ("report", "charts of `relayd study report`"),
     "distributed": ("dask", "backtests on a Dask cluster"),
     "mcp": ("mcp", "tools for assistants"),
-    "opentelemetry.sdk": ("otel", "traces and metrics over OTLP"),
     "airflow": ("airflow", "tasks that plan and wait"),
     "ray": ("ray", "tasks and weights on a cluster"),
     "sky": ("skypilot", "an admin policy: tasks near their data"),
@@ -76,7 +76,7 @@ def _installed() -> Iterator[Check]:
     yield Check("relayd", "ok", f"{__version__} in {where}, {python}")
     for module, (extra, purpose) in EXTRAS.items():
         remedy = f"pip install 'relayd[{extra}]'."
-        yield _there(module, is_installed(module), purpose, remedy)
+        yield _there(module, find_spec(module) is not None, purpose, remedy)
     for program, purpose in PROGRAMS.items():
         yield _there(program, shutil.which(program) is not None, purpose)
 

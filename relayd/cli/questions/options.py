@@ -10,7 +10,7 @@ from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Items, Specified, fields_of
 from planner.model.errors import FormatError, InputError
 from relayd.cli.parser import Parser, add_commands, add_options, flags
-from relayd.emitting.formats import DEFAULT_PORT, FORMATS
+from relayd.emitting.formats import DEFAULT_PORT, emitters
 from relayd.files import read_demands, read_json, read_rows, read_text
 from relayd.questions.registry import QUESTIONS
 from relayd.settings import load_settings
@@ -210,9 +210,11 @@ def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
     return {first.name: found}
 
 
-_EMITTING = f"""
+def _carrying_out() -> str:
+    """Return the options of a plan that another tool carries out."""
+    return f"""
   [running it]
-  * --emit {{{",".join(FORMATS)}}}  print what to run with this tool instead
+  * --emit {{{",".join(emitters())}}}  print what to run with this tool instead
   --endpoint REGION=ADDRESS...  for --emit: address of the VM there, or of several, with commas;
                        repeatable
   --port N             for --emit: where relays listen (default {DEFAULT_PORT})
@@ -233,4 +235,4 @@ def add_question_commands(known: dict[str, Parser]) -> None:
         add_fields(parser, question.request)
         shown = [f"  * {one.option}  {one.help}" for one in question.shown if one.help]
         add_options(parser, "\n".join(["  [shown]", *shown]) if shown else "")
-        add_options(parser, _EMITTING if question.emits else "")
+        add_options(parser, _carrying_out() if question.emits else "")

@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 from planner.model.errors import InputError, not_installed
-from relayd.cli.data.transfers import opened_register
 from relayd.cli.options import store_location, wan_of, whole_number
-from relayd.mcp.tools import reports, tools
+from relayd.mcp.tools import tools
 from relayd.settings import load_settings
 from relayd.store.tokens import VARIABLE
 
@@ -29,8 +28,6 @@ def run(options: argparse.Namespace) -> int:
     settings = load_settings()
     fleet = Path(options.fleet) if options.fleet else settings.fleet
     wan, offered = wan_of(options), tools(store_location(options), fleet)
-    if options.allow_reports:
-        offered = (*offered, *reports(lambda: opened_register(options, "create")))
     if options.port is None:
         asyncio.run(serve_stdio(wan, offered))
         return 0

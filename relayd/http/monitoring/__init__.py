@@ -1,1 +1,1 @@
-"""Metrics, logs and traces of the service, for Prometheus and OpenTelemetry."""
+"""Metrics and logs of the service, for Prometheus."""

@@ -80,7 +80,7 @@ def log_to(stream: TextIO) -> None:
     handler.addFilter(SamplingFilter())
     for name, level in (
         (_OWN, logging.INFO),
-        *((library, logging.WARNING) for library in ("aiohttp", "asyncio", "opentelemetry")),
+        *((library, logging.WARNING) for library in ("aiohttp", "asyncio")),
     ):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False

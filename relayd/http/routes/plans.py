@@ -15,7 +15,7 @@ from planner.model.errors import InputError
 from planner.model.network import Snapshot
 from planner.transfer.plan import Plan
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
-from relayd.emitting.formats import DEFAULT_PORT, FORMATS
+from relayd.emitting.formats import DEFAULT_PORT, emitters
 from relayd.http.answers import answer_bytes, answer_earlier, batch_items, encoded, script_of
 from relayd.http.models import (
     Name,
@@ -136,7 +136,7 @@ class ScriptRequest(RequestModel):
     """A plan of one transfer, and the tool that shall run it."""
 
     plan: dict[str, Any] = Field(description="As `/v1/plans` answered it.")
-    emit: str = Field(description="The tool.", json_schema_extra={"enum": [*FORMATS]})
+    emit: str = Field(description="The tool.", json_schema_extra={"enum": [*emitters()]})
     endpoints: dict[str, Name | list[Name]] = Field(
         {}, max_length=100, description="Region of the plan to the address of its VM, or several."
     )

@@ -29,14 +29,7 @@ from probes.analysis.falls import FEWEST_TESTS as FEWEST_BURSTS
 from probes.analysis.falls import burst_of, drop_cause, token_bucket
 from probes.analysis.forecast import forecast
 from probes.analysis.level_shift import FEWEST_TESTS, LevelPattern, levels_between_tests
-from probes.analysis.patterns import (
-    DAY_S,
-    HOUR_S,
-    PERIOD_NAMES,
-    autocorrelation,
-    periodicity,
-    strongest_period,
-)
+from probes.analysis.patterns import DAY_S, HOUR_S, PERIOD_NAMES, autocorrelation, periodicity
 from probes.analysis.steady_state import changes_in
 from probes.metrics import Metric
 from relayd.backtesting.history import ReplayHistory
@@ -56,7 +49,6 @@ RATES: dict[Metric, str] = {"per_flow_mbps": "one connection", "aggregate_mbps":
 FEWEST_REPEATS = 3
 MOST_SOURCES = 24
 FIGURES: tuple[Metric, ...] = ("aggregate_mbps", "per_flow_mbps", "rtt_ms")
-ANY_PERIOD = "any_period"
 FEWEST_FOR_BOXES = 48
 HORIZONS_S = {"1h": HOUR_S, "6h": 6 * HOUR_S}
 MOST_LISTED = 10
@@ -219,8 +211,7 @@ def relays(section: Section, data: ReportData) -> None:
     "stability",
     "Does the time matter?",
     "Each pair's series is folded at half an hour, a day and a week; cycles are turned at "
-    "random to tell patterns from chance (5 % false alarms a series). Any other period: the "
-    "strongest wave of a periodogram against red noise. Dips at minutes 0 and 30: "
+    "random to tell patterns from chance (5 % false alarms a series). Dips at minutes 0 and 30: "
     "Predictability of cloud networks, 2021.",
     FIGURES,
 )
@@ -237,11 +228,10 @@ def stability(section: Section, data: ReportData, metric: Metric) -> None:
             "pair has them."
         )
         return
-    for name in (*PERIOD_NAMES, ANY_PERIOD):
-        is_any = name == ANY_PERIOD
-        words = "of any period" if is_any else f"by {name.replace('_', ' ')}"
-        analyse = strongest_period if is_any else partial(periodicity, period_s=PERIOD_NAMES[name])
-        p_values = [one["p_value"] for one in analysed(series, in_time(analyse))]
+    for name, period_s in PERIOD_NAMES.items():
+        words = f"by {name.replace('_', ' ')}"
+        folded = in_time(partial(periodicity, period_s=period_s))
+        p_values = [one["p_value"] for one in analysed(series, folded)]
         if not p_values:
             section.say(
                 f"{metric}, pattern {words}: no conclusion, no pair has enough samples spread over "

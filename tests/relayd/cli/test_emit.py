@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 import relayd
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
-from relayd.emitting.formats import FORMATS, emit
+from relayd.emitting.formats import emit, emitters
 from relayd.emitting.lanes import Lane, Vm, emission
 from relayd.emitting.uploads import MIB, STORES, part_mib, side_by_side
 from relayd.sources.wan import Wan
@@ -38,7 +38,7 @@ REQUIRED = [
     for part in fields(Plan)
     if part.default is MISSING and part.default_factory is MISSING
 ]
-OF_RELAYS = {"haproxy", "socat"}
+OF_RELAYS = {"haproxy"}
 OF_BUCKETS = {"storage-transfer", "datasync", "skyplane"}
 ENDS = ("azure:westeurope", "aws:ap-south-1")
 
@@ -86,7 +86,7 @@ def fitting(plan: Plan) -> list[str]:
     end = plan.request["dst"].partition(":")[0]
     other = OF_STORES - FORMATS_BY_END[end] | OF_BUCKETS
     return [
-        f for f in FORMATS if f not in other and (plan.verdict != "direct" or f not in OF_RELAYS)
+        f for f in emitters() if f not in other and (plan.verdict != "direct" or f not in OF_RELAYS)
     ]
 
 
@@ -157,7 +157,6 @@ def test_a_missing_address_stops_the_script_and_is_named(split: Plan, tmp_path: 
     two, _ = relays_of(split)
     # Lanes 1 and 2 are direct.
     for name, role, number, first in (
-        ("socat", "RELAY", "1", "address of VM 1 of 2 in azure:westeurope"),
         ("iperf3", "SRC", "1", "address of VM 1 of 2 in aws:ap-south-1"),
         ("rclone", "LANE", "3", f"address of VM 1 of 2 in {two}"),
     ):
@@ -200,7 +199,7 @@ def test_endpoints_take_the_place_of_variables(split: Plan, tmp_path: Path) -> N
         ("azure:westeurope", "source.example.com"),
     ):
         with pytest.raises(InputError, match="endpoint"):
-            emit(split, "socat", endpoints={end: wrong})
+            emit(split, "haproxy", endpoints={end: wrong})
 
 
 def test_lanes_carry_the_plan(plans: list[Plan]) -> None:
@@ -223,9 +222,9 @@ def test_lanes_carry_the_plan(plans: list[Plan]) -> None:
 
 @pytest.mark.slow
 def test_plans_in_any_form_and_nothing_else(wan: Wan, relay: Plan, split: Plan) -> None:
-    text = relayd.emit(relay, "socat")
+    text = relayd.emit(relay, "haproxy")
     whole = relay.model_dump("json")
-    assert emit(whole, "socat") == emit(relay.model_dump_json(), "socat") == text
+    assert emit(whole, "haproxy") == emit(relay.model_dump_json(), "haproxy") == text
     shuffle = wan.shuffle({("aws:us-east-1", "aws:sa-east-1"): 5})
     unfit: list[Any] = ["{", "[]", "3", {}, {"paths": []}, shuffle]
     unfit += [{key: value for key, value in whole.items() if key != left} for left in REQUIRED]
@@ -250,24 +249,26 @@ def test_plans_in_any_form_and_nothing_else(wan: Wan, relay: Plan, split: Plan) 
     ]
     unfit += [whole | change for change in changes]
     for wrong in unfit:
-        for tool in ("socat", "rclone"):
+        for tool in ("haproxy", "rclone"):
             with pytest.raises(InputError, match="plan"):
                 emit(wrong, tool)
-    with pytest.raises(InputError, match="haproxy, socat"):
+    with pytest.raises(InputError, match="haproxy, iperf3"):
         emit(relay, "curl")
+    with pytest.raises(InputError, match=r"haproxy, .*socat"):  # as of earlier versions
+        emit(relay, "socat")
     with pytest.raises(InputError, match="nothing to relay"):
         emit(direct(wan), "haproxy")
     with pytest.raises(InputError, match="rclone"):
         emit(relay, "gcloud")
     with pytest.raises(InputError, match="port"):
-        emit(split, "socat", port=65_535)
+        emit(split, "haproxy", port=65_535)
 
 
 def test_names_can_not_leave_comments_and_messages(relay: Plan, tmp_path: Path) -> None:
     evil = "a:$(touch evil)`touch evil`\n'}\"; touch evil #"
     content = json.loads(relay.model_dump_json().replace("azure:centralindia", "a:EVIL"))
     text = json.dumps(content).replace("a:EVIL", json.dumps(evil)[1:-1])
-    for name in ("socat", "iperf3", "rclone", "env"):
+    for name in ("iperf3", "rclone", "env"):
         known = {"SOURCE": "x", "DESTINATION": "y", "SRC_1": "z", "DST_1": "z"}
         run(emit(text, name), tmp_path, **{} if name != "env" else known)
         assert not (tmp_path / "evil").exists()
@@ -410,3 +411,9 @@ def test_the_command_emits(relayd: Relayd) -> None:
     for wrong in ("--endpoint=x", "--port=no", "--endpoint=sa=a b", "--emit=haproxy"):
         refused = relayd(*ask, wrong)
         assert (refused.code, refused.err.count("\n")) == (2, 1), wrong
+
+
+def test_the_docs_list_every_emitter_in_its_words() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "emit.md").read_text()
+    listed = re.findall(r"(?m)^\| `([a-z][a-z0-9-]+)` \| (.*?) \| ", page)
+    assert listed == [(one.name, one.writes) for one in emitters().values()]

@@ -18,8 +18,8 @@ from planner.broadcast.request import BroadcastRequest
 from planner.fields.specified import Specified, fields_of, schema_of
 from planner.model.errors import InputError, RelaydError
 from planner.transfer.request import TransferRequest
-from relayd.__main__ import _document
 from relayd.cli.questions.options import add_fields, request_from
+from relayd.cli.running import _document
 from relayd.questions.question import Question
 from relayd.questions.registry import QUESTIONS, question_of
 from relayd.sources.wan import Wan

@@ -27,7 +27,6 @@ READING = {
     *(question.method for question in QUESTIONS),
     *("compare", "explain", "links", "regions"),
 }
-REPORTING = {"begin_transfer", "report_transfer", "end_transfer"}
 Call: TypeAlias = Callable[..., Any]
 
 
@@ -38,10 +37,10 @@ def db(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(db: Path) -> Iterator[tuple[Client, Loop]]:
-    """Return an assistant's client, over stdio, of a server that takes reports."""
+    """Return an assistant's client, over stdio, of a server with a fleet."""
     fleet = fleet_file(db.with_name("fleet.toml"), "aws:us-east-1", "gcp:us-east1")
     words = ["-m", "relayd", "serve", "mcp", "--db", str(db)]
-    words += ["--fleet", str(fleet), "--allow-reports"]
+    words += ["--fleet", str(fleet)]
     server = StdioServerParameters(command=sys.executable, args=words, env=dict(os.environ))
     loop, over = Loop(), asyncio.Event()
 
@@ -112,7 +111,6 @@ def test_what_is_wrong_is_told_and_the_next_question_is_answered(call: Call) -> 
         ("compare", {"transfer": ASKED, "variants": [3]}, "variants"),
         ("compare", {}, "transfer"),
         ("links", {"src": "atlantis"}, "atlantis"),
-        ("report_transfer", {"moved_gb": 1}, "Missing id"),
         ("steal", {}, "no tool"),
     ]
     for tool, arguments, words in wrong:
@@ -122,22 +120,14 @@ def test_what_is_wrong_is_told_and_the_next_question_is_answered(call: Call) -> 
     assert call("plan", **ASKED)["plan_id"]
 
 
-def test_transfers_are_reported_where_that_is_allowed(
+def test_with_a_fleet_a_campaign_is_forecast_and_every_tool_only_reads(
     call: Call, client: tuple[Client, Loop]
 ) -> None:
-    """With a fleet a campaign is forecast too."""
     forecast = call("forecast_campaign", budget_usd=5)
     assert 0 <= forecast["campaign"]["egress_usd"] <= 5
-    begun = call("begin_transfer", **ASKED, deadline="2h")
-    told = call("report_transfer", id=begun["id"], moved_gb=100)
-    assert (told["moved_gb"], told["is_late"]) == (100, False)
-    assert call("end_transfer", id=begun["id"], state="cancelled")["state"] == "cancelled"
     tools = client[1].run(client[0].list_tools()).tools
     hints = {tool.name: tool.annotations and tool.annotations.read_only_hint for tool in tools}
-    assert hints == {
-        **dict.fromkeys(READING | {"forecast_campaign"}, True),
-        **dict.fromkeys(REPORTING, False),
-    }
+    assert hints == dict.fromkeys(READING | {"forecast_campaign"}, True)
 
 
 def test_over_http_it_answers_whoever_has_the_token(db: Path) -> None:

@@ -323,7 +323,7 @@ function save(name, text, type) {
 }
 
 const TOOLS = {
-  haproxy: "haproxy.cfg", socat: "socat.sh", iperf3: "iperf3.sh", rclone: "rclone.sh", "aws-cli": "aws-cli.sh", azcopy: "azcopy.sh",
+  haproxy: "haproxy.cfg", iperf3: "iperf3.sh", rclone: "rclone.sh", "aws-cli": "aws-cli.sh", azcopy: "azcopy.sh",
   gcloud: "gcloud.sh", "storage-transfer": "storage-transfer.sh", datasync: "datasync.sh", skyplane: "skyplane.sh", env: "plan.env",
 };
 

@@ -1,0 +1,110 @@
+"""Runs one command, and reports its errors."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import json
+import os
+import re
+import sys
+from collections.abc import Mapping
+
+from planner.fields.specified import Specified, fields_of
+from planner.model.errors import InputError, RelaydError
+from relayd.cli.commands import introduction, parse
+from relayd.cli.text import filled, safe_output
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code.
+
+    0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, 5 finished in part,
+    1 internal error.
+    """
+    with safe_output():
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
+    options = None
+    try:
+        if not arguments:
+            print(introduction())
+            return 0
+        options = parse(arguments)
+        code = options.run(options)
+        sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
+    except RelaydError as error:
+        _print_error(error, options, getattr(options, "json", {"--json", "-j"} & {*arguments}))
+        return error.exit_code
+    except BrokenPipeError:
+        # The reader of a pipe has had enough (`relayd data links | head`): not an error.
+        sys.stderr.close()
+        return 0
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        # What is left in the buffer of standard output goes nowhere, or Python fails at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        place = error.filename or "what was written to"
+        print(f"relayd: {place}: the disk is full. Free some space.", file=sys.stderr)
+        return InputError.exit_code
+    except KeyboardInterrupt:
+        print("relayd: interrupted", file=sys.stderr)
+        return 130
+    return int(code or 0)
+
+
+def _print_error(error: RelaydError, options: argparse.Namespace | None, as_json: object) -> None:
+    renamed = dict(getattr(options, "renamed", {}))
+    if not getattr(options, "db", None) and os.environ.get("RELAYD_DB"):
+        renamed["--db"] = "RELAYD_DB"  # which says where the store is
+    found = _document(error, getattr(options, "request", None), renamed)
+    text = f"relayd: {found['detail']}"
+    if as_json:
+        text = json.dumps({"error": found}, indent=2, default=str)
+    elif sys.stderr.isatty():
+        text = "\n".join(filled(line, stream=sys.stderr) for line in text.split("\n"))
+    print(text, file=sys.stderr)
+
+
+def _document(
+    error: RelaydError, request: type[Specified] | None, renamed: Mapping[str, str]
+) -> dict[str, object]:
+    """Return an error as a JSON object, with ``exit_code`` and ``detail``.
+
+    Of bad input it has its parts, too, and of an unknown or ambiguous region also ``near``. An
+    error begins with the field's name; a remedy has other fields' names between backticks.
+    """
+    options = {**renamed} | {
+        field.key: renamed.get(field.name, field.option)
+        for field in (fields_of(request).values() if request else ())
+        if field.option and field.option.startswith("--")
+    }
+
+    def told(text: str) -> str:
+        return re.sub(r"`(\w+)`", lambda name: options.get(name[1], name[0]), text)
+
+    found: dict[str, object] = {"exit_code": error.exit_code, "detail": told(str(error))}
+    if isinstance(error, InputError):
+        field = re.sub(r"^[\w-]+", lambda name: options.get(name[0], name[0]), error.field)
+        named = InputError(field, error.problem, value=error.value, remedy=error.remedy)
+        found["detail"] = told(str(named))
+        found |= {"field": field, "problem": error.problem, "value": error.value}
+        found["remedy"] = error.remedy and told(error.remedy)
+        if near := getattr(error, "near", ()) or getattr(error, "matches", ()):
+            found["near"] = list(near)
+    return found
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit code; see :func:`run`."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell, by `>&-`
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115
+    if "_ARGCOMPLETE" in os.environ:  # a shell that completes a line
+        from relayd.cli.help.completion import complete
+
+        complete()
+    return run(sys.argv[1:] if arguments is None else arguments)

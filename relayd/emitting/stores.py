@@ -1,0 +1,23 @@
+"""Emitters that copy to object stores: one for each tool of ``configs/copies.toml``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from relayd.catalogue.copies import copies
+from relayd.emitting.buckets import copy
+from relayd.emitting.formats import Emitter
+from relayd.emitting.uploads import upload
+
+
+def emitters_of_stores() -> Iterator[Emitter]:
+    """Yield an emitter for each row of the tables ``upload`` and ``tool``.
+
+    A tool of both uploads folders by the one, and copies buckets by the other.
+    """
+    uploads, tools = copies()["upload"], copies()["tool"]
+    for name, how in (uploads | tools | uploads).items():
+        of_buckets = partial(copy, tool=name) if name in tools else None
+        write = partial(upload, tool=name) if name in uploads else partial(copy, tool=name)
+        yield Emitter(name, how["writes"], write, to_vms=False, write_bucket=of_buckets)
