@@ -32,14 +32,16 @@ def names(group: str) -> tuple[str, ...]:
 def registered(
     group: str, kind: type[T], unique: Sequence[str], found: Sequence[EntryPoint] | None = None
 ) -> tuple[T, ...]:
-    """Load the objects of a group of entry points, in the order of their ``order`` and ``name``.
+    """Load the objects of a group of entry points, in the order of their attribute ``order``.
+
+    An entry point names an object, and is called like it, or names a function that returns several.
 
     Parameters
     ----------
     group : str
         Such as ``relayd.importers``.
     kind : type
-        Class of its objects, which have an ``order`` and a ``name``.
+        Class of its objects, which have a ``name`` and an ``order``.
     unique : sequence of str
         Attributes, of which no two objects may have the same value.
     found : sequence of EntryPoint, optional
@@ -63,26 +65,24 @@ def registered(
         by = point.dist.name if point.dist else "a distribution without a name"
         origin = f"{by} (entry point {point.name} = {point.value})"
         try:
-            one = point.load()
+            loaded = point.load()
+            several = tuple(loaded()) if callable(loaded) else (loaded,)
         except Exception as error:
             raise RegistrationError(f"{origin} can't be loaded: {error!r}") from error
-        if not isinstance(one, kind):
-            raise RegistrationError(f"{origin} is no {kind.__name__}, but {one!r:.80}")
-        for attribute in unique:
-            value = vars(one)[attribute]
-            if other := origins.get((attribute, value)):
+        for one in several:
+            if not isinstance(one, kind):
+                raise RegistrationError(f"{origin} is no {kind.__name__}, but {one!r:.80}")
+            facts = vars(one)
+            for attribute in unique:
+                if other := origins.get((attribute, facts[attribute])):
+                    raise RegistrationError(
+                        f"Two entry points of {group} have the {attribute} {facts[attribute]!r}: "
+                        f"{other} and {origin}. Uninstall one of them, or rename its {attribute}."
+                    )
+                origins[attribute, facts[attribute]] = origin
+            if not callable(loaded) and point.name != facts["name"]:
                 raise RegistrationError(
-                    f"Two entry points of {group} have the {attribute} {value!r}: {other} and "
-                    f"{origin}. Uninstall one of them, or rename its {attribute}."
+                    f"{origin} is called {facts['name']!r}: name both the same."
                 )
-            origins[attribute, value] = origin
-        if point.name != vars(one)["name"]:
-            raise RegistrationError(
-                f"{origin} is called {vars(one)['name']!r}: name both the same."
-            )
-        objects.append(one)
-    return tuple(sorted(objects, key=_place))
-
-
-def _place(one: object) -> tuple[int, str]:
-    return vars(one)["order"], vars(one)["name"]
+            objects.append(one)
+    return tuple(sorted(objects, key=lambda one: int(vars(one)["order"])))

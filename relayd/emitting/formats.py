@@ -6,14 +6,14 @@ Each is registered by an entry point of the group ``relayd.emitters``, those of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeAlias
 
 from planner.model.answer import Answer
 from planner.model.errors import InputError
+from probes.plugins import registered
 from relayd.emitting.lanes import Emission, emission
 
 GROUP = "relayd.emitters"
@@ -21,7 +21,7 @@ DEFAULT_PORT = 5201  # of iperf3
 Write: TypeAlias = Callable[[Emission], str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Emitter:
     """A tool or service that a plan can be written for.
 
@@ -42,6 +42,8 @@ class Emitter:
         of connections.
     write_bucket : function, optional
         As ``write``, for plans whose source is a bucket; without it, ``write`` is for these too.
+    order : int
+        Place in lists of emitters; ours stand before those of other distributions.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Emitter:
     write: Write
     to_vms: bool = True
     write_bucket: Write | None = None
+    order: int = 1000
 
 
 @cache
@@ -57,38 +60,10 @@ def emitters() -> Mapping[str, Emitter]:
 
     Raises
     ------
-    InputError
+    RegistrationError
         If an entry point can't be loaded, or names anything but emitters with new names.
     """
-    return load_emitters(entry_points(group=GROUP))
-
-
-def load_emitters(points: Iterable[EntryPoint]) -> dict[str, Emitter]:
-    """Return the emitters that entry points name, as :func:`emitters` does; raises as it does."""
-    found: dict[str, Emitter] = {}
-    for point in sorted(points, key=lambda point: (_distribution(point) != "relayd", point.name)):
-        try:
-            loaded = point.load()
-            several = (loaded,) if isinstance(loaded, Emitter) else tuple(loaded())
-        except Exception as error:
-            raise _unfit(point, f"can't be loaded: {error}") from error
-        for emitter in several:
-            if not isinstance(emitter, Emitter):
-                raise _unfit(point, f"names a {type(emitter).__name__}, not an Emitter")
-            if emitter.name in found:
-                raise _unfit(point, f"names the emitter {emitter.name}, which there is already")
-            found[emitter.name] = emitter
-    return found
-
-
-def _distribution(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "?"
-
-
-def _unfit(point: EntryPoint, problem: str) -> InputError:
-    entry = f"entry point {point.name} of the distribution {_distribution(point)} ({GROUP})"
-    remedy = "Upgrade or uninstall that distribution."
-    return InputError(entry, problem, value=point.value, remedy=remedy)
+    return {one.name: one for one in registered(GROUP, Emitter, unique=["name"])}
 
 
 def emit(

@@ -20,4 +20,4 @@ def emitters_of_stores() -> Iterator[Emitter]:
     for name, how in (uploads | tools | uploads).items():
         of_buckets = partial(copy, tool=name) if name in tools else None
         write = partial(upload, tool=name) if name in uploads else partial(copy, tool=name)
-        yield Emitter(name, how["writes"], write, to_vms=False, write_bucket=of_buckets)
+        yield Emitter(name, how["writes"], write, to_vms=False, write_bucket=of_buckets, order=30)

@@ -47,4 +47,4 @@ def env(emission: Emission) -> str:
     return header(emission, "Variables") + "\n".join(lines) + "\n"
 
 
-ENV = Emitter("env", "the plan as `RELAYD_...=value` lines, for scripts of your own", env)
+ENV = Emitter("env", "the plan as `RELAYD_...=value` lines, for scripts of your own", env, order=40)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -12,36 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from planner.model.errors import InputError
-from relayd.emitting.formats import emitters, load_emitters
+from probes.plugins import RegistrationError, registered
+from relayd.emitting.formats import GROUP, Emitter, emitters
 from tests.http.running import make_store, served
-
-EMITTER = Path(__file__).parents[2] / "examples" / "plugin" / "relayd_carbon" / "emitter.py"
-PROJECT = """\
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "relayd-carbon"
-version = "1"
-
-[project.entry-points."relayd.emitters"]
-mover = "relayd_carbon.emitter:MOVER"
-"""
+from tests.module_graph import ROOT
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Return an environment in which the distribution is installed."""
-    project, target = tmp_path_factory.mktemp("project"), tmp_path_factory.mktemp("installed")
-    (project / "relayd_carbon").mkdir()
-    shutil.copy(EMITTER, project / "relayd_carbon")
-    (project / "relayd_carbon" / "__init__.py").touch()
-    (project / "pyproject.toml").write_text(PROJECT)
+    target = tmp_path_factory.mktemp("installed")
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
     install += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(target)]
-    subprocess.run([*install, str(project)], check=True, timeout=120)
+    subprocess.run([*install, str(ROOT / "examples/plugin")], check=True, timeout=120)
     return {"PYTHONPATH": str(target)}
 
 
@@ -72,12 +54,13 @@ def test_an_installed_emitter_is_on_the_command_line_and_in_the_service(
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ("relayd.emitting.scripts:HAPROXY", "names the emitter haproxy, which there is already"),
+        ("relayd.emitting.scripts:HAPROXY", "Two entry points of .* the name 'haproxy'"),
         ("relayd.emitting.scripts:NONE", "can't be loaded"),
-        ("os:getcwd", "names a str, not an Emitter"),
+        ("os:listdir", "is no Emitter"),
     ],
 )
 def test_an_entry_point_that_does_not_fit_is_named(value: str, words: str) -> None:
-    ours = EntryPoint("haproxy", "relayd.emitting.scripts:HAPROXY", "relayd.emitters")
-    with pytest.raises(InputError, match=f"entry point wrong .*{words}"):
-        load_emitters([ours, EntryPoint("wrong", value, "relayd.emitters")])
+    ours = EntryPoint("haproxy", "relayd.emitting.scripts:HAPROXY", GROUP)
+    with pytest.raises(RegistrationError, match=words) as caught:
+        registered(GROUP, Emitter, ["name"], [ours, EntryPoint("wrong", value, GROUP)])
+    assert f"entry point wrong = {value}" in str(caught.value)

@@ -1,1 +1,1 @@
-"""An example of a distribution that extends relayd: a question and an importer."""
+"""An example of a distribution that extends relayd: a question, an importer and an emitter."""
