@@ -1,4 +1,4 @@
-"""An emitter of another distribution: installed by pip, it is there on the command line and HTTP."""
+"""An emitter that pip installed with another distribution is on the command line and in HTTP."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def test_an_installed_emitter_is_on_the_command_line_and_in_the_service(
         asked = [*command, *words]
         return subprocess.run(asked, capture_output=True, check=True, text=True, env=known).stdout
 
-    assert ",mover}" in run("--help").replace("\n", "").replace(" ", "")
     written = run("--emit", "mover", "--port", "7000")
     assert "# A job of Mover, from plan" in written
     assert "hops = $SRC_1" in written
@@ -64,8 +63,8 @@ def test_an_installed_emitter_is_on_the_command_line_and_in_the_service(
     with served(store, environment=environment) as service:
         asked = {"plan": plan, "emit": "mover", "port": 7000}
         answer = service.ask("POST", "/v1/plans/scripts", asked)
-        assert (answer.status, answer.json()["script"]) == (200, written)
-        described = service.get("/openapi.json").json()["components"]["schemas"]["ScriptRequest"]
+        assert (answer.status, answer.json["script"]) == (200, written)
+        described = service.get("/openapi.json").json["components"]["schemas"]["ScriptRequest"]
         assert described["properties"]["emit"]["enum"] == [*emitters(), "mover"]
 
 
