@@ -6,52 +6,18 @@ Each is registered by an entry point of the group ``relayd.emitters``, those of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any
 
 from planner.model.answer import Answer
 from planner.model.errors import InputError
 from probes.plugins import registered
-from relayd.emitting.lanes import Emission, emission
+from relayd.emitting.emitter import Emitter
+from relayd.emitting.lanes import emission
 
 GROUP = "relayd.emitters"
 DEFAULT_PORT = 5201  # of iperf3
-Write: TypeAlias = Callable[[Emission], str]
-
-
-@dataclass(frozen=True)
-class Emitter:
-    """A tool or service that a plan can be written for.
-
-    A distribution registers its own by an entry point of the group ``relayd.emitters``, which names
-    an emitter or a function that returns several.
-
-    Attributes
-    ----------
-    name : str
-        As ``--emit`` has it, such as ``rclone``.
-    writes : str
-        The text that it writes, in words: "configuration of haproxy 2.4 or later".
-    write : function
-        From a plan divided into lanes to the text. It raises an InputError of the field ``emit`` if
-        the plan does not fit. :mod:`relayd.emitting.text` has comments and shell code for it.
-    to_vms : bool
-        Whether lanes end at the plan's VMs, rather than at an object store, which takes any number
-        of connections.
-    write_bucket : function, optional
-        As ``write``, for plans whose source is a bucket; without it, ``write`` is for these too.
-    order : int
-        Place in lists of emitters; ours stand before those of other distributions.
-    """
-
-    name: str
-    writes: str
-    write: Write
-    to_vms: bool = True
-    write_bucket: Write | None = None
-    order: int = 1000
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from planner.model.errors import InputError
 from probes.tools import MOST_STREAMS
 from relayd.catalogue.copies import shell
-from relayd.emitting.formats import Emitter
+from relayd.emitting.emitter import Emitter
 from relayd.emitting.lanes import Emission, must_be_address
 from relayd.emitting.text import addresses, by_number, header, lane_words, plain, script
 

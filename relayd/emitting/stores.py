@@ -7,7 +7,7 @@ from functools import partial
 
 from relayd.catalogue.copies import copies
 from relayd.emitting.buckets import copy
-from relayd.emitting.formats import Emitter
+from relayd.emitting.emitter import Emitter
 from relayd.emitting.uploads import upload
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from relayd.emitting.formats import Emitter
+from relayd.emitting.emitter import Emitter
 from relayd.emitting.lanes import Emission
 from relayd.emitting.text import header
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from relayd.emitting.formats import Emitter
+from relayd.emitting.emitter import Emitter
 from relayd.emitting.lanes import Emission
 from relayd.emitting.text import header, lane_words
 

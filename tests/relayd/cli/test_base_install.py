@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,12 @@ def test_what_most_people_ask_needs_no_extra(tmp_path: Path) -> None:
     doctor = found[-2][1]
     for extra, _ in EXTRAS.values():
         assert f"pip install 'relayd[{extra}]'" in " ".join(doctor.split())
+
+
+def test_the_extra_all_has_every_extra_that_goes_into_one_environment() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    (every,) = extras.pop("all")
+    named = re.fullmatch(r"relayd\[(.*)\]", every)
+    assert named
+    assert {*extras} - {*named[1].split(",")} == {"airflow", "ray", "skypilot"}
