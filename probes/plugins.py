@@ -1,4 +1,7 @@
-"""Objects that distributions register by entry points: ours and those of others alike."""
+"""Objects that distributions register by entry points: ours and those of others alike.
+
+Why it is so: docs/decisions/09-entry-points.md.
+"""
 
 from __future__ import annotations
 

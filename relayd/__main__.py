@@ -15,8 +15,14 @@ def main(arguments: list[str] | None = None) -> int:
     except ShadowedPackageError as error:
         print(f"relayd: {error}", file=sys.stderr)
         return 2
-    from relayd.cli.running import main as run_command  # imports what was just looked for
+    # They import what was just looked for, and the questions of all distributions.
+    from planner.model.errors import RelaydError
 
+    try:
+        from relayd.cli.running import main as run_command
+    except RelaydError as error:
+        print(f"relayd: {error}", file=sys.stderr)
+        return error.exit_code
     return run_command(arguments)
 
 

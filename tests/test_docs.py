@@ -222,3 +222,13 @@ def test_every_block_of_the_readme_runs_in_a_fresh_copy_as_shown(tmp_path: Path)
 
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+def test_records_of_decisions_that_the_code_names_are_there() -> None:
+    named = 0
+    for package in ("planner", "probes", "relayd"):
+        for path in (ROOT / package).rglob("*.py"):
+            for record in re.findall(r"docs/decisions/[\w-]+\.md", path.read_text()):
+                assert (ROOT / record).exists(), path
+                named += 1
+    assert named >= 9

@@ -1,4 +1,7 @@
-"""The base of all answers: ids, JSON, and the parts that several of them have."""
+"""The base of all answers: ids, JSON, and the parts that several of them have.
+
+Why it is so: docs/decisions/08-words-of-answers.md.
+"""
 
 from __future__ import annotations
 

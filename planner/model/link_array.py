@@ -3,6 +3,8 @@
 Between n regions stands a square array of n x n records of 112 bytes, :data:`LINK`. A figure of a
 link has its three bounds there, and the number of a row of a second table, :data:`EVIDENCE`: what
 an estimate rests on, which many links share.
+
+Why it is so: docs/decisions/03-one-array-of-links.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ The transfer problem has three to six rows and about twenty columns, and branch 
 a handful of such programs for each plan. A general solver spends a hundred times longer on
 building the model than on solving it; a dense tableau in plain Python is exact here and fast.
 (Bounded-variable dual simplex: Chvatal, *Linear Programming*, 1983, chapters 8 and 10.)
+
+Why it is so: docs/decisions/02-own-solvers.md.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ A rate below the caps of both VMs and below what windows allow has two readings:
 there, or each of its connections is slow and more of them would carry more. With the connections
 that the link was measured with, both agree. Rates of plans are those of the first; their bounds,
 and the choice between them, rest on both, by the probability of each.
+
+Why it is so: docs/decisions/01-two-readings.md.
 """
 
 from __future__ import annotations

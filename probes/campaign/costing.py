@@ -4,6 +4,8 @@ Choosing links never ends by itself: where paths differ from pair to pair, each 
 worth a little. Without a budget, a campaign therefore stops at a thirtieth of the bytes and the
 dollars of measuring all pairs with the most connections, warm-ups included. For fleets of under 28
 regions this would be too little to distinguish providers; they may spend the cost of 24 pairs.
+
+Why it is so: docs/decisions/06-budgets-on-the-wire.md.
 """
 
 from __future__ import annotations

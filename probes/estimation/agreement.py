@@ -15,6 +15,8 @@ with it:
 
 A link that only one source has reported is estimated from all that it sent, and named. What is
 far off what models say of such a link (:meth:`.LinkSamples._limits`) waits for a second source.
+
+Why it is so: docs/decisions/05-what-counts-as-poison.md.
 """
 
 from __future__ import annotations

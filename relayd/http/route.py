@@ -43,8 +43,8 @@ EVENT_STREAM = "text/event-stream"
 MOST_QUERY = 100
 """Parameters of a query string."""
 MOST_DEPTH = 32
+"""Levels of a JSON document."""
 _TOO_DEEP = f"nests deeper than {MOST_DEPTH} levels"
-"""Of a JSON document."""
 WRITE_TIMEOUT_S = 30.0
 """Longest time that a reader may leave an answer unread."""
 PART_BYTES = 1 << 18

@@ -1,4 +1,7 @@
-"""Worker processes, each of which reads the network, for questions that take a while."""
+"""Worker processes, each of which reads the network, for questions that take a while.
+
+Why it is so: docs/decisions/07-no-processes-of-our-own.md.
+"""
 
 from __future__ import annotations
 

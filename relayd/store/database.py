@@ -12,6 +12,8 @@ keeps to what both understand:
   ``INSERT OR``, ``LIMIT -1``; truths are 0 and 1.
 
 So is the schema: ``schema.sql``. Hints about the order of joins are SQLite's alone.
+
+Why it is so: docs/decisions/04-one-text-for-two-engines.md.
 """
 
 from __future__ import annotations

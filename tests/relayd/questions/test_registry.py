@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +82,20 @@ def test_printing_an_answer_loads_no_command_line() -> None:
     assert lines[:2] == ["Send it direct.", lines[1]]
     assert lines[1].startswith("a:b -> c:d, 10 GB")
     assert lines[-1].strip() == "loaded"
+
+
+def test_a_broken_plug_in_ends_commands_with_one_error(tmp_path: Path) -> None:
+    metadata = tmp_path / "broken-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{GROUP}]\nmore = relayd_of_nobody:QUESTION\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "relayd", "plan", "us-east", "sa"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+    )
+    assert run.returncode == 2
+    assert run.stderr.startswith("relayd: broken (entry point more = relayd_of_nobody:QUESTION)")
+    assert "Traceback" not in run.stderr
