@@ -1,6 +1,6 @@
 """Downloads what the providers publish of prices, by HTTP.
 
-Requests are conditional, what broke off goes on, and size and time are limited.
+Requests are conditional, and size and time are limited.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.2
 _SILENCE_S = 60.0  # without a byte
 _CHUNK_BYTES = 2**18
-_PARTIAL, _UNCHANGED, _BEYOND, _TOO_MANY = 206, 304, 416, 429
+_UNCHANGED, _TOO_MANY = 304, 429
 
 
 class Downloads:
     """Files of one origin, kept in a folder with what identifies their version.
 
     A file that was fetched before is asked for under the condition that it has changed; one that
-    broke off goes on where it stopped, if the server has kept that version.
+    breaks off is fetched again from its start, a few times.
 
     All documents must be of the address `base`: no link leads elsewhere. `most_bytes` is of all
     files together, `until_s` on the monotonic clock; `progress` is called with a line of text now
@@ -68,8 +68,12 @@ class Downloads:
     async def fetch(self, address: str, suffix: str) -> Path:
         """Return the file of an address, fetched again if it has changed.
 
-        If the server does not answer, breaks off, or a limit is reached, that is a DataError; if
-        the address is of another origin, an InputError.
+        Raises
+        ------
+        DataError
+            If the server does not answer, breaks off, or a limit is reached.
+        InputError
+            If the address is of another origin.
         """
         url = f"{self.base}{address}" if address.startswith("/") else address
         if _origin(url) != _origin(self.base):
@@ -92,45 +96,31 @@ class Downloads:
         raise DataError(f"{url} could not be fetched: {problem[:200]}. {_KEPT}")
 
     async def _attempt(self, url: str, file: Path) -> None:
-        known, part = _version(file), file.with_suffix(".part")
-        begun = _version(part)
-        # Ranges of what is compressed on the way would not fit together.
-        headers = {"User-Agent": f"relayd/{__version__}", "Accept-Encoding": "identity"}
-        start = part.stat().st_size if part.exists() and begun else 0
-        if start:
-            headers |= {"Range": f"bytes={start}-", "If-Range": begun["etag"]}
-        elif known and file.exists():
-            headers |= {"If-None-Match": known["etag"]} if known.get("etag") else {}
-            headers |= {"If-Modified-Since": known["date"]} if known.get("date") else {}
+        known = _version(file) if file.exists() else {}
+        headers = {"User-Agent": f"relayd/{__version__}"}
+        headers |= {"If-None-Match": known["etag"]} if known.get("etag") else {}
+        headers |= {"If-Modified-Since": known["date"]} if known.get("date") else {}
         async with self._session.get(url, headers=headers, allow_redirects=False) as answer:
             if answer.status == _UNCHANGED and file.exists():
                 os.utime(file)  # these are the prices of today
                 return
-            if answer.status == _BEYOND:
-                _forget(part)
-                raise aiohttp.ClientPayloadError("its size has changed")
             if answer.status == _TOO_MANY or answer.status >= 500:
                 raise aiohttp.ClientPayloadError(f"it answers {answer.status}")
-            if answer.status not in {200, _PARTIAL}:
+            if answer.status != 200:
                 raise DataError(f"{url} could not be fetched: it answers {answer.status}. {_KEPT}")
-            version = {
-                "url": url,
-                "etag": answer.headers.get("ETag", ""),
-                "date": answer.headers.get("Last-Modified", ""),
-            }
-            if answer.status == 200:
-                start = 0
-                _forget(part)
-            if version["etag"].startswith('"'):  # a weak one can't tell where to go on
-                _side(part).write_text(json.dumps(version))
-            with part.open("ab" if start else "wb") as written:
+            part, size = file.with_suffix(".part"), 0
+            with part.open("wb") as written:
                 async for chunk in answer.content.iter_chunked(_CHUNK_BYTES):
-                    start += len(chunk)
-                    self._count(url, start, len(chunk))
+                    size += len(chunk)
+                    self._count(url, size, len(chunk))
                     written.write(chunk)
         part.replace(file)
+        version = {
+            "url": url,
+            "etag": answer.headers.get("ETag", ""),
+            "date": answer.headers.get("Last-Modified", ""),
+        }
         _side(file).write_text(json.dumps(version))
-        _forget(part)
 
     def _count(self, url: str, of_file: int, more: int) -> None:
         self._left_bytes -= more
@@ -170,11 +160,6 @@ def _version(file: Path) -> dict[str, Any]:
         if isinstance(found, dict):
             return found
     return {}
-
-
-def _forget(part: Path) -> None:
-    part.unlink(missing_ok=True)
-    _side(part).unlink(missing_ok=True)
 
 
 # ---- the providers' documents: where they are, and which are needed ------------------------------

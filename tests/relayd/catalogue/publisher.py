@@ -13,12 +13,12 @@ from aiohttp import web
 
 
 class Publisher:
-    """Documents by path and query, with ETags and ranges.
+    """Documents by path and query, with ETags.
 
     Attributes
     ----------
     asked : list
-        Path, status and the range asked for of each request.
+        Path and status of each request.
     broken : set
         Paths that break off half-way, once.
     failing : dict
@@ -27,7 +27,7 @@ class Publisher:
 
     def __init__(self) -> None:
         self.documents: dict[str, bytes] = {}
-        self.asked: list[tuple[str, int, str]] = []
+        self.asked: list[tuple[str, int]] = []
         self.broken: set[str] = set()
         self.failing: dict[str, int] = {}
         self.headers: list[Mapping[str, str]] = []
@@ -38,29 +38,26 @@ class Publisher:
         self.documents[path] = content
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        path, ranged = unquote(request.path_qs), request.headers.get("Range", "")
+        path = unquote(request.path_qs)
         self.headers.append(request.headers)
         status = self.failing.pop(path, 200 if path in self.documents else 404)
         content = self.documents.get(path, b"")
         etag = f'"{hash(content):x}"'
         if status == 200 and request.headers.get("If-None-Match") == etag:
             status = 304
-        start = 0
-        if status == 200 and ranged and request.headers.get("If-Range") == etag:
-            status, start = 206, int(ranged.removeprefix("bytes=").partition("-")[0])
-        self.asked.append((path, status, ranged))
-        if status not in {200, 206}:
+        self.asked.append((path, status))
+        if status != 200:
             return web.Response(status=status)
         response = web.StreamResponse(status=status, headers={"ETag": etag})
-        response.content_length = len(content) - start
+        response.content_length = len(content)
         await response.prepare(request)
         if path in self.broken:
             self.broken.remove(path)
-            await response.write(content[start : len(content) // 2])
+            await response.write(content[: len(content) // 2])
             assert request.transport is not None
             request.transport.close()
             return response
-        await response.write(content[start:])
+        await response.write(content)
         return response
 
 
