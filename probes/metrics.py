@@ -6,8 +6,9 @@ the store, exports and reports then take it; nothing else has a list of metrics.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from planner.model.errors import InputError
 from planner.model.link import LinkFigure, SiteFigure
@@ -39,18 +40,40 @@ RTT_NOISE = 0.02
 CAP_NOISE = 0.05
 """Relative error of a VM's cap that was reached, 90th percentile."""
 
-RATE_MBPS = {
-    "bps": 1 / BITS_PER_MBIT,
-    "kbps": 1 / 1000,
-    "mbps": 1.0,
-    "gbps": MBPS_PER_GBPS,
-    "tbps": MBPS_PER_GBPS * 1000,
-}
-"""Units in which a file may state a rate, each in Mbit/s; the next ones likewise."""
-TIME_MS = {"us": 1 / 1000, "ms": 1.0, "s": MS_PER_S}
-SHARE_PCT = {"pct": 1.0, "percent": 1.0, "fraction": 100.0, "ratio": 100.0}
-DURATION_S = {"ms": 1 / MS_PER_S, "s": 1.0, "min": 60.0, "h": S_PER_H}
-NOT_IN_TABLES: dict[str, float] = {}
+
+class Dimension(NamedTuple):
+    """A kind of figure: its units, and the most that can be a measurement.
+
+    Attributes
+    ----------
+    units : mapping
+        Units in which tables of users may state it, and the factor of each to the metric's own.
+    most, most_in_words : float, str
+        In the metric's own unit.
+    """
+
+    units: Mapping[str, float]
+    most: float
+    most_in_words: str
+
+
+RATE = Dimension(
+    {
+        "bps": 1 / BITS_PER_MBIT,
+        "kbps": 1 / 1000,
+        "mbps": 1.0,
+        "gbps": MBPS_PER_GBPS,
+        "tbps": MBPS_PER_GBPS * 1000,
+    },
+    MAX_RATE_MBPS,
+    "100 Tbit/s",
+)
+TIME = Dimension({"us": 1 / 1000, "ms": 1.0, "s": MS_PER_S}, MAX_RTT_MS, "60 s")
+SHARE = Dimension({"pct": 1.0, "percent": 1.0, "fraction": 100.0, "ratio": 100.0}, 100.0, "100 %")
+DURATION = Dimension(
+    {"ms": 1 / MS_PER_S, "s": 1.0, "min": 60.0, "h": S_PER_H}, MAX_DURATION_S, "31 days"
+)
+HOPS = Dimension({}, MAX_HOPS, "255")
 _WORDS_OF_UNITS = {"mbps": "Mbit/s", "pct": "%"}
 
 
@@ -62,10 +85,8 @@ class MetricFacts:
     ----------
     name : str
         Ends in the unit of its values.
-    units : mapping
-        Units in which tables of users may state it, and the factor of each to its own.
-    most, most_in_words : float, str
-        The greatest value that can be a measurement.
+    dimension : Dimension
+        Its units and the greatest value that can be a measurement.
     may_be_zero : bool
     flows : "one", "many" or None
         Of the steady throughput of TCP between two VMs: how many connections it has.
@@ -86,9 +107,7 @@ class MetricFacts:
     """
 
     name: Metric
-    units: dict[str, float]
-    most: float
-    most_in_words: str
+    dimension: Dimension
     may_be_zero: bool = False
     flows: Literal["one", "many"] | None = None
     cap_of: Literal["src", "dst"] | None = None
@@ -112,11 +131,11 @@ class MetricFacts:
     @property
     def is_rate(self) -> bool:
         """Whether it is a rate, which the network cards of VMs bound."""
-        return self.units is RATE_MBPS
+        return self.dimension is RATE
 
     @property
     def per_estimate(self) -> float:
-        """How many units of the metric are one unit of its estimate."""
+        """Units of the metric in one unit of its estimate."""
         return MBPS_PER_GBPS if (self.estimate or "").endswith("_gbps") else 1.0
 
 
@@ -132,9 +151,7 @@ METRICS = _Table(
     for row in (
         MetricFacts(
             name="rtt_ms",
-            units=TIME_MS,
-            most=MAX_RTT_MS,
-            most_in_words="60 s",
+            dimension=TIME,
             estimate="rtt_ms",
             noise=RTT_NOISE,
             has_levels=True,
@@ -142,9 +159,7 @@ METRICS = _Table(
         ),
         MetricFacts(
             name="per_flow_mbps",
-            units=RATE_MBPS,
-            most=MAX_RATE_MBPS,
-            most_in_words="100 Tbit/s",
+            dimension=RATE,
             flows="one",
             estimate="per_flow_mbps",
             noise=REPEAT_ERROR,
@@ -153,9 +168,7 @@ METRICS = _Table(
         ),
         MetricFacts(
             name="aggregate_mbps",
-            units=RATE_MBPS,
-            most=MAX_RATE_MBPS,
-            most_in_words="100 Tbit/s",
+            dimension=RATE,
             flows="many",
             estimate="aggregate_gbps",
             has_levels=True,
@@ -163,49 +176,28 @@ METRICS = _Table(
         ),
         MetricFacts(
             name="loss_pct",
-            units=SHARE_PCT,
-            most=100.0,
-            most_in_words="100 %",
+            dimension=SHARE,
             may_be_zero=True,
             noise=1.0,
             counts_events=True,
             has_series=True,
         ),
-        MetricFacts(
-            name="jitter_ms",
-            units=TIME_MS,
-            most=MAX_RTT_MS,
-            most_in_words="60 s",
-            may_be_zero=True,
-            has_series=True,
-        ),
-        MetricFacts(
-            name="udp_mbps",
-            units=RATE_MBPS,
-            most=MAX_RATE_MBPS,
-            most_in_words="100 Tbit/s",
-            has_series=True,
-        ),
+        MetricFacts(name="jitter_ms", dimension=TIME, may_be_zero=True, has_series=True),
+        MetricFacts(name="udp_mbps", dimension=RATE, has_series=True),
         # The duration of one file's transfer; the detail has its volume.
-        MetricFacts(
-            name="transfer_s", units=DURATION_S, most=MAX_DURATION_S, most_in_words="31 days"
-        ),
+        MetricFacts(name="transfer_s", dimension=DURATION),
         # Routers on the way and the destination itself.
-        MetricFacts(name="route_hops", units=NOT_IN_TABLES, most=MAX_HOPS, most_in_words="255"),
+        MetricFacts(name="route_hops", dimension=HOPS),
         MetricFacts(
             name="egress_cap_mbps",
-            units=RATE_MBPS,
-            most=MAX_RATE_MBPS,
-            most_in_words="100 Tbit/s",
+            dimension=RATE,
             cap_of="src",
             estimate="egress_gbps",
             noise=CAP_NOISE,
         ),
         MetricFacts(
             name="ingress_cap_mbps",
-            units=RATE_MBPS,
-            most=MAX_RATE_MBPS,
-            most_in_words="100 Tbit/s",
+            dimension=RATE,
             cap_of="dst",
             estimate="ingress_gbps",
             noise=CAP_NOISE,

@@ -42,7 +42,7 @@ from probes.estimation.estimates import are_own, estimate_at, flow_caps_mbps, no
 from probes.estimation.groups import Bools, Floats, Groups, Ints, median_bounds
 from probes.estimation.link_samples import LinkSamples, ends_of
 from probes.estimation.measurements import AggregateTests
-from probes.metrics import CAP_NOISE, CAPS, METRICS, Metric
+from probes.metrics import CAP_NOISE, CAPS, METRICS, THROUGHPUT, Metric
 from probes.samples import Rows, Sample, Samples
 
 HELD_BACK = 0.93
@@ -390,7 +390,7 @@ def _windows_of_tests(
     Else k connections that carried A together had at least ``A RTT / k`` each.
     """
     assumed = {site.vm_type: site.window_mb for site in sites.values()}
-    counted = [samples.counted(metric) for metric in ("per_flow_mbps", "aggregate_mbps")]
+    counted = [samples.counted(metric) for metric in THROUGHPUT]
     rows = np.concatenate([one.rows for one in counted])
     own = np.concatenate(
         [one.groups.spread(are_own(samples.origins, one.origins)) for one in counted]

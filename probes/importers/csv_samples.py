@@ -18,7 +18,7 @@ from probes.importers.importer import FileKind, Importer
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import FileTable, Rows, csv_table, json_rows, matrix_table, row_table
 from probes.importers.text import time_s
-from probes.metrics import DURATION_S, METRICS, NAMES, THROUGHPUT, Metric
+from probes.metrics import DURATION, METRICS, NAMES, THROUGHPUT, Metric
 from probes.samples import ADDRESSES, Sample, SkippedRow
 
 _VOLUME_GB = {"mb": 1e-3, "gb": 1.0, "tb": 1e3, "mib": 2**20 / 1e9, "gib": 2**30 / 1e9}
@@ -26,7 +26,7 @@ _VOLUME_GB = {"mb": 1e-3, "gb": 1.0, "tb": 1e3, "mib": 2**20 / 1e9, "gib": 2**30
 FIGURES: dict[str, tuple[Metric, float]] = {
     f"{facts.base}_{unit}": (facts.name, factor)
     for facts in METRICS.values()
-    for unit, factor in facts.units.items()
+    for unit, factor in facts.dimension.units.items()
 }
 """Column name to metric and the factor that turns the column's unit into the metric's."""
 
@@ -38,7 +38,7 @@ OTHERS: dict[str, tuple[str, float]] = {
     "address": ("address", 1.0),
     "window_mb": ("window_mb", 1.0),
     **{f"volume_{unit}": ("volume", factor) for unit, factor in _VOLUME_GB.items()},
-    **{f"duration_{unit}": ("duration", factor) for unit, factor in DURATION_S.items()},
+    **{f"duration_{unit}": ("duration", factor) for unit, factor in DURATION.units.items()},
     **dict.fromkeys(("measured_at", "measured_at_s", "timestamp"), ("measured_at", 1.0)),
 }
 
@@ -153,7 +153,7 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
         raise FormatError(options.name, problem, value=header, remedy=remedy)
     if found.keys().isdisjoint(METRICS):
         problem = f"line {table.header_line} names no figure that relayd knows"
-        *first, last = (name for name in NAMES if METRICS[name].units)
+        *first, last = (name for name in NAMES if METRICS[name].dimension.units)
         remedy = (
             f"Figures are {', '.join(first)} and {last}, or the same with another unit, such as "
             "aggregate_gbps."

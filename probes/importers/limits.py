@@ -47,7 +47,7 @@ def are_possible(metric: Metric, values: NDArray[np.float64]) -> NDArray[np.bool
     """Mark the values in which :func:`fault` finds none."""
     facts = METRICS[metric]
     above_zero = values >= 0 if facts.may_be_zero else values > 0
-    return above_zero & (values <= facts.most)
+    return above_zero & (values <= facts.dimension.most)
 
 
 def fault(metric: Metric, value: float | None, column: str) -> str:
@@ -67,7 +67,8 @@ def fault(metric: Metric, value: float | None, column: str) -> str:
         return f"{column} is negative"
     if value == 0 and not facts.may_be_zero:
         return f"{column} is zero"
-    return f"{column} is over {facts.most_in_words}" if value > facts.most else ""
+    most = facts.dimension.most
+    return f"{column} is over {facts.dimension.most_in_words}" if value > most else ""
 
 
 CLOCK_SKEW_S = 60.0

@@ -58,6 +58,7 @@ def test_each_sample_is_kept_once_and_wrong_ones_are_told(changing: Served) -> N
     assert (first["accepted"], first["duplicates"], first["rejected"]) == (2, 1, len(wrong))
     assert [told["row"] for told in first["rejections"]] == list(range(2, len(wrong) + 2))
     assert "is not declared" in first["rejections"][1]["reason"]
+    assert "names one region as both ends for rtt_ms" in first["rejections"][2]["reason"]
     assert all(len(told["reason"]) > 5 for told in first["rejections"])
     again = changing.ask("POST", "/v1/samples", body).json
     assert (again["accepted"], again["duplicates"], again["batch_id"]) == (0, 3, None)

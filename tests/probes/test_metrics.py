@@ -18,9 +18,7 @@ NEW_NAME = '    "reordered_pct",\n'
 NEW_ROW = """\
         MetricFacts(
             name="reordered_pct",
-            units=SHARE_PCT,
-            most=100.0,
-            most_in_words="100 %",
+            dimension=SHARE,
             may_be_zero=True,
         ),
 """

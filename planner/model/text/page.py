@@ -31,10 +31,10 @@ class TextPage:
     columns: int | None = None
     escape: str = ""
 
-    def styled(self, text: str, style: str, otherwise: str | None = None) -> str:
-        """Return text in a style (SGR parameters); without styles, as it is or `otherwise`."""
+    def styled(self, text: str, style: str) -> str:
+        """Return text in a style (SGR parameters), or as it is where the page has no styles."""
         if not self.escape:
-            return text if otherwise is None else otherwise
+            return text
         return f"{self.escape}[{style}m{text}{self.escape}[0m"
 
     def filled(self, words: str, indent: str = "") -> str:
