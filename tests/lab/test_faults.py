@@ -69,8 +69,9 @@ def test_a_capped_path_holds_its_rate_and_leaves_others_alone(lab: Lab) -> None:
         lambda: goodputs_mbps(lab, [Transfer(0, 1, 4), Transfer(0, 2, 4), Transfer(1, 0, 4)], 5, 3),
     )
     assert 0.9 <= capped / (5 * GOODPUT_SHARE) <= 1.02
-    assert other > 40
-    assert back > 35  # its acknowledgements take the capped direction
+    # Six times what the capped path brings, however busy the machine is.
+    assert other > 6 * capped
+    assert back > 6 * capped  # its acknowledgements take the capped direction
 
 
 def test_a_rate_changes_with_tokens_seconds_or_bytes(lab: Lab) -> None:
