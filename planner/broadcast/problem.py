@@ -103,7 +103,7 @@ def broadcast_problem(
     for name, region in (("src", request.src), *(("dst", r) for r in request.destinations)):
         network.check_region(region, name)
     refuse_without_vms(network, request.ends, request.vms_in)
-    regions = participants(request, network, request.ends, relays=request.relays == "any")
+    regions = participants(request, network, request.ends)
     n = len(regions)
     root = regions.index(request.src)
     cells, is_root = link_cells(network, regions), np.arange(n) == root

@@ -326,6 +326,7 @@ def recommend_broadcast(
         request,
         problem,
         request.hour_usd,
+        request.deadline_s,
         links if known else None,
         lambda vms: BroadcastDecision(request, network, prices, problem, vms),
     )

@@ -16,9 +16,11 @@ from planner.fields.shared import (
     Margin,
     RelayingRequest,
     RiskAttitude,
+    VmLimits,
     connections_field,
     deadline_field,
     frontier_field,
+    hour_value_usd,
     margin_field,
     objective_field,
     risk_field,
@@ -84,6 +86,21 @@ class BroadcastRequest(RelayingRequest):
                 problem, remedy = "name a region twice", "Name each destination once."
             if problem:
                 raise InputError("destinations", problem, value=region, remedy=remedy)
+
+    @property
+    def hour_usd(self) -> float:
+        """Value of an hour: infinity where time alone counts, 0 where cost does."""
+        return hour_value_usd(self.objective, self.time_value_usd_per_h)
+
+    @property
+    def vm_limits(self) -> VmLimits:
+        """The numbers of VMs that it states."""
+        return VmLimits(self.vms, self.vms_in, self.volume_gb)
+
+    @property
+    def any_may_relay(self) -> bool:
+        """Whether regions that are no ends may relay."""
+        return self.relays == "any"
 
     @property
     def ends(self) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from planner.fields.shared import (
     AIM_AT_VALUE,
     HourValue,
     MostVms,
+    VmLimits,
     VmRequest,
+    hour_value_usd,
     objective_field,
     time_value_field,
     vms_limit_field,
@@ -92,3 +94,13 @@ class ComparisonRequest(VmRequest):
             if self.regions.count(region) > 1:
                 remedy = "Name each once."
                 raise InputError("regions", "name a region twice", value=region, remedy=remedy)
+
+    @property
+    def hour_usd(self) -> float:
+        """Value of an hour: infinity where time alone counts, 0 where cost does."""
+        return hour_value_usd(self.objective, self.time_value_usd_per_h)
+
+    @property
+    def vm_limits(self) -> VmLimits:
+        """The numbers of VMs that it states."""
+        return VmLimits(self.vms, volume_gb=self.volume_gb)

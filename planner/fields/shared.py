@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from functools import cached_property, partial
-from math import inf
-from typing import Annotated, Any, Literal, TypeAlias
+from math import ceil, inf
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from planner.fields.kinds import (
     LEAST_FIGURE,
@@ -199,6 +199,41 @@ class PricedRequest(Specified):
     ] = field(default=None, example="7d", group="limits", label="Earlier snapshot")
 
 
+def hour_value_usd(objective: str, usd_per_h: float = 0.0) -> float:
+    """Return the value of an hour under an objective: infinity for time, 0 for cost."""
+    return {"time": inf, "cost": 0.0}.get(objective, usd_per_h)
+
+
+class VmLimits(NamedTuple):
+    """The numbers of VMs that a request states: the most a region, and those of single regions.
+
+    Where it states none, the number depends on the volume to be sent.
+    """
+
+    vms: int | None = None
+    vms_in: Mapping[str, int] = {}
+    volume_gb: float = 0.0
+
+    @property
+    def unasked(self) -> int:
+        """The most VMs a region where neither the request, a fleet nor a quota states any."""
+        return min(MOST_VMS_FOR_DAYS, max(MOST_VMS_UNASKED, ceil(self.volume_gb / GB_A_DAY)))
+
+    def most(self, site: Site) -> int:
+        """Return the number of VMs that a plan may use at a site: that stated, else all there are.
+
+        Quotas bound all numbers but those that the request states for a region.
+        """
+        if site.region in self.vms_in:
+            return self.vms_in[site.region]
+        vms = self.vms
+        if vms is None:
+            vms = min(site.vms or MOST_VMS, MOST_VMS)
+            if not site.vms and not site.quotas:
+                vms = self.unasked
+        return site.may_run(vms) if site.quotas else vms
+
+
 @specified
 class VmRequest(PricedRequest):
     """Everything that is sent by VMs."""
@@ -219,11 +254,15 @@ class VmRequest(PricedRequest):
         """Return the time until VMs run at all of some sites: 0 if they are all of a fleet."""
         return 0.0 if all(site.vms for site in sites) else self.start_s
 
-    @cached_property
+    @property
     def hour_usd(self) -> float:
-        """Value of an hour under the objective: infinity for time, 0 for cost."""
-        worth: float = getattr(self, "time_value_usd_per_h", 0.0)
-        return {"time": inf, "cost": 0.0}.get(getattr(self, "objective", ""), worth)
+        """Value of an hour: 0 where cost alone counts."""
+        return 0.0
+
+    @property
+    def vm_limits(self) -> VmLimits:
+        """The numbers of VMs that it states."""
+        return VmLimits()
 
 
 @specified
@@ -276,3 +315,13 @@ class RelayingRequest(RuledRequest):
 
     _: KW_ONLY
     vms: MostVms = vms_limit_field()
+
+    @property
+    def vm_limits(self) -> VmLimits:
+        """The numbers of VMs that it states."""
+        return VmLimits(self.vms, self.vms_in)
+
+    @property
+    def any_may_relay(self) -> bool:
+        """Whether regions that are no ends may relay."""
+        return False

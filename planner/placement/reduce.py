@@ -63,7 +63,8 @@ def recommend_reduce(
     hour_usd = 0.0 if request.objective == "cost" else DEFAULT_TIME_VALUE_USD_PER_H
     most = made({})
     links = most.transfers(most.even)
-    return with_decided_vms(request, most.problem, hour_usd, links, made).plan(notes)
+    of = request, most.problem, hour_usd, request.deadline_s, links
+    return with_decided_vms(*of, made).plan(notes)
 
 
 class _Spread:

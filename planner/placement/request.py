@@ -35,6 +35,7 @@ from planner.fields.shared import (
     VmRequest,
     connections_field,
     deadline_field,
+    hour_value_usd,
     margin_field,
     objective_field,
 )
@@ -127,6 +128,11 @@ class ReduceRequest(RelayingRequest):
     def _check(self) -> None:
         if not sum(self.input_gb.values()) > 0:
             raise InputError("input_gb", "has nothing to reduce")
+
+    @property
+    def hour_usd(self) -> float:
+        """Value of an hour: infinity where time alone counts, 0 where cost does."""
+        return hour_value_usd(self.objective)
 
     @property
     def shuffle_gb(self) -> dict[str, float]:

@@ -123,6 +123,7 @@ def with_decided_vms(
     request: RelayingRequest,
     figures: SharedFigures,
     hour_usd: float,
+    deadline_s: float | None,
     links_gbit: Floats | None,
     solve: Callable[[Vms], D],
 ) -> D:
@@ -134,6 +135,8 @@ def with_decided_vms(
         With the most VMs that there may be.
     hour_usd : float
         What an hour is worth.
+    deadline_s : float, optional
+        The latest end.
     links_gbit : array, shape (n, n), optional
         Volumes of a plausible routing, to begin with; else with the most VMs.
     solve : callable
@@ -147,10 +150,9 @@ def with_decided_vms(
     most = dict(zip(figures.regions, figures.resources.vms.tolist(), strict=True))
     if request.vms is not None:
         return solve(most)
-    deadline_s: float = getattr(request, "deadline_s", None) or inf
 
     def fewest(links: Floats, lead_s: float) -> tuple[dict[str, float], int]:
-        return fewest_vms(request, figures, links, lead_s, hour_usd, deadline_s)
+        return fewest_vms(request, figures, links, lead_s, hour_usd, deadline_s or inf)
 
     def within(count: int) -> dict[str, float]:
         return {r: n if r in request.vms_in else min(n, count) for r, n in most.items()}
@@ -190,7 +192,7 @@ def fewest_vms(
     None are returned, and the most that there may be, where no number meets the deadline.
     """
     most, busy_s = figures.resources.vms, figures.resources.vms_for(links_gbit, 1.0)
-    used, stated = busy_s > 0, getattr(request, "vms_in", {})
+    used, stated = busy_s > 0, request.vm_limits.vms_in
     undecided = used & np.array([region not in stated for region in figures.regions])
     counts = range(1, int(most[used].max(initial=1.0)) + 1)
     times_s = np.concatenate([busy_s[used] / count for count in counts])

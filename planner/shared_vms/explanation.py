@@ -27,7 +27,6 @@ from planner.shared_vms.candidates import Candidate
 from planner.shared_vms.connections import Streams
 from planner.shared_vms.problem import UNTESTED_CAPS, participants
 from planner.transfer.plan import MeasureFirst
-from planner.transfer.problem import most_vms
 from planner.transfer.readings import ramp, warnings
 from planner.transfer.wording import plain_copy
 
@@ -84,20 +83,20 @@ def vm_warnings(
     opened : OpenedConnections, optional
         The connections that it opens on links.
     """
-    relays = getattr(request, "relays", "none") == "any"
     wanted = request.vms or max(vms.values(), default=1)
     limited = {
         region: wanted
         for region, count in vms.items()
         if region not in request.vms_in
         for site in [network.sites[region]]
-        if count == most_vms(request, site) == site.may_run(wanted) < wanted
+        if count == request.vm_limits.most(site) == site.may_run(wanted) < wanted
     }
     # A place is a region, or a link of which both ends get one more.
     places = dict.fromkeys(region for one in more for region in one.region.split(" -> "))
     wider = {region: vms.get(region, 0) + 1 for region in places if region not in limited}
-    taking_part = participants(request, network, ends, relays=relays)
-    left_out = network.sites.keys() - taking_part - request.forbidden if relays else ()
+    taking_part, left_out = participants(request, network, ends), set[str]()
+    if request.any_may_relay:
+        left_out = network.sites.keys() - taking_part - request.forbidden
     busiest = max(needed, key=needed.__getitem__, default="")
     most = needed.get(busiest, 0)
     turns = (

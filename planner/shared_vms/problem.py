@@ -12,7 +12,7 @@ from planner.fields.shared import RelayingRequest, VmRequest
 from planner.model.answer import Cost, FeeLine
 from planner.model.errors import DataError
 from planner.model.estimate import BOUNDS, Bound, Method
-from planner.model.link import FURTHER_VM, LIMITED_BY
+from planner.model.link import FURTHER_VM, LIMITED_BY, Site
 from planner.model.link_array import held_ends
 from planner.model.network import Network
 from planner.model.pricing import Prices, hours_usd, links_gbps
@@ -24,7 +24,6 @@ from planner.shared_vms.drawn_times import DrawnTimes, link_cells, with_further_
 from planner.shared_vms.fees import LinkFees
 from planner.solvers.joint import spread
 from planner.transfer.allocation import whole_vms
-from planner.transfer.problem import most_vms
 
 SURE_TOGETHER, UNTESTED_CAPS = 3, 1.6
 """Links at once that a VM of unknown caps surely serves, and how much longer more may take.
@@ -190,7 +189,7 @@ def shared_figures(
             used[link] = False  # its price is not known, so nothing is sent over it
     rtt = np.where(used, cells["rtt_ms"]["expected"], no_link_ms)
     sites = [network.sites[region] for region in regions]
-    vms = np.array([float(most_vms(request, site)) for site in sites])
+    vms = np.array([float(request.vm_limits.most(site)) for site in sites])
     others = np.maximum(0, (np.zeros(n) if links_out is None else links_out) - 1)
     each = np.clip(request.connections - others, 1, PAIR_CONNECTIONS)
     in_all = links_gbps(prices, regions)
@@ -207,15 +206,16 @@ def shared_figures(
 
 
 def participants(
-    request: RelayingRequest, network: Network, ends: Collection[str], *, relays: bool
+    request: RelayingRequest, network: Network, ends: Collection[str]
 ) -> tuple[str, ...]:
     """Return the regions that may take part: the ends, and others if any with VMs may relay."""
-    return tuple(
-        region
-        for region in network.sites
-        if region in ends
-        or (relays and region not in request.forbidden and most_vms(request, network.sites[region]))
-    )
+
+    def may_relay(region: str, site: Site) -> bool:
+        permitted = request.any_may_relay and region not in request.forbidden
+        return permitted and request.vm_limits.most(site) > 0
+
+    sites = network.sites.items()
+    return tuple(region for region, site in sites if region in ends or may_relay(region, site))
 
 
 def resources_at_bounds(

@@ -59,9 +59,9 @@ def shuffle_problem(
     for region in request.ends:
         network.check_region(region, "demands", names="name a region that")
     refuse_without_vms(network, request.ends, request.vms_in)
-    ends, may_relay = set(request.ends), request.relays == "any"
+    ends, may_relay = set(request.ends), request.any_may_relay
     # No other regions take part.
-    regions = participants(request, network, ends, relays=may_relay)
+    regions = participants(request, network, ends)
     index = {region: i for i, region in enumerate(regions)}
     demands = np.zeros((len(regions), len(regions)))
     for (src, dst), volume_gb in request.demands_gb.items():

@@ -441,6 +441,7 @@ def recommend_shuffle(
         request,
         problem,
         0.0 if request.objective == "cost" else request.time_value_usd_per_h,
+        request.deadline_s,
         problem.demands_gbit if all_direct else None,
         lambda vms: ShuffleSearch(request, problem.with_vms(vms), network),
     )

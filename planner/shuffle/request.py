@@ -18,9 +18,11 @@ from planner.fields.shared import (
     RelayingRequest,
     RelaysOfMany,
     RiskAttitude,
+    VmLimits,
     connections_field,
     deadline_field,
     frontier_field,
+    hour_value_usd,
     margin_field,
     objective_field,
     relays_of_many_field,
@@ -70,6 +72,21 @@ class ShuffleRequest(RelayingRequest):
         # Only a matrix needs the names; the question itself does not include them.
         self.__dict__["demands_gb"] = demands_gb(self.demands_gb, self.regions, "demands")
         self.__dict__["regions"] = ()
+
+    @property
+    def hour_usd(self) -> float:
+        """Value of an hour: infinity where time alone counts, 0 where cost does."""
+        return hour_value_usd(self.objective, self.time_value_usd_per_h)
+
+    @property
+    def vm_limits(self) -> VmLimits:
+        """The numbers of VMs that it states."""
+        return VmLimits(self.vms, self.vms_in, self.volume_gb)
+
+    @property
+    def any_may_relay(self) -> bool:
+        """Whether regions that are no ends may relay."""
+        return self.relays == "any"
 
     @property
     def ends(self) -> tuple[str, ...]:

@@ -279,7 +279,8 @@ class _Program:
     def bound(self, prices: Floats) -> tuple[float, Floats, Integers]:
         """Return the bound that row prices prove, the prices scaled, and the best first hops."""
         columns, vms = self.columns, self.columns.resources.row_vms
-        if (total := float(prices @ vms)) > self.penalty or not self.per_usd:
+        total = float(prices @ vms)
+        if total > self.penalty or (total > 0 and not self.per_usd):
             prices = prices * (self.penalty / total)
         links = columns.resources.link_prices(prices / self.unit_s)
         opened = columns.resources.connection_prices(prices / self.unit_s)
@@ -400,7 +401,8 @@ def without_slivers(columns: PathColumns, routing: Routing, time_s: float, usd: 
         simple = np.where(kept, paths, 0.0)
         # What the others carried goes to the path whose rows are least loaded.
         loads = resources.loads(links_of(simple)) / resources.row_vms
-        prices = np.exp(STEEPNESS * (loads / loads.max() - 1)) / resources.row_vms
+        most = loads.max() or 1.0  # nothing may have a row
+        prices = np.exp(STEEPNESS * (loads / most - 1)) / resources.row_vms
         first = resources.link_prices(prices)
         onward = first.copy()
         np.fill_diagonal(onward, 0.0)

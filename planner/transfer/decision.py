@@ -29,7 +29,7 @@ from planner.model.units import (
 )
 from planner.transfer.allocation import EQUAL
 from planner.transfer.options import Option, OptionEvaluator
-from planner.transfer.problem import most_vms, most_without_quota, quotas_may_bind
+from planner.transfer.problem import quotas_may_bind
 from planner.transfer.request import TransferRequest
 from planner.transfer.search import TransferChoice, TransferSearch
 
@@ -125,7 +125,7 @@ def decide(request: TransferRequest, network: Network, prices: Prices) -> Decisi
 
 def chosen_option(request: TransferRequest, network: Network, prices: Prices) -> Option | None:
     """Return the option chosen in the same way; None where no plan meets the limits."""
-    if not all(most_vms(request, network.sites[end]) for end in (request.src, request.dst)):
+    if not all(request.vm_limits.most(network.sites[end]) for end in (request.src, request.dst)):
         return None
     widest = TransferSearch(request, network, prices)
     return _with_fewest_vms(widest, widest.choice)[1].chosen if widest.choice else None
@@ -319,7 +319,7 @@ def most_vms_warnings(decision: Decision) -> list[str]:
     full = [
         region
         for region, site in sites.items()
-        if not (site.vms or site.quotas) and counts[region] >= most_without_quota(request)
+        if not (site.vms or site.quotas) and counts[region] >= request.vm_limits.unasked
     ]
     if request.vms is not None or not full:
         return []

@@ -13,7 +13,7 @@ from functools import cache, cached_property
 from itertools import pairwise
 from math import ceil, hypot, inf, sqrt
 from operator import attrgetter
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,8 @@ from planner.transfer.request import TransferRequest
 MARGINAL = 1e-6
 FLOW_LIMITS = ("connections", "flow cap")
 """Limits of connections: windows over round-trip times, or what a provider lets a flow carry."""
+CAUSES = ("egress cap", "ingress cap", "path", *FLOW_LIMITS)
+"""What limits a VM pair; of several that are as low, the first is named."""
 SAME_RATE = 0.95
 """A plan that carries this share of its rate under the other reading holds under both."""
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).
@@ -51,6 +53,7 @@ SRC_CAP, DST_CAP, DST_WINDOW, DIRECT_LINK, RELAYS = range(5)
 Spreads: TypeAlias = tuple[float, float]
 """Of a factor's logarithm, below and above what is expected."""
 EXACT: Spreads = (0.0, 0.0)
+L = TypeVar("L", bound=tuple[Any, ...])
 
 
 def spreads_of(estimate: Estimate) -> Spreads:
@@ -93,7 +96,7 @@ class Limit(NamedTuple):
     `dimension` is that of its draws: equal for what plans share, see :mod:`planner.solvers.joint`.
     The window's spreads are those of the destination, which all links into it share. If a link's
     connections are slow, which has a probability, the limit is a share of what it is if its path
-    ends there: the plan opens too few of them.
+    ends there: the plan opens too few of them. `link` is what it is of, where that may be.
     """
 
     dimension: int
@@ -103,6 +106,7 @@ class Limit(NamedTuple):
     slow_probability: float = 0.0
     slow_share: float = 1.0
     odd: bool = False
+    link: Pair | None = None
 
     def at(self, bound: Bound) -> float:
         """Return the limit at a bound, which holds under every reading that is not improbable."""
@@ -178,7 +182,12 @@ class OptionEvaluator:
 
     def binding(self, src: str, dst: str) -> tuple[float, str]:
         """Return the limit of one VM pair on a link: its figure and the name of its cause."""
-        return min(*self._caps(src, dst), self._saturated(src, dst), self._flows(src, dst))
+        return _first_least(*self._caps(src, dst), self._saturated(src, dst), self._flows(src, dst))
+
+    def binding_on(self, relay: int | None) -> tuple[float, str, str, str]:
+        """Return the limit of one VM pair on a path: its figure, its cause, and its link's ends."""
+        found = [(*self.binding(*link), *link) for link in self.pairs_of(relay)]
+        return _first_least(*sorted(found, key=lambda one: (CAUSES.index(one[1]), *one[2:])))
 
     def holding(self, relay: int | None, end: int) -> tuple[str, tuple[str, str]]:
         """Find the limit, besides their cap, of one end's VMs on a path: its cause and its link.
@@ -189,13 +198,15 @@ class OptionEvaluator:
         """
         links, index = self.pairs_of(relay), self.network.index
         src, dst = links[-end]
-        found = [] if end else [(self._flows(*link), link) for link in links]
-        if self.network.held_out_of(src)[1 + end][index[dst]] < inf:
-            found.append((self._saturated(src, dst), (src, dst)))
+        found = []
         cap = self._caps(src, dst)[end]
         if cap[0] < self.network.caps()[end][index[(src, dst)[end]]]:
-            found.append((cap, (src, dst)))
-        (_, cause), link = min(found)
+            found.append((*cap, (src, dst)))
+        if self.network.held_out_of(src)[1 + end][index[dst]] < inf:
+            found.append((*self._saturated(src, dst), (src, dst)))
+        if not end:
+            found += [(*self._flows(*link), link) for link in links]
+        _, cause, link = _first_least(*found)
         return cause, link
 
     def _caps(self, src: str, dst: str) -> tuple[tuple[float, str], tuple[float, str]]:
@@ -213,8 +224,7 @@ class OptionEvaluator:
         """
         link = self.estimates(src, dst)
         causes = {"vm": min(self._caps(src, dst))[1], "window": self._flows(src, dst)[1]}
-        gbps = link.most_gbps(self.request.connections) * (1 + MARGINAL)
-        return gbps, causes.get(link.limited_by, "path")
+        return link.most_gbps(self.request.connections), causes.get(link.limited_by, "path")
 
     def _flows(self, src: str, dst: str) -> tuple[float, str]:
         """Return the rate of the connections of one VM pair, and the name of their limit."""
@@ -222,7 +232,7 @@ class OptionEvaluator:
         figures = flow.origin.figures
         by_cap = figures is not None and figures.held_to == "flow-cap"
         gbps = self.request.connections * flow.expected / MBPS_PER_GBPS
-        return gbps * (1 + 2 * MARGINAL), "flow cap" if by_cap else "connections"
+        return gbps, "flow cap" if by_cap else "connections"
 
     def full_interconnect(self, path: int | None, gbps: float) -> tuple[str, float] | None:
         """Return the link of a path whose capacity, whatever the VMs, a rate fills; and that."""
@@ -335,7 +345,6 @@ class Option:
 
     def __init__(self, figures: OptionEvaluator, allocation: Allocation, hour_usd: float) -> None:
         self.figures, self.allocation = figures, allocation
-        self._slow_shares: dict[tuple[str, str], float] = {}
         self.ramp_up_s = max([ramp_up_s(figures.path_rtt_ms(path)) for path in allocation.flows])
         self.vm_start_s = figures.vm_start_s(allocation.relay_vms)
         self.lead_s = self.vm_start_s + self.ramp_up_s
@@ -411,8 +420,7 @@ class Option:
             if slow:
                 carried = self.connections[path] * link.slow_gbps
                 share = min(1.0, carried / (pairs * link.rates["expected"][0]))
-                self._slow_shares[ends] = share
-                found.append(Limit(dimension, gbps, *spreads, slow, share, odd=link.odd))
+                found.append(Limit(dimension, gbps, *spreads, slow, share, link.odd, ends))
             else:
                 found.append(Limit(dimension, gbps, *spreads, odd=link.odd))
 
@@ -491,9 +499,9 @@ class Option:
         return np.asarray(drawn.min(axis=0))
 
     @property
-    def slow_shares(self) -> dict[tuple[str, str], float]:
+    def slow_shares(self) -> dict[Pair, float]:
         """What links carry of their limit if their connections are slow, of those that may be."""
-        return self._slow_shares if self.limits else {}
+        return {limit.link: limit.slow_share for limit in self.limits if limit.link}
 
     @property
     def rests_on_a_reading(self) -> bool:
@@ -525,13 +533,18 @@ class Option:
         return fixed, vm_usd_per_h + request.hour_usd
 
 
-def faster(options: Sequence[Option], over: Option) -> list[list[float]]:
+def faster(options: Sequence[Option], over: Option) -> list[tuple[float, float, float]]:
     """Return the ratio of the throughput of each to another's: expected, low and high."""
     expected = np.array([option.allocation.rate_gbps for option in options])
     ratios = np.array([option.rates_gbps for option in options]) / over.rates_gbps
     found = range_of(expected / over.allocation.rate_gbps, ratios)
-    rows: list[list[float]] = np.transpose(found).tolist()
-    return rows
+    return [tuple(row) for row in np.transpose(found).tolist()]
+
+
+def _first_least(*limits: L) -> L:
+    """Return the first of the limits, each after its rate, that are as low as the lowest."""
+    least = min([limit[0] for limit in limits]) * (1 + MARGINAL)
+    return next(limit for limit in limits if limit[0] <= least)
 
 
 def _of_caps(dimension: int, times: float, *caps: Estimate) -> Limit:

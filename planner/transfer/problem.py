@@ -37,14 +37,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, inf
+from math import inf
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-from planner.fields.shared import GB_A_DAY, MOST_VMS, MOST_VMS_FOR_DAYS, MOST_VMS_UNASKED, VmRequest
-from planner.model.link import Site
 from planner.model.link_array import Ints, Records
 from planner.model.network import Network
 from planner.model.pricing import (
@@ -195,11 +193,6 @@ class TransferProblem:
     usd_per_h: float = 0.0
 
     @property
-    def terms(self) -> tuple[float, float, float, float]:
-        """The last four fields, in their order: what holds whatever the ends and the paths."""
-        return self.vm_start_s, self.most_paths, self.least_part, self.usd_per_h
-
-    @property
     def gbps_h(self) -> float:
         """Duration in hours at 1 Gbit/s."""
         return BITS_PER_BYTE * self.volume_gb / S_PER_H
@@ -234,31 +227,9 @@ class TransferProblem:
         return replace(self, direct=direct, relays=Relays(rows))
 
 
-def most_vms(request: VmRequest, site: Site) -> int:
-    """Return the number of VMs that a plan may use at a site: that stated, else all there are.
-
-    Quotas bound all numbers but those that the request states for a region.
-    """
-    stated: Mapping[str, int] = getattr(request, "vms_in", {})
-    if site.region in stated:
-        return stated[site.region]
-    vms: int | None = getattr(request, "vms", None)
-    if vms is None:
-        vms = min(site.vms or MOST_VMS, MOST_VMS)
-        if not site.vms and not site.quotas:
-            vms = most_without_quota(request)
-    return site.may_run(vms) if site.quotas else vms
-
-
-def most_without_quota(request: VmRequest) -> int:
-    """Return the most VMs a region where neither the request, a fleet nor a quota states any."""
-    volume_gb: float = getattr(request, "volume_gb", 0.0)
-    return min(MOST_VMS_FOR_DAYS, max(MOST_VMS_UNASKED, ceil(volume_gb / GB_A_DAY)))
-
-
 def quotas_may_bind(request: TransferRequest, network: Network) -> bool:
     """Return whether some quota allows fewer VMs than a plan may otherwise use."""
-    most = request.vms or most_without_quota(request)
+    most = request.vms or request.vm_limits.unasked
     return any(
         site.quotas and site.may_run(most) < most and site.region not in request.vms_in
         for site in network.sites.values()
@@ -308,7 +279,7 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
         relays = Relays(rows)
     ends = [network.sites[src], network.sites[dst]]
     source, destination = (
-        End(cap, prices.vm_usd_per_h(end.region), most_vms(request, end))
+        End(cap, prices.vm_usd_per_h(end.region), request.vm_limits.most(end))
         for end, cap in zip(ends, (float(egress_caps[at]), float(ingress_caps[to])), strict=True)
     )
     vm_start_s = request.starts_s(*ends)
@@ -325,10 +296,11 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
 def _vms(request: TransferRequest, network: Network) -> Ints:
     """Return the most VMs at each region as a relay; 0 where none may be."""
     sites, index, only = list(network.sites.values()), network.index, request.relays
-    found = np.full(len(sites), request.vms or most_without_quota(request))
+    limits = request.vm_limits
+    found = np.full(len(sites), request.vms or limits.unasked)
     stated = [index[region] for region in request.vms_in if region in index]
     for at in (*network.limited, *stated):
-        found[at] = most_vms(request, sites[at])
+        found[at] = limits.most(sites[at])
     found[[index[region] for region in request.forbidden if region in index]] = 0
     if only not in {"any", "one"}:
         found[[at for region, at in index.items() if region != only]] = 0

@@ -82,7 +82,7 @@ def warnings(
 
 def in_words(decision: Decision) -> str:
     """Return on which reading a decision rests, in a sentence; empty where both agree."""
-    chosen, split = decision.chosen, decision.search.left_out
+    chosen, split = decision.chosen, decision.made.left_out
     if chosen.rests_on_a_reading and len(chosen.allocation.flows) > 1:
         links = _listed(_doubtful(chosen), "of")
         return f" This assumes that the limit of {links} is the whole path, not each connection."
@@ -105,7 +105,7 @@ def in_words(decision: Decision) -> str:
 def link_to_ramp(decision: Decision) -> tuple[str, str] | None:
     """Return the link whose ramp decides: the direct one, which a relay replaces, comes first."""
     chosen, figures = decision.chosen, decision.figures
-    options = [one for one in (chosen, decision.search.left_out) if one and one.relays]
+    options = [one for one in (chosen, decision.made.left_out) if one and one.relays]
     links = [*figures.pairs_of(None)] if decision.search.transfer.direct and options else []
     links += [pair for option in options for pair in option.slow_shares]
     slow = (pair for pair in links if figures.network.link(*pair).slow_connections)

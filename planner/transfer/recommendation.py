@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from planner.model.answer import Bottleneck, identified
 from planner.model.catalogue import Catalogue
@@ -53,9 +53,7 @@ def bottleneck_of_path(figures: OptionEvaluator, relay: int | None, flow_gbps: f
     """Return the constraint that binds one path: that of its slowest link."""
     if full := figures.full_interconnect(relay, flow_gbps):
         return f"interconnect {full[0]} ({rate_text(full[1])} in all)"
-    (rate, what), src, dst = min(
-        (figures.binding(*link), *link) for link in figures.pairs_of(relay)
-    )
+    rate, what, src, dst = figures.binding_on(relay)
     gbps = gbps_text(rate)
     flows = f"{figures.request.connections} connections {src} -> {dst} ({gbps} Gbit/s a VM pair"
     return {
@@ -244,30 +242,43 @@ def _direct(decision: Decision) -> DirectOption:
     )
 
 
+class _Compared(NamedTuple):
+    """A relay over the direct path; None where there is none."""
+
+    gain: float | None = None
+    gain_low: float | None = None
+    gain_high: float | None = None
+    probability: float | None = None
+    cost_ratio: float | None = None
+
+
 def _relays(decision: Decision) -> list[RelayOption]:
     """Return the relays to list, best first, each compared with the direct path."""
     direct, figures, options = decision.fastest_direct, decision.figures, decision.relays
-    compared: list[dict[str, Any]] = [{} for _ in options]
+    compared: list[_Compared] = [_Compared()] * len(options)
     if direct and options:
-        probabilities, usd = figures.probabilities(options, direct), direct.allocation.cost_usd
-        gains = zip(options, faster(options, direct), probabilities, strict=True)
+        usd = direct.allocation.cost_usd
         compared = [
-            {
-                **dict(zip(("gain", "gain_low", "gain_high"), ratios, strict=True)),
-                "probability": probability,
-                "cost_ratio": option.allocation.cost_usd / usd if usd > 0 else None,
-            }
-            for option, ratios, probability in gains
+            _Compared(*ratios, probability, option.allocation.cost_usd / usd if usd > 0 else None)
+            for option, ratios, probability in zip(
+                options,
+                faster(options, direct),
+                figures.probabilities(options, direct),
+                strict=True,
+            )
         ]
-    unknown = dict.fromkeys(("gain", "gain_low", "gain_high", "probability", "cost_ratio"))
     return [
         RelayOption(
             relay=figures.regions[option.relays[0]],
             rtt_ms=figures.path_rtt_ms(option.relays[0]),
-            **{**unknown, **figures_of},
+            gain=over_direct.gain,
+            gain_low=over_direct.gain_low,
+            gain_high=over_direct.gain_high,
+            probability=over_direct.probability,
+            cost_ratio=over_direct.cost_ratio,
             **_shown(option),
         )
-        for option, figures_of in zip(options, compared, strict=True)
+        for option, over_direct in zip(options, compared, strict=True)
     ]
 
 

@@ -17,9 +17,11 @@ from planner.fields.shared import (
     MostVms,
     RiskAttitude,
     RuledRequest,
+    VmLimits,
     check_ends_differ,
     deadline_field,
     frontier_field,
+    hour_value_usd,
     margin_field,
     objective_field,
     risk_field,
@@ -135,6 +137,16 @@ class TransferRequest(RuledRequest):
             raise InputError(
                 "outcomes", "are for exploring", remedy="Say how much it may cost: explore, `1%`."
             )
+
+    @property
+    def hour_usd(self) -> float:
+        """Value of an hour: infinity where time alone counts, 0 where cost does."""
+        return hour_value_usd(self.objective, self.time_value_usd_per_h)
+
+    @property
+    def vm_limits(self) -> VmLimits:
+        """The numbers of VMs that it states."""
+        return VmLimits(self.vms, self.vms_in, self.volume_gb)
 
     @property
     def may_split(self) -> bool:

@@ -68,12 +68,15 @@ class TransferChoice(NamedTuple):
         What the optimiser preferred on expected figures, chosen or not.
     gain : Gain | None
         Of the optimum over direct, in the objective's terms; None if either is missing.
+    left_out : Option | None
+        The split that would be the optimum on expected figures alone.
     """
 
     chosen: Option
     direct: Option | None
     optimum: Option
     gain: Gain | None
+    left_out: Option | None = None
 
 
 class TransferSearch:
@@ -85,11 +88,6 @@ class TransferSearch:
         Most VMs at sites for which the request states no number.
     like : TransferSearch, optional
         One for the same ends, to share what depends on neither VMs nor limits.
-
-    Attributes
-    ----------
-    left_out : Option | None
-        The split that :attr:`optimum` would be on expected figures alone.
     """
 
     def __init__(
@@ -106,7 +104,6 @@ class TransferSearch:
         self.figures: OptionEvaluator = (
             like.figures if like else OptionEvaluator(request, network, prices)
         )
-        self.left_out: Option | None = None
         self._within: dict[int, TransferSearch] = {}
         self._relay_options: dict[int | None, Option | None] = {}
 
@@ -137,8 +134,7 @@ class TransferSearch:
             End(end.cap_gbps, end.vm_usd_per_h, self._most(region, end.quota))
             for region, end in ((request.src, whole.src), (request.dst, whole.dst))
         )
-        # Not by `replace`, which takes five times as long: this is made for each number of VMs.
-        return TransferProblem(whole.volume_gb, src, dst, whole.direct, NO_RELAYS, *whole.terms)
+        return replace(whole, src=src, dst=dst, relays=NO_RELAYS)
 
     @property
     def least_duration_s(self) -> float:
@@ -172,11 +168,11 @@ class TransferSearch:
         direct = self.direct
         if self.request.objective == "latency":
             return self._least_latency(direct)
-        optimum = self.optimum
+        optimum, left_out = self._robust_optimum
         if optimum is None or direct is None or optimum is direct:
-            return TransferChoice(optimum, direct, optimum, None) if optimum else None
+            return TransferChoice(optimum, direct, optimum, None, left_out) if optimum else None
         gain = self.figures.gain(optimum, direct)
-        return TransferChoice(optimum if gain.worth else direct, direct, optimum, gain)
+        return TransferChoice(optimum if gain.worth else direct, direct, optimum, gain, left_out)
 
     def _least_latency(self, direct: Option | None) -> TransferChoice | None:
         """Choose by round-trip time: a relay must gain both relatively and absolutely."""
@@ -192,9 +188,14 @@ class TransferSearch:
         chosen = nearest if gain.worth and saved_ms >= LEAST_LATENCY_GAIN_MS else direct
         return TransferChoice(chosen, direct, nearest, gain)
 
-    @cached_property
+    @property
     def optimum(self) -> Option | None:
         """The best of all plans that the request allows, on expected figures."""
+        return self._robust_optimum[0]
+
+    @cached_property
+    def _robust_optimum(self) -> tuple[Option | None, Option | None]:
+        """The optimum, and the split that was left out for it."""
         request, transfer = self.request, self.transfer
         options = [self.direct] if self.direct else []
         by_value = not request.may_split or request.relays == "one"
@@ -228,8 +229,10 @@ class TransferSearch:
                 best = option
         return self._robust(best, options)
 
-    def _robust(self, best: Option | None, options: list[Option]) -> Option | None:
-        """Return the best option, or one over a single path where a split has more regret.
+    def _robust(
+        self, best: Option | None, options: list[Option]
+    ) -> tuple[Option | None, Option | None]:
+        """Return the best option, or one over a single path and the split that has more regret.
 
         Each of a split's links may carry less than expected. It also moves connections from one
         path to others: if each of them is slow, and not a path that ends, it carries less than
@@ -239,16 +242,15 @@ class TransferSearch:
         """
         alone = [one for one in options if len(one.allocation.flows) == 1]
         if best is None or best in alone or not alone:
-            return best
+            return best, None
         rival, margin = min(alone, key=lambda one: one.value_usd), SPLIT_GAIN
         if best.value_usd > rival.value_usd * (1 - SPLIT_GAIN):
             margin = -AS_FAST
         if worth(rival.values / best.values, margin, self.request.risk):
-            return best
+            return best, None
         if self.direct and rival.relays and not self.figures.gain(rival, self.direct).worth:
-            return best
-        self.left_out = best
-        return rival
+            return best, None
+        return rival, best
 
     @cached_property
     def direct(self) -> Option | None:
@@ -369,6 +371,9 @@ class TransferSearch:
         """
         transfer = replace(self.transfer, relays=Relays.of(relays))
         free = self._best_split(replace(transfer, most_paths=inf, least_part=0.0))
+        if free is None and self.request.deadline_s is not None:
+            # Of many paths, one may be too slow to get up to speed.
+            return self._best_split(transfer)
         if free is None or is_simple(transfer, free.allocation):
             return free
         rival, least = min(alone, key=lambda one: one.value_usd, default=None), 1 - SPLIT_GAIN

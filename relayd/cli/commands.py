@@ -73,7 +73,7 @@ _BLOCKS = {
     "setting": "  settings:NAME=VALUE+  such as loss_pct=1 or state=blackhole; `default` undoes it",
 }
 _DATA_COMMANDS = """
-import  data.importing:run  import measurements
+import  import measurements
   +importers
   * --src REGION         sending region, for files that name none (iperf3: the client's)
   * --dst REGION         receiving region, for files that name none
@@ -95,99 +95,99 @@ import  data.importing:run  import measurements
   --force              keep rows that fail a plausibility check
   --newest             of a Parquet data set, only the newest 256 samples of a series
   --trust              use also what can't be: above a card's rate, faster than light, in the future
-data  list what is known, and look after it
-data regions  data.listing:regions  list regions and aliases
+data COMMAND  list what is known, and look after it
+data regions  list regions and aliases
   +listing
   rules:RULE*          only these: a region, an alias, a city, or a pattern such as gcp:us-*
   --provider NAME...   only of this provider
   --country CODE...    only in this country, such as BR
-data vm-types  data.listing:vm_types  list VM types
+data vm-types  list VM types
   +listing
   names:TYPE*          only these: how names begin, such as c7gn
   --provider NAME...   only of this provider
   --min-gbps N         only those that send that much to other clouds, each
   --min-vcpus N        only those with that many vCPUs
-data links  data.listing:links  list links with estimates
+data links  list links with estimates
   +listing
   --src REGION         only links out of this region
   --dst REGION         only links into this region
-data matrix  data.matrix:run  print one figure for all pairs
+data matrix  print one figure for all pairs
   +listing
   --metric {per-flow,aggregate,rtt,fee,relay-gain,loss,age}:=aggregate  the figure (default
                        aggregate)
   --connections N      for relay-gain: TCP connections a VM (default 64)
   --measured           only regions whose throughput was measured
   --summary            by pair of providers instead of by region
-data export  data.exporting:run  export the graph, or all samples
+data export  export the graph, or all samples
   what:{graph,samples}
   --format {json,csv,graphml,adjacency,node-link,parquet}  of a graph (default json)
   --output FILE        instead of standard output; of samples, a new folder
   --since TIME         only samples measured at it or later
-data doctor  help.doctor:run  look for what is missing, old or wrong here
-data samples  show who sent samples, and which do not count; retract and restore them
-data samples list  data.samples:batches  list batches with who sent them
+data doctor  look for what is missing, old or wrong here
+data samples COMMAND  show who sent samples, and which do not count; retract and restore them
+data samples list  list batches with who sent them
   +last
   --disputed           instead, links whose samples contradict others' and do not count
-data samples quarantine  data.samples:apart  list samples that nothing rests on
+data samples quarantine  list samples that nothing rests on
   +last
   --state {open,accepted,rejected}:=open  default: those to decide on
-data samples decisions  data.samples:list_decisions  list what was retracted, and so on
+data samples decisions  list what was retracted, and so on
   +last
-data samples retract  data.samples:run_decision  retract samples, after showing what that changes
+data samples retract  retract samples, after showing what that changes
   +selection
-data samples restore  data.samples:run_decision  let retracted samples count again
+data samples restore  let retracted samples count again
   +selection
-data samples confirm  data.samples:run_decision  let samples count as the own prober's
+data samples confirm  let samples count as the own prober's
   +selection
-data samples accept  data.samples:run_on_quarantine  let samples in quarantine count
+data samples accept  let samples in quarantine count
   +numbers
-data samples reject  data.samples:run_on_quarantine  keep samples in quarantine for good
+data samples reject  keep samples in quarantine for good
   +numbers
-transfers list  data.transfers:listed  list transfers, the newest first
+transfers list  list transfers, the newest first
   +listing
   --state {in-flight,finished,failed,cancelled}  in-flight: running or silent
   --src REGION         only from this region
   --dst REGION         only to this region
-transfers show  data.transfers:shown  show one transfer
+transfers show  show one transfer
   +id
   --plan               print its plan alone, as JSON for `relayd transfers replan -`
-transfers begin  data.transfers:begin  say that a transfer begins; prints its id
-transfers progress  data.transfers:progress  say how far a transfer is
+transfers begin  say that a transfer begins; prints its id
+transfers progress  say how far a transfer is
   +id
-transfers end  data.transfers:end  say how a transfer ended
+transfers end  say how a transfer ended
   +id
-data store  look after the store
-data store compact  data.store:compact  summarise old samples
+data store COMMAND  look after the store
+data store compact  summarise old samples
   --older-than TIME!   such as 90d; at least a day
   --period {hour,day}:=hour  that one summary stands for
   --files              also samples of imported files, which stay otherwise
-data store rebuild  data.store:rebuild  make a snapshot of all samples, trusting no state
-data store check  data.store:check  look for damage of the database and its schema
-data store backup  data.store:backup  copy the store into a new file, while in use
+data store rebuild  make a snapshot of all samples, trusting no state
+data store check  look for damage of the database and its schema
+data store backup  copy the store into a new file, while in use
   +backup
-data store restore  data.store:restore  make a store of a backup
+data store restore  make a store of a backup
   +backup
-data store changes  data.store:list_changes  list who changed what
+data store changes  list who changed what
   +last
-data catalogue  show and refresh the prices
-data catalogue show  catalogue.showing:run  show what is in force, and since when
+data catalogue COMMAND  show and refresh the prices
+data catalogue show  show what is in force, and since when
   names:NAME*          a region, a VM type or an egress price: every figure with its source
-data catalogue diff  catalogue.changing:run  show what an import would change
+data catalogue diff  show what an import would change
   +prices
-data catalogue import  catalogue.changing:run  lay the prices of files over the catalogue
+data catalogue import  lay the prices of files over the catalogue
   +prices
   --dry-run            change nothing, as `diff`
-data catalogue update  catalogue.changing:update  download prices and lay them over the catalogue
+data catalogue update  download prices and lay them over the catalogue
   --provider NAME...   aws, azure or gcp, which wants a key (default: all that can be)
   --region ID...       VM prices of this region; needed for AWS, whose lists are large
   --url BASE           of a mirror of the provider's server
   --timeout TIME:=30m   in all (default 30m)
   --dry-run            download, and change nothing else
-data catalogue undo  catalogue.changing:undo  take the newest import back
+data catalogue undo  take the newest import back
   overlay:NAME?        this one and all after it
 """
 _MEASURING_COMMANDS = """
-probe  measuring.probe:run  measure with the fleet
+probe  measure with the fleet
   +asking
   [what to measure]
   +pairs
@@ -213,14 +213,14 @@ probe  measuring.probe:run  measure with the fleet
   * --max-minutes N      start nothing that would end later
   --parallel N         most bandwidth probes at a time
   * --resume             resume an interrupted campaign
-measure  look after hosts, verify plans, watch links, emulate
-measure fleet  look after the hosts that measure
-measure fleet check  measuring.fleet:check  test every host at once
+measure COMMAND  look after hosts, verify plans, watch links, emulate
+measure fleet COMMAND  look after the hosts that measure
+measure fleet check  test every host at once
   +asking
   --trust-new          show the keys of hosts that have none on record, ask, and store them
   --install-tools      offer to install missing tools by the host's package manager
-measure fleet caps  measuring.fleet:caps  show slow VMs that may be worth recreating
-measure verify  measuring.verify:run  run plans briefly, and compare
+measure fleet caps  show slow VMs that may be worth recreating
+measure verify  run plans briefly, and compare
   plans:PLAN*          plans as printed with --json, - reads one; or --src and --dst
   +asking
   [limits of the verification]
@@ -228,7 +228,7 @@ measure verify  measuring.verify:run  run plans briefly, and compare
   --seconds N          measured seconds of each run (default 10)
   --max-gb N           most GB to send for a plan, over all links
   --budget USD@max_usd  most egress fees for a plan, such as 1usd
-measure watch  measuring.watch:run  watch a fleet continuously
+measure watch  watch a fleet continuously
   +fleet
   --dry-run            only show what a campaign that is due would take, at most
   --webhook URL        called when links fail or recover, signed by RELAYD_WEBHOOK_SECRET
@@ -244,28 +244,28 @@ measure watch  measuring.watch:run  watch a fleet continuously
   --retain TIME        age at which samples are summarised, or never (90d)
 """
 _LAB_COMMANDS = """
-measure lab  emulate datacenters on this machine, to try and to test
-measure lab up  measuring.lab:up  bring a lab up and write its fleet file
+measure lab COMMAND  emulate datacenters on this machine, to try and to test
+measure lab up  bring a lab up and write its fleet file
   --regions N|LIST     how many, or which (comma-separated)
   --profile NAME|FILE  paper, skyplane-2022 or a TOML file (default paper)
   --scale X            what caps and windows are multiplied by
   --from-store         emulate what was measured instead of a profile
   +data
-measure lab status  measuring.lab:status  show the labs that run, or one of them
-measure lab exec  measuring.lab:execute  run a command in a region
+measure lab status  show the labs that run, or one of them
+measure lab exec  run a command in a region
   region:              region id, such as aws:us-east-1
   words:-- COMMAND*    what to run
-measure lab set  change how hosts and links behave, while they run
-measure lab set host  measuring.lab:set_host  one host, or all
+measure lab set COMMAND  change how hosts and links behave, while they run
+measure lab set host  one host, or all
   region:              region id, or all
   +setting
-measure lab set link  measuring.lab:set_link  the link between two hosts
+measure lab set link  the link between two hosts
   src:                 region id, or all
   dst:                 region id, or all
   --one-way            only from the first to the second
   +setting
-measure lab set clear  measuring.lab:clear  undo all settings
-measure lab down  measuring.lab:down  take a lab down and remove its leftovers
+measure lab set clear  undo all settings
+measure lab down  take a lab down and remove its leftovers
   --all                every lab of this user
 """
 _OF_LAB = """
@@ -273,21 +273,21 @@ _OF_LAB = """
   --json               print JSON
 """
 _SERVING_COMMANDS = """
-study  analyse and replay what was measured
-study report  data.report:run  analyse all samples with the methods of measurement papers
+study COMMAND  analyse and replay what was measured
+study report  analyse all samples with the methods of measurement papers
   --format {md,html,json}  (default: by FILE's name)
   --output FILE        instead of standard output
   --since TIME         only the newest samples, such as 30d
   --section KEY...     only this section, such as transients; repeatable
-study series  data.report:series  analyse a link in time
+study series  analyse a link in time
   --src REGION!        region that the link leaves
   --dst REGION!        region that it leads to
   --metric {per-flow,aggregate,udp,rtt,loss,jitter}:=aggregate  (default aggregate)
   --horizon TIME       of the forecast (default 1h)
   --since TIME         only the newest samples, such as 30d
-study backtest  data.backtest:run  replay history: what following relayd would have achieved
+study backtest  replay history: what following relayd would have achieved
   --dask ADDRESS       compute on a running Dask cluster (its scheduler)
-serve  serving.serve:run  answer questions over HTTP
+serve  answer questions over HTTP
   * --config FILE        TOML with a table [serve]
   [where]
   * --host HOST          address to listen at (default 127.0.0.1)
@@ -303,21 +303,21 @@ serve  serving.serve:run  answer questions over HTTP
   --workers N          processes for long questions (default: one for each core)
   * --fleet FILE         the fleet file of campaigns
   * --check              only print the settings and every problem with them
-serve mcp  serving.mcp:run  answer questions of assistants (MCP)
+serve mcp  answer questions of assistants (MCP)
   --port N             serve HTTP here, with a token; 0 takes a free one (default: standard input)
   --fleet FILE         the fleet file of forecasts
-serve token  manage the tokens of the service
-serve token create  serving.token:create  create a token and print it once
+serve token COMMAND  manage the tokens of the service
+serve token create  create a token and print it once
   name:                who or what will use it
   --scope SCOPE...     read, plan, ingest, probe or admin; repeatable (default read and plan)
   --expires TIME       from now, such as 90d (default: never)
   --requests-per-s N   that it may send; 0: no limit (default: as the service is set)
   --max-series N       metrics of links that it may report; 0: no limit (default: the service's)
-serve token list  serving.token:listing  list tokens
+serve token list  list tokens
   +listing
-serve token revoke  serving.token:revoke  revoke a token
+serve token revoke  revoke a token
   number:              as `relayd serve token list` shows it
-help  help.explain:run  explain a term of the answers, or an option
+help  explain a term of the answers, or an option
   term:TERM*           such as aggregate, or margin
 """
 _VERIFY_EXIT_CODES = (
@@ -327,7 +327,7 @@ _VERIFY_EXIT_CODES = (
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line; ``run`` of the result is the handler."""
+    """Parse a command line; ``command`` of the result has the words of its command."""
     parser = build_parser()
     if [*words[:3]] == ["measure", "lab", "exec"] and "--" in words:  # another program's
         at = [*words].index("--")

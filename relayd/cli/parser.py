@@ -1,9 +1,9 @@
 """The parser of commands: argparse, with options after any word, and near misses named.
 
 Commands and their options are made from a text, of which each line is one. A command's line has its
-words, its handler and its help, with two spaces or more between; a group of commands has none of
-the handler. Below it, indented by two, are its options: how they are written, and their help, which
-may go on in lines indented further.
+words and its help, with two spaces or more between; that of a group has ``COMMAND`` after the words
+that its commands begin with. Below it, indented by two, are its options: how they are written, and
+their help, which may go on in lines indented further.
 
 ``--flag``, ``--name VALUE`` and ``--name VALUE...`` (repeatable) are options; ``dest:NAME``, with
 ``?``, ``*`` or ``+`` after it, are words by position; ``{a,b}`` are choices. Then ``:=value`` is a
@@ -21,13 +21,13 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches  # for errors alone
 from functools import partial
-from importlib import import_module
 from typing import Any, NoReturn
 
 from planner.model.errors import InputError
 
 _MOST_SHOWN = 30
 _MOST_WORDS = 4
+_OF_GROUP = " COMMAND"
 
 
 class _Once(argparse.Action):
@@ -130,7 +130,7 @@ class Parser(argparse.ArgumentParser):
         """Parse a command line, by the parser of its command."""
         parser, left = self.of(words)
         options = parser.parse_args(left)
-        if not hasattr(options, "run"):
+        if "command" not in options:
             verbs = f"needs one of its commands: {', '.join(parser.commands)}"
             parser._refuse(parser.prog.removeprefix("relayd "), verbs)
         return options
@@ -222,14 +222,16 @@ def add_commands(
     """
     for entry in re.split(r"\n(?=\w)", text.strip()):
         line, _, options = entry.partition("\n")
-        words, *handler, help_text = re.split("  +", line)
+        words, help_text = re.split("  +", line)
+        is_group = words.endswith(_OF_GROUP)
+        words = words.removesuffix(_OF_GROUP)
         group, _, name = words.rpartition(" ")
         described = help_text[0].upper() + help_text[1:] + "."
         parser = known[words] = known[group].add_command(
             name, help=help_text, description=described
         )
-        if handler:
-            parser.set_defaults(run=_late(handler[0]))
+        if not is_group:
+            parser.set_defaults(command=words)
             add_options(parser, common)
             add_options(parser, options, blocks)
 
@@ -299,12 +301,6 @@ def _positive(text: str) -> int:
 
 
 _KINDS: dict[str, Callable[[str], int]] = {"int": int, "count": _positive}
-
-
-def _late(handler: str) -> Callable[[argparse.Namespace], int]:
-    """Return a function that imports ``module:function`` of this package when it is called."""
-    module, _, function = handler.partition(":")
-    return lambda options: int(getattr(import_module(f"relayd.cli.{module}"), function)(options))
 
 
 SHORT = {"--src": "-s", "--dst": "-d", "--connections": "-n", "--json": "-j", "--output": "-o"}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from planner.fields.specified import Specified, fields_of
 from planner.model.errors import InputError, RelaydError
+from relayd.cli import handlers
 from relayd.cli.commands import introduction, parse
 from relayd.cli.text import filled, safe_output
 
@@ -33,7 +34,7 @@ def _run(arguments: list[str]) -> int:
             print(introduction())
             return 0
         options = parse(arguments)
-        code = options.run(options)
+        code = handlers.run(options)
         sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
     except RelaydError as error:
         _print_error(error, options, getattr(options, "json", {"--json", "-j"} & {*arguments}))

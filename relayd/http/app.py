@@ -96,14 +96,8 @@ async def _serve(
     await service.begin()
     runner = web.AppRunner(
         make_app(service),
-        access_log=None,
-        keepalive_timeout=settings.idle_timeout_s,
-        max_line_size=MOST_LINE,
-        max_field_size=MOST_LINE,
-        max_headers=MOST_HEADERS,
         shutdown_timeout=LEFT_OVER_S,  # after requests in flight were waited for
         handler_cancellation=False,
-        auto_decompress=False,  # compressed bodies are refused
     )
     await runner.setup()
     try:
@@ -136,7 +130,18 @@ async def _listen(
     assert web_server is not None
     loop, settings = asyncio.get_running_loop(), service.settings
     return await loop.create_server(
-        partial(ClientConnection, service.connections, web_server, loop=loop, **web_server._kwargs),
+        partial(
+            ClientConnection,
+            service.connections,
+            web_server,
+            loop=loop,
+            access_log=None,
+            keepalive_timeout=settings.idle_timeout_s,
+            max_line_size=MOST_LINE,
+            max_field_size=MOST_LINE,
+            max_headers=MOST_HEADERS,
+            auto_decompress=False,  # compressed bodies are refused
+        ),
         settings.host,
         settings.port,
         ssl=tls,

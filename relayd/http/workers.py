@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
@@ -91,11 +91,11 @@ class Workers:
         try:
             return await self._ask(pool, version, question, arguments, limit_s)
         finally:
-            _end(pool)
+            pool.kill()
 
     async def _ask(
         self,
-        pool: ProcessPoolExecutor,
+        pool: _Pool,
         version: str,
         question: Callable[..., T],
         arguments: tuple[Any, ...],
@@ -132,22 +132,49 @@ class Workers:
 
     def close(self) -> None:
         """End all processes: no caller waits for their answers any more."""
-        manager: Any = self._pool._executor_manager_thread  # None before the first question
-        _end(self._pool)
-        if manager is not None:
-            # It ends as the processes have. An interpreter that exits meanwhile may wake it by a
-            # pipe that it is closing, which is a traceback.
-            manager.join(_ENDS_WITHIN_S)
+        # The pool's own thread ends as the processes have. An interpreter that exits meanwhile may
+        # wake that by a pipe that it is closing, which is a traceback.
+        ending = threading.Thread(target=self._pool.kill, kwargs={"wait": True}, daemon=True)
+        ending.start()
+        ending.join(_ENDS_WITHIN_S)
         with contextlib.suppress(OSError):
             self._folder.cleanup()
 
 
-def _new_pool(count: int) -> ProcessPoolExecutor:
-    # Not forked: a copy of a process with threads may hold their locks for ever.
-    try:
-        return ProcessPoolExecutor(
-            count, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),)
+class _Spawning(SpawnContext):
+    """Starts processes for a pool, and knows them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.started: list[SpawnProcess] = []
+
+    def Process(self, *what: Any, **more: Any) -> SpawnProcess:  # type: ignore[override] # noqa: N802
+        """Return a process that a pool is about to start."""
+        self.started.append(SpawnProcess(*what, **more))
+        return self.started[-1]
+
+
+class _Pool(ProcessPoolExecutor):
+    """A pool whose processes can be killed, as of Python 3.14 those of all pools can."""
+
+    def __init__(self, count: int) -> None:
+        # Not forked: a copy of a process with threads may hold their locks for ever.
+        self._spawning = _Spawning()
+        super().__init__(
+            count, mp_context=self._spawning, initializer=_begin, initargs=(os.getpid(),)
         )
+
+    def kill(self, *, wait: bool = False) -> None:
+        """End all processes now: asked to end, they would finish their last answers first."""
+        for process in self._spawning.started:
+            if process.pid is not None:
+                process.kill()
+        self.shutdown(wait=wait, cancel_futures=True)
+
+
+def _new_pool(count: int) -> _Pool:
+    try:
+        return _Pool(count)
     except OSError as error:
         raise InputError(
             "serve",
@@ -155,13 +182,6 @@ def _new_pool(count: int) -> ProcessPoolExecutor:
             remedy="Mount a tmpfs at /dev/shm that this user can write to (`docker run "
             "--shm-size 64m`; an emptyDir with medium Memory).",
         ) from None
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    # Not asked to end: the interpreter would not exit before the last answer is there.
-    for process in list(pool._processes.values()):
-        process.kill()
-    pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _unavailable(what: str) -> ProblemError:

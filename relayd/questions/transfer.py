@@ -92,11 +92,9 @@ def _possible_outcomes(
     A report may claim that a transfer was done at once, and rows may have the wrong unit. A
     transfer may have used as many VMs as plans take unasked, or as this one may.
     """
-    from planner.transfer.problem import most_vms
-
     gate, sites = PhysicalGate(catalogue), network.sites
     vms = max(
-        [MOST_VMS_UNASKED, *(most_vms(request, sites[r]) for r in (request.src, request.dst))]
+        [MOST_VMS_UNASKED, *(request.vm_limits.most(sites[r]) for r in (request.src, request.dst))]
     )
     possible: list[Outcome] = []
     faults: list[str] = []

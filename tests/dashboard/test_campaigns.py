@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser
 
 from relayd.store import open_store
@@ -51,6 +52,7 @@ def test_all_campaigns_and_one_with_what_failed(history: Served, browser: Browse
         assert "There is no campaign '77'" in text_of(page, "#message")
 
 
+@pytest.mark.thorough
 def test_long_lists_come_in_parts_and_progress_as_it_is_made(
     own_history: Path, browser: Browser
 ) -> None:

@@ -118,6 +118,7 @@ def test_sixty_three_regions_fit_and_say_how_much_one_flow_varies_and_many_do_no
     assert box["y"] == pytest.approx(0, abs=1)
 
 
+@pytest.mark.thorough
 def test_every_cell_is_what_the_api_says_in_the_class_that_the_legend_names(
     grid: Served, page: Watched
 ) -> None:

@@ -72,6 +72,7 @@ def without_effects(route: Route) -> None:
     route.fulfill(status=503, json=problem | kept, content_type="application/problem+json")
 
 
+@pytest.mark.thorough
 def test_samples_are_accepted_and_rejected_after_seeing_what_that_changes(
     tmp_path: Path, browser: Browser
 ) -> None:

@@ -59,8 +59,13 @@ _A4_PX = 794
     ("page", "store"),
     [
         *product((*PAGES, SIGN_IN), ("grid", "empty")),
-        (DOCS, "empty"),  # the same whatever is stored
-        *((page, "three_hundred") for page in PAGES if page.name in OF_REGIONS),
+        # The same whatever is stored.
+        pytest.param(DOCS, "empty", marks=pytest.mark.thorough),
+        *(
+            pytest.param(page, "three_hundred", marks=pytest.mark.thorough)
+            for page in PAGES
+            if page.name in OF_REGIONS
+        ),
     ],
     ids=lambda value: getattr(value, "name", value),
 )

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from probes.liveness.link_health import LinkHealth
@@ -73,6 +74,7 @@ def test_a_data_engineer_moves_20_tb_tonight(grid: Served, page: Watched) -> Non
     assert "--deadline 8h" in command.inner_text()
 
 
+@pytest.mark.thorough
 def test_an_author_finds_what_changed_since_monday_and_an_operator_sees_a_link_fail(
     tmp_path: Path, browser: Browser
 ) -> None:

@@ -39,6 +39,7 @@ def test_kills_of_builds_rebuilds_and_exports_lose_nothing(tmp_path: Path) -> No
     assert [one.acknowledged for one in seen] == [6, 6]
 
 
+@pytest.mark.thorough
 @pytest.mark.service
 def test_a_service_that_is_cut_off_from_the_database_is_followed_and_nothing_paid_twice() -> None:
     seen = take_over("cut-off", 1)

@@ -35,6 +35,7 @@ class Fake(ClientConnection):
         self.is_closed = True
 
 
+@pytest.mark.thorough
 def test_more_idle_connections_than_files_leave_health_checks_and_the_log_alone(
     store: Path,
 ) -> None:

@@ -225,6 +225,7 @@ CREATE TRIGGER full_disk BEFORE INSERT ON metadata EXECUTE FUNCTION refuse();
 """
 
 
+@pytest.mark.thorough
 def test_writers_heal_behind_a_proxy_while_sessions_are_ended(
     server: PostgresqlServer, tmp_path: Path
 ) -> None:

@@ -64,7 +64,9 @@ def test_a_terminal_shows_the_token_of_a_first_start(own_home: Path, tmp_path: P
         try:
             assert process.stdout
             assert process.stdout.readline()  # it serves
-            said = os.read(shown, 4096).decode()
+            said = ""
+            while "/#token=" not in said:  # a terminal gives what has reached it
+                said += os.read(shown, 4096).decode()
         finally:
             process.terminate()
     token = (own_home / "relayd" / "token").read_text().strip()

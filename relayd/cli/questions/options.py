@@ -226,9 +226,9 @@ def add_question_commands(known: dict[str, Parser]) -> None:
     for question in QUESTIONS:
         group = question.command.rpartition(" ")[0]
         if group not in known:
-            add_commands(known, f"{group}  {question.heading}")
+            add_commands(known, f"{group} COMMAND  {question.heading}")
         summary = question.summary[0].lower() + question.summary[1:]
-        add_commands(known, f"{question.command}  questions.answers:run  {summary}")
+        add_commands(known, f"{question.command}  {summary}")
     for question in QUESTIONS:  # once all commands are there: usage has words before commands
         parser = known[question.command]
         parser.set_defaults(question=question)

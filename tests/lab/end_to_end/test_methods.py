@@ -129,6 +129,7 @@ def test_a_socket_gets_the_window_and_the_algorithm_that_were_asked_for(
     assert "available_congestion_control" in report["failed"][0]["problem"]
 
 
+@pytest.mark.thorough
 def test_settings_of_hosts_are_restored_also_after_a_kill(lab: Lab, tmp_path: Path) -> None:
     before = in_site(lab, _REGIONS[0], "cat", _SYSCTL).strip()
     if before == "reno":

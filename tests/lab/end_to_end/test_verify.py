@@ -183,7 +183,12 @@ def hidden(lab: Lab, place: str, program: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "what", ["controller", "connection", pytest.param("relay", marks=pytest.mark.thorough)]
+    "what",
+    [
+        "controller",
+        pytest.param("connection", marks=pytest.mark.thorough),
+        pytest.param("relay", marks=pytest.mark.thorough),
+    ],
 )
 def test_nothing_is_left_after_a_kill(bench: Bench, what: str) -> None:
     """Kill any part in mid-transfer; its volume is paid for, within the budget."""

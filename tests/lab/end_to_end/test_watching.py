@@ -285,6 +285,7 @@ def test_a_killed_watcher_goes_on_where_it_was(lab: Lab, db: Path) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.thorough
 def test_a_daily_budget_holds(lab: Lab, db: Path) -> None:
     budget_usd = 0.01
     options = WatchOptions(

@@ -249,6 +249,16 @@ def test_filling_leaves_nobody_who_could_go_faster_alone(given: tuple[World, Flo
         assert (resources.loads(links_of(alone))[full] > 0).any()
 
 
+@pytest.mark.parametrize(("seed", "times"), [(259, 1.0), (535, 3.0)])
+def test_a_link_that_is_full_before_any_vm_sets_no_price(seed: int, times: float) -> None:
+    of = world(seed, 2, most_vms=3)
+    of = replace(of, flows=of.rate * times, may_relay=np.ones(2, dtype=bool))
+    request = ShuffleRequest({("r0", "r1"): 1.25}, vms_in=of.vms_in, connections=5)
+    found = recommend_shuffle(request, of.network(np.full((2, 2), 20.0)), of.prices())
+    assert found.verdict == "direct"
+    assert found.duration_s == found.direct.duration_s
+
+
 @settings(max_examples=examples(45), deadline=None)
 @given(shuffles(), st.sampled_from([0.0, 0.1]), st.just(CONNECTIONS) | st.integers(5, 40))
 def test_never_worse_than_starting_everything_at_once(

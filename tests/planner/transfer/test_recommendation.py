@@ -21,7 +21,7 @@ from planner.model.network import Network
 from planner.model.pricing import FlatPrices, Prices
 from planner.solvers.joint import Risk
 from planner.transfer.plan import Plan
-from planner.transfer.problem import LEAST_PART, Relays, most_vms, transfer_problem
+from planner.transfer.problem import LEAST_PART, Relays, transfer_problem
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import Objective, TransferRequest
 from tests.planner import independent
@@ -82,7 +82,7 @@ def assert_sound(plan: Any, request: TransferRequest, network: Network) -> None:
     assert set(plan.vms) == {region for path in plan.paths for region in path.regions}
     # Limits.
     assert all(
-        count <= most_vms(request, network.sites[region]) for region, count in plan.vms.items()
+        count <= request.vm_limits.most(network.sites[region]) for region, count in plan.vms.items()
     )
     assert below(plan.cost_usd.total, request.budget_usd or inf)
     assert below(plan.duration_s, request.deadline_s or inf)
@@ -120,7 +120,7 @@ def assert_frontier_sound(plan: Plan, request: TransferRequest, network: Network
     """Check that no point is beaten by another, and that the plan is one of them."""
     for point in plan.frontier:
         assert not set(point.relays) & request.forbidden
-        assert all(n <= most_vms(request, network.sites[r]) for r, n in point.vms.items())
+        assert all(n <= request.vm_limits.most(network.sites[r]) for r, n in point.vms.items())
     points = [(point.duration_s, point.cost_usd.total) for point in plan.frontier]
     assert (plan.duration_s, plan.cost_usd.total) in points
     for (slow_s, cheap_usd), (fast_s, dear_usd) in pairwise(points):

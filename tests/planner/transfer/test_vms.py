@@ -17,7 +17,6 @@ from planner.model.pricing import FlatPrices
 from planner.model.quotas.vcpus import VcpuQuota, VmQuota
 from planner.model.units import duration_text, usd_text
 from planner.transfer.plan import Plan
-from planner.transfer.problem import most_without_quota
 from planner.transfer.recommendation import recommend
 from planner.transfer.request import TransferRequest
 from tests.planner.independent import near
@@ -57,7 +56,7 @@ def test_no_fewer_vms_are_as_good(
         except InfeasibleError:
             return None
 
-    most_vms = most_without_quota(asked)
+    most_vms = asked.vm_limits.unasked
     best = with_vms(most_vms)
     assert best
     share = 0.0 if asked.hour_usd == 0 else 0.05

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from relayd.__main__ import main
 from relayd.cli.commands import build_parser
+from relayd.cli.handlers import handler_of
 from tests.properties import examples
 from tests.relayd.building import imported
 from tests.relayd.conftest import Relayd
@@ -178,7 +179,7 @@ def test_every_command_refuses_bad_input_in_one_sentence(tmp_path: Path, relayd:
     bad = tmp_path / "bad"
     bad.write_text("\0 {no store, no catalogue, no table")
     known = build_parser().known
-    commands = {line: parser for line, parser in known.items() if parser.get_default("run")}
+    commands = {line: parser for line, parser in known.items() if parser.get_default("command")}
     assert len(commands) > 50
     for command, parser in commands.items():
         words = command.split()
@@ -196,6 +197,12 @@ def test_every_command_refuses_bad_input_in_one_sentence(tmp_path: Path, relayd:
         assert outcome.code == 2, line
         assert outcome.err.startswith("relayd: "), line
         assert "Traceback" not in outcome.err + outcome.out, line
+
+
+def test_each_command_that_asks_no_question_has_a_handler() -> None:
+    for parser in build_parser().known.values():
+        if (command := parser.get_default("command")) and not parser.get_default("question"):
+            assert callable(handler_of(command))
 
 
 def test_vm_types_are_listed_cheapest_first(relayd: Relayd) -> None:

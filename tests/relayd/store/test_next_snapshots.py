@@ -93,6 +93,7 @@ def _assert_as_whole(store: Store) -> None:
     assert bounds == pytest.approx(expected[1], rel=1e-9)
 
 
+@pytest.mark.thorough
 @settings(max_examples=examples(12), deadline=None)
 @given(seed=st.integers(0, 2**32), batches=st.lists(st.integers(1, 60), min_size=2, max_size=4))
 def test_it_is_what_all_samples_give(seed: int, batches: list[int]) -> None:

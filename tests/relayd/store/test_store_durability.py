@@ -170,6 +170,7 @@ def test_a_store_opened_for_reading_takes_nothing(spot: Spot) -> None:
         assert store.samples.counts().samples == 0
 
 
+@pytest.mark.thorough
 def test_on_a_full_disk_what_is_said_is_stored_is_and_nothing_else() -> None:
     """The short form of ``python -m benchmarks.full_disk``."""
     done = subprocess.run(

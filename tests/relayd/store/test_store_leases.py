@@ -145,6 +145,7 @@ def test_a_transaction_of_a_role_ends_before_the_next_holder_begins(
             eventually(lambda: not first.is_held)
 
 
+@pytest.mark.thorough
 def test_nobody_leads_without_the_server_and_one_does_when_it_is_back() -> None:
     with running_server() as server:
         spot = PostgresqlSpot(server)
