@@ -33,7 +33,7 @@ class Pairs(Kind):
         self.title, self.least = title, least
 
     def read(self, value: Any) -> Any:
-        """Return the demands, or a matrix as it is."""
+        """Return the demands, or a matrix as it is; raises an InputError if it is neither."""
         if isinstance(value, Mapping) or hasattr(value, "columns"):
             return demands_gb(value, field="", least=self.least)
         if isinstance(value, str | bytes) or not isinstance(value, Iterable):

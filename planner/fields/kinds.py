@@ -169,14 +169,17 @@ class Quantity(Kind):
 
     @staticmethod
     def parse(text: str, field: str) -> float:
-        """Read a text with its unit; errors name a field."""
+        """Read a text with its unit, or raise an InputError that names a field."""
         try:
             return float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError:
             raise InputError(field, "is not a number", value=text) from None
 
     def read(self, value: Any) -> Any:
-        """Return a text as a number; it may leave the unit out, because the field's name has it."""
+        """Return a text as a number; it may leave the unit out, because the field's name has it.
+
+        Raises an InputError if it is no number or, where inf is allowed, finite and above the most.
+        """
         number = _no_flag(value)
         if isinstance(value, str):
             try:
@@ -333,7 +336,7 @@ class Names(Kind):
         self.taken = core_schema.tuple_variable_schema(_NAME, min_length=least, max_length=most)
 
     def read(self, value: Any) -> Any:
-        """Return a single name as a list of one, where that is allowed."""
+        """Return a single name as a list of one; raises an InputError where that is not allowed."""
         if not isinstance(value, str):
             return value
         if not self.lone:
@@ -399,7 +402,7 @@ class AnswerDocument(Kind):
         self.what = what
 
     def read(self, value: Any) -> Any:
-        """Return the object, or its document."""
+        """Return the object, or its document; raises an InputError if it is neither."""
         remedy = "Give what was answered: the object, or its JSON."
         try:
             found = read_json(value) if isinstance(value, str) else value
@@ -484,7 +487,10 @@ _SAID_FOR = {"cost": "cheap|price|money", "time": "fast|quick|soon|speed", "late
 def assignments(
     words: Sequence[str], everywhere: str | None = None, field: str = ""
 ) -> dict[str, str]:
-    """Read words such as ``WHERE=VALUE``; a bare value is for `everywhere` where allowed."""
+    """Read words such as ``WHERE=VALUE``; a bare value is for `everywhere` where allowed.
+
+    Raises an InputError for a bare value that is not allowed, and for a place given twice.
+    """
     found: dict[str, str] = {}
     for word in words:
         where, separator, value = word.partition("=")

@@ -112,7 +112,7 @@ AIM_AT_VALUE = "What to aim at; value weighs cost against time at what an hour i
 
 
 def check_ends_differ(src: str, dst: str, remedy: str = "Name two different regions.") -> None:
-    """Check that a transfer, a link or what is charged for one leads to another region."""
+    """Raise an InputError if a transfer, a link or what is charged for one ends where it begins."""
     if src == dst:
         raise InputError("dst", "is the source itself", value=dst, remedy=remedy)
 

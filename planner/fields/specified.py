@@ -200,7 +200,7 @@ class Specified(metaclass=_Constructor):
 
     @classmethod
     def from_json(cls, document: Any) -> Self:
-        """Read a request from a JSON object."""
+        """Read a request from a JSON object, or raise an InputError that names what is wrong."""
         if not isinstance(document, Mapping):
             raise InputError("body", "must be a JSON object", value=document)
         return cls(**{str(key): value for key, value in document.items()})
@@ -343,7 +343,11 @@ class Items(Kind, Generic[S]):
         self.of, self.least, self.most, self.prefix = of, least, most, prefix
 
     def read(self, value: Any) -> tuple[S, ...]:
-        """Return the items, none for None; an error names an item by its id, else its number."""
+        """Return the items, none for None; an error names an item by its id, else its number.
+
+        Raises an InputError if it is no list, has too few or too many, or one is wrong or has the
+        id of another.
+        """
         if hasattr(value, "to_dict") and hasattr(value, "columns"):
             value = value.to_dict("records")
         if value is None and not self.least:

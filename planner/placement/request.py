@@ -68,7 +68,7 @@ class InputVolumes(ByPlace):
         self.metavar = "FILE"
 
     def read(self, value: Any) -> Any:
-        """Return rows as a mapping."""
+        """Return rows as a mapping; raises an InputError if one is wrong or repeats a region."""
         if isinstance(value, Mapping | str | bytes) or hasattr(value, "items"):
             return super().read(value)
         if not isinstance(value, Iterable):
@@ -156,7 +156,7 @@ class Tasks(Kind):
     _cpus = Number(LEAST_FIGURE)
 
     def read(self, value: Any) -> dict[str, float]:
-        """Return task to CPUs."""
+        """Return task to CPUs; raises an InputError for a wrong task, and for none or too many."""
         if isinstance(value, str | bytes) or not isinstance(value, Mapping | Sequence):
             raise InputError("", "must map tasks to CPUs, or list them", value=value)
         found: dict[str, float] = {}

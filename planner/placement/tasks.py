@@ -268,6 +268,7 @@ class _Tasks:
     # ---- answer ----------------------------------------------------------------------------
 
     def plan(self, notes: tuple[str, ...]) -> TaskPlacement:
+        """Return the best placement that is found, or raise an InfeasibleError if none is."""
         request, greedy = self.request, self.greedy()
         start = None if greedy is None else self.improved(greedy)
         greedy_s = None if greedy is None else self.time_s(greedy)

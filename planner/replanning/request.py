@@ -43,7 +43,10 @@ class MovedVolume(Pairs):
         return _VOLUME.validate(value, "")
 
     def read_words(self, words: Sequence[str]) -> Moved:
-        """Read one volume such as ``120GB``, or one for each pair such as ``SRC>DST=50GB``."""
+        """Read one volume such as ``120GB``, or one for each pair such as ``SRC>DST=50GB``.
+
+        Raises an InputError if a word is neither, or a pair is given twice.
+        """
         if len(words) == 1 and "=" not in words[0]:
             return parse_volume_gb(words[0], "")
         found: dict[Pair, float] = {}

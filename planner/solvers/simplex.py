@@ -129,7 +129,10 @@ class BoxedSimplex:
         return self._cost[column] * self._unit
 
     def solve(self) -> list[float] | None:
-        """Return an optimal x, or None if the program is infeasible."""
+        """Return an optimal x, or None if the program is infeasible.
+
+        Raises an ArithmeticError if it is not reached in :data:`MAX_PIVOTS` pivots.
+        """
         lower, upper, outside, basis = self.lower, self.upper, self._outside, self._basis
         for j, (reduced, low, high) in enumerate(zip(self._cost, lower, upper, strict=True)):
             if reduced < -TOLERANCE or (reduced <= TOLERANCE and outside[j] >= high):

@@ -248,6 +248,8 @@ def rate_duals(transfer: TransferProblem, paths: Sequence[TransferPath]) -> tupl
 
     Limits of links and of relay VMs are bounds of the flows. Where several limits bind alike, what
     paths share is named before the limit of one, and a link before a relay's VM.
+
+    Raises an ArithmeticError if the program can't be solved.
     """
     src, dst = transfer.src, transfer.dst
     # Flows are counted in a rate that bounds them all, to be of the size of the other figures.

@@ -62,6 +62,14 @@ class Dispute(NamedTuple):
     counts: bool
 
 
+class _OfKind(NamedTuple):
+    """Sites and links over one kind of address, and the samples that they rest on."""
+
+    sites: dict[str, Site]
+    links: LinkArray
+    samples: LinkSamples
+
+
 class Estimator:
     """Estimates all links and VMs from samples at once.
 
@@ -113,29 +121,36 @@ class Estimator:
         self._usual_types = usual_types(self._voted)
         self.newest_s = float(current.samples.rows["measured_at_s"].max(initial=0.0))
         self._over_public, self._over_private = current.over("public"), current.over("private")
-        self._of_kind: list[LinkSamples] = []
-        self.sites, self.links, self.others = self._estimated_all()
+        self._of_kind = self._estimated()
+        public, *private = self._of_kind
+        self.sites, self.links, self.others = public.sites, public.links, LinkArray()
+        for over_private in private:
+            self.sites = caps_joined(public.sites, over_private.sites)
+            self.links, self.others = joined(public.links, over_private.links)
 
     def network(self, snapshot: Snapshot) -> Network:
         """Return the graph of all catalogue regions and all measured ones."""
         return Network(self.sites, self.links, snapshot, others=self.others)
 
-    def _estimated_all(self) -> tuple[dict[str, Site], LinkArray, LinkArray]:
-        """Return the sites and the links of all catalogue regions and all measured ones."""
+    def _estimated(self) -> list[_OfKind]:
+        """Return estimates over public addresses, and over private ones where these have samples.
+
+        The former are of all catalogue regions and all measured ones.
+        """
         typed = {
             name: baseline_site(name, self.catalogue, self._vm_types(name))
             for name in self._regions
         }
         origins = Origins()
         public = LinkSamples(self._over_public, typed, self.catalogue, "public", origins)
-        rtts = round_trips_ms(public)
-        between = rtts.copy()  # changed by what follows
-        sites, links = self._estimated(typed, public, rtts)
+        between = round_trips_ms(public)
+        over_public = self._estimated_over(typed, public, between)
         current = self._over_private.where(~self._are_claims)
         if not len(current.samples):
-            return sites, links, LinkArray()
+            return [over_public]
         rows = current.samples.rows
         places = np.union1d(rows["src"], rows["dst"]).astype(np.int64) - 1
+        sites = over_public.sites
         ends = {name: sites[name] for name in (self._regions[place] for place in places.tolist())}
         current = current._replace(samples=current.samples.with_names(NameTable(ends)))
         over = with_caps_of(ends, "private")
@@ -147,15 +162,13 @@ class Estimator:
         rtts[better] = own[better]
         parts = np.array([self.catalogue.region(name).partition for name in ends])
         rtts["expected"][~(private.pairs() | (parts[:, None] == parts))] = np.nan
-        found, over_private = self._estimated(over, private, rtts)
-        return caps_joined(sites, found), *joined(links, over_private)
+        return [over_public, self._estimated_over(over, private, rtts)]
 
-    def _estimated(
+    def _estimated_over(
         self, typed: Mapping[str, Site], samples: LinkSamples, rtts: EstimateArray
-    ) -> tuple[dict[str, Site], LinkArray]:
+    ) -> _OfKind:
         """Return sites and links over one kind of address, from samples of that kind."""
-        samples.rtts_ms = rtts["expected"]
-        self._of_kind.append(samples)
+        samples = samples.with_rtts_ms(rtts["expected"])
         lasting, typed = typed, with_bursts(typed, self.catalogue)
         flows, tests = measured_flows(samples), aggregate_tests(samples)
         sites = with_caps(typed, samples, tests, self._stated_gbps)
@@ -163,16 +176,19 @@ class Estimator:
         links = links_of(sites, typed, samples, rtts, flows, tests)
         # Last: laws and limits of links follow from short tests.
         sites = with_buckets(sites, samples, tests.fallen)
-        return with_lasting(sites, lasting, self.catalogue), links
+        return _OfKind(with_lasting(sites, lasting, self.catalogue), links, samples)
 
     def disputes(self) -> list[Dispute]:
         """Return samples that contradict others and do not count, and unconfirmed new levels."""
         found = []
-        for of_kind in self._of_kind:
-            for number in np.unique(of_kind.samples.rows["metric"]).tolist():
-                of_kind.counted(NAMES[number])
-            for (metric, src, dst), judged in of_kind.agreements.items():
-                key = of_kind.names[src], of_kind.names[dst], metric, of_kind.address
+        of_metrics = [
+            (of_kind.samples, NAMES[number])
+            for of_kind in self._of_kind
+            for number in np.unique(of_kind.samples.samples.rows["metric"]).tolist()
+        ]
+        for samples, metric in of_metrics:
+            for (src, dst), judged in samples.counted(metric).judged.items():
+                key = samples.names[src], samples.names[dst], metric, samples.address
                 count, by = len(judged.rows), judged.reported_by
                 level = float(np.median(judged.rows["value"])) if count else None
                 for source, rows, of in judged.disputed:

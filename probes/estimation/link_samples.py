@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
 from math import log
 from typing import NamedTuple
@@ -88,11 +89,20 @@ class CountedSamples(NamedTuple):
         One for each link.
     origins : array of int
         For each link, that of an estimate from its samples, without their kind of address.
+    judged : mapping
+        Source and destination, as numbers, to the samples that count and those that contradict
+        them, where several sources have reported or one reports what models hardly allow.
     """
 
     rows: Rows
     groups: Groups
     origins: Ints
+    judged: Mapping[tuple[int, int], Agreement] = {}
+
+    def waiting(self, src: int, dst: int) -> Figures | None:
+        """Return the sources of the samples of a link, or a cap, if none of them counts."""
+        judged = self.judged.get((src, dst))
+        return mark_of(judged) if judged and not len(judged.rows) else None
 
     @property
     def ends(self) -> tuple[Ints, Ints]:
@@ -143,15 +153,11 @@ class LinkSamples:
     Attributes
     ----------
     rtts_ms : array, shape (n, n)
-        Round-trip times, to compare tests from a cold start with others; NaN where not known. Set
-        before rates are counted.
+        Round-trip times, to compare tests from a cold start with others; NaN where not known.
     names : list of str
     samples : Samples
     sources : list of str
         Names of reporters, by their numbers.
-    agreements : dict
-        Metric, source and destination to the samples that count, where several sources have
-        reported.
     """
 
     def __init__(
@@ -172,11 +178,17 @@ class LinkSamples:
         self._rows["place"], self._rows["fit"] = np.arange(len(fits)), fits
         self._rows["first_id"], self.is_mixed = current.first_id, current.is_mixed
         self.names = list(sites)
-        self.agreements: dict[tuple[Metric, int, int], Agreement] = {}
         self.sources = list(self.samples.names)
         self._counted: dict[Metric, CountedSamples] = {}
         self._stated: dict[str, Floats] = {}
         self._typed = list(sites.values())
+
+    def with_rtts_ms(self, rtts_ms: Floats) -> LinkSamples:
+        """Return the same samples, rates among which are compared by these round-trip times."""
+        found = copy(self)
+        found.rtts_ms = rtts_ms
+        found._counted = {one: c for one, c in self._counted.items() if one not in THROUGHPUT}
+        return found
 
     def stated(self, name: str) -> Floats:
         """Return the figure of a name that each detail states; NaN where it states none."""
@@ -234,11 +246,6 @@ class LinkSamples:
         if self.is_mixed:
             found = self._judged(metric, found)
         return self._with_types(found) if metric in THROUGHPUT else found
-
-    def waiting(self, metric: Metric, src: int, dst: int) -> Figures | None:
-        """Return the sources of the samples of a link, or a cap, if none of them counts."""
-        judged = self.agreements.get((metric, src, dst))
-        return mark_of(judged) if judged and not len(judged.rows) else None
 
     def are_transfers(self, rows: Rows) -> Bools:
         """Mark the samples that are what transfers achieved, which anything may have held."""
@@ -305,7 +312,7 @@ class LinkSamples:
 
     def _judged(self, metric: Metric, found: CountedSamples) -> CountedSamples:
         """Return the samples that count where several sources have reported, the oldest first."""
-        rows, groups, _ = found
+        rows, groups = found.rows, found.groups
         source, within = rows["source"], self._within_limits(metric, found)
         used, place = np.unique(source[groups.first], return_inverse=True)
         alone = [mark_of(Agreement(rows[:0], trusted(self.sources[one]))) for one in used]
@@ -313,16 +320,17 @@ class LinkSamples:
         several = groups.differ(source) | ~groups.reduced(np.logical_and, within)
         counts, ends = np.zeros(len(self.samples), np.bool_), [end.tolist() for end in found.ends]
         counts[rows["place"]] = ~groups.spread(several)
+        judged = {}
         for number in np.flatnonzero(several).tolist():
             link = groups.part(number)
             with evaluated(self.samples, rows["place"][link.start]):
-                judged = self._agreed_of(metric, rows[link], within[link])
-            self.agreements[metric, ends[0][number], ends[1][number]] = judged
-            origins[number] = self._origin(mark_of(judged))
-            counts[judged.rows["place"]] = True
+                of_link = self._agreed_of(metric, rows[link], within[link])
+            judged[ends[0][number], ends[1][number]] = of_link
+            origins[number] = self._origin(mark_of(of_link))
+            counts[of_link.rows["place"]] = True
         chosen = np.flatnonzero(counts[rows["place"]])
         by_time = np.lexsort((rows["measured_at_s"][chosen], groups.numbers()[chosen]))
-        return found._replace(origins=origins).where(chosen[by_time])
+        return found._replace(origins=origins).where(chosen[by_time])._replace(judged=judged)
 
     @cached_property
     def _modelled(self) -> LinkArray:

@@ -48,6 +48,7 @@ from probes.estimation.measurements import (
     losses_pct,
     ramped_links,
 )
+from probes.metrics import Metric
 
 # Of a measured link between regions whose places are not known: anywhere on Earth.
 RTT_OF_NO_PLACE = 5.0, 100.0, 400.0
@@ -73,7 +74,7 @@ def links_of(
     samples : LinkSamples
         All of them, of which losses are told, and what waits for a second source.
     rtts_ms : EstimateArray, shape (n, n)
-        Filled in for links that were measured and are between no known places.
+        NaN between no known places.
     measured, tests
         Single flows and aggregates of links that were measured.
     """
@@ -83,7 +84,7 @@ def links_of(
     has_flow[measured.pairs] = is_tested[tests.pairs] = True
     is_saturated[saturated] = is_growing[growing] = True
     no_place = with_bounds(no_estimates(1), *RTT_OF_NO_PLACE, origins.number_of(LOCATION_UNKNOWN))
-    rtts_ms[(is_tested | has_flow) & ~was_known] = no_place
+    rtts_ms = np.where((is_tested | has_flow) & ~was_known, no_place, rtts_ms)
     # One flow by the window of its receiver, in Mbit/s; many connections in Gbit/s.
     flows = flows_of_windows(sites, samples, rtts_ms, measured, was_known)
     flows[measured.pairs] = measured.mbps
@@ -104,7 +105,7 @@ def links_of(
     src, dst = np.nonzero(present)
     ends, caps = (src, dst), least_caps(sites.values())
     told = _told_by_transfers(samples.transfers(), aggregates, flows, opened, caps["expected"])
-    _infer_flows(flows, aggregates, opened, present & ~has_flow, is_growing, origins)
+    flows = _within_aggregates(flows, aggregates, opened, present & ~has_flow, is_growing, origins)
     alone = present & ~known
     aggregates[alone] = _of_one_flow(flows[alone], origins)
     windows["expected"][~known] = np.nan
@@ -112,15 +113,15 @@ def links_of(
     limits[is_saturated & (limits != LIMITED_BY.index("vm"))] = LIMITED_BY.index("path")
     slow = _slow_connections(list(sites), ends, limits[ends], is_growing[ends], told[ends])
     slow[has_flow[ends]] = 0.0  # a connection is known to be as fast as it is
-    figures = {"rtt_ms": rtts_ms, "per_flow_mbps": flows, "aggregate_mbps": aggregates}
-    for metric, i, j in samples.agreements:
-        mark = samples.waiting(metric, i, j)
-        if metric in figures and present[i, j] and mark:
-            number = figures[metric]["origin"][i, j]
-            told_so = figures_with(origins.all[number].figures, mark)
-            waiting = origins.all[number]._replace(figures=told_so)
-            figures[metric]["origin"][i, j] = origins.number_of(waiting)
-    of_links = [taken(one, ends) for one in figures.values()]
+    figures: dict[Metric, EstimateArray] = {
+        "rtt_ms": rtts_ms,
+        "per_flow_mbps": flows,
+        "aggregate_mbps": aggregates,
+    }
+    of_links = [
+        taken(_told_of_waiting(one, samples.counted(metric), present, origins), ends)
+        for metric, one in figures.items()
+    ]
     others = [one[ends] for one in (losses_pct(samples), *priors)]
     of_address = np.full(len(slow), ADDRESS_KINDS.index(samples.address))
     others += [slow, limits[ends], of_address]
@@ -170,15 +171,28 @@ def _slow_connections(
     return np.where(growing, 1.0, found)
 
 
-def _infer_flows(
+def _told_of_waiting(
+    estimates: EstimateArray, counted: CountedSamples, present: Bools, origins: Origins
+) -> EstimateArray:
+    """Return estimates that say so where samples of their link wait for a second source."""
+    found = estimates.copy()
+    for i, j in counted.judged:
+        if present[i, j] and (mark := counted.waiting(i, j)):
+            origin = origins.all[found["origin"][i, j]]
+            waiting = origin._replace(figures=figures_with(origin.figures, mark))
+            found["origin"][i, j] = origins.number_of(waiting)
+    return found
+
+
+def _within_aggregates(
     flow: EstimateArray,
     aggregate: EstimateArray,
     opened: Ints,
     inferred: Bools,
     growing: Bools,
     origins: Origins,
-) -> None:
-    """Correct single flows by the measured aggregate of the same link.
+) -> EstimateArray:
+    """Return single flows, corrected by the measured aggregate of the same link.
 
     Flows are in Mbit/s by the receiver's window, aggregates in Gbit/s with so many connections
     opened. Inferred flows were not measured; of growing ones the ramp has shown that each is slow.
@@ -207,7 +221,9 @@ def _infer_flows(
         "share-of-aggregate", origins, many["origin"][more], count[more]
     )
     found[more] = shared[more]
-    flow[at] = found
+    corrected = flow.copy()
+    corrected[at] = found
+    return corrected
 
 
 def _of_one_flow(flow: EstimateArray, origins: Origins) -> EstimateArray:

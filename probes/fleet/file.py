@@ -47,6 +47,7 @@ def _address(value: str) -> str:
 
 def _matching(pattern: str, words: str) -> AfterValidator:
     def check(value: str) -> str:
+        """Return a value, or raise a ValueError if it does not match the pattern."""
         if not re.fullmatch(pattern, value):
             raise ValueError(words)
         return value
@@ -147,7 +148,7 @@ def load_fleet(path: Path) -> Fleet:
 
 
 def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
-    """Check a fleet document; see :func:`load_fleet`."""
+    """Check a fleet document; raises an InputError if an entry is wrong; see :func:`load_fleet`."""
     try:
         file = _FleetFile.model_validate(document)
     except ValidationError as error:

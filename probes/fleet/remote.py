@@ -254,7 +254,10 @@ def wait_for_listener(port: int) -> list[str]:
 
 
 def remote_line(command: Sequence[str]) -> str:
-    """Return an argument vector as the one line that SSH carries, quoted for a POSIX shell."""
+    """Return an argument vector as the one line that SSH carries, quoted for a POSIX shell.
+
+    Raises a ValueError if a word has a NUL byte.
+    """
     if any("\0" in word for word in command):
         raise ValueError("a NUL byte can't be part of an argument")
     return shlex.join(command)

@@ -249,7 +249,7 @@ class HostSession:
             process.close()
 
     async def collected(self, process: asyncssh.SSHClientProcess[bytes]) -> Output:
-        """Read a process to its end, up to a limit."""
+        """Read a process to its end, up to a limit; raises ConnectionLost if it is cut off."""
         stdout, stderr = await asyncio.gather(
             self._read(process.stdout), self._read(process.stderr)
         )

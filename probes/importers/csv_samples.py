@@ -70,7 +70,10 @@ def read_rows(rows: Rows, options: ImportOptions) -> Iterator[ImportedRow]:
 
 
 def stated_metric(options: ImportOptions) -> str:
-    """Return the column name that was stated for the figures of a matrix or a time series."""
+    """Return the column name that was stated for the figures of a matrix or a time series.
+
+    Raises an InputError if none was stated, or relayd knows no such figure.
+    """
     if options.metric in FIGURES:
         return options.metric
     problem = f"is needed, because {options.name} does not say what its values are"

@@ -30,7 +30,11 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield the samples of a GraphML or GML file."""
+    """Yield the samples of a GraphML or GML file.
+
+    Raises a FormatError if the file is damaged or states no figure, and an InputError if its places
+    need a provider and none was given.
+    """
     import networkx as nx
 
     content = whole(stream, options.name).removeprefix(b"\xef\xbb\xbf")

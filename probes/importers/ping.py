@@ -139,7 +139,10 @@ class PingRun:
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield RTT, loss and jitter of each run in the file."""
+    """Yield RTT, loss and jitter of each run in the file.
+
+    Raises a FormatError if there is no output of ping.
+    """
     run: PingRun | None = None
     host, recognised, not_sent = "", False, 0
     lines = Lines(stream, options.name, TOOL_LINE_BYTES, errors="replace")

@@ -30,7 +30,10 @@ _PING = re.compile(r"ping\d{1,4}")
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield RTT, loss and jitter of each round in the file."""
+    """Yield RTT, loss and jitter of each round in the file.
+
+    Raises a FormatError if the file does not begin with Smokeping's columns.
+    """
     columns: list[str] = []
     lines = Lines(stream, options.name, MAX_LINE_BYTES)
     for number, line in enumerate(lines, start=1):

@@ -69,6 +69,7 @@ def csv_table(stream: BinaryIO, options: ImportOptions) -> FileTable:
         raise FormatError(options.name, problem, remedy="Remove or rename one.")
 
     def rows() -> Iterator[tuple[int, list[str] | str]]:
+        """Yield each row's line number and cells, or fault; raises a FormatError without rows."""
         number = 0
         for number, line in numbered:
             cells = line.split(",") if '"' not in line else _cells(options.name, number, line)
@@ -97,7 +98,10 @@ def _cells(name: str, number: int, line: str) -> list[str]:
 
 
 def row_table(rows: Rows, name: str) -> FileTable:
-    """Make a table of objects: their keys are the columns, in the order of their first use."""
+    """Make a table of objects: their keys are the columns, in the order of their first use.
+
+    Raises a FormatError if there is none, or all are empty.
+    """
     listed = list(rows)
     if not any(row for _, row in listed):
         raise FormatError(name, "holds no list of objects, which would be its rows")

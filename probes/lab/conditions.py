@@ -55,7 +55,10 @@ class Conditions:
         *,
         one_way: bool = False,
     ) -> list[tuple[int, int]]:
-        """Change links between two hosts (or ``all``); returns the directions that changed."""
+        """Change links between two hosts (or ``all``); returns the directions that changed.
+
+        Raises an InputError if both ends are one host or one is unknown, or a setting is wrong.
+        """
         pairs = {(i, j) for i in self._chosen(source) for j in self._chosen(destination) if i != j}
         if not pairs:
             raise InputError("link", "has the same host at both ends", value=source)

@@ -97,7 +97,10 @@ def open_tun(name: str) -> int:
 
 
 def ask_for_short_slices(slice_s: float) -> None:
-    """Have the scheduler give this process such slices of time (Linux 6.12 or newer)."""
+    """Have the scheduler give this process such slices of time (Linux 6.12 or newer).
+
+    Raises an OSError if the kernel can't, or relayd does not know its call on this machine.
+    """
     number = _SCHED_SETATTR.get(platform.machine())
     if number is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))

@@ -158,6 +158,7 @@ def topology_of(
     links = {}
 
     def rtt_of(src: str, dst: str) -> float:
+        """Return the round-trip time of two regions, or raise an InputError if it is not known."""
         entries = [*_links_of(profile, src, dst), *_links_of(profile, dst, src)]
         listed = [entry.rtt_ms for entry in entries if entry.rtt_ms is not None]
         rtt = listed[-1] if listed else rtt_ms(catalogue.region(src), catalogue.region(dst))
@@ -230,7 +231,10 @@ def _chosen(names: list[str], regions: Sequence[str] | int | None) -> list[str]:
 
 
 def spread_over_providers(names: Sequence[str], count: int) -> list[str]:
-    """Return a number of names, taking one of each provider in turn."""
+    """Return a number of names, taking one of each provider in turn.
+
+    Raises an InputError unless the number is from 1 to that of the names.
+    """
     if not 1 <= count <= len(names):
         raise InputError("--regions", f"must be 1 to {len(names)} here", value=count)
     by_provider: dict[str, list[str]] = {}

@@ -50,6 +50,7 @@ def make_keys(folder: Path, names: Sequence[str]) -> None:
     """
 
     def make(name: str) -> None:
+        """Make one key pair, or raise a RelaydError if ``ssh-keygen`` fails."""
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "relayd-lab"]
         done = subprocess.run(
             [*command, "-f", str(folder / name)],

@@ -258,7 +258,10 @@ class Ports:
 
 
 def make_test(fleet: Fleet, tool: Tool, src: str, dst: str) -> Test:
-    """Return a test between two members of a fleet: nothing else can be probed."""
+    """Return a test between two members of a fleet: nothing else can be probed.
+
+    Raises an InputError if both are the same host, or one is not of the fleet.
+    """
     if src == dst:
         raise InputError("pair", "has one host at both ends", value=src)
     address = fleet.target(dst, src) if tool.client_at_dst else fleet.target(src, dst)

@@ -39,7 +39,7 @@ class Iperf3(Tool):
         return ["iperf3", "-s", "-1", "--forceflush", "-p", str(test.port)]
 
     def command(self, test: Test) -> list[str]:
-        """Return the client's command."""
+        """Return the client's command; raises an InputError for no or too many streams."""
         if not 1 <= test.connections <= MOST_STREAMS:
             raise InputError(
                 "connections",

@@ -62,7 +62,7 @@ class Ping(Tool):
         return max(3, round(test.duration_s / INTERVAL_S))
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
-        """Read the summary of the second run; see :class:`~probes.tools.interface.Tool`."""
+        """Read the second run, or raise a ProbeError; see :class:`~probes.tools.interface.Tool`."""
         first, _, second = output.stdout.rpartition(b"PING ")
         if not first.strip():
             words = output.last_error_line or "it printed nothing"
@@ -156,7 +156,7 @@ class TcpConnect(Tool):
         return max(5, round(test.duration_s / 0.2))
 
     def read(self, output: Output, test: Test, measured_at_s: float) -> Result:
-        """Read the times; see :class:`~probes.tools.interface.Tool`."""
+        """Read the times, or raise a ProbeError; see :class:`~probes.tools.interface.Tool`."""
         lines = output.stdout.decode(errors="replace").splitlines()
         found = (limits.number(line.rpartition(" ")[2]) for line in lines)
         times_ms = [ms for ms in found if ms is not None]
@@ -218,6 +218,8 @@ class Traceroute(Tool):
 
         ``hops`` is None where the destination itself did not answer, as behind many firewalls;
         there is no sample then.
+
+        Raises a ProbeError if the tool failed, or printed no hop.
         """
         path: list[str | None] = []
         ended = ""

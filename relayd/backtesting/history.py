@@ -202,6 +202,8 @@ class ReplayHistory:
         """Return the begin of each step from the first to the last sample, and the last one's end.
 
         Within limits, all in seconds since 1970; a single 0 where there is no step.
+
+        Raises an InputError if there are more than :data:`MOST_STEPS` steps.
         """
         first_s = self._first_s if since_s is None else max(since_s, self._first_s)
         last_s = self._last_s if until_s is None else min(until_s, self._last_s)

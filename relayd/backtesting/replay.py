@@ -119,7 +119,7 @@ def replayed(
     dask: str | None,
     catalogues: Sequence[str | Path],
 ) -> Backtest:
-    """Replay history by a request; see :func:`backtest`."""
+    """Replay history by a request; see :func:`backtest`, which raises the same errors."""
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
     connections, step_s = request.connections, request.step_s

@@ -31,6 +31,7 @@ PRICES = ("usd_per_gb", "usd_per_gib", "tiers")
 
 def _form(pattern: str, problem: str, remedy: str) -> AfterValidator:
     def check(text: str) -> str:
+        """Return a text, or raise a CatalogueError if it is of another form or too long."""
         if not re.fullmatch(pattern, text) or len(text) > 100:
             raise CatalogueError("", problem, value=text, remedy=remedy)
         return text

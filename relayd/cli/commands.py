@@ -327,7 +327,10 @@ _VERIFY_EXIT_CODES = (
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
-    """Parse a command line; ``command`` of the result has the words of its command."""
+    """Parse a command line; ``command`` of the result has the words of its command.
+
+    Raises an InputError if a word is wrong, or one is missing.
+    """
     parser = build_parser()
     if [*words[:3]] == ["measure", "lab", "exec"] and "--" in words:  # another program's
         at = [*words].index("--")

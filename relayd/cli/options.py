@@ -27,7 +27,10 @@ MOST_WHOLE = 2**53
 
 
 def wan_of(options: argparse.Namespace) -> Wan:
-    """Open the store and the catalogue that a command names, or a mirror of a service."""
+    """Open the store and the catalogue that a command names, or a mirror of a service.
+
+    Raises an InputError if ``--ca`` is given for a store, or ``--catalogue`` for a service.
+    """
     settings = load_settings()
     if fleet := getattr(options, "fleet", None):
         settings = replace(settings, fleet=Path(fleet))
@@ -99,7 +102,7 @@ def _value(read: Callable[[str], T], text: str, field: str, problem: str, remedy
 
 
 def whole_number(text: str, field: str) -> int:
-    """Read a whole number, one that a store can hold."""
+    """Read a whole number that a store can hold, or raise an InputError that names the field."""
     found = _value(int, text, field, "is not a whole number")
     if abs(found) > MOST_WHOLE:
         raise InputError(field, "is too large", value=text, remedy=f"At most {MOST_WHOLE}.")
@@ -119,7 +122,7 @@ def number(text: str, field: str) -> float:
 
 
 def agreed(question: str, options: argparse.Namespace, field: str) -> bool:
-    """Ask on a terminal; elsewhere ``--yes`` has to have been said."""
+    """Ask on a terminal; elsewhere, raise an InputError unless ``--yes`` has been said."""
     if options.yes:
         return True
     if not sys.stdin.isatty():

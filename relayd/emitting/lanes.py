@@ -148,6 +148,11 @@ def emission(
     to_vms : bool
         Whether the receivers are the plan's VMs, rather than a store that takes any number of
         connections.
+
+    Raises
+    ------
+    InputError
+        If the plan, an address or a bucket is wrong, or the ports would go above 65535.
     """
     whole = _whole(plan_of(plan))
     paths, counts = whole.paths, whole.vms

@@ -53,7 +53,7 @@ def _regions_of(path: Path, modified_ns: int, size_bytes: int) -> frozenset[str]
 
 
 def fleet_of(path: Path) -> Fleet:
-    """Read the fleet file; what is wrong with it (503) is in the log, not the caller's fault."""
+    """Read the fleet file, or raise a ProblemError (503); the log has what is wrong with it."""
     try:
         return load_fleet(path)
     except InputError as error:

@@ -250,7 +250,10 @@ def as_model(value: Any, model: Model, *, strict: bool = True) -> Any:
 
 
 def check_media_type(request: web.Request, allowed: tuple[str, ...]) -> str:
-    """Return the body's media type; 415 if it is none of those allowed, or compressed."""
+    """Return the body's media type.
+
+    Raises a ProblemError (415) if it is none of those allowed, not in UTF-8, or compressed.
+    """
     found = request.content_type.lower()
     problem = ""
     if hdrs.CONTENT_TYPE not in request.headers or found not in allowed:

@@ -117,6 +117,7 @@ class _Side:
         self._half_done = False
 
     async def run(self, function: Callable[[Store], T]) -> T:
+        """Return a function's result, or raise a ProblemError (503) if that takes too long."""
         running: asyncio.Future[T] | None = None
         try:
             async with asyncio.timeout(LIMIT_S), self.turns.turn():
@@ -208,7 +209,10 @@ class EventStream:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[None]:
-        """Count a reader; while there is one, the service polls for events."""
+        """Count a reader; while there is one, the service polls for events.
+
+        Raises a ProblemError (503) if there are :data:`MOST_READERS` already.
+        """
         if self.readers >= MOST_READERS:
             detail = f"{MOST_READERS} readers of events are connected already."
             raise ProblemError(503, "unavailable", detail, retry_s=10)

@@ -159,7 +159,7 @@ class RelaydPlanOperator(BaseOperator):
         return self.answered(context, {"answer": answer.model_dump("json")})
 
     def answered(self, context: Any, event: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer that the trigger received."""
+        """Return the answer that the trigger received, or raise an AirflowFailException."""
         if "error" in event:
             raise AirflowFailException(event["error"])
         document: dict[str, Any] = event["answer"]

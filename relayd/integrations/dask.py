@@ -110,7 +110,10 @@ class ReduceWhere(SchedulerPlugin):
         self._kept: dict[Key, set[str]] = {}
 
     async def start(self, scheduler: Scheduler) -> None:
-        """Stand in between the scheduler's shuffles and their choice of workers."""
+        """Stand in between the scheduler's shuffles and their choice of workers.
+
+        Raises an InputError if this version of distributed has another way to choose them.
+        """
         shuffles: Any = scheduler.plugins["shuffle"]
         choose: Any = getattr(type(shuffles), "_calculate_worker_for", None)
         if choose is None:

@@ -13,7 +13,10 @@ from relayd.questions.resolving import NetworkView, answered, by_regions, each_o
 
 
 def plan_broadcast(wan: NetworkView, request: BroadcastRequest) -> BroadcastPlan:
-    """Answer a :class:`~planner.broadcast.request.BroadcastRequest` with names of regions."""
+    """Answer a :class:`~planner.broadcast.request.BroadcastRequest` with names of regions.
+
+    Raises an InputError if a destination is the source, or is named twice.
+    """
     from planner.broadcast.recommendation import recommend_broadcast
 
     source = wan.resolve(request.src, "src")

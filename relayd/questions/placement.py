@@ -15,7 +15,10 @@ _HEADING = "recommend where to reduce or run tasks"
 
 
 def place_reduce(wan: NetworkView, request: ReduceRequest) -> ReducePlacement:
-    """Answer a :class:`~planner.placement.request.ReduceRequest` with names of regions."""
+    """Answer a :class:`~planner.placement.request.ReduceRequest` with names of regions.
+
+    Raises an InputError if two names of inputs are of one region.
+    """
     from planner.placement.reduce import recommend_reduce
 
     found = {name: wan.resolve(name, "input_gb") for name in request.input_gb}

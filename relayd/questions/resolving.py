@@ -109,7 +109,7 @@ def choices_of(found: Iterable[Resolution]) -> tuple[Resolution, ...]:
 def each_once(
     field: str, names: Iterable[str], found: Iterable[Resolution], remedy: str
 ) -> list[str]:
-    """Return regions of which none may be named twice."""
+    """Return regions, of which none may be named twice, or raise an InputError."""
     regions = [resolution.region_id for resolution in found]
     for name, region in zip(names, regions, strict=True):
         if regions.count(region) > 1:

@@ -36,7 +36,10 @@ _FREE = "{} takes the data itself: the VMs counted in {} stand for it, and are n
 
 
 def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
-    """Answer a :class:`~planner.transfer.request.TransferRequest` with names of regions."""
+    """Answer a :class:`~planner.transfer.request.TransferRequest` with names of regions.
+
+    Raises an InputError if both ends are one region, or `relays` names one that can't relay.
+    """
     from planner.transfer.recommendation import recommend
 
     source, target, found = wan.resolve_pair(request.src, request.dst)

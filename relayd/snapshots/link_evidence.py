@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import nan
 
+import numpy as np
+
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind
 from planner.model.link_array import Origins
@@ -121,9 +123,9 @@ def _used(
         len(samples) - current.before - recent,
     )
     link = network.links.get(series.src, {}).get(series.dst)
-    of_link.rtts_ms[:] = link.rtt_ms.expected if link else nan
-    counted = of_link.counted(series.metric)
-    for agreement in of_link.agreements.values():
+    rtts_ms = np.full((2, 2), link.rtt_ms.expected if link else nan)
+    counted = of_link.with_rtts_ms(rtts_ms).counted(series.metric)
+    for agreement in counted.judged.values():
         for source, disputed, _ in agreement.disputed:
             leave_out(f"contradict what others measured: reported by {source}", len(disputed))
             recent -= len(disputed)

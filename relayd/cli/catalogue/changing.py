@@ -54,7 +54,10 @@ class _Change(NamedTuple):
 
 
 def run(options: argparse.Namespace) -> int:
-    """Lay the prices of documents over the catalogue, or print what that would change."""
+    """Lay the prices of documents over the catalogue, or print what that would change.
+
+    Raises an InputError if a document can't be used, or ``--as-of`` is no date.
+    """
     reading = read_prices([Path(name) for name in options.paths])
     if options.as_of:
         try:
@@ -284,7 +287,10 @@ def effects(before: Wan, after: Wan) -> list[PlanEffect]:
 
 
 def update(options: argparse.Namespace) -> int:
-    """Download the providers' price lists of today, and lay them over the catalogue."""
+    """Download the providers' price lists of today, and lay them over the catalogue.
+
+    Raises an InputError if an option is wrong, or the lists can't be written.
+    """
     regions = _asked(options)
     until_s = time.monotonic() + parse_duration_s(options.timeout, "--timeout")
     try:
@@ -308,6 +314,7 @@ def _asked(options: argparse.Namespace) -> dict[str, list[str]]:
     from relayd.catalogue.downloading import FEEDS
 
     def refuse(field: str, problem: str, value: str, remedy: str) -> NoReturn:
+        """Raise an InputError."""
         raise InputError(field, problem, value=value, remedy=remedy)
 
     with_key = [name for name, feed in FEEDS.items() if not feed.key or os.environ.get(feed.key)]

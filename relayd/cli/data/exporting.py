@@ -22,7 +22,10 @@ from relayd.tables.link_table import link_row
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the graph to a file or to standard output, or samples into a folder."""
+    """Write the graph to a file or to standard output, or samples into a folder.
+
+    Raises an InputError if an option does not go with what is written.
+    """
     if options.what == "samples":
         return _write_samples(options)
     if options.format == "parquet" or options.since:

@@ -44,7 +44,7 @@ def listed(options: argparse.Namespace) -> int:
 
 
 def shown(options: argparse.Namespace) -> int:
-    """Show one transfer, or its plan alone."""
+    """Show one transfer, or its plan alone; raises an InputError if there is none."""
     with opened_register(options, "read") as register:
         found = register.transfer(options.id)
     if not options.plan:

@@ -76,7 +76,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def fleet_path(options: argparse.Namespace) -> Path:
-    """Return the fleet file that was named, here or in the settings."""
+    """Return the fleet file named here or in the settings; raises an InputError if none is."""
     path = Path(options.fleet) if options.fleet else load_settings().fleet
     if path is None:
         raise InputError(
@@ -166,7 +166,7 @@ def _table(reports: list[HostReport]) -> str:
 
 
 def caps(options: argparse.Namespace) -> int:
-    """Print the measured caps and how they compare with those of their type."""
+    """Print measured caps, compared with those of their type; raises a DataError without any."""
     found = _caps(options)
     if not found:
         raise DataError(

@@ -89,7 +89,7 @@ def _settings(values: dict[str, Any], without: tuple[str, ...] = ()) -> str:
 
 
 def execute(options: argparse.Namespace) -> int:
-    """Run a command in a region."""
+    """Run a command in a region; raises an InputError without a command."""
     if not options.words:
         remedy = "Write `relayd measure lab exec REGION -- COMMAND`."
         raise InputError("exec", "has no command", remedy=remedy)

@@ -40,7 +40,10 @@ _AS_IPERF3 = re.compile(r"(\d+(?:\.\d+)?)([KMG]?)", re.IGNORECASE)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Forecast, ask, measure; 5 if something is left to do."""
+    """Forecast, ask, measure; 5 if something is left to do.
+
+    Raises an InputError if the fleet has fewer than two regions.
+    """
     catalogue = catalogue_of(options)
     fleet = load_fleet(fleet_path(options))
     if len({host.region for host in fleet}) < 2:
@@ -128,7 +131,7 @@ def _measure(
 
 
 def spec_of(options: argparse.Namespace, fleet: Fleet) -> CampaignSpec:
-    """Read what to measure."""
+    """Read what to measure; raises an InputError if a phase is unknown or a number out of range."""
     phases = options.phases.split(",") if options.phases else PHASES
     for phase in phases:
         if phase not in PHASES:
@@ -188,7 +191,7 @@ def window_bytes(text: str) -> int:
 
 
 def budget_of(options: argparse.Namespace) -> float:
-    """Read the budget in USD; infinite without one."""
+    """Read the budget in USD, infinite without one; raises an InputError if it is negative."""
     found = parse_money_usd(options.budget, "--budget") if options.budget else inf
     if found < 0:
         raise InputError("--budget", "is negative", value=options.budget)
@@ -196,7 +199,10 @@ def budget_of(options: argparse.Namespace) -> float:
 
 
 def limits_of(options: argparse.Namespace, kept_budget_usd: float | None) -> CampaignLimits:
-    """Return the limits of this run: its own, else the budget that the campaign began with."""
+    """Return the limits of this run: its own, else the budget that the campaign began with.
+
+    Raises an InputError if an option is out of range.
+    """
     if options.budget or kept_budget_usd is None:
         kept_budget_usd = budget_of(options)
     at_once = whole_number(options.parallel, "--parallel") if options.parallel else 1_000

@@ -20,7 +20,10 @@ STORED = "store"
 
 
 def run(options: argparse.Namespace) -> int:
-    """Ask what the options say, and print the answer: as JSON, or as text for people."""
+    """Ask what the options say, and print the answer: as JSON, or as text for people.
+
+    Raises an InputError if both ``--emit`` and ``--json`` are given.
+    """
     tool = getattr(options, "emit", None)
     if tool and options.json:
         raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")

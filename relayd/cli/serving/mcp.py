@@ -18,7 +18,10 @@ from relayd.store.tokens import VARIABLE
 
 
 def run(options: argparse.Namespace) -> int:
-    """Serve the program that started this one; with ``--port``, programs of this machine."""
+    """Serve the program that started this one; with ``--port``, programs of this machine.
+
+    Raises an InputError if a package is not installed, or the port can't be listened at.
+    """
     try:
         from relayd.mcp.serving import PATH, serve_http, serve_stdio
     except ModuleNotFoundError as error:

@@ -216,7 +216,8 @@ async def post_campaign_stop(context: RequestContext) -> web.Response:
 
     Whichever process of this store runs it: within seconds it ends its probes on all hosts.
     What was measured is kept, and what its probes may have sent counts as spent. `resume` goes
-    on with it. 409 where it is not running, or the watcher runs it.
+    on with it. Refused where there is no such campaign (404), and where it is not running, or
+    the watcher runs it (409).
     """
     service, number = context.service, _number(context)
     row, at_work = await service.store.read(
@@ -242,8 +243,8 @@ async def post_campaign_forecast(context: RequestContext) -> dict[str, Any]:
     """Forecast a campaign.
 
     Nothing is sent and nothing spent: rounds, time, volume and egress that the same request to
-    `/v1/campaigns` would take at most, by phase and by region; `resume` is left aside. 409
-    where the service has no fleet.
+    `/v1/campaigns` would take at most, by phase and by region; `resume` is left aside.
+    Refused (409) where the service has no fleet.
     """
     service = context.service
     fleet = service.settings.fleet

@@ -246,7 +246,10 @@ def _links_after(
 
 @route("GET", "/v1/links/{src}/{dst}", "read", LINK_ANSWER, etag=True)
 async def get_link(context: RequestContext) -> dict[str, Any]:
-    """Show one link."""
+    """Show one link.
+
+    Refused (404) where nothing is known of it.
+    """
     catalogue, network = context.current.catalogue, context.current.wan.network
     try:
         link = network.link(*pair_of(context))
@@ -323,7 +326,7 @@ async def get_link_summary(context: RequestContext) -> dict[str, Any]:
     """Sum up the samples of a link over time.
 
     Medians and ranges by stretches of time, and the distribution, of one metric; and which
-    metrics there are.
+    metrics there are. Refused (422) where `until_s` is before `since_s`.
     """
     query, (src, dst) = context.query, pair_of(context)
     if None not in (query.since_s, query.until_s) and query.until_s < query.since_s:
@@ -393,7 +396,8 @@ def _event(event: LinkEvent) -> dict[str, Any]:
 async def get_link_evidence(context: RequestContext) -> dict[str, Any]:
     """Show the evidence of each figure of a link.
 
-    The samples that counted, those that were left out, and the rule.
+    The samples that counted, those that were left out, and the rule. Refused where nothing is
+    known of the link (404), and while a snapshot that was pruned is replaced (503).
     """
     current, (src, dst) = context.current, pair_of(context)
     try:

@@ -288,7 +288,8 @@ async def get_events(context: RequestContext) -> web.StreamResponse:
 
     New snapshots, progress of campaigns, links that fail and recover; each `data` has `id`,
     `at_s`, `kind`, `subject` and `detail`. Begins with what comes next; with `Last-Event-ID` or
-    `after`, with what came after that one.
+    `after`, with what came after that one. Refused where that is no id (422), and where too many
+    read already (503).
     """
     stream = context.service.events
     with stream.reader():
@@ -346,7 +347,7 @@ async def get_asset(context: RequestContext) -> web.StreamResponse:
 
 
 def sent(context: RequestContext, asset: Asset | None, lacking: str = "") -> web.StreamResponse:
-    """Send a file of the dashboard, or 304 to who has it; 404 without one."""
+    """Send a file of the dashboard, 304 to who has it; raises a ProblemError (404) without one."""
     if asset is None:
         raise ProblemError(404, "not-found", lacking)
     headers = {

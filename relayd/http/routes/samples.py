@@ -444,7 +444,8 @@ async def post_decision_effects(context: RequestContext) -> dict[str, Any]:
     """Show what a decision about samples would change.
 
     Estimates all links twice, from all samples: with the decision and without. Nothing is
-    decided. Where that takes too long, the problem `timeout` has `samples` and `through`.
+    decided. Where that takes too long, it is refused (503): the problem `timeout` has `samples` and
+    `through`.
     """
     service, request = context.service, _request(context)
     path, effects = service.store.path, {"total": 0, "changed": []}

@@ -183,7 +183,10 @@ async def get_current_snapshot(context: RequestContext) -> web.StreamResponse:
 
 @route("GET", "/v1/snapshots", "read", SNAPSHOTS, query=SnapshotsQuery)
 async def list_snapshots(context: RequestContext) -> dict[str, Any]:
-    """List snapshots, the newest first."""
+    """List snapshots, the newest first.
+
+    Refused (422) where the cursor is of a snapshot that was pruned.
+    """
     query = context.query
     most_s = time.time() - query.older_than_s
     rows = await context.read(lambda store: list(store.snapshots.list()))
