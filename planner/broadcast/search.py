@@ -61,7 +61,7 @@ MIXES = (0.1, 0.3, 1.0, 3.0)
 DEPTHS = 12
 SHALLOW_ROUNDS = 8
 # Durations this close count as equal.
-AS_FAST = 3e-3
+AS_SOON = 3e-3
 FRONTIER_POINTS = 6
 # Rounds of bounding metered volumes, each at the fees that the last one gave.
 CHARGED_ROUNDS = 3
@@ -254,7 +254,7 @@ class Search:
             found += self._shallow()
         at_most_s = min((c.duration_s for c in self.plain), default=inf)
         least_s = min(c.duration_s for c in (*found, *self.plain))
-        enough_s = max(least_s, min(at_most_s, least_s * (1 + AS_FAST)))
+        enough_s = max(least_s, min(at_most_s, least_s * (1 + AS_SOON)))
         self.note(*found)
         as_fast = [c for c in (*self.plain, *found) if c.duration_s <= enough_s]
         return min(as_fast, key=lambda c: (c.cost.total, c.duration_s))
@@ -263,7 +263,7 @@ class Search:
         """Return fast candidates whose trees get up to speed soon."""
         problem, fast = self.problem, self.fastest
         if len(problem.regions) <= MOST_SITES and len(problem.terminals) <= MOST_TERMINALS:
-            packings, self._least_s = pack_by_depth(self.trees, fast, AS_FAST)
+            packings, self._least_s = pack_by_depth(self.trees, fast, AS_SOON)
             return [self.candidate(packing) for packing in packings]
         program = PackingProgram(self.trees)
         program.solve()

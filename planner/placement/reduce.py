@@ -42,7 +42,7 @@ from planner.shuffle.problem import shuffle_problem
 from planner.shuffle.request import ShuffleRequest
 from planner.solvers.linear_solver import new_solver, solved
 
-ROOM = 1e-9
+FRACTION_ROUNDING = 1e-9
 # A fraction below this is the rounding of a solver.
 NOTHING = 1e-9
 
@@ -239,7 +239,7 @@ class _Reduce:
             found = self._decide_at_fees(links)
             made = found or self._solve(links, least="fees")
             assert made
-            within = self._egress_usd(made.fractions) <= budget_usd * (1 + ROOM)
+            within = self._egress_usd(made.fractions) <= budget_usd * (1 + FRACTION_ROUNDING)
             if within and (found or made.time_s <= self.most_s):
                 best = made if best is None else min(best, made, key=self._rank)
             fees = self._fees_at(made.fractions)
@@ -250,7 +250,7 @@ class _Reduce:
             cheapest = self._solve(links, least="fees")
             assert cheapest
             usd = self._egress_usd(cheapest.fractions)
-            if usd <= budget_usd * (1 + ROOM) and cheapest.time_s <= self.most_s:
+            if usd <= budget_usd * (1 + FRACTION_ROUNDING) and cheapest.time_s <= self.most_s:
                 return cheapest  # fees of other fractions, which led here, were higher
             raise InfeasibleError(
                 f"the budget of {usd_text(budget_usd)} is below the least egress fees of "
@@ -269,16 +269,16 @@ class _Reduce:
         fast = self._solve(links, least="time", most_usd=self.budget_usd)
         if fast is None:
             return None
-        if fast.time_s > most_s * (1 + ROOM):
+        if fast.time_s > most_s * (1 + FRACTION_ROUNDING):
             everywhere = _Spread(self, self.may.astype(float))
             needed_s = fast.time_s + everywhere.lead_s
             raise too_late(request.deadline_s or inf, needed_s, everywhere.start_s)
         if request.objective == "cost":
             cheap = self._solve(links, least="fees", most_s=max(most_s, fast.time_s))
             assert cheap
-            usd = float(self.fees @ cheap.fractions) * (1 + ROOM)
+            usd = float(self.fees @ cheap.fractions) * (1 + FRACTION_ROUNDING)
             return self._solve(links, least="time", most_usd=usd) or cheap
-        cheap = self._solve(links, least="fees", most_s=fast.time_s * (1 + ROOM))
+        cheap = self._solve(links, least="fees", most_s=fast.time_s * (1 + FRACTION_ROUNDING))
         return cheap._replace(row_prices=fast.row_prices) if cheap else fast
 
     @cached_property

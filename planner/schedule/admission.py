@@ -21,6 +21,7 @@ import numpy as np
 from planner.fields.shared import MOST_VMS
 from planner.model.units import BITS_PER_BYTE
 from planner.schedule.plan import MoreVms, Remedies
+from planner.schedule.problem import ROUNDED_SHARE
 from planner.schedule.program import WHOLE, ScheduleProgram
 
 # A search stops after this much work, in solver iterations times rows, plus the overhead of each
@@ -123,10 +124,6 @@ def _search(program: ScheduleProgram, worth: Mapping[int, float]) -> tuple[list[
     return best, attainable(max(bounds)) if bounds else reached
 
 
-# A solver's rounding does not justify another second or another VM.
-ROUNDING = 1e-6
-
-
 def remedies(program: ScheduleProgram, number: int, regions: tuple[str, ...]) -> Remedies:
     """Return changes that would each admit a refused transfer while admitted ones stay admitted.
 
@@ -145,7 +142,9 @@ def remedies(program: ScheduleProgram, number: int, regions: tuple[str, ...]) ->
     program.let_send_until(number, commodity.last)
     program.put([number], "out")
     moved_gb = share * commodity.volume_gbit / BITS_PER_BYTE
-    return Remedies(moved_gb * (1 - ROUNDING) if share > ROUNDING else 0.0, deadline_s, more_vms)
+    return Remedies(
+        moved_gb * (1 - ROUNDED_SHARE) if share > ROUNDED_SHARE else 0.0, deadline_s, more_vms
+    )
 
 
 def _earliest_end_s(program: ScheduleProgram, number: int) -> float:
@@ -183,8 +182,8 @@ def _more_vms(program: ScheduleProgram, number: int, regions: tuple[str, ...]) -
     # Site by site, the smallest fraction first: can it do with the whole VMs below?
     fixed: dict[int, float] = {}
     for site in np.argsort(fractions, kind="stable").tolist():
-        up = ceil(fractions[site] - ROUNDING)
-        if up <= ROUNDING + fractions[site] or up == 0:
+        up = ceil(fractions[site] - ROUNDED_SHARE)
+        if up <= ROUNDED_SHARE + fractions[site] or up == 0:
             continue
         fewer = program.fewest_vms({**fixed, site: float(up - 1)})
         if fewer and _whole(fewer[0]) < _whole(fractions):
@@ -193,9 +192,9 @@ def _more_vms(program: ScheduleProgram, number: int, regions: tuple[str, ...]) -
     if fractions.max() > MOST_VMS:
         return None
     of = zip(regions, fractions.tolist(), strict=True)
-    vms = {region: ceil(more - ROUNDING) for region, more in of if more > ROUNDING}
-    return MoreVms(vms, max(1, ceil(at_least - ROUNDING)))
+    vms = {region: ceil(more - ROUNDED_SHARE) for region, more in of if more > ROUNDED_SHARE}
+    return MoreVms(vms, max(1, ceil(at_least - ROUNDED_SHARE)))
 
 
 def _whole(fractions: np.ndarray) -> int:
-    return int(np.ceil(fractions - ROUNDING).sum())
+    return int(np.ceil(fractions - ROUNDED_SHARE).sum())

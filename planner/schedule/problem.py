@@ -34,7 +34,8 @@ it, without the source."""
 MOST_DETOUR_MS = 150.0
 # Relays with disk, times transfers, times slots of time: each is a variable and a row.
 MOST_STOCKS = 100_000
-ROUNDING = 1e-6
+ROUNDED_SHARE = 1e-6
+"""What a solver's rounding does not justify: another second, or another VM."""
 TOGETHER = 1e-3
 """Part of its window that a transfer may start later, to start with another."""
 # Of a transfer's volume: less is the rounding of a sum.
@@ -336,7 +337,7 @@ def _disks(
             lies_gb[region] += gb
     for region, gb in lies_gb.items():
         disk_gb = request.disk_gb.get(region)
-        if gb > (disk_gb or 0.0) * (1 + ROUNDING):
+        if gb > (disk_gb or 0.0) * (1 + ROUNDED_SHARE):
             problem = f"is less than the {gb:.6g} GB that the schedule in progress has there"
             remedy = "Give all disk again on which something lies."
             raise InputError(f"disk_gb {region}", problem, value=disk_gb, remedy=remedy)

@@ -68,8 +68,8 @@ SLIVER = 1e-8
 RELAY_SLIVER = 1e-6
 # Fees are the least within this; times, which only decide among routings of the same fees, are
 # early rather than earliest.
-FEES_GAP = 1e-6
-TIME_GAP = 1e-3
+SCHEDULE_FEES_GAP = 1e-6
+SCHEDULE_TIME_GAP = 1e-3
 # The greatest worth is known this precisely: branching proves the rest.
 WORTH_GAP = 1e-3
 TIME_ROUNDS = 5
@@ -352,7 +352,7 @@ class ScheduleProgram:
             cheapest += of.volume_gbit * usd
         self._usd_scale = cheapest or 1.0
         self.aim(fees=1.0 / self._usd_scale, with_storage=with_storage)
-        least, bound = self._optimise(FEES_GAP)
+        least, bound = self._optimise(SCHEDULE_FEES_GAP)
         return least * self._usd_scale, bound * self._usd_scale
 
     def earliest(self, fees_usd: float) -> dict[int, dict[int, dict[Route, float]]]:
@@ -369,7 +369,7 @@ class ScheduleProgram:
         of = ((variable, usd / scale) for variable, usd, *_ in self._priced.values())
         self._fees_row = self._row(-self.many, (fees_usd + room_usd) / scale, of)
         self.aim(times=1.0 / max(float(self.cuts_s[-1]), 1e-9))
-        self._optimise(TIME_GAP, TIME_ROUNDS)
+        self._optimise(SCHEDULE_TIME_GAP, TIME_ROUNDS)
         moved = dict.fromkeys(self._in, 0.0)
         rates = {key: self._value(of) for key, of in self.columns.items() if key[0] in moved}
         for number, slot, route in list(rates):

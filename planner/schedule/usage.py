@@ -17,7 +17,7 @@ from planner.model.shared_resources import PATH, Floats
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import vms_by_region
 from planner.schedule.plan import Busy, PathRate, Period, StoredVolume, TariffUse
-from planner.schedule.problem import NOTHING_STORED, ROUNDING, Route, ScheduleProblem
+from planner.schedule.problem import NOTHING_STORED, ROUNDED_SHARE, Route, ScheduleProblem
 from planner.schedule.request import ScheduleRequest
 from planner.schedule.tariffs import MONTH_S, tariff_use, within
 from planner.shared_vms.connections import connections_by_region
@@ -76,7 +76,7 @@ class Usage:
                     links[u, v] += rate
         needed = np.zeros((len(self.loads), self._resources.count))
         np.maximum.at(needed.T, self._resources.row_sites, self.loads.T)
-        self.vms: Floats = np.ceil(needed - ROUNDING)
+        self.vms: Floats = np.ceil(needed - ROUNDED_SHARE)
         self._charge()
 
     def _periods_of(self, item: RoutedRates) -> tuple[int, int]:
@@ -187,7 +187,7 @@ class Usage:
         that lose money by themselves; if only all of them together do, the most expensive one.
         """
         used = [number for number, gb in enumerate(self._by_tariff_gb) if gb]
-        room_usd = ROUNDING * self._metered_usd(self._outside_gb)
+        room_usd = ROUNDED_SHARE * self._metered_usd(self._outside_gb)
         dearer = [number for number in used if self._saved_usd([number]) < -room_usd]
         if not dearer and used and self._saved_usd(used) < -room_usd:
             dearer = [max(used, key=lambda number: self._request.tariffs[number].per_gb_usd)]

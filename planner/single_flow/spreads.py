@@ -22,7 +22,7 @@ DEVIATION_TO_90 = 1.4826 * 1.645
 """From the median of absolute deviations of normal values to their 90th percentile."""
 NOISE_COUNTS_AS = 5
 """Number of tests that the general error counts as, next to a link's own tests."""
-CLASSES_MS = (20.0, 60.0)
+FLOW_CLASSES_MS = (20.0, 60.0)
 """Nearer flows meet caps, and slightly farther ones are limited by more than their window."""
 WITH_CAPS = (LawSpread(0.45, 0.06), LawSpread(0.15, 0.07), LawSpread(0.08, 0.065))
 """Of tests around the receiver's window over the round-trip time, by class of distance."""
@@ -46,7 +46,7 @@ def later_test_error(count: Number, deviation: Number) -> Number:
 def window_error(rtts_ms: Sequence[float]) -> float:
     """Return the relative error of a window learned from tests over such round trips."""
     distance = sorted(rtts_ms)[len(rtts_ms) // 2]
-    return max(WITH_CAPS[bisect_right(CLASSES_MS, distance)]) / sqrt(len(rtts_ms))
+    return max(WITH_CAPS[bisect_right(FLOW_CLASSES_MS, distance)]) / sqrt(len(rtts_ms))
 
 
 class FlowSpreads:
@@ -64,7 +64,7 @@ class FlowSpreads:
     ) -> None:
         ratios: dict[tuple[str, int], list[float]] = defaultdict(list)
         for kind, rtt_ms, ratio in tests:
-            if number := bisect_right(CLASSES_MS, rtt_ms):
+            if number := bisect_right(FLOW_CLASSES_MS, rtt_ms):
                 ratios[kind, number].append(ratio)
         self._ours = ours
         self._learned = {
@@ -74,5 +74,5 @@ class FlowSpreads:
 
     def of(self, kind: str, rtt_ms: float) -> LawSpread:
         """Return the spread of tests into a kind of receiver at a distance."""
-        number = bisect_right(CLASSES_MS, rtt_ms)
+        number = bisect_right(FLOW_CLASSES_MS, rtt_ms)
         return self._learned.get((kind, number), self._ours[number])

@@ -42,7 +42,7 @@ from planner.transfer.readings import link_to_ramp, ramp
 from planner.transfer.search import TransferSearch
 
 WORTH_ADVISING = 1.05  # do not advise what gains less than five percent
-SAME_TIME = 1e-6  # relative
+SAME_DURATION = 1e-6  # relative
 UNLUCKY_SHARE = 0.85  # of the VM type's cap, reached by none of a VM's links
 LINKS_TO_JUDGE_A_VM = 3
 WORTH_A_CHANGE = 1.1  # of VM type: how many times faster, or cheaper
@@ -101,7 +101,7 @@ class Adviser:
         allocation, chosen = option.allocation, self.decision.chosen
         saved_s = chosen.duration_s - option.duration_s
         when = f"{duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'}"
-        if abs(saved_s) <= SAME_TIME * chosen.duration_s:
+        if abs(saved_s) <= SAME_DURATION * chosen.duration_s:
             when = "just as fast"
         return Advice(
             f"{action}, direct",

@@ -26,7 +26,7 @@ DIRECT = -1
 """In place of a relay's position."""
 # Triples of source, relay and destination that are held at a time: they stay in the cache.
 TRIPLES_AT_ONCE = 1 << 16
-LEAST_GBPS = 1e-12
+NO_GBPS = 1e-12
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Bools = NDArray[np.bool_]
@@ -149,7 +149,7 @@ def best_relays_by_value(
         part = slice(first, min(first + rows, count))
         # Axes: source, destination, relay.
         rate = np.minimum(rates[part, None, :], into)
-        np.maximum(rate, LEAST_GBPS, out=rate)
+        np.maximum(rate, NO_GBPS, out=rate)
         hours = np.divide(terms.gbps_h, rate, out=rate)
         usd_per_h = vms[part, None, None] + vms[:, None] + vms
         worth = hours * (usd_per_h + hour)
@@ -202,7 +202,7 @@ def _charges(terms: Terms, rtt_ms: Floats, relay: NDArray[np.int32]) -> _Charges
 
 
 def _come_to(terms: Terms, paths: _Charges, rate_gbps: Floats) -> Outcomes:
-    hours = terms.gbps_h / np.maximum(rate_gbps, LEAST_GBPS)
+    hours = terms.gbps_h / np.maximum(rate_gbps, NO_GBPS)
     time_s = (hours + terms.vm_start_h) * S_PER_H + paths.ramp_s
     cost_usd = paths.egress_usd + paths.vm_usd_per_h * (hours + terms.vm_start_h)
     by_time = terms.hour_usd == inf

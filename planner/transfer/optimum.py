@@ -33,7 +33,7 @@ FRONTIER_POINTS = 20
 # greatest rate.
 LEAST_SHARE = 0.02
 JUST_BELOW = 1 - 1e-9
-SAME = 1e-6
+SAME_VALUE = 1e-6
 
 
 def least_cost(transfer: TransferProblem, rate_gbps: float) -> Allocation | None:
@@ -356,9 +356,9 @@ def pareto(allocations: Sequence[Allocation]) -> list[Allocation]:
     """
     kept: list[Allocation] = []
     for allocation in sorted(allocations, key=lambda a: (-a.rate_gbps, a.cost_usd)):
-        if kept and allocation.cost_usd >= kept[-1].cost_usd * (1 - SAME):
+        if kept and allocation.cost_usd >= kept[-1].cost_usd * (1 - SAME_VALUE):
             continue
-        if kept and allocation.rate_gbps >= kept[-1].rate_gbps * (1 - SAME):
+        if kept and allocation.rate_gbps >= kept[-1].rate_gbps * (1 - SAME_VALUE):
             kept.pop()
         kept.append(allocation)
     return kept[::-1]

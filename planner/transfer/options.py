@@ -44,7 +44,7 @@ FLOW_LIMITS = ("connections", "flow cap")
 """Limits of connections: windows over round-trip times, or what a provider lets a flow carry."""
 CAUSES = ("egress cap", "ingress cap", "path", *FLOW_LIMITS)
 """What limits a VM pair; of several that are as low, the first is named."""
-SAME_RATE = 0.95
+SHARE_THAT_HOLDS = 0.95
 """A plan that carries this share of its rate under the other reading holds under both."""
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).
 RELAY_PROCESSING_MS = 1.0
@@ -506,7 +506,7 @@ class Option:
     @property
     def rests_on_a_reading(self) -> bool:
         """Return whether it carries less if the connections of slow links are slow."""
-        return self.gbps_if_slow < SAME_RATE * self.allocation.rate_gbps
+        return self.gbps_if_slow < SHARE_THAT_HOLDS * self.allocation.rate_gbps
 
     @cached_property
     def gbps_if_slow(self) -> float:

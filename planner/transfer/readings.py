@@ -19,7 +19,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import BITS_PER_BYTE, gbps_text
 from planner.transfer.decision import Decision
-from planner.transfer.options import SAME_RATE, Option
+from planner.transfer.options import SHARE_THAT_HOLDS, Option
 from planner.transfer.plan import MeasureFirst
 
 LINKS_NAMED = 3
@@ -54,13 +54,13 @@ def warnings(
             link = network.link(src, dst)
             if link.slow_connections:
                 at_most = path.connections * link.slow_gbps
-                if at_most < SAME_RATE * path.throughput_gbps:
+                if at_most < SHARE_THAT_HOLDS * path.throughput_gbps:
                     slow[f"{src} -> {dst}"] = None
                 rate = min(rate, at_most)
         carried += rate
     if if_slow_gbps is not None:
         carried = if_slow_gbps
-    if carried < SAME_RATE * planned:
+    if carried < SHARE_THAT_HOLDS * planned:
         found.append(
             f"If the limit of {_listed(list(slow), 'of')} is each connection, not the whole path, "
             f"these connections carry {gbps_text(carried)} instead of {gbps_text(planned)} Gbit/s; "
@@ -115,7 +115,7 @@ def link_to_ramp(decision: Decision) -> tuple[str, str] | None:
 def _doubtful(option: Option) -> list[str]:
     """Return the names of links whose connections are too few if they are slow."""
     shares = option.slow_shares.items()
-    return [f"{src} -> {dst}" for (src, dst), share in shares if share < SAME_RATE]
+    return [f"{src} -> {dst}" for (src, dst), share in shares if share < SHARE_THAT_HOLDS]
 
 
 def ramp(link: Link, most_gbps: float, connections: int, prices: Prices) -> MeasureFirst:
@@ -155,4 +155,4 @@ def _needs_more_than_one_vm(link: Link, path: PathShare, vms: dict[str, int]) ->
     tried = min(vms[link.src], vms[link.dst]) <= link.tried_vms
     if tried or link.limited_by not in {"path", "unknown"}:
         return False
-    return path.throughput_gbps * SAME_RATE > link.aggregate_gbps.expected
+    return path.throughput_gbps * SHARE_THAT_HOLDS > link.aggregate_gbps.expected

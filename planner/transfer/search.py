@@ -44,7 +44,7 @@ SPLIT_GAIN = 0.02
 # The least gain of each path beyond the first few.
 PATH_GAIN = 0.05
 # Plans whose values differ by less are as good.
-SAME = 1e-3
+AS_GOOD_VALUE = 1e-3
 # Of round-trip time: how much must be saved before a longer and more fragile path is worth it.
 LEAST_LATENCY_GAIN_MS = 10.0
 # Relays as fast as the fastest within this share, or within the same step below it, are ranked by
@@ -222,7 +222,7 @@ class TransferSearch:
                 least = AS_FAST
             # Where time alone counts, the clearly cheaper of two that are as fast.
             cost_usd, saves = best.allocation.cost_usd, False
-            if option.value_usd <= best.value_usd * (1 + SAME):
+            if option.value_usd <= best.value_usd * (1 + AS_GOOD_VALUE):
                 saves = option.allocation.cost_usd < cost_usd * (1 - SPLIT_GAIN)
                 saves = saves and option.rate_at("low") >= best.rate_at("low") * (1 - AS_FAST)
             if saves or option.value_usd < best.value_usd * (1 - least):

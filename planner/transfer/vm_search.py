@@ -49,11 +49,11 @@ BROKEN = 1e-7  # in VMs: beyond what the program's rounding leaves
 NEGLIGIBLE = 5e-8
 """Shares of the rate below this are what the program's rounding left: the largest path takes them,
 well within :data:`~planner.transfer.allocation.ROUNDING`."""
-GAP = 1e-6  # relative: a hundredth of a cent on a hundred dollars
+VALUE_GAP = 1e-6  # relative: a hundredth of a cent on a hundred dollars
 PARTS = 300
 """Of a search for a plan of few paths, which ends with the best so far: on the January 2022 grid,
 that was within 0.6 % of the optimum in the worst of 800."""
-SAME_RATE = 1.01  # rates within this ratio are not split further
+RATE_STEP = 1.01  # rates within this ratio are not split further
 # In place of a path's position: the VMs at both ends, and at all relays together.
 SOURCE, DESTINATION, ALL_RELAYS = -2, -1, -3
 NAMES = {SOURCE: "src", DESTINATION: "dst", ALL_RELAYS: "together"}
@@ -198,7 +198,7 @@ class VmSearch:
             return True
         # The bound was computed with the value of then: in terms of today's it is higher.
         share = node.part.least_share
-        return bound + (node.worth - self.value) * share < -GAP * self.value * share
+        return bound + (node.worth - self.value) * share < -VALUE_GAP * self.value * share
 
     def _round(self, solution: list[float]) -> None:
         """Take a solution's flows with whole VMs as the best so far, if allowed and better."""
@@ -443,7 +443,7 @@ class VmSearch:
         least, most = node.part.least_share, node.part.most_share
         left_out = self.start_h * (near[0] - node.corner[0]) * (near[1] - node.corner[1])
         rounding = rounding_usd_per_h * (self.full_rate_h + self.start_h * least)
-        if left_out <= 2 * rounding or most < least * SAME_RATE:
+        if left_out <= 2 * rounding or most < least * RATE_STEP:
             return None
         return sqrt(least * most)
 

@@ -142,7 +142,7 @@ SHARE_OF_ALL_PAIRS = 1 / 30
 LEAST_LINKS = 24
 HEADROOMS = (3.0, 1.5)
 """Factors of the expected volume that a probe may send; the last where a budget nears its end."""
-LEAST_GB = 1e-3  # allowance of the smallest throughput probe
+LEAST_PROBE_GB = 1e-3  # allowance of the smallest throughput probe
 LEAST_RTT_GB = 3e-5
 """Allowance of any round-trip probe, over all tools that it may take and both ways."""
 
@@ -209,7 +209,7 @@ class Ledger:
         Returns its allowance in GB of payload; infinite without a budget, None where the budget
         does not allow the probe.
         """
-        least_gb = LEAST_RTT_GB if task.phase == "rtt" else LEAST_GB
+        least_gb = LEAST_RTT_GB if task.phase == "rtt" else LEAST_PROBE_GB
         expected_gb = max(least_gb, task_volume_gb(task)) * times
         for headroom in HEADROOMS if self._budget_usd < inf else (1.0,):
             gb = expected_gb * headroom

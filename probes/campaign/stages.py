@@ -29,7 +29,7 @@ BATCH = 20
 BATCH_OF_HOST = 2
 RTT_S = 2.0
 ALL_AT_ONCE = 1_000_000
-USUAL_RTT_MS = 150.0
+ASSUMED_RTT_MS = 150.0
 
 
 @dataclass
@@ -53,7 +53,7 @@ class CampaignInputs:
     def rtt_ms(self, src: str, dst: str) -> float:
         """Return the round-trip time to expect between two hosts."""
         link = self.link(src, dst)
-        return link.rtt_ms.expected if link else USUAL_RTT_MS
+        return link.rtt_ms.expected if link else ASSUMED_RTT_MS
 
     def allowance(self, budget_usd: float) -> Allowance:
         """Return the budget, or the default limit of a frugal campaign."""

@@ -56,7 +56,7 @@ from probes.estimation.measurements import AggregateTests, Pairs
 NEIGHBOUR_MS = 25.0
 FARTHEST_NEIGHBOUR_MS = 80.0
 NEIGHBOUR_FROM_SPREAD = 0.5
-LEAST_GBPS = 1e-6
+LEAST_LAW_GBPS = 1e-6
 LAW_COUNTS_AS = 3
 """Links, in the median of a class: a few odd ones do not move it."""
 NOISE_COUNTS_AS = 5
@@ -271,7 +271,7 @@ class MeasuredLaw(LinkClasses):
         models = [(one.memory_years, one.noise) if one else usual for one in self._models]
         memory, of_class = np.array(models).reshape(-1, 2)[kind].T
         # With caps alone: the measured rates, with the bounds of links of which nothing is known.
-        rates = np.maximum(middles, LEAST_GBPS)
+        rates = np.maximum(middles, LEAST_LAW_GBPS)
         unknown = rates * exp(-UNKNOWN_SPREAD.below), rates, rates * exp(UNKNOWN_SPREAD.above)
         shifted = self._bounds(self._pairs, *self._laws_of(self._pairs)[2])
         prior = np.where(self._has_law[kind], shifted, unknown)

@@ -27,7 +27,12 @@ from planner.model.link import AT_LIMIT, Site
 from planner.model.link_array import KINDS, Origins, Records
 from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
-from planner.single_flow.spreads import CLASSES_MS, DEVIATION_TO_90, FlowSpreads, later_test_error
+from planner.single_flow.spreads import (
+    DEVIATION_TO_90,
+    FLOW_CLASSES_MS,
+    FlowSpreads,
+    later_test_error,
+)
 from probes.analysis.falls import fall_of, rate_cut, shows_lasting
 from probes.analysis.ramp import fit_ramp, ramp_steps, saturates
 from probes.estimation.agreement import figures_with
@@ -208,8 +213,8 @@ def _spreads(
 
 def _widen(flows: Records, spreads: FlowSpreads, vm_type: str, rtts_ms: Floats) -> None:
     """Widen the bounds of flows into a site by the spread of tests about windows."""
-    classes = np.searchsorted(CLASSES_MS, rtts_ms, side="right")
-    for place in range(len(CLASSES_MS) + 1):
+    classes = np.searchsorted(FLOW_CLASSES_MS, rtts_ms, side="right")
+    for place in range(len(FLOW_CLASSES_MS) + 1):
         at = np.flatnonzero((classes == place) & ~np.isnan(rtts_ms))
         if not len(at):
             continue

@@ -100,7 +100,7 @@ PAGES = (
     Page("/quarantine", "quarantine", "Quarantine", "Samples that nothing rests on."),
     Page("/tokens", "tokens", "Tokens", "Who may do what, and when it was last used."),
 )
-MOVED = {"/pair": "pair", "/map": "world-map"}
+MOVED_PAGES = {"/pair": "pair", "/map": "world-map"}
 """Pages of before, as parts of what Ask answers to the same query."""
 SIGN_IN = Page("/sign-in", "sign-in", "Sign in", "A token says what you may see and do.")
 DOCS = Page("/docs", "docs", "API", "Every path, with a form to try it.")

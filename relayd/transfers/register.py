@@ -45,7 +45,7 @@ MOST_OF_ONE = 2000
 """Transfers of one reporter, not counting the operator, that were reported within a day."""
 CLOCK_SKEW_S = 60.0
 """By which a reporter's clock may be ahead of ours."""
-ROUNDING = 1e-6
+VOLUME_ROUNDING = 1e-6
 """By which volumes may disagree that were counted in another way."""
 
 _BEYOND = 2**62
@@ -373,7 +373,7 @@ def _checked(
         before = "it began" if row.reported_s is None else "the last report"
         problem = f"is before {before} ({utc_text(row.last_s)})"
         raise InputError("at_s", problem, value=at_s, remedy="Report in the order of time.")
-    if moved_gb > row.volume_gb * (1 + ROUNDING):
+    if moved_gb > row.volume_gb * (1 + VOLUME_ROUNDING):
         problem = f"is more than the {volume_text(row.volume_gb)} of the transfer"
         remedy = "Give what has arrived, not what was sent over all links."
         raise InputError("moved_gb", problem, value=moved_gb, remedy=remedy)
@@ -384,7 +384,7 @@ def _checked(
             remedy = "Give all that has arrived since the transfer began."
             raise InputError(field, problem, value=gb, remedy=remedy)
     found = {**row.moved_via, **given}
-    if (total_gb := sum(found.values())) > moved_gb * (1 + ROUNDING):
+    if (total_gb := sum(found.values())) > moved_gb * (1 + VOLUME_ROUNDING):
         problem = f"are together more than the {volume_text(moved_gb)} that have arrived"
         raise InputError("via_gb", problem, value=total_gb)
     return found

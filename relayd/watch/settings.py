@@ -12,7 +12,7 @@ from probes.liveness.link_health import HealthPolicy
 from relayd.watch.webhook import Webhook
 
 DAY_S = 86400.0
-LEAST_REGRET = 0.001
+LEAST_REGRET_SHARE = 0.001
 FIRST_S = 1.0
 """First part of a test in campaigns that keep a regret; the only one where it agrees."""
 LEAST_INTERVAL_S, MOST_INTERVAL_S = 2.0, 3600.0
@@ -94,8 +94,8 @@ class WatchOptions:
             ("--retain", retain_s >= DAY_S, f"must be at least {DAY_S:g} s", f"{retain_s:g} s"),
             (
                 "--regret",
-                regret is None or LEAST_REGRET <= regret < 1,
-                f"must be at least {LEAST_REGRET:g} and below 1",
+                regret is None or LEAST_REGRET_SHARE <= regret < 1,
+                f"must be at least {LEAST_REGRET_SHARE:g} and below 1",
                 regret,
             ),
         ):

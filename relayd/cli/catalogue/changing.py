@@ -37,7 +37,7 @@ from relayd.store import open_store
 from relayd.store.events import record_change
 from relayd.store.location import parse_location
 
-MOVED = 0.01
+PRICE_MOVED = 0.01
 _MOST_BYTES = 8 * 2**30
 """Of a download."""
 _SHOWN = 8
@@ -172,13 +172,13 @@ def _report(change: _Change) -> list[str]:
 
 
 def _counts(moves: Sequence[PriceMove]) -> tuple[int, int, int]:
-    up = sum(move.ratio > 1 + MOVED for move in moves)
-    down = sum(move.ratio < 1 - MOVED for move in moves)
+    up = sum(move.ratio > 1 + PRICE_MOVED for move in moves)
+    down = sum(move.ratio < 1 - PRICE_MOVED for move in moves)
     return up, down, len(moves) - up - down
 
 
 def _largest(moves: Sequence[PriceMove]) -> list[PriceMove]:
-    moved = [move for move in moves if abs(move.ratio - 1) > MOVED]
+    moved = [move for move in moves if abs(move.ratio - 1) > PRICE_MOVED]
     return sorted(moved, key=lambda m: abs(log(m.ratio)) if m.ratio else inf, reverse=True)[:_SHOWN]
 
 
@@ -199,7 +199,7 @@ def _as_json(change: _Change) -> dict[str, object]:
 
     def moves(all_of: Sequence[PriceMove]) -> dict[str, object]:
         counts = dict(zip(("up", "down", "same"), _counts(all_of), strict=True))
-        listed = [m._asdict() for m in all_of if abs(m.ratio - 1) > MOVED]
+        listed = [m._asdict() for m in all_of if abs(m.ratio - 1) > PRICE_MOVED]
         return {"known": len(all_of), **counts, "moved": listed}
 
     def planned(plan: Plan) -> dict[str, object]:

@@ -15,7 +15,16 @@ from pydantic import Field
 
 from planner.model.errors import InputError
 from planner.model.estimate import SECONDS_PER_DAY
-from relayd.dashboard.pages import MOVED, PAGES, POLICY, SIGN_IN, Asset, Page, assets, rendered
+from relayd.dashboard.pages import (
+    MOVED_PAGES,
+    PAGES,
+    POLICY,
+    SIGN_IN,
+    Asset,
+    Page,
+    assets,
+    rendered,
+)
 from relayd.http.access import session_cookie
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.models import RequestModel, answer, model_of
@@ -371,7 +380,10 @@ ROUTES = tuple(
     )
     for path, handler, summary in (
         *((page.path, partial(_show, page), page.summary) for page in (*PAGES, SIGN_IN)),
-        *((path, partial(_lead, part), "Lead to a part of Ask.") for path, part in MOVED.items()),
+        *(
+            (path, partial(_lead, part), "Lead to a part of Ask.")
+            for path, part in MOVED_PAGES.items()
+        ),
     )
 )
 
