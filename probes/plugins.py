@@ -71,7 +71,8 @@ def registered(
             loaded = point.load()
             several = tuple(loaded()) if callable(loaded) else (loaded,)
         except Exception as error:
-            raise RegistrationError(f"{origin} can't be loaded: {error!r}") from error
+            what = f"It has to name a {kind.__name__}, or a function that returns several."
+            raise RegistrationError(f"{origin} can't be loaded: {error!r}. {what}") from error
         for one in several:
             if not isinstance(one, kind):
                 raise RegistrationError(f"{origin} is no {kind.__name__}, but {one!r:.80}")

@@ -133,13 +133,17 @@ class Field:
         accepted = (one.type for one in info.metadata if isinstance(one, AcceptedType))
         plain = next((name.removesuffix(u) for u in _UNIT_SUFFIXES if name.endswith(u)), name)
         self.name, self.key = name, shown.get("key", name)
-        self.help = [one for one in info.metadata if isinstance(one, str)][-1]
-        self.kind: Kind = next(one for one in info.metadata if isinstance(one, Kind))
+        helps = [one for one in info.metadata if isinstance(one, str)]
+        kinds = [one for one in info.metadata if isinstance(one, Kind)]
+        if not helps or not kinds:
+            written = 'Annotated[TYPE, KIND, "What it is."]'
+            raise TypeError(f"the field {name} states no kind or no help: write {written}")
+        self.help, self.kind = helps[-1], kinds[0]
         self.default = info.get_default(call_default_factory=True)
         self.required, self.optional = info.is_required(), NoneType in get_args(info.annotation)
         self.accepts = next(accepted, info.annotation)
         self.example: str | None = shown.get("example")
-        self.group: str = shown.get("group", "")
+        self.group: str = shown.get("group", "options")
         self.aliases: tuple[str, ...] = shown.get("aliases", ())
         self.deprecated, self.often = (bool(shown.get(key)) for key in ("deprecated", "often"))
         named = None if self.deprecated else "--" + plain.replace("_", "-")

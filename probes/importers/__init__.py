@@ -20,10 +20,10 @@ from typing import Any, BinaryIO
 from planner.model.errors import InputError
 from planner.model.throughput import TUNED_WINDOW_MB
 from probes.importers.kinds import identified, importers
-from probes.importers.options import ImportedRow, ImportOptions
+from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions
 from probes.importers.text import UnprefixedLines, logged_text, unreadable, whole
-from probes.metrics import THROUGHPUT
-from probes.samples import Sample
+from probes.metrics import CAPS, THROUGHPUT
+from probes.samples import Sample, SkippedRow
 
 __all__ = ["ImportOptions", "ImportedRow", "addressed", "identified", "importers", "read"]
 
@@ -92,9 +92,15 @@ def _read(stream: BinaryIO, options: ImportOptions, wanted: str) -> Iterator[Imp
 
 
 def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield rows, samples with the kind of address and the hosts that were stated."""
-    for row in rows:
+    """Yield rows, samples with the kind of address and the hosts that were stated.
+
+    A sample from a region to itself is a skipped row, unless it is a VM's cap.
+    """
+    for number, row in enumerate(rows, start=1):
         if isinstance(row, Sample):
+            if row.src == row.dst and row.metric not in CAPS:
+                yield SkippedRow(number, SAME_REGION)
+                continue
             if options.address is not None:
                 row = row._replace(address=options.address)
             if options.hosts == "tuned" and row.metric in THROUGHPUT:

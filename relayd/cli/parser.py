@@ -222,7 +222,7 @@ def add_commands(
     """
     for entry in re.split(r"\n(?=\w)", text.strip()):
         line, _, options = entry.partition("\n")
-        words, help_text = re.split("  +", line)
+        words, help_text = re.split("  +", line, maxsplit=1)
         is_group = words.endswith(_OF_GROUP)
         words = words.removesuffix(_OF_GROUP)
         group, _, name = words.rpartition(" ")

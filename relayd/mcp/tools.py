@@ -71,8 +71,8 @@ def _of_question(question: Question) -> AssistantTool:
 
     return AssistantTool(
         question.method,
-        f"{question.summary}, from measured or expected bandwidth, with the reason, the price and "
-        "how sure it is. Changes nothing.",
+        f"{question.summary}. The answer has its reason and, where it plans transfers, the price "
+        "and how sure it is. Changes nothing.",
         schema_of(question.request),
         call,
     )

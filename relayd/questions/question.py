@@ -50,18 +50,20 @@ class Question:
     method : str
         Of :class:`~relayd.sources.wan.Wan` and of clients.
     path : str
-        Under which the HTTP service answers it.
+        Under which the HTTP service answers it, such as ``/v1/plans``.
     command : str
-        That asks it on the command line.
+        That asks it on the command line, such as ``plan`` or ``plan compare``.
     summary : str
         What an answer does: an imperative sentence without a full stop.
     request, answer : type
+        A specified class; and a frozen dataclass with slots on
+        :class:`~planner.model.answer.Recommendation`.
     solve : callable
         That answers a request on a network view.
     example : mapping
         A worked example, as JSON.
     schema_name : str
-        Of the request in the description of the API; clients may rely on it.
+        Of the request in the description of the API; clients that are made from that have it.
     order : int
         Place in lists of questions; ours stand before those of other distributions.
     note : str
@@ -93,3 +95,13 @@ class Question:
     heading: str = ""
     shown: tuple[TextOption, ...] = ()
     emits: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what surfaces need; raises a ValueError that says what is wrong."""
+        if not self.path.startswith("/v1/"):
+            raise ValueError(f"the path of a question begins with /v1/, and {self.path!r} does not")
+        if self.answer.__dictoffset__:
+            raise ValueError(
+                f"{self.answer.__name__} needs @dataclass(frozen=True, slots=True), or JSON lacks "
+                "the fields that it inherits"
+            )

@@ -18,6 +18,24 @@ from relayd.http.description import document
 from relayd.questions.registry import QUESTIONS
 
 _ROOT = Path(__file__).parents[2]
+_TO_EXTEND = (
+    "relayd.questions.question",
+    "planner.fields.specified",
+    "planner.fields.kinds",
+    "planner.fields.shared",
+    "planner.model.answer",
+    "planner.model.text.blocks",
+    "planner.model.text.page",
+    "planner.model.pricing",
+    "probes.importers.importer",
+    "probes.importers.options",
+    "probes.importers.text",
+    "probes.importers.limits",
+    "probes.samples",
+    "relayd.emitting.emitter",
+    "relayd.emitting.lanes",
+    "relayd.emitting.text",
+)
 
 
 def pages() -> dict[str, str]:
@@ -28,6 +46,7 @@ def pages() -> dict[str, str]:
         "reference/http.md": http(),
         "reference/openapi.json": document().decode(),
         "reference/python.md": python(),
+        "reference/extending.md": extending(),
         "reference/glossary.md": glossary(),
         "changelog.md": (_ROOT / "CHANGELOG.md").read_text(encoding="utf-8"),
     }
@@ -117,6 +136,13 @@ def python() -> str:
     for name, home in sorted(homes.items()):
         parts.append(f"\n## relayd.{name}\n\n::: {home}\n")
     return "".join(parts)
+
+
+def extending() -> str:
+    """Return the modules that other distributions build on, for mkdocstrings to fill in."""
+    told = "What [questions, importers and emitters](../extend.md) of your own build on."
+    parts = (f"\n## {module}\n\n::: {module}\n" for module in _TO_EXTEND)
+    return f"# Extending\n\n{told}\n{''.join(parts)}"
 
 
 def glossary() -> str:

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib import import_module
+from io import BytesIO
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import relayd
+from planner.fields.specified import Specified, specified
+from planner.model.answer import Recommendation
+from probes.importers import ImportOptions
+from probes.samples import Sample, SkippedRow
+from relayd.questions.registry import QUESTIONS
+from tests.dashboard.browser import chromium, watched
+from tests.http.running import served
 from tests.module_graph import ROOT
 
 Python = Callable[..., str]
@@ -17,13 +31,18 @@ ASKED = ["aws:us-east-1", "aws:sa-east-1"]
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
-    """Run this interpreter where the example was installed."""
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where an interpreter finds the example, installed, and relayd."""
     target = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target)]
     alone = ["--no-deps", "--no-build-isolation", "--no-compile", "--disable-pip-version-check"]
     subprocess.run([*pip, *alone, str(ROOT / "examples/plugin")], check=True)
-    path = os.pathsep.join([str(target), str(ROOT)])
+    return os.pathsep.join([str(target), str(ROOT)])
+
+
+@pytest.fixture(scope="module")
+def python(path: str) -> Python:
+    """Run this interpreter where the example was installed."""
 
     def run(*words: str) -> str:
         return subprocess.run(
@@ -31,7 +50,7 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
             capture_output=True,
             text=True,
             check=True,
-            cwd=target,
+            cwd=path.partition(os.pathsep)[0],
             env={**os.environ, "PYTHONPATH": path},
         ).stdout
 
@@ -73,3 +92,66 @@ def test_the_library_the_service_and_assistants_have_the_question(python: Python
     assert json.loads(shown) == [
         *(best, f"{best} has the least carbon.", True, True, True, True, "carbon", True)
     ]
+
+
+@pytest.mark.service
+def test_a_service_answers_the_question_in_full(path: str, python: Python, tmp_path: Path) -> None:
+    found = json.loads(python("-m", "relayd", "plan", "carbon", *ASKED, "--json"))
+    with served(tmp_path / "relayd.db", environment={"PYTHONPATH": path}) as service:
+        answer = service.ask("POST", "/v1/carbon", {"regions": ASKED})
+        assert (answer.status, answer.json) == (200, found)
+        remote = python(
+            "-c",
+            f"import relayd; print(relayd.open({service.url!r}).rank_by_carbon({ASKED}).plan_id)",
+        )
+        assert remote.strip() == found["plan_id"]
+
+
+@pytest.mark.browser
+def test_a_page_has_the_form_and_shows_the_answer(path: str, tmp_path: Path) -> None:
+    with (
+        served(tmp_path / "relayd.db", environment={"PYTHONPATH": path}) as service,
+        chromium() as browser,
+        watched(browser) as seen,
+    ):
+        shown = seen.open(f"{service.url}/?question=carbon")
+        shown.get_by_role("link", name="An example").click()
+        shown.locator("#verdict").wait_for()
+        assert "The grid at aws:sa-east-1 emits 100 g CO2e a kWh." in shown.inner_text("main")
+        rows = shown.locator("section:has(#regions) tbody tr")
+        assert rows.first.inner_text().split() == ["aws:sa-east-1", "100"]
+        assert seen.violations() == []
+
+
+def test_the_code_of_the_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it stands there: a question with prices, and an importer of files that name regions."""
+    page = (ROOT / "docs/extend.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "extending.py").write_text("\n".join(blocks))
+    monkeypatch.syspath_prepend(tmp_path)
+    mine: Any = import_module("extending")
+    answer = mine.cheapest(relayd.open(), mine.CheapestRequest("us-east", "500GB"))
+    assert answer.prices[0].usd == 10.0
+    assert str(answer).startswith(f"Send it to {answer.prices[0].region}.")
+    lines = b"2026-11-20T10:00:00Z aws:us-east-1 aws:sa-east-1 812.4 Mbit/s\nnone\n"
+    sample, skipped = mine.read(BytesIO(lines), ImportOptions())
+    assert isinstance(sample, Sample)
+    assert (sample.dst, sample.value) == ("aws:sa-east-1", 812.4)
+    assert skipped == SkippedRow(2, "no test in this line")
+
+
+def test_what_surfaces_can_t_show_is_refused() -> None:
+    @dataclass(frozen=True)
+    class Slotless(Recommendation):
+        pass
+
+    ours = QUESTIONS[0]
+    with pytest.raises(ValueError, match="begins with /v1/, and 'plans' does not"):
+        replace(ours, path="plans")
+    with pytest.raises(ValueError, match="Slotless needs @dataclass"):
+        replace(ours, answer=Slotless)
+    with pytest.raises(TypeError, match="the field amount states no kind or no help"):
+
+        @specified
+        class _Request(Specified):
+            amount: float

@@ -226,7 +226,7 @@ def add_question_commands(known: dict[str, Parser]) -> None:
     for question in QUESTIONS:
         group = question.command.rpartition(" ")[0]
         if group not in known:
-            add_commands(known, f"{group} COMMAND  {question.heading}")
+            add_commands(known, f"{group} COMMAND  {question.heading or question.summary}")
         summary = question.summary[0].lower() + question.summary[1:]
         add_commands(known, f"{question.command}  {summary}")
     for question in QUESTIONS:  # once all commands are there: usage has words before commands

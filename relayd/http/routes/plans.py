@@ -244,7 +244,7 @@ async def post_plan_script(context: RequestContext) -> dict[str, Any]:
 async def post_question(context: RequestContext) -> bytes | tuple[Snapshot, bytes]:
     """Answer in a worker, because it takes from milliseconds to seconds."""
     check_limits(question_of(context.body), context.body)
-    if context.body.snapshot:
+    if "snapshot" in fields_of(type(context.body)) and context.body.snapshot:
         return await context.ask(answer_earlier, context.service.open_stored, context.body)
     return await context.ask(answer_bytes, context.body)
 

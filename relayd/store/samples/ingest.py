@@ -281,7 +281,7 @@ def _refuse_wrong_ends(samples: Samples) -> None:
         return
     first = samples[int(wrong[0])]
     problem = "is from a region to itself"
-    remedy = "Only caps of VMs are: name the two regions of the test, such as by --src and --dst."
+    remedy = "Only caps of VMs are: name the two regions of the test, or leave it out."
     if of_one_vm[wrong[0]]:
         problem, remedy = "is a cap of one VM, and names two regions", "Name the VM's region twice."
     value = f"{first.src} to {first.dst}, {first.metric} = {first.value}"

@@ -22,7 +22,7 @@ const stack = (...parts) => element("div", { class: "stack" }, parts);
 
 // context: { request, addressOf, signal, go, commands }.
 export async function answerParts(question, plan, context) {
-  const { said, look, load = () => ({}), main, more, rests } = ANSWERS[question];
+  const { said, look, load = () => ({}), main, more, rests } = ANSWERS[question] ?? others;
   const found = { ...context, ...await load(plan, context) };
   const [kind, mark, from, headline] = look(plan);
   const title = said(plan);
@@ -420,6 +420,20 @@ const compared = {
       words("Rests on", "source", (source) => tag(source, "")),
     ], plan.candidates));
   },
+};
+
+// ---- a question of another distribution: its lists as tables ----
+
+const SHARED = ["fees", "resolutions"];
+const isList = ([name, rows]) => !SHARED.includes(name) && Array.isArray(rows) && typeof rows[0] === "object";
+const spaced = (name) => `${name[0].toUpperCase()}${name.slice(1)}`.replaceAll("_", " ");
+const plain = (value) => (typeof value === "number" ? figure(value) : typeof value === "string" ? value : JSON.stringify(value));
+
+const others = {
+  said: () => "Answer",
+  look: () => ["direct", "●", "", []],
+  main: (plan) => Object.entries(plan).filter(isList).map(([name, rows]) => panel(name, spaced(name),
+    sortable(spaced(name), Object.keys(rows[0]).map((key) => words(spaced(key), key, plain)), rows))),
 };
 
 const ANSWERS = {
