@@ -29,8 +29,8 @@ Route: TypeAlias = tuple[int, ...]
 """The sites of a path in order; of one into storage, without the destination, and of one out of
 it, without the source."""
 
-# Relays that add more than this to the round trip are left out, so that the time kept free for
-# getting up to speed, which is that of the longest path, grows by 1.3 s at most.
+# Relays that add more than this to the round trip may be used later than others, so that the time
+# kept free for getting up to speed, which is that of the longest path, grows by 1.3 s at most.
 MOST_DETOUR_MS = 150.0
 # Relays with disk, times transfers, times slots of time: each is a variable and a row.
 MOST_STOCKS = 100_000
@@ -134,8 +134,10 @@ class Commodity:
     first, last : int
         Slots in which it may send by its deadline, both included. None if last is before first, as
         it is without a deadline.
-    hops : array of int
-        Sites that may relay it.
+    hops, distant : array of int
+        Sites that may relay it; and those of them on paths that take longer to be up to speed.
+    later : int
+        The first slot in which it may use distant relays.
     direct : bool
         Whether there is a direct link.
     stored_gbit : mapping
@@ -150,6 +152,8 @@ class Commodity:
     first: int
     last: int
     hops: np.ndarray
+    distant: np.ndarray
+    later: int
     direct: bool
     stored_gbit: Mapping[int, float]
 
@@ -220,21 +224,26 @@ def schedule_problem(
         Tariffs that change too often. Disk that is not at a relay, is smaller than the volume
         stored there, or may be used by too many transfers.
     DataError
-        If no path connects two ends, or what is stored with its end.
+        If no path connects what is stored with its end.
     """
     index = {region: position for position, region in enumerate(problem.regions)}
     disks = _disks(request, pending, index)
     resources = problem.low if request.rates == "low" else problem.resources
-    hops_of, starts, ends_s = [], [], {}
+    relays_of, starts, laters, ends_s = [], [], [], {}
     for number, item in enumerate(pending):
         transfer = item.transfer
-        hops, ramp_s = _hops(item, resources, problem, index)
-        hops_of.append(hops)
+        relays = _relays(item, resources, problem, index)
         running_s = now_s if item.starting_s is None else item.starting_s
         running_s += problem.start_s(np.isin(problem.regions, (transfer.src, transfer.dst)))
-        starts.append(max(now_s, max(transfer.start_s, running_s) + ramp_s))
+        running_s = max(transfer.start_s, running_s)
+        start_s, later_s = (max(now_s, running_s + s) for s in (relays.ramp_s, relays.longest_s))
         if transfer.deadline_s is not None:
             ends_s[number] = transfer.deadline_s
+            if later_s <= start_s + TOGETHER * (transfer.deadline_s - start_s):
+                start_s = later_s
+        relays_of.append(relays)
+        starts.append(start_s)
+        laters.append(later_s)
     # What starts up to speed at nearly the same time does so at one: each time makes a slot.
     latest_s = inf
     for number in sorted(ends_s, key=lambda number: -starts[number]):
@@ -242,13 +251,15 @@ def schedule_problem(
         if latest_s > starts[number] + room_s:
             latest_s = starts[number]
         starts[number] = latest_s
+        laters[number] = max(laters[number], latest_s)
     tariffs = LinkTariffs(request.tariffs, problem.regions, problem.usd_per_gbit, unused)
-    times = [now_s, *ends_s.values(), *(starts[number] for number in ends_s)]
+    times = [now_s, *ends_s.values(), *(of[number] for number in ends_s for of in (starts, laters))]
     cuts = tariffs.cuts_s(time for time in times if time >= now_s)
     commodities, longest_s = [], 0.0
     for number, item in enumerate(pending):
         i, j = index[item.transfer.src], index[item.transfer.dst]
-        first, end = np.searchsorted(cuts, (starts[number], ends_s.get(number, now_s))).tolist()
+        of = starts[number], laters[number], ends_s.get(number, now_s)
+        first, later, end = np.searchsorted(cuts, of).tolist()
         commodity = Commodity(
             item,
             i,
@@ -257,7 +268,9 @@ def schedule_problem(
             starts[number],
             first,
             end - 1,
-            hops_of[number],
+            relays_of[number].hops,
+            relays_of[number].distant,
+            later,
             direct=bool(resources.rate_gbps[i, j] > 0),
             stored_gbit={index[r]: gb * BITS_PER_BYTE for r, gb in item.stored_gb.items()},
         )
@@ -282,18 +295,20 @@ def as_shuffle(
 ) -> ShuffleProblem:
     """Return the figures of all pending transfers, as if they were sent together.
 
+    No path may connect the ends of some, see :func:`is_connected`.
+
     Raises
     ------
     InputError, DataError, InfeasibleError
-        As for a shuffle: ends that are not in the network, that no path connects, or whose quotas
-        leave no VM.
+        As for a shuffle: ends that are not in the network, or whose quotas leave no VM, or an
+        unknown fee.
     """
     demands = defaultdict[tuple[str, str], float](float)
     for item in pending:
         demands[item.transfer.src, item.transfer.dst] += item.left_gb
     same = ("vms", "vms_in", "connections", "relays", "avoid", "vm_start_s", "vms_running")
     asked = ShuffleRequest(Demands(demands), **{name: getattr(request, name) for name in same})
-    return shuffle_problem(asked, network, prices)
+    return shuffle_problem(asked, network, prices, is_connected=False)
 
 
 def with_vms_of_largest(
@@ -353,6 +368,13 @@ def _disks(
     return found
 
 
+def is_connected(problem: ShuffleProblem, request: ScheduleRequest, of: TimedTransfer) -> bool:
+    """Return whether something leads from a transfer's source to its destination."""
+    resources = problem.low if request.rates == "low" else problem.resources
+    i, j = problem.regions.index(of.src), problem.regions.index(of.dst)
+    return bool(resources.rate_gbps[i, j] > 0 or len(possible_hops(resources, i, j)))
+
+
 def possible_hops(resources: SiteResources, i: int, j: int) -> np.ndarray:
     """Return the sites that may relay from one site to another."""
     may = resources.may_relay & (resources.rate_gbps[i] > 0) & (resources.rate_gbps[:, j] > 0)
@@ -360,34 +382,40 @@ def possible_hops(resources: SiteResources, i: int, j: int) -> np.ndarray:
     return np.nonzero(may)[0]
 
 
-def _hops(
+class _Relays(NamedTuple):
+    """The relays of a transfer, those of them that are distant, and times to get up to speed.
+
+    `ramp_s` is that of the longest path without a distant relay, `longest_s` that of any.
+    """
+
+    hops: np.ndarray
+    distant: np.ndarray
+    ramp_s: float
+    longest_s: float
+
+
+def _relays(
     item: PendingTransfer,
     resources: SiteResources,
     problem: ShuffleProblem,
     index: Mapping[str, int],
-) -> tuple[np.ndarray, float]:
-    """Return the relays of a transfer, and the time that its longest path needs to be up to speed.
-
-    Relays that already store some of its volume are included.
-    """
+) -> _Relays:
+    """Return the relays of a transfer, which has a path."""
     i, j = index[item.transfer.src], index[item.transfer.dst]
     stored, rtt_ms = [index[region] for region in item.stored_gb], problem.rtt_ms
     hops, direct = possible_hops(resources, i, j), resources.rate_gbps[i, j] > 0
-    around = rtt_ms[i, hops] + rtt_ms[hops, j]
-    shortest = float(rtt_ms[i, j] if direct else around.min(initial=np.inf))
-    kept = (around <= shortest + MOST_DETOUR_MS) | np.isin(hops, stored)
-    hops = hops[kept]
-    if not len(hops) and not direct:
-        raise DataError(
-            f"At these rates nothing leads from {item.transfer.src} to {item.transfer.dst}. "
-            "Measure or import one of its links, or plan with the expected rates."
-        )
     if stuck := sorted(set(stored) - set(hops.tolist())):
         raise DataError(
             f"What lies at {problem.regions[stuck[0]]} of {item.transfer.id} can't be sent to "
             f"{item.transfer.dst}: nothing is known of that link any more. Measure it."
         )
-    return hops, ramp_up_s(max(shortest, float(around[kept].max(initial=0.0))))
+    around = rtt_ms[i, hops] + rtt_ms[hops, j]
+    shortest = float(rtt_ms[i, j] if direct else around.min(initial=np.inf))
+    far = (around > shortest + MOST_DETOUR_MS) & ~np.isin(hops, stored)
+    ramp_s, longest_s = (
+        ramp_up_s(max(shortest, float(of.max(initial=0.0)))) for of in (around[~far], around)
+    )
+    return _Relays(hops, hops[far], ramp_s, longest_s)
 
 
 def _alone_s(resources: SiteResources, route: Route, volume_gbit: float) -> float:

@@ -133,6 +133,10 @@ class ScheduleProgram:
         self._may_hop = np.zeros((len(every), self.resources.count), dtype=bool)
         for number, commodity in enumerate(every):
             self._may_hop[number, commodity.hops] = True
+        self._is_distant = np.zeros_like(self._may_hop)
+        for number, commodity in enumerate(every):
+            self._is_distant[number, commodity.distant] = True
+        self._later = np.array([of.later for of in every])
         self.more_vms = [self._variable(0.0) for _ in range(self.resources.count)]
         self.shares = {number: self._variable(0.0) for number in found.timed}
         self._share_rows = {n: self._row(0.0, 0.0, [(of, -1.0)]) for n, of in self.shares.items()}
@@ -173,11 +177,13 @@ class ScheduleProgram:
         routes: list[Route] = [(src, dst)] if commodity.direct else []
         if not routes and len(hops):
             slow = np.maximum(inverse[src, hops], inverse[hops, dst])
+            slow = np.where(np.isin(hops, commodity.distant), np.inf, slow)
             routes = [(src, int(hops[slow.argmin()]), dst)]
         routes += [route for site in self._stores(number) for route in ((src, site), (site, dst))]
         for slot in range(self._first[number], self._last[number] + 1):
             for route in routes:
-                self._column(number, slot, route)
+                if slot >= self._later[number] or not self._is_distant[number, list(route)].any():
+                    self._column(number, slot, route)
 
     def _column(self, number: int, slot: int, route: Route) -> None:
         """Add the rate of a transfer over a route in a slot, if it is new."""
@@ -427,6 +433,7 @@ class ScheduleProgram:
             replace(
                 of,
                 first=of.first + (of.first > slot),
+                later=of.later + (of.later > slot),
                 last=slot if n == number else of.last + (of.last >= slot),
             )
             for n, of in enumerate(self.commodities)
@@ -552,7 +559,8 @@ class ScheduleProgram:
             if fees_weight:
                 fees = self.usd_per_gbit[src] + self.usd_per_gbit[:, dst].T
                 worth += fees_weight * volumes[:, None] * fees
-            worth[~self._may_hop[numbers]] = np.inf
+            early = (slot < self._later[numbers])[:, None] & self._is_distant[numbers]
+            worth[~self._may_hop[numbers] | early] = np.inf
             hops = worth.argmin(axis=1)
             least = worth[np.arange(len(numbers)), hops]
             least += time_weight * self.middles_s[slot] - share_prices[numbers]

@@ -23,7 +23,7 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from planner.model.answer import Cost, identified
-from planner.model.errors import InputError
+from planner.model.errors import InputError, no_path
 from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.units import usd_text
@@ -40,6 +40,7 @@ from planner.schedule.problem import (
     PendingTransfer,
     Route,
     as_shuffle,
+    is_connected,
     possible_hops,
     progress_of,
     schedule_problem,
@@ -261,7 +262,7 @@ def recommend_schedule(
     InputError
         If a transfer is in the existing schedule already.
     DataError
-        If nothing is known of any permitted path of a transfer.
+        If nothing is known of any permitted path of any transfer.
     """
     now_s = request.now_s or 0.0
     begun = progress_of(request.existing, now_s)
@@ -284,9 +285,16 @@ def recommend_schedule(
             schedule.bound_usd = min(schedule.bound_usd, bound_usd)
         return schedule
 
-    schedule = None
+    schedule, stranded = None, set[str]()
     if pending:
         problem = as_shuffle(request, pending, network, prices)
+        asked = [item.transfer for item in pending]
+        stranded = {of.id for of in asked if not is_connected(problem, request, of)}
+        pending = [item for item in pending if item.transfer.id not in stranded]
+        if not pending:
+            raise no_path(asked[0].src, asked[0].dst)
+        if stranded:
+            problem = as_shuffle(request, pending, network, prices)
         if request.vms is not None:
             schedule = scheduled(problem)
         else:
@@ -296,7 +304,14 @@ def recommend_schedule(
                 schedule = max(both, key=lambda one: [of.reached for of in one.admission])
     made = schedule.answers(request, now_s, network) if schedule else []
     answers = iter(made)
-    transfers = tuple(of if isinstance(of, TransferSchedule) else next(answers) for of in every)
+    transfers = tuple(
+        of
+        if isinstance(of, TransferSchedule)
+        else _refused(of)
+        if of.transfer.id in stranded
+        else next(answers)
+        for of in every
+    )
     usage, admission = (schedule.usage, schedule.admission) if schedule else (None, [])
     vms, needed = (usage.most_vms(), usage.connections()) if usage else ({}, {})
     storage_usd = sum((stored.usd for t in made for stored in t.stored), 0.0)
@@ -307,7 +322,7 @@ def recommend_schedule(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
-        reason=_reason(transfers),
+        reason=_reason(transfers, stranded),
         fees=usage.fee_lines() if usage else (),
         now_s=now_s,
         end_s=max((transfer.end_s or 0.0 for transfer in sent), default=now_s),
@@ -329,6 +344,7 @@ def recommend_schedule(
         vm_start_s=max((request.starts_s(network.sites[end]) for end in ends), default=0.0),
         warnings=(
             *notes,
+            *(_no_path_text(of) for of in transfers if of.id in stranded),
             *_warnings(made, pending, admission, request.explain),
             *vm_warnings(request, network, vms, ends, needed),
         ),
@@ -336,8 +352,29 @@ def recommend_schedule(
     return identified(plan)
 
 
-def _reason(transfers: Sequence[TransferSchedule]) -> str:
+def _refused(item: PendingTransfer) -> TransferSchedule:
+    """Return the answer about a transfer between whose ends nothing is known."""
+    return TransferSchedule(
+        **TimedTransfer.figures_of(item.transfer),
+        verdict="refused",
+        end_s=None,
+        slack_s=None,
+        egress_usd=0.0,
+        periods=item.past,
+        remedies=None,
+    )
+
+
+def _no_path_text(of: TransferSchedule) -> str:
+    return (
+        f"{of.id} is refused: at these rates, nothing is known to lead from {of.src} to {of.dst}. "
+        "Measure or import one of its links, or plan with the expected rates"
+    )
+
+
+def _reason(transfers: Sequence[TransferSchedule], stranded: Collection[str]) -> str:
     """Explain in a sentence why transfers are admitted or refused."""
+    transfers = [transfer for transfer in transfers if transfer.id not in stranded]
     timed = [transfer for transfer in transfers if transfer.deadline_s is not None]
     refused = [transfer.id for transfer in timed if transfer.verdict == "refused"]
     if not timed:

@@ -38,7 +38,12 @@ class ShuffleProblem(SharedFigures):
 
 
 def shuffle_problem(
-    request: ShuffleRequest, network: Network, prices: Prices, *, at_once: bool = False
+    request: ShuffleRequest,
+    network: Network,
+    prices: Prices,
+    *,
+    at_once: bool = False,
+    is_connected: bool = True,
 ) -> ShuffleProblem:
     """Return the figures of a shuffle.
 
@@ -46,6 +51,8 @@ def shuffle_problem(
     ----------
     at_once : bool
         Whether all pairs send at the same time, so that each has connections of its own.
+    is_connected : bool
+        Whether each pair must have a path.
 
     Raises
     ------
@@ -78,7 +85,7 @@ def shuffle_problem(
     )
     known = figures.resources.rate_gbps > 0
     reached = known | (known[:, relays].astype(float) @ known[relays].astype(float) > 0)
-    for src, dst in request.demands_gb:
+    for src, dst in request.demands_gb if is_connected else ():
         if not reached[index[src], index[dst]]:
             raise no_path(src, dst)
     fees = figures.fees.usd_per_gbit(demands)
