@@ -12,7 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from planner.model.errors import InputError
+import relayd
+from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import FlatPrices
 from planner.schedule import admission
@@ -426,3 +427,52 @@ def test_fees_are_what_each_meter_counts() -> None:
     assert usd == pytest.approx([50 * 0.1, out * 150 / 200, out * 50 / 200])
     assert plan.cost_usd.egress == pytest.approx(50 * 0.1 + out)
     assert 0 < plan.bound_usd <= plan.cost_usd.egress
+
+
+def detour(direct_gbps: float) -> relayd.Wan:
+    """Return two ends with a slow link, and a fast relay that adds 550 ms."""
+    return relayd.open(
+        {
+            "regions": ["a", "b", "c", "d"],
+            "aggregate_gbps": [
+                [0, direct_gbps, 5.0, 0],
+                [direct_gbps, 0, 5.0, 0],
+                [5.0, 5.0, 0, 0],
+                [0, 0, 0, 0],
+            ],
+            "rtt_ms": [[0, 50, 300, 50], [50, 0, 300, 50], [300, 300, 0, 50], [50, 50, 50, 0]],
+            "usd_per_gb": 0.02,
+        }
+    )
+
+
+@pytest.mark.parametrize("direct_gbps", [0.0, 1.0])
+def test_a_relay_far_away_keeps_a_deadline_that_a_plan_with_it_keeps(direct_gbps: float) -> None:
+    wan = detour(direct_gbps)
+    plan = wan.plan("a", "b", volume_gb=500, vms=1, objective="time")
+    asked = {"id": "x", "src": "a", "dst": "b", "volume_gb": 500}
+    (kept,) = wan.schedule([{**asked, "deadline": plan.duration_s * 1.001}], vms=1).transfers
+    assert kept.verdict == "admitted"
+    (refused,) = wan.schedule([{**asked, "deadline": plan.duration_s * 0.98}], vms=1).transfers
+    assert refused.verdict == "refused"
+    assert refused.remedies
+    assert refused.remedies.deadline_s == pytest.approx(plan.duration_s, rel=0.01)
+    # A path through it begins once it is up to speed, 8.5 round trips after the VMs run.
+    rtts_ms = {"b": 50.0, "c": 600.0}
+    for period in kept.periods:
+        for path in period.paths:
+            assert period.start_s >= 60 + 8.5e-3 * rtts_ms[path.regions[1]] - 1e-6
+
+
+def test_a_transfer_without_a_path_is_refused_and_the_others_are_planned() -> None:
+    wan = detour(1.0)
+    of = {"src": "a", "volume_gb": 10, "deadline": 3600}
+    plan = wan.schedule([{**of, "id": "x", "dst": "b"}, {**of, "id": "y", "dst": "d"}], vms=1)
+    assert [one.verdict for one in plan.transfers] == ["admitted", "refused"]
+    assert plan.reason == "The deadline can be met."
+    assert any(
+        "y is refused: at these rates, nothing is known to lead from a to d" in text
+        for text in plan.warnings
+    )
+    with pytest.raises(DataError, match="any path from a to d"):
+        wan.schedule([{**of, "id": "y", "dst": "d"}], vms=1)
