@@ -38,6 +38,7 @@ from planner.transfer.problem import (
     TransferProblem,
 )
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
+from planner.transfer.whole_connections import MOST_DIVIDED, divisions
 
 # The least gain of more paths: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.02
@@ -413,7 +414,7 @@ class TransferSearch:
 
             return self.figures.fees.best(
                 transfer,
-                lambda at_fees: self._with_whole_connections(at_fees, optimum, quickest),
+                lambda at_fees: self._with_whole_connections(at_fees, rate, optimum, quickest),
                 lambda found: (self._option(found).value_usd, found.cost_usd),
                 budget_usd,
             )
@@ -421,26 +422,48 @@ class TransferSearch:
         return self._best(at_rate)
 
     def _with_whole_connections(
-        self, transfer: TransferProblem, *solvers: Callable[[TransferProblem], Allocation | None]
+        self,
+        transfer: TransferProblem,
+        at_least_gbps: float,
+        *solvers: Callable[[TransferProblem], Allocation | None],
     ) -> Allocation | None:
         """Return the first solution whose paths' connections, each rounded up, the source may open.
 
-        Where they are more, each solver is asked again with as many less: the rate is lower than an
-        optimum in whole connections by at most one of them for each path but the first.
+        Where they are more, all divisions of few connections are compared. Of many, each solver is
+        asked again with as many less: the rate is lower than an optimum in whole connections by at
+        most one of them for each path but the first.
         """
         for solve in solvers:
             problem, found = transfer, solve(transfer)
             if found is None:
                 return None
             for _ in range(ROUNDS):
-                opens = self.request.connections * found.src_vms
-                excess = sum(self.figures.connections(found).values()) - opens
+                excess, opens = self._excess(found)
                 if excess <= 0:
                     return found
+                if opens <= MOST_DIVIDED:
+                    return self._best_divided(transfer, at_least_gbps, solve)
                 problem = problem.with_connections(1 - excess / opens)
                 if (found := solve(problem)) is None:
                     break
         return None
+
+    def _excess(self, found: Allocation) -> tuple[int, int]:
+        """Return by how much an allocation's connections exceed those opened, and these."""
+        opens = self.request.connections * found.src_vms
+        return sum(self.figures.connections(found).values()) - opens, opens
+
+    def _best_divided(
+        self,
+        transfer: TransferProblem,
+        at_least_gbps: float,
+        solve: Callable[[TransferProblem], Allocation | None],
+    ) -> Allocation | None:
+        """Return the best solution in which each path has whole connections of its own."""
+        of = self.request.connections, self.request.hour_usd, at_least_gbps
+        problems = divisions(transfer, *of, self.request.budget_usd or inf)
+        found = (one for one in map(solve, problems) if one and self._excess(one)[0] <= 0)
+        return min(found, key=lambda one: self._option(one).value_usd, default=None)
 
     def _best(self, solve: Solver) -> Option | None:
         """Solve, allowing for the VM start and ramp-up that paths need before a deadline."""
