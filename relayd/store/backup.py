@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,19 @@ from relayd.store.sqlite import APPLICATION_ID, ID_OF_OLDER_BUILDS, SqliteDataba
 _SCHEMA = "SELECT CAST(current_schema() AS text), current_setting('server_version_num')"
 _PART = ".relayd-part"
 """Ending of the hidden file that becomes a backup."""
+_MARK = b"\nrelayd backup, sha256 "
+_DIGEST_BYTES = len(_MARK) + 64 + 1
+"""At the end of a backup, after what SQLite and pg_restore read of it. No multiple of a page's."""
 _IN_USE = ("batches", "quarantined_samples", "snapshots", "campaigns", "tokens", "verifications")
 
 
 def backup(store: Store, target: Path) -> None:
     """Write what a store holds now to a new file: whole, or not at all.
 
-    On SQLite the file is a store itself; on PostgreSQL it is what ``pg_dump -Fc`` writes. Only its
-    owner may read it. Others may write to the store meanwhile. Raises InputError if the file
-    exists or can't be written, StoreError if the store or ``pg_dump`` can't be used.
+    On SQLite the file is a store itself; on PostgreSQL it is what ``pg_dump -Fc`` writes. Either
+    ends with a digest of all before it. Only its owner may read it. Others may write to the store
+    meanwhile. Raises InputError if the file exists or can't be written, StoreError if the store or
+    ``pg_dump`` can't be used.
     """
     with _new_file(target) as part:
         if isinstance(database := store.database, SqliteDatabase):
@@ -41,14 +46,36 @@ def backup(store: Store, target: Path) -> None:
                     database.connection.backup(copy)
                 copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a log
                 _refuse_damaged(copy, part)
-            return
-        address = store.location
-        assert isinstance(address, Address)
-        name, server = database.row(_SCHEMA)
-        _refuse_older(address, "pg_dump", int(server) // 10_000)
-        pattern = '"' + name.replace('"', '""') + '"'  # that fits this name alone
-        options = ["--format=custom", "--no-owner", "--no-privileges", f"--schema={pattern}"]
-        _run(address, "pg_dump", [*options, f"--file={part}"])
+        else:
+            address = store.location
+            assert isinstance(address, Address)
+            name, server = database.row(_SCHEMA)
+            _refuse_older(address, "pg_dump", int(server) // 10_000)
+            pattern = '"' + name.replace('"', '""') + '"'  # that fits this name alone
+            options = ["--format=custom", "--no-owner", "--no-privileges", f"--schema={pattern}"]
+            _run(address, "pg_dump", [*options, f"--file={part}"])
+        with part.open("rb+") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+            file.write(_MARK + digest.encode() + b"\n")
+
+
+def refuse_changed(backup: Path) -> None:
+    """Raise StoreError unless a file is what :func:`backup` wrote, to the last bit."""
+    digest, left = sha256(), max(0, backup.stat().st_size - _DIGEST_BYTES)
+    with backup.open("rb") as file:
+        while part := file.read(min(left, 1 << 20)):
+            digest.update(part)
+            left -= len(part)
+        end = file.read()
+    if end != _MARK + digest.hexdigest().encode() + b"\n":
+        problem = "is no backup, or is damaged: it is not what its digest says"
+        remedy = "Use another backup, and `relayd data store check` on the store."
+        raise StoreError("FILE", problem, value=str(backup), remedy=remedy)
+
+
+def is_backup(file: Path) -> bool:
+    """Return whether a file of SQLite ends with a digest, if a damaged one."""
+    return file.stat().st_size % 512 != 0
 
 
 def restore(source: Path, where: Location) -> None:
@@ -62,6 +89,10 @@ def restore(source: Path, where: Location) -> None:
     """
     if not source.is_file():
         raise InputError("FILE", "is not there", value=str(source), remedy="Name a backup.")
+    try:
+        refuse_changed(source)
+    except OSError as error:
+        raise of_file(source, error) from error
     if isinstance(where, Path):
         _restore_file(source, where)
     else:

@@ -12,6 +12,7 @@ from relayd.cli.options import catalogue_of, store_location, store_of
 from relayd.cli.output import print_rows, respond
 from relayd.snapshots.building import make_snapshot
 from relayd.store.backup import backup as copy_to
+from relayd.store.backup import is_backup, refuse_changed
 from relayd.store.backup import restore as restore_from
 from relayd.store.checking import check as find_damage
 from relayd.store.events import changes, record_change
@@ -56,6 +57,9 @@ def rebuild(options: argparse.Namespace) -> int:
 
 def check(options: argparse.Namespace) -> int:
     """Let the engine look for damage, and print what it finds; raise StoreError for any."""
+    where = store_location(options)
+    if isinstance(where, Path) and where.is_file() and is_backup(where):
+        refuse_changed(where)
     with store_of(options, "read") as store:
         counts = store.samples.counts()
         schema, damage, notes = find_damage(store.database)

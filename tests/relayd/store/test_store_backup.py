@@ -5,11 +5,12 @@ from __future__ import annotations
 import stat
 from collections.abc import MutableMapping
 from pathlib import Path
+from random import Random
 
 import pytest
 
 import relayd as library
-from planner.model.errors import InputError
+from planner.model.errors import InputError, StoreError
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store, parse_location
 from relayd.store.backup import backup, restore
@@ -113,8 +114,31 @@ def test_a_damaged_backup_is_refused_and_leaves_nothing(spot: Spot, tmp_path: Pa
             assert not Path(target.where).exists()
         else:
             assert [line for line in target.dump() if line.startswith("samples ")] == []
+    for bit in Random(1).sample(range(8 * len(whole)), 250):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        copy.write_bytes(flipped)
+        with pytest.raises(StoreError, match="not what its digest says"):
+            restore(copy, parse_location(target.where))
     copy.write_bytes(whole)
     restore(copy, parse_location(target.where))
+
+
+def test_a_backup_is_checked_to_the_last_bit_and_stays_as_it_is(
+    tmp_path: Path, relayd: Relayd
+) -> None:
+    spot = SqliteSpot(tmp_path)
+    _fill(spot)
+    copy = tmp_path / "copy"
+    relayd("data", "store", "backup", copy, "--db", spot.where)
+    whole = copy.read_bytes()
+    assert "No damage found." in relayd("data", "store", "check", "--db", copy).out
+    assert copy.read_bytes() == whole
+    for place in (5000, len(whole) // 2, len(whole) - 3):
+        copy.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        refused = relayd("data", "store", "check", "--db", copy)
+        assert refused.code == 2
+        assert "not what its digest says" in refused.err
 
 
 _KILLED_BACKUP = """\
