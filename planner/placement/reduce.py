@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.fields.demands import Demands
-from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H
 from planner.model.answer import Bottleneck, OneMoreVm, identified
 from planner.model.errors import DataError, InfeasibleError, InputError, RelaydError
 from planner.model.network import Network
@@ -60,10 +59,11 @@ def recommend_reduce(
         If a region is not known, or none can reduce.
     """
     made = partial(_Reduce, request, network, prices)
-    hour_usd = 0.0 if request.objective == "cost" else DEFAULT_TIME_VALUE_USD_PER_H
     most = made({})
+    if request.vms is not None:
+        return most.plan(notes)
     links = most.transfers(most.even)
-    of = request, most.problem, hour_usd, request.deadline_s, links
+    of = request, most.problem, request.hour_usd, request.deadline_s, links
     return with_decided_vms(*of, made).plan(notes)
 
 
@@ -134,7 +134,7 @@ class _Reduce:
         self.may = np.array([region in reachable for region in self.regions])
         self.resources = self.problem.resources.with_fixed_vms
         self.even, self.single = self.may / self.may.sum(), np.eye(len(self.regions))
-        self.only_time_by_hose = (request.objective, request.links) == ("time", "hose")
+        self.only_time_by_hose = request.objective != "cost" and request.links == "hose"
         self.fees = self._fees_at(self.even)
         self.budget_usd = inf if request.budget_usd is None else request.budget_usd
         # The time that the deadline leaves for sending.
@@ -261,7 +261,7 @@ class _Reduce:
 
     def _rank(self, solution: _Solution) -> tuple[float, float]:
         figures = solution.time_s, self._egress_usd(solution.fractions)
-        return figures if self.request.objective == "time" else (figures[1], figures[0])
+        return figures if self.request.objective != "cost" else (figures[1], figures[0])
 
     def _decide_at_fees(self, links: Links) -> _Solution | None:
         """Return the fractions at some fees; None where these are above the budget."""

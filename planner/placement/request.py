@@ -28,6 +28,7 @@ from planner.fields.kinds import (
 from planner.fields.shared import (
     AIM,
     DEFAULT_CONNECTIONS_OF_MANY,
+    DEFAULT_TIME_VALUE_USD_PER_H,
     Connections,
     Deadline,
     Margin,
@@ -52,7 +53,7 @@ from planner.fields.specified import (
 from planner.model.errors import InputError
 
 Links: TypeAlias = Literal["hose", "heterogeneous"]
-PlacementObjective: TypeAlias = Literal["time", "cost"]
+PlacementObjective: TypeAlias = Literal["value", "time", "cost"]
 
 DEFAULT_TIME_LIMIT_S = 10.0
 MOST_TIME_LIMIT_S = 3600.0
@@ -110,9 +111,15 @@ class ReduceRequest(RelayingRequest):
     ] = field(default="hose", group="goal")
     objective: Annotated[
         PlacementObjective,
-        OneOf({"time": "the shuffle ends as soon as possible", "cost": "least egress fees"}),
+        OneOf(
+            {
+                "value": "the shuffle ends as soon as it can with the VMs that are worth it",
+                "time": "the shuffle ends as soon as possible",
+                "cost": "least egress fees",
+            }
+        ),
         AIM,
-    ] = objective_field(default="time")
+    ] = objective_field(default="value")
     budget_usd: Annotated[Limit, Money(), "Most to spend on egress fees."] = field(
         default=None, example="20usd", group="goal"
     )
@@ -131,8 +138,8 @@ class ReduceRequest(RelayingRequest):
 
     @property
     def hour_usd(self) -> float:
-        """Value of an hour: infinity where time alone counts, 0 where cost does."""
-        return hour_value_usd(self.objective)
+        """Value of an hour where the number of VMs is decided."""
+        return hour_value_usd(self.objective, DEFAULT_TIME_VALUE_USD_PER_H)
 
     @property
     def shuffle_gb(self) -> dict[str, float]:

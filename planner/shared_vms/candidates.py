@@ -127,7 +127,9 @@ def with_decided_vms(
     links_gbit: Floats | None,
     solve: Callable[[Vms], D],
 ) -> D:
-    """Return the decision with the VMs that the request states, or the fewest that are as good.
+    """Return the decision with the fewest VMs that are as good, of those that there may be.
+
+    Where the request states how many that is, only those without which it is no worse are left out.
 
     Parameters
     ----------
@@ -148,9 +150,6 @@ def with_decided_vms(
         If no plan meets the deadline.
     """
     most = dict(zip(figures.regions, figures.resources.vms.tolist(), strict=True))
-    if request.vms is not None:
-        return solve(most)
-
     def fewest(links: Floats, lead_s: float) -> tuple[dict[str, float], int]:
         return fewest_vms(request, figures, links, lead_s, hour_usd, deadline_s or inf)
 
@@ -208,7 +207,9 @@ def fewest_vms(
     vm_usd = vms @ figures.vm_usd_per_h * ends_s / S_PER_H
     value = ends_s if hour_usd == inf else vm_usd + hour_usd * ends_s / S_PER_H
     egress_usd = figures.fees.usd(links_gbit) if hour_usd < inf else 0.0
-    worst = value.min() + slack(hour_usd, value.min() + egress_usd, egress_usd)
+    worst = value.min() * (1 + SAME_TIME)
+    if request.vm_limits.vms is None:  # what was stated may be used up
+        worst = value.min() + slack(hour_usd, value.min() + egress_usd, egress_usd)
     widest = np.where(undecided, vms, 1.0).max(axis=1)
     order = np.lexsort((ends_s, value, widest, value > worst))
     best = int(order[0])

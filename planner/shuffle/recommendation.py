@@ -385,7 +385,7 @@ class ShuffleSearch:
     def worth_s(self) -> Floats:
         """Return the marginal saving of one more VM of each row, in s."""
         chosen, resources = self.chosen, self.resources
-        if chosen.relays and self.request.objective == "time":
+        if chosen.relays and self.request.objective != "cost":
             return self.fast().row_prices * chosen.transfer_s
         levels = resources.loads(chosen.links_gbit) / resources.row_vms
         fullest = np.arange(len(levels)) == levels.argmax()
@@ -440,7 +440,7 @@ def recommend_shuffle(
     search = with_decided_vms(
         request,
         problem,
-        0.0 if request.objective == "cost" else request.time_value_usd_per_h,
+        request.vm_hour_usd,
         request.deadline_s,
         problem.demands_gbit if all_direct else None,
         lambda vms: ShuffleSearch(request, problem.with_vms(vms), network),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
+from math import inf
 from typing import Annotated, Any, Literal, TypeAlias
 
 from planner.fields.demands import Pair, Pairs, demands_gb
 from planner.fields.kinds import Names, OneOf
 from planner.fields.shared import (
-    AIM,
+    AIM_AT_VALUE,
     DEFAULT_CONNECTIONS_OF_MANY,
     Connections,
     Deadline,
@@ -31,7 +32,7 @@ from planner.fields.shared import (
 )
 from planner.fields.specified import Reads, Several, field, specified
 
-ShuffleObjective: TypeAlias = Literal["time", "cost"]
+ShuffleObjective: TypeAlias = Literal["value", "time", "cost"]
 
 
 @specified
@@ -54,14 +55,19 @@ class ShuffleRequest(RelayingRequest):
     ] = field(default=(), group="shuffle", option=None)
     objective: Annotated[
         ShuffleObjective,
-        OneOf({"time": "the last pair ends as soon as possible", "cost": "least cost"}),
-        AIM,
-    ] = objective_field(default="time")
+        OneOf(
+            {
+                "value": "the last pair ends as soon as it can with the VMs that are worth it",
+                "time": "the last pair ends as soon as possible",
+                "cost": "least cost",
+            }
+        ),
+        AIM_AT_VALUE,
+    ] = objective_field(default="value")
     margin: Margin = margin_field()
     risk: RiskAttitude = risk_field()
     time_value_usd_per_h: Annotated[
-        HourValue,
-        "What an hour is worth where the number of VMs is decided: inf asks for the most.",
+        HourValue, "What an hour is worth where the number of VMs is decided, under value."
     ] = time_value_field()
     deadline_s: Annotated[Deadline, "Latest end of the last pair."] = deadline_field()
     connections: Connections = connections_field(DEFAULT_CONNECTIONS_OF_MANY)
@@ -75,7 +81,12 @@ class ShuffleRequest(RelayingRequest):
 
     @property
     def hour_usd(self) -> float:
-        """Value of an hour: infinity where time alone counts, 0 where cost does."""
+        """Value of an hour on VMs that are decided: infinity, 0 where cost alone counts."""
+        return hour_value_usd(self.objective, inf)
+
+    @property
+    def vm_hour_usd(self) -> float:
+        """Value of an hour where the number of VMs is decided."""
         return hour_value_usd(self.objective, self.time_value_usd_per_h)
 
     @property

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import relayd
 from planner.broadcast.recommendation import recommend_broadcast
 from planner.broadcast.request import BroadcastRequest
 from planner.comparison.recommendation import recommend_candidates
@@ -151,3 +152,34 @@ def test_no_fewer_vms_are_as_good(hour_usd: float, volume_gb: float) -> None:
     plan = recommend_shuffle(request, network, prices)
     assert max(plan.vms.values()) == fewest
     assert worth(None) <= worths[fewest - 1] * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("vms", [None, 1, 3])
+@pytest.mark.parametrize("objective", ["value", "time", "cost"])
+@pytest.mark.parametrize("seed", range(8))
+def test_one_transfer_takes_as_long_by_each_question(
+    seed: int, objective: Any, vms: int | None
+) -> None:
+    random = np.random.default_rng(seed)
+    gbps = random.uniform(1.0, 9.0, (4, 4)).round(2)
+    np.fill_diagonal(gbps, 0.0)
+    wan = relayd.open(
+        {
+            "regions": list("abcd"),
+            "aggregate_gbps": gbps.tolist(),
+            "rtt_ms": 70,
+            "usd_per_gb": 0.02,
+            "vm_usd_per_h": random.uniform(0.1, 9.0),
+        }
+    )
+    volume_gb = float(10 ** random.uniform(0, 5))
+    of: dict[str, Any] = {"vms": vms, "relays": "none", "connections": 64}
+    plan = wan.plan("a", "b", volume_gb=volume_gb, objective=objective, **of)
+    shuffle = wan.shuffle({("a", "b"): volume_gb}, objective=objective, **of)
+    broadcast = wan.broadcast("a", ["b"], volume_gb=volume_gb, objective=objective, **of)
+    assert shuffle.duration_s == pytest.approx(plan.duration_s, rel=1e-6)
+    assert broadcast.duration_s == pytest.approx(plan.duration_s, rel=1e-6)
+    assert shuffle.vms == broadcast.vms == plan.vms
+    if objective == "time" and vms:
+        asked = {"id": "x", "src": "a", "dst": "b", "volume_gb": volume_gb}
+        assert wan.schedule([asked], **of).end_s == pytest.approx(plan.duration_s, rel=1e-6)
