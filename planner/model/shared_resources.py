@@ -29,8 +29,10 @@ doubles what a path carries is an assumption.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -286,6 +288,19 @@ class SiteResources:
         codes = src, n + src, 2 * n + dst, path, path + n * n
         rows = zip(map(position.__getitem__, codes), needs[src][dst], strict=True)
         return [(row, need) for row, need in rows if row < len(self.rows)]
+
+    def route_rows(self, route: Sequence[int]) -> dict[int, float]:
+        """Return the rows that a path loads, with the VM-seconds that a Gbit needs of each.
+
+        On both links of a path through a relay, connections are as slow as the slower link's.
+        """
+        position, needs = self._needs
+        opened = max(needs[u][v][0] for u, v in pairwise(route))
+        found = dict[int, float]()
+        for u, v in pairwise(route):
+            for row, need in self.link_rows(u, v):
+                found[row] = found.get(row, 0.0) + (opened if row == position[u] else need)
+        return found
 
     def connection_prices(self, row_prices: Floats) -> Floats:
         """Return the price of a VM-second of each site's connections, length n."""

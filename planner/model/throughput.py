@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 Numbers: TypeAlias = Floats | float
+N = TypeVar("N", float, Floats)
 
 # Round trips until a bundle of connections, or a fixed transfer, is up to speed.
 RAMP_UP_ROUND_TRIPS = 8.5
@@ -54,7 +55,7 @@ def stock_window_mb(name: str) -> float:
     return STOCK_WINDOWS_MB.get(name.partition(":")[0], DEFAULT_WINDOW_MB)
 
 
-def ramp_up_s(rtt_ms: float) -> float:
+def ramp_up_s(rtt_ms: N) -> N:
     """Return the time that getting up to speed costs a transfer over one link, ``8.5 RTT``."""
     return RAMP_UP_ROUND_TRIPS * rtt_ms / 1000.0
 

@@ -419,6 +419,5 @@ def _relays(
 
 
 def _alone_s(resources: SiteResources, route: Route, volume_gbit: float) -> float:
-    links = np.zeros_like(resources.rate_gbps)
-    links[route[:-1], route[1:]] = volume_gbit
-    return resources.time_s(links)
+    loads = resources.route_rows(route).items()
+    return volume_gbit * max([load / float(resources.row_vms[row]) for row, load in loads])

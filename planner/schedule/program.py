@@ -33,7 +33,7 @@ fits on the disk at the end of every slot, it always does. Storage costs ``price
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -59,6 +59,7 @@ PAYS = 1e-7
 WHOLE = 1.0 - 1e-7
 NEARLY_WHOLE = 1.0 - 1e-6
 SLACK = 1e-9
+WHOLE_LOAD = 1.0 + 1e-9
 MOST_ROUNDS = 200
 MOST_COLUMNS_A_ROUND = 500
 PAYS_ENOUGH = 0.2
@@ -82,11 +83,7 @@ def _along(
     resources: SiteResources, usd_per_gbit: Floats, route: Route
 ) -> tuple[dict[int, float], float]:
     """Return the load of a Gbit/s on each row, in VMs, and the fee of a Gbit."""
-    loads = defaultdict[int, float](float)
-    for u, v in pairwise(route):
-        for row, load in resources.link_rows(u, v):
-            loads[row] += load
-    return loads, sum(float(usd_per_gbit[link]) for link in pairwise(route))
+    return resources.route_rows(route), sum(float(usd_per_gbit[link]) for link in pairwise(route))
 
 
 class ScheduleProgram:
@@ -380,8 +377,9 @@ class ScheduleProgram:
         rates = {key: self._value(of) for key, of in self.columns.items() if key[0] in moved}
         for number, slot, route in list(rates):
             commodity, hop = self.commodities[number], route[-1]
-            if not commodity.delivers(route):  # what need not be stored is relayed
-                out, through = (hop, commodity.dst), (commodity.src, hop, commodity.dst)
+            out, through = (hop, commodity.dst), (commodity.src, hop, commodity.dst)
+            # What need not be stored is relayed, unless that takes more connections.
+            if not commodity.delivers(route) and self._is_alike(through):
                 both = min(rates[number, slot, route], rates[number, slot, out])
                 rates[number, slot, route] -= both
                 rates[number, slot, out] -= both
@@ -399,6 +397,13 @@ class ScheduleProgram:
             slot: {n: {by: rate / moved[n] for by, rate in of.items()} for n, of in here.items()}
             for slot, here in sorted(found.items())
         }
+
+    def _is_alike(self, through: Route) -> bool:
+        """Return whether a relayed path loads all rows as its links do by themselves."""
+        alone = Counter[int]()
+        for link in pairwise(through):
+            alone.update(self.along(link)[0])
+        return all(load <= alone[row] * WHOLE_LOAD for row, load in self.along(through)[0].items())
 
     def fewest_vms(self, fixed: dict[int, float]) -> tuple[Floats, float] | None:
         """Return the fewest extra VMs, in fractions, for all transfers that are in; and a bound.
@@ -555,7 +560,16 @@ class ScheduleProgram:
                     less_usd = self._less_usd(*link, bands[link][0])
                     links[link] -= fees_weight * less_usd * self.lengths_s[slot]
             src, dst, volumes = self._src[numbers], self._dst[numbers], self._volumes[numbers]
-            worth = (links[src] + links[:, dst].T) * (volumes / self.lengths_s[slot])[:, None]
+            prices = links[src] + links[:, dst].T
+            if slot in row_prices:  # both links take as many connections as the slower one
+                needs, opened = (
+                    resources.connections_s_per_gbit,
+                    resources.connection_prices(row_prices[slot]),
+                )
+                first, second = needs[src], needs[:, dst].T
+                slower = np.maximum(first, second)
+                prices += opened[src][:, None] * (slower - first) + opened * (slower - second)
+            worth = prices * (volumes / self.lengths_s[slot])[:, None]
             if fees_weight:
                 fees = self.usd_per_gbit[src] + self.usd_per_gbit[:, dst].T
                 worth += fees_weight * volumes[:, None] * fees

@@ -13,7 +13,7 @@ import numpy as np
 from planner.model.answer import Cost, FeeLine
 from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, fee_lines, hours_usd, metered_usd_per_gb
-from planner.model.shared_resources import PATH, Floats
+from planner.model.shared_resources import PATH, Floats, links_of
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import vms_by_region
 from planner.schedule.plan import Busy, PathRate, Period, StoredVolume, TariffUse
@@ -67,11 +67,15 @@ class Usage:
         self._lengths_s: list[float] = np.diff(self.cuts_s).tolist()
         self.loads = np.zeros((len(self._lengths_s), len(self._resources.rows)))
         self._links_gbps = [defaultdict[tuple[int, int], float](float) for _ in self._lengths_s]
+        self._routes_gbps = [defaultdict[Route, float](float) for _ in self._lengths_s]
         for item in sending:
             first, last = self._periods_of(item)
-            for u, v, rate in item.links:
-                for row, load in self._resources.link_rows(u, v):
+            for route, rate in item.rates_gbps.items():
+                for row, load in self._resources.route_rows(route).items():
                     self.loads[first:last, row] += rate * load
+                for routes in self._routes_gbps[first:last]:
+                    routes[route] += rate
+            for u, v, rate in item.links:
                 for links in self._links_gbps[first:last]:
                     links[u, v] += rate
         needed = np.zeros((len(self.loads), self._resources.count))
@@ -126,11 +130,12 @@ class Usage:
         """Return the most connections that a VM of each region needs at a time."""
         most: dict[str, int] = {}
         regions, allowed = self._problem.regions, self._request.connections
-        for links_gbps, vms in zip(self._links_gbps, self.vms, strict=True):
-            rates = np.zeros_like(self._resources.rate_gbps)
-            for link, rate in links_gbps.items():
-                rates[link] = rate
-            needed = connections_by_region(self._resources, regions, rates, vms, allowed)
+        for routes_gbps, vms in zip(self._routes_gbps, self.vms, strict=True):
+            paths = np.zeros((len(regions), len(regions), len(regions)))
+            for route, rate in routes_gbps.items():
+                paths[route[0], route[1], route[-1]] += rate
+            resources, rates = self._resources.as_opened(paths), links_of(paths)
+            needed = connections_by_region(resources, regions, rates, vms, allowed)
             most.update({k: max(count, most.get(k, 0)) for k, count in needed.items()})
         return {region: most[region] for region in regions if region in most}
 

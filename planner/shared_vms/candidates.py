@@ -150,6 +150,7 @@ def with_decided_vms(
         If no plan meets the deadline.
     """
     most = dict(zip(figures.regions, figures.resources.vms.tolist(), strict=True))
+
     def fewest(links: Floats, lead_s: float) -> tuple[dict[str, float], int]:
         return fewest_vms(request, figures, links, lead_s, hour_usd, deadline_s or inf)
 

@@ -18,7 +18,8 @@ import numpy as np
 from planner.fields.shared import MOST_VMS
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.units import duration_s
+from planner.model.throughput import ramp_up_s
+from planner.model.units import BITS_PER_BYTE, duration_s
 from planner.solvers.joint import Draws, Gain, worth
 from planner.transfer.allocation import (
     EQUAL,
@@ -52,7 +53,7 @@ LEAST_LATENCY_GAIN_MS = 10.0
 # price, then by distance: repeated measurements of a link differ by 3.8 % in the median (60 pairs
 # of the January 2022 grid), so that nothing is known of smaller differences.
 AS_FAST = 0.05
-# Attempts at a split in whole connections.
+# Attempts at a split in whole connections, and at one without the longest path.
 ROUNDS = 4
 
 Solver: TypeAlias = Callable[[float], Allocation | None]
@@ -209,8 +210,7 @@ class TransferSearch:
             ranked = map(self.on_path, self._best_ranked)
             first = next(filter(None, ranked), None) or next(iter(self.single_relays), None)
             options += [first] if first else []
-            split = self._best_anywhere(transfer.relays, options)
-            options += [split] if split else []
+            options += self._splits(options)
         best = None
         for option in options:  # simpler plans come first, and of single relays the preferred one
             if best is None:
@@ -229,6 +229,27 @@ class TransferSearch:
             if saves or option.value_usd < best.value_usd * (1 - least):
                 best = option
         return self._robust(best, options)
+
+    def _splits(self, alone: Sequence[Option]) -> list[Option]:
+        """Return the best split, and those without its longest paths where they end sooner.
+
+        A split waits for its longest path to be up to speed: of a small volume, much of the time.
+        """
+        relays, found = self.transfer.relays, list[Option]()
+        for _ in range(ROUNDS):
+            split = self._best_anywhere(relays, alone)
+            found += [split] if split else []
+            ramps_s = ramp_up_s(self.figures.relay_rtts_ms[relays.rows["region"]])
+            least_s = float(ramps_s.min())
+            longest_s = split.ramp_up_s if split else float(ramps_s.max())
+            best = min([*alone, *found], key=lambda one: one.value_usd, default=None)
+            if best and longest_s - least_s <= SPLIT_GAIN * best.duration_s:
+                break
+            nearer = ramps_s < (longest_s if split else (least_s + longest_s) / 2)
+            if not nearer.any():
+                break
+            relays = Relays(relays.rows[nearer])
+        return found
 
     def _robust(
         self, best: Option | None, options: list[Option]
@@ -321,7 +342,7 @@ class TransferSearch:
     def _ranked(self, most: int) -> list[TransferPath]:
         """Return the best of the relays that carry what limits demand, best first.
 
-        If cost alone counts, fees rank them, and speed only among equals; otherwise, speed in steps
+        If cost alone counts, fees rank them, and speed only among equals; otherwise, time in steps
         of :data:`AS_FAST`, then fees. Among equals, the nearest comes first.
         """
         least = self.request.least_rate_gbps(self.figures.vm_start_s()) * (1 - EQUAL)
@@ -333,7 +354,8 @@ class TransferSearch:
         rtts_ms = self.figures.relay_rtts_ms[regions]
         first = fees, -rates
         if self.request.hour_usd:
-            first = ((1 - rates / rates.max()) / AS_FAST).astype(int), fees
+            times_s = BITS_PER_BYTE * self.request.volume_gb / rates + ramp_up_s(rtts_ms)
+            first = ((1 - times_s.min() / times_s) / AS_FAST).astype(int), fees
         order = np.lexsort([regions, rtts_ms, *first[::-1]])
         return [self.transfer.relays[k] for k in able[order[:most]].tolist()]
 

@@ -36,15 +36,6 @@ def scheduled(of: World, *transfers: TimedTransfer, **more: Any) -> Any:
     return recommend_schedule(request, of.network(), of.prices())
 
 
-def _loads(of: World, path: tuple[int, ...]) -> dict[int, float]:
-    """Return the loads of a path whose relays open as many connections as each link needs."""
-    found: dict[int, float] = {}
-    for link in pairwise(path):
-        for row, load in of.loads(link).items():
-            found[row] = found.get(row, 0.0) + load
-    return found
-
-
 def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransfer]:
     """Return transfers that ask for about a share of what their own windows could carry."""
     random = np.random.default_rng(1000 + seed)
@@ -55,7 +46,7 @@ def transfers(of: World, seed: int, count: int, fill: float) -> list[TimedTransf
             continue
         start = float(random.uniform(0, 3000))
         window = float(random.uniform(60, 2000))
-        fastest = max(1 / max(_loads(of, path).values()) for path in of.paths(src, dst))
+        fastest = max(1 / max(of.loads(path).values()) for path in of.paths(src, dst))
         volume = fill * random.uniform(0.05, 1.0) * fastest * window / 8
         ends = of.names[src], of.names[dst]
         priority = int(random.integers(0, 3))
@@ -131,6 +122,14 @@ class FullColumn:
     links: tuple[tuple[int, int, int], ...]
     usd_per_gbit: float
 
+    @property
+    def paths(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Slots and paths: a relay that stores nothing is passed in one slot."""
+        (slot, u, v), *second = self.links
+        if not second or second[0][0] != slot:
+            return [(at, (src, dst)) for at, src, dst in self.links]
+        return [(slot, (u, v, second[0][2]))]
+
 
 @dataclass
 class Full:
@@ -160,8 +159,8 @@ class Full:
         entries = [
             (slot * rows + row, column, load)
             for column, of_column in enumerate(self.columns)
-            for slot, u, v in of_column.links
-            for row, load in self.of.loads((u, v)).items()
+            for slot, path in of_column.paths
+            for row, load in self.of.loads(path).items()
         ]
         for site, (gb, _) in self.disks.items():
             for slot in range(len(lengths)):
@@ -298,14 +297,17 @@ def stored_usd(plan: SchedulePlan, disk_gb: Mapping[str, float], usd: float) -> 
     """Return what the periods of a plan store costs, having checked that nothing lies too much."""
     changes: list[tuple[float, float, str, float]] = []
     lies: dict[tuple[str, str], float] = {}
-    for transfer, period, path in sent(plan):
-        for region, sign in ((path.regions[0], -1), (path.regions[-1], 1)):
-            if region not in {transfer.src, transfer.dst}:
-                rate = sign * path.throughput_gbps / 8
-                changes.append((period.start_s, period.end_s, region, rate))
-                at = transfer.id, region
-                lies[at] = lies.get(at, 0.0) + rate * (period.end_s - period.start_s)
-                assert lies[at] >= -1e-5 * transfer.volume_gb
+    for transfer, period in ((t, period) for t in plan.transfers for period in t.periods):
+        for path in period.paths:
+            for region, sign in ((path.regions[0], -1), (path.regions[-1], 1)):
+                if region not in {transfer.src, transfer.dst}:
+                    rate = sign * path.throughput_gbps / 8
+                    changes.append((period.start_s, period.end_s, region, rate))
+                    at = transfer.id, region
+                    lies[at] = lies.get(at, 0.0) + rate * (period.end_s - period.start_s)
+        assert all(
+            gb >= -1e-5 * transfer.volume_gb for (of, _), gb in lies.items() if of == transfer.id
+        )
     assert all(
         abs(gb) <= 1e-5 * plan.transfer(number).volume_gb for (number, _), gb in lies.items()
     )
@@ -378,7 +380,7 @@ def assert_kept(of: World, plan: SchedulePlan) -> None:
         assert (path.regions[0], path.regions[-1]) == (transfer.src, transfer.dst) or (
             {*path.regions} & plan.request["disk_gb"].keys() and {*path.regions} & ends
         )
-        loads = {row: load * path.throughput_gbps for row, load in _loads(of, at).items()}
+        loads = {row: load * path.throughput_gbps for row, load in of.loads(at).items()}
         events.append((period.start_s, period.end_s, loads))
     times = np.unique([time for event in events for time in event[:2]])
     used = np.zeros((max(0, len(times) - 1), len(of.limits)))

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+import relayd
 from planner.model.errors import DataError, InfeasibleError
 from planner.model.estimate import Estimate, exactly
 from planner.model.network import Network
@@ -401,3 +402,31 @@ def test_a_relay_within_the_budget_is_found_behind_dearer_and_better_ones(
     plan = planned(network, free_vms, volume_gb=100.0, objective=objective, **asked)
     assert plan.best_relay.relay == "x:r7"
     assert plan.best_relay.cost_usd.total == near(100.0)
+
+
+# ---- small volumes, of which getting up to speed is most of the time ---------------------------
+
+
+def stated(gbps: Any, rtt_ms: Any, **more: Any) -> relayd.Wan:
+    found = {"aggregate_gbps": gbps, "rtt_ms": rtt_ms, "usd_per_gb": 0.02, "vm_usd_per_h": 1.5}
+    return relayd.open({"regions": list("abcd"), **found, **more})
+
+
+def test_the_relay_that_ends_sooner_goes_before_the_faster_one() -> None:
+    gbps = [[0, 4.75, 4.5, 5], [1, 0, 1, 1], [1, 4.5, 0, 1], [1, 5, 1, 0.0]]
+    rtt_ms = [[0, 220, 40, 200], [220, 0, 40, 200], [40, 40, 0, 100], [200, 200, 100, 0.0]]
+    of: dict[str, Any] = {"vms": 1, "vms_running": True, "objective": "time", "margin": 0}
+    plan = stated(gbps, rtt_ms).plan("a", "b", volume_gb=1, relays="one", **of)
+    assert plan.best_relay
+    assert plan.best_relay.relay == "c"
+    assert plan.duration_s == plan.best_relay.duration_s == pytest.approx(8 / 4.5 + 8.5 * 0.08)
+
+
+def test_a_split_does_not_wait_for_a_path_that_brings_less() -> None:
+    gbps = [[0, 4, 4, 2], [1, 0, 1, 1], [1, 4, 0, 1], [1, 2, 1, 0.0]]
+    rtt_ms = [[0, 50, 60, 300], [50, 0, 60, 300], [60, 60, 0, 300], [300, 300, 300, 0.0]]
+    wan = stated(gbps, rtt_ms, egress_gbps=[20] * 4, ingress_gbps=[20] * 4)
+    of: dict[str, Any] = {"vms": 1, "vms_running": True, "objective": "time", "margin": 0}
+    plan = wan.plan("a", "b", volume_gb=1, min_throughput_gbps=5, **of)
+    assert {path.regions for path in plan.paths} == {("a", "b"), ("a", "c", "b")}
+    assert plan.duration_s == pytest.approx(1 + 8.5 * 0.12)
