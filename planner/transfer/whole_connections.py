@@ -21,10 +21,11 @@ from planner.model.units import S_PER_H
 from planner.transfer.allocation import EQUAL
 from planner.transfer.problem import MOST_PATHS, End, TransferPath, TransferProblem
 
-MOST_DIVIDED = 16
-"""Connections over which all divisions are valued: of 16, that takes 10 ms."""
+MOST_DIVIDED = 48
+"""Connections at the source of which all divisions are valued, which takes some 10 ms."""
 MOST_RELAYS = 12
-"""The fastest relays alone, and the cheapest, among which paths are chosen."""
+"""The fastest relays alone, and the cheapest, among which paths are chosen; half as many where
+there are more than 16 connections to divide, of which each matters less."""
 SOLVED = 4
 
 
@@ -46,9 +47,10 @@ def divisions(
     at_least_gbps, budget_usd : float
         Limits that every plan has to meet.
     """
-    paths = _candidates(transfer)
+    most_vms = min(transfer.src.quota, MOST_DIVIDED // connections)
+    paths = _candidates(transfer, MOST_RELAYS if most_vms * connections <= 16 else MOST_RELAYS // 2)
     found: list[tuple[float, int, tuple[int, ...], tuple[int, ...]]] = []
-    for vms in range(1, min(transfer.src.quota, MOST_DIVIDED // connections) + 1):
+    for vms in range(1, most_vms + 1):
         for count in range(1, min(MOST_PATHS, len(paths), vms * connections) + 1):
             chosen = np.array(list(combinations(range(len(paths)), count)))
             divided = _divided(vms * connections, count)
@@ -70,12 +72,12 @@ def divisions(
         yield replace(transfer.over(limited), src=replace(transfer.src, quota=vms))
 
 
-def _candidates(transfer: TransferProblem) -> list[TransferPath]:
+def _candidates(transfer: TransferProblem, most: int) -> list[TransferPath]:
     """Return the direct path, and the relays that are the fastest alone or the cheapest."""
     ends = transfer.src.quota, transfer.dst.quota
     relays = list(transfer.relays)
-    fastest = sorted(relays, key=lambda path: -path.most_gbps(*ends))[:MOST_RELAYS]
-    cheapest = sorted(relays, key=lambda path: path.usd_per_gb)[: MOST_RELAYS // 3]
+    fastest = sorted(relays, key=lambda path: -path.most_gbps(*ends))[:most]
+    cheapest = sorted(relays, key=lambda path: path.usd_per_gb)[: most // 3]
     kept = {path.region: path for path in [*fastest, *cheapest]}
     return [*([transfer.direct] if transfer.direct else []), *kept.values()]
 
