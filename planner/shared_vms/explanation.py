@@ -25,7 +25,7 @@ from planner.model.shared_resources import Floats, SiteResources, links_of_paths
 from planner.model.vm_limits import vms_by_region, widenings
 from planner.shared_vms.candidates import Candidate
 from planner.shared_vms.connections import Streams
-from planner.shared_vms.problem import UNTESTED_CAPS, participants
+from planner.shared_vms.problem import participants
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.readings import ramp, warnings
 from planner.transfer.wording import plain_copy
@@ -132,13 +132,16 @@ def sending_warnings(
     """
     figures = chosen.figures
     links = [(network.links.get(src, {}).get(dst), gb) for (src, dst), gb in volumes_gb.items()]
-    found = [text for text in (plain_copy(links, chosen.vm_start_s),) if text]
+    found = []
     if regions := figures.untested_at(chosen.links_gbit):
         named = ", ".join(regions[:PLACES_NAMED]) + ", ..." * (len(regions) > PLACES_NAMED)
         found.append(
             f"no one measured how much a VM at {named} carries over many links at once; its bounds "
-            f"allow for {UNTESTED_CAPS:g} times the time. Probe the caps, or import them"
+            f"allow for {figures.untested_times(chosen.links_gbit):.2g} times the time. Probe the "
+            "caps, or import them"
         )
+    if text := plain_copy(links, chosen.vm_start_s):
+        found.append(text)
     vms, ends = vms_by_region(figures.regions, chosen.vms), dict.fromkeys(chain(*volumes_gb))
     of = vms, ends, opened.by_region
     return (*found, *vm_warnings(request, network, *of, more=more, opened=opened))

@@ -25,11 +25,12 @@ from planner.shared_vms.fees import LinkFees
 from planner.solvers.joint import spread
 from planner.transfer.allocation import whole_vms
 
-SURE_TOGETHER, UNTESTED_CAPS = 3, 1.6
-"""Links at once that a VM of unknown caps surely serves, and how much longer more may take.
+SURE_TOGETHER, FEW_TOGETHER, UNTESTED_CAPS = 3, 5, 1.6
+"""Links at once that a VM of unknown caps surely serves; how much longer a few more may take.
 
 One flow to each of 3 other regions was as fast as alone; with 5 and 6, flows had 0.70 and 0.64 of
-their rates (WANify data set, t2.medium, medians of 600 runs)."""
+their rates (WANify data set, t2.medium, medians of 600 runs): about 3.7 of them filled a VM, and
+yet more take longer in proportion."""
 QUEUE_MS: Mapping[Bound, float] = {"low": 39.0, "expected": 20.0, "high": 10.0}
 """What queues there add to the round-trip times of single flows: of ten flows beyond 250 ms, which
 end last, five at a VM, the 90th percentile, the median and the 10th (the same data)."""
@@ -72,9 +73,18 @@ class SharedFigures:
 
     def untested_at(self, links_gbit: Floats) -> tuple[str, ...]:
         """Return the regions where more links meet at once than are sure not to hold each other."""
-        meet = np.array([np.count_nonzero(links_gbit, axis=axis) for axis in (1, 0)])
-        doubtful = (self.untested & (meet > SURE_TOGETHER)).any(axis=0)
+        doubtful = (self._meeting(links_gbit) > SURE_TOGETHER).any(axis=0)
         return tuple(self.regions[at] for at in np.flatnonzero(doubtful).tolist())
+
+    def untested_times(self, links_gbit: Floats) -> float:
+        """Return how much longer it may take where caps are untested; 1 where none matters."""
+        most = int(self._meeting(links_gbit).max(initial=0))
+        return UNTESTED_CAPS * max(1.0, most / FEW_TOGETHER) if most > SURE_TOGETHER else 1.0
+
+    def _meeting(self, links_gbit: Floats) -> np.ndarray:
+        """Count the links out of and into each region whose cap is untested, shape (2, n)."""
+        meet = np.array([np.count_nonzero(links_gbit, axis=axis) for axis in (1, 0)])
+        return np.asarray(meet * self.untested)
 
     def start_s(self, vms: np.ndarray) -> float:
         """Return the time until all of some VMs have started."""
@@ -136,8 +146,8 @@ class SharedFigures:
         low = with_further_vms(self.low, links_gbit, vms)
         fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, low, self.high)
         slow_s *= self.rounding(links_gbit, vms, duration_s - lead_s)
-        if self.untested_at(links_gbit):
-            slow_s = max(slow_s, UNTESTED_CAPS * (duration_s - lead_s))
+        if (times := self.untested_times(links_gbit)) > 1:
+            slow_s = max(slow_s, times * (duration_s - lead_s))
         return min(fast_s + lead_s, duration_s), max(slow_s + lead_s, duration_s)
 
     def drawn_times(self, network: Network, connections: int) -> DrawnTimes:

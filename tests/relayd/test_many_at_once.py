@@ -67,8 +67,9 @@ def test_caps_that_nobody_measured_are_named_and_widen_the_bounds(tmp_path: Path
     volumes = flows(10.0)
     wan = relayd.open(imported(tmp_path / "a.db", HEADER, *rows(flows(100), "m5.8xlarge", 1)))
     plan = all_at_once(wan, volumes, 7)
-    assert plan.duration_s_high >= 1.56 * plan.duration_s  # as seven regions once took
-    assert any("no one measured how much a VM at" in text for text in plan.warnings)
+    # As seven regions once took; eight took 1.21 to 2.05 times as long as was expected.
+    assert plan.duration_s_high >= 1.9 * plan.duration_s
+    assert "no one measured how much a VM at" in plan.warnings[len(plan.outdated)]
     # Three links at once are sure to be as fast as alone.
     four = dict.fromkeys(permutations(SEVEN[:4], 2), 10.0)
     few = all_at_once(wan, four, 4)
