@@ -433,7 +433,7 @@ const others = {
   said: () => "Answer",
   look: () => ["direct", "●", "", []],
   main: (plan) => Object.entries(plan).filter(isList).map(([name, rows]) => panel(name, spaced(name),
-    sortable(spaced(name), Object.keys(rows[0]).map((key) => words(spaced(key), key, plain)), rows))),
+    sortable(`${count(rows.length)} in all`, Object.keys(rows[0]).map((key) => words(spaced(key), key, plain)), rows))),
 };
 
 const ANSWERS = {
