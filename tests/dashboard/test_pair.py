@@ -160,6 +160,7 @@ def walk_through_history(shown: Page, weeks: Served) -> None:
     expect(shown.get_by_role("img", name="Distribution")).to_have_count(1)
     spread.get_by_text("Figures").click()
     shares = spread.locator("tbody tr")
+    shares.first.wait_for()  # a folded part is made once it is opened
     assert shares.all_text_contents()[0].startswith("0 %")
     assert shares.all_text_contents()[-1].startswith("100 %")
 
