@@ -355,7 +355,7 @@ class QuarantinedSample(NamedTuple):
 
 
 class SkippedRow(NamedTuple):
-    """A row that an importer left out, and the reason."""
+    """A row that an importer left out, or 0 where its number is not known, and the reason."""
 
     row: int
     reason: str

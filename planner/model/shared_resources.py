@@ -289,6 +289,16 @@ class SiteResources:
         rows = zip(map(position.__getitem__, codes), needs[src][dst], strict=True)
         return [(row, need) for row, need in rows if row < len(self.rows)]
 
+    def hops(self, src: int, dst: int) -> Integers:
+        """Return the sites that may relay from one site to another."""
+        may = self.may_relay & (self.rate_gbps[src] > 0) & (self.rate_gbps[:, dst] > 0)
+        may[[src, dst]] = False
+        return np.nonzero(may)[0]
+
+    def connects(self, src: int, dst: int) -> bool:
+        """Return whether a path, direct or through a relay, leads from one site to another."""
+        return bool(self.rate_gbps[src, dst] > 0 or len(self.hops(src, dst)))
+
     def route_rows(self, route: Sequence[int]) -> dict[int, float]:
         """Return the rows that a path loads, with the VM-seconds that a Gbit needs of each.
 

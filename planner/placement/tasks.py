@@ -39,7 +39,7 @@ from planner.solvers.linear_solver import new_solver, solver_library
 # Moves and swaps that a local search tries at most; each takes some 20 us.
 MOST_TRIES = 50_000
 NOTHING_S = 1e-9
-CPUS_ROUNDING = 1e-9
+TASKS_ROUNDING = 1e-9
 # With more products than this, the program takes longer to state than it is worth.
 MOST_PRODUCTS = 60_000
 PLACEMENT_GAP = 1e-6
@@ -107,12 +107,12 @@ class _Tasks:
         slots = self.slots = np.array([machine.cpus for machine in machines], dtype=float)
         of = rate, carried, egress, ingress, np.ones(m), np.zeros(m, dtype=bool), None
         self.resources = SiteResources(*of, *weights).with_fixed_vms
-        if cpus.sum() > slots.sum() * (1 + CPUS_ROUNDING):
+        if cpus.sum() > slots.sum() * (1 + TASKS_ROUNDING):
             raise InfeasibleError(
                 f"the tasks take {cpus.sum():g} CPUs and the VMs have {slots.sum():g}",
                 f"Add VMs with {cpus.sum() - slots.sum():g} CPUs more.",
             )
-        if cpus.max() > slots.max() * (1 + CPUS_ROUNDING):
+        if cpus.max() > slots.max() * (1 + TASKS_ROUNDING):
             task = self.names[int(cpus.argmax())]
             raise InfeasibleError(
                 f"task {task} takes {cpus.max():g} CPUs and no VM has more than {slots.max():g}",
@@ -144,7 +144,7 @@ class _Tasks:
     def fits(self, where: np.ndarray) -> bool:
         """Return whether each VM has enough CPUs for its tasks."""
         used = np.bincount(where, self.cpus, minlength=len(self.slots))
-        return bool((used <= self.slots * (1 + CPUS_ROUNDING)).all())
+        return bool((used <= self.slots * (1 + TASKS_ROUNDING)).all())
 
     def greedy(self) -> np.ndarray | None:
         """Return Choreo's greedy assignment, or None if a task finds no place.
@@ -158,7 +158,7 @@ class _Tasks:
         def places(task: int, free: Floats) -> list[int]:
             if where[task] >= 0:
                 return [int(where[task])]
-            return np.nonzero(free >= self.cpus[task] - CPUS_ROUNDING)[0].tolist()
+            return np.nonzero(free >= self.cpus[task] - TASKS_ROUNDING)[0].tolist()
 
         def place(task: int, vm: int) -> None:
             if where[task] < 0:
@@ -176,7 +176,7 @@ class _Tasks:
                 for v in places(b, left):
                     rows = resources.link_rows(u, v) if u != v else ()
                     time = max((float(loads[row]) + volume * s for row, s in rows), default=0.0)
-                    if best is None or time < best[0] * (1 - CPUS_ROUNDING):
+                    if best is None or time < best[0] * (1 - TASKS_ROUNDING):
                         best = time, u, v
             if best is None:
                 return None
@@ -233,7 +233,7 @@ class _Tasks:
         for u, slots in enumerate(self.slots.tolist()):
             solver.Add(
                 sum(cpus * of[u] for cpus, of in zip(self.cpus.tolist(), on, strict=True))
-                <= slots * (1 + CPUS_ROUNDING)
+                <= slots * (1 + TASKS_ROUNDING)
             )
         rows = [solver.Constraint(-solver.infinity(), 0.0) for _ in resources.rows]
         for constraint in rows:
@@ -286,7 +286,7 @@ class _Tasks:
         starts_s = np.array([request.starts_s(sites[at.region]) for at in request.machines])
         start_s = float(starts_s[used].max(initial=0.0)) if links.any() else 0.0
         hours = (time_s + ramp_s + starts_s) / S_PER_H
-        proven = bool(time_s <= bound_s * (1 + 1e-5) + CPUS_ROUNDING)
+        proven = bool(time_s <= bound_s * (1 + 1e-5) + TASKS_ROUNDING)
         fees = self.fees.lines(links, hours * used)
         vm_usd = float(used @ (self.vm_usd_per_h * hours)) + hours_usd(fees)
         names = [machine.id for machine in request.machines]

@@ -35,7 +35,7 @@ MOST_DETOUR_MS = 150.0
 # Relays with disk, times transfers, times slots of time: each is a variable and a row.
 MOST_STOCKS = 100_000
 ROUNDED_SHARE = 1e-6
-"""What a solver's rounding does not justify: another second, or another VM."""
+"""Rounding of a solver, which justifies neither another second nor another VM."""
 TOGETHER = 1e-3
 """Part of its window that a transfer may start later, to start with another."""
 # Of a transfer's volume: less is the rounding of a sum.
@@ -308,7 +308,7 @@ def as_shuffle(
         demands[item.transfer.src, item.transfer.dst] += item.left_gb
     same = ("vms", "vms_in", "connections", "relays", "avoid", "vm_start_s", "vms_running")
     asked = ShuffleRequest(Demands(demands), **{name: getattr(request, name) for name in same})
-    return shuffle_problem(asked, network, prices, is_connected=False)
+    return shuffle_problem(asked, network, prices, needs_paths=False)
 
 
 def with_vms_of_largest(
@@ -371,15 +371,7 @@ def _disks(
 def is_connected(problem: ShuffleProblem, request: ScheduleRequest, of: TimedTransfer) -> bool:
     """Return whether something leads from a transfer's source to its destination."""
     resources = problem.low if request.rates == "low" else problem.resources
-    i, j = problem.regions.index(of.src), problem.regions.index(of.dst)
-    return bool(resources.rate_gbps[i, j] > 0 or len(possible_hops(resources, i, j)))
-
-
-def possible_hops(resources: SiteResources, i: int, j: int) -> np.ndarray:
-    """Return the sites that may relay from one site to another."""
-    may = resources.may_relay & (resources.rate_gbps[i] > 0) & (resources.rate_gbps[:, j] > 0)
-    may[[i, j]] = False
-    return np.nonzero(may)[0]
+    return resources.connects(problem.regions.index(of.src), problem.regions.index(of.dst))
 
 
 class _Relays(NamedTuple):
@@ -403,7 +395,7 @@ def _relays(
     """Return the relays of a transfer, which has a path."""
     i, j = index[item.transfer.src], index[item.transfer.dst]
     stored, rtt_ms = [index[region] for region in item.stored_gb], problem.rtt_ms
-    hops, direct = possible_hops(resources, i, j), resources.rate_gbps[i, j] > 0
+    hops, direct = resources.hops(i, j), resources.rate_gbps[i, j] > 0
     if stuck := sorted(set(stored) - set(hops.tolist())):
         raise DataError(
             f"What lies at {problem.regions[stuck[0]]} of {item.transfer.id} can't be sent to "

@@ -59,7 +59,6 @@ PAYS = 1e-7
 WHOLE = 1.0 - 1e-7
 NEARLY_WHOLE = 1.0 - 1e-6
 SLACK = 1e-9
-WHOLE_LOAD = 1.0 + 1e-9
 MOST_ROUNDS = 200
 MOST_COLUMNS_A_ROUND = 500
 PAYS_ENOUGH = 0.2
@@ -128,10 +127,9 @@ class ScheduleProgram:
         self._first, self._last = np.array([(of.first, of.last) for of in every]).T
         self._volumes = np.array([of.volume_gbit for of in every])
         self._may_hop = np.zeros((len(every), self.resources.count), dtype=bool)
-        for number, commodity in enumerate(every):
-            self._may_hop[number, commodity.hops] = True
         self._is_distant = np.zeros_like(self._may_hop)
         for number, commodity in enumerate(every):
+            self._may_hop[number, commodity.hops] = True
             self._is_distant[number, commodity.distant] = True
         self._later = np.array([of.later for of in every])
         self.more_vms = [self._variable(0.0) for _ in range(self.resources.count)]
@@ -403,7 +401,7 @@ class ScheduleProgram:
         alone = Counter[int]()
         for link in pairwise(through):
             alone.update(self.along(link)[0])
-        return all(load <= alone[row] * WHOLE_LOAD for row, load in self.along(through)[0].items())
+        return all(load <= alone[row] * (1 + SLACK) for row, load in self.along(through)[0].items())
 
     def fewest_vms(self, fixed: dict[int, float]) -> tuple[Floats, float] | None:
         """Return the fewest extra VMs, in fractions, for all transfers that are in; and a bound.

@@ -41,7 +41,6 @@ from planner.schedule.problem import (
     Route,
     as_shuffle,
     is_connected,
-    possible_hops,
     progress_of,
     schedule_problem,
     with_vms_of_largest,
@@ -173,7 +172,7 @@ class Scheduler:
         numbers = [n for n, of in enumerate(self.commodities) if of.transfer.deadline_s is None]
         rest, routes = [self.commodities[number] for number in numbers], list[Route]()
         for of in rest:
-            possible = replace(of, hops=possible_hops(resources, of.src, of.dst)).routes()
+            possible = replace(of, hops=resources.hops(of.src, of.dst)).routes()
             routes.append(min(possible, key=dearness))
             self.bound_usd += of.volume_gbit * min(map(least_usd, possible))
         loads = [self.program.along(route)[0] for route in routes]

@@ -137,7 +137,7 @@ def sending_warnings(
         named = ", ".join(regions[:PLACES_NAMED]) + ", ..." * (len(regions) > PLACES_NAMED)
         found.append(
             f"no one measured how much a VM at {named} carries over many links at once; its bounds "
-            f"allow for {figures.untested_times(chosen.links_gbit):.2g} times the time. Probe the "
+            f"allow for {figures.untested_factor(chosen.links_gbit):.2g} times the time. Probe the "
             "caps, or import them"
         )
     if text := plain_copy(links, chosen.vm_start_s):

@@ -76,8 +76,8 @@ class SharedFigures:
         doubtful = (self._meeting(links_gbit) > SURE_TOGETHER).any(axis=0)
         return tuple(self.regions[at] for at in np.flatnonzero(doubtful).tolist())
 
-    def untested_times(self, links_gbit: Floats) -> float:
-        """Return how much longer it may take where caps are untested; 1 where none matters."""
+    def untested_factor(self, links_gbit: Floats) -> float:
+        """Return how many times as long it may take for caps that are untested; 1 without any."""
         most = int(self._meeting(links_gbit).max(initial=0))
         return UNTESTED_CAPS * max(1.0, most / FEW_TOGETHER) if most > SURE_TOGETHER else 1.0
 
@@ -146,8 +146,8 @@ class SharedFigures:
         low = with_further_vms(self.low, links_gbit, vms)
         fast_s, slow_s = self.resources.bounds_s(links_gbit, vms, low, self.high)
         slow_s *= self.rounding(links_gbit, vms, duration_s - lead_s)
-        if (times := self.untested_times(links_gbit)) > 1:
-            slow_s = max(slow_s, times * (duration_s - lead_s))
+        if (factor := self.untested_factor(links_gbit)) > 1:
+            slow_s = max(slow_s, factor * (duration_s - lead_s))
         return min(fast_s + lead_s, duration_s), max(slow_s + lead_s, duration_s)
 
     def drawn_times(self, network: Network, connections: int) -> DrawnTimes:

@@ -43,7 +43,7 @@ def shuffle_problem(
     prices: Prices,
     *,
     at_once: bool = False,
-    is_connected: bool = True,
+    needs_paths: bool = True,
 ) -> ShuffleProblem:
     """Return the figures of a shuffle.
 
@@ -51,7 +51,7 @@ def shuffle_problem(
     ----------
     at_once : bool
         Whether all pairs send at the same time, so that each has connections of its own.
-    is_connected : bool
+    needs_paths : bool
         Whether each pair must have a path.
 
     Raises
@@ -83,10 +83,8 @@ def shuffle_problem(
         needed={(index[src], index[dst]) for src, dst in request.demands_gb},
         links_out=np.count_nonzero(demands, axis=1) if at_once else None,
     )
-    known = figures.resources.rate_gbps > 0
-    reached = known | (known[:, relays].astype(float) @ known[relays].astype(float) > 0)
-    for src, dst in request.demands_gb if is_connected else ():
-        if not reached[index[src], index[dst]]:
+    for src, dst in request.demands_gb if needs_paths else ():
+        if not figures.resources.connects(index[src], index[dst]):
             raise no_path(src, dst)
     fees = figures.fees.usd_per_gbit(demands)
     is_end = np.array([region in ends for region in regions])

@@ -43,7 +43,7 @@ MARGINAL = 1e-6
 FLOW_LIMITS = ("connections", "flow cap")
 """Limits of connections: windows over round-trip times, or what a provider lets a flow carry."""
 CAUSES = ("egress cap", "ingress cap", "path", *FLOW_LIMITS)
-"""What limits a VM pair; of several that are as low, the first is named."""
+"""Limits of a VM pair; of several that are as low, the first is named."""
 SHARE_THAT_HOLDS = 0.95
 """A plan that carries this share of its rate under the other reading holds under both."""
 # What a relay adds to each round trip (a userspace proxy on a loaded VM).

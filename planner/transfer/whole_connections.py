@@ -19,7 +19,7 @@ import numpy as np
 from planner.model.shared_resources import Floats
 from planner.model.units import S_PER_H
 from planner.transfer.allocation import EQUAL
-from planner.transfer.problem import MOST_PATHS, End, TransferPath, TransferProblem
+from planner.transfer.problem import MOST_PATHS, TransferPath, TransferProblem
 
 MOST_DIVIDED = 48
 """Connections at the source of which all divisions are valued, which takes some 10 ms."""
@@ -131,12 +131,8 @@ def _values(
         relays = np.ceil(gbps / of_vm[:, None] * (1 - EQUAL))
     loads = np.maximum(rate / dst.cap_gbps, (gbps / out[:, None]).max(axis=2))
     per_h = (relays * vm_usd[:, None]).sum(axis=2) + fixed_usd.sum(axis=1)[:, None]
-    per_h += _usd_per_h(src, vms) + _usd_per_h(dst, np.ceil(loads * (1 - EQUAL)))
+    per_h += vms * src.vm_usd_per_h + np.ceil(loads * (1 - EQUAL)) * dst.vm_usd_per_h
     cost = egress_usd + (per_h + transfer.usd_per_h) * (hours + transfer.vm_start_s / S_PER_H)
     value = hours.copy() if hour_usd == inf else cost + hour_usd * hours
     value[(gbps < transfer.least_part * rate[..., None]).any(axis=2) | ~(rate > 0)] = inf
     return rate, cost, value
-
-
-def _usd_per_h(end: End, vms: Floats | float) -> Floats | float:
-    return vms * end.vm_usd_per_h

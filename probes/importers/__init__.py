@@ -96,10 +96,10 @@ def addressed(rows: Iterable[ImportedRow], options: ImportOptions) -> Iterator[I
 
     A sample from a region to itself is a skipped row, unless it is a VM's cap.
     """
-    for number, row in enumerate(rows, start=1):
+    for row in rows:
         if isinstance(row, Sample):
             if row.src == row.dst and row.metric not in CAPS:
-                yield SkippedRow(number, SAME_REGION)
+                yield SkippedRow(0, SAME_REGION)
                 continue
             if options.address is not None:
                 row = row._replace(address=options.address)

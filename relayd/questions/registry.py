@@ -22,6 +22,12 @@ QUESTIONS = registered(GROUP, Question, UNIQUE)
 """All of them, ours in the order of the documentation."""
 
 
+def snapshot_of(request: Specified) -> str | None:
+    """Return the earlier snapshot that a request asks of; None where it asks of the newest."""
+    found: str | None = getattr(request, "snapshot", None)
+    return found
+
+
 def question_of(request: Specified) -> Question:
     """Return the question that a request asks; also a request of a class derived from its class.
 

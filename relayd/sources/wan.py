@@ -25,7 +25,7 @@ from planner.model.network import Network, Snapshot
 from planner.model.pricing import provider_of
 from planner.model.quotas.sites import with_quotas
 from relayd.questions.asking import Asking
-from relayd.questions.registry import question_of
+from relayd.questions.registry import question_of, snapshot_of
 from relayd.sources.addresses import over_addresses, within_partitions
 from relayd.sources.given import graph_of
 from relayd.tables.figures import matrix_of, measured_regions
@@ -282,7 +282,7 @@ class Wan(Asking):
         InputError, InfeasibleError, DataError
             See :mod:`planner.model.errors`.
         """
-        earlier = getattr(request, "snapshot", None)
+        earlier = snapshot_of(request)
         return question_of(request).solve(self.at(earlier) if earlier else self, request)
 
     def at(self, snapshot: str) -> Wan:

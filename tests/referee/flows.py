@@ -84,7 +84,7 @@ def rows_of_routes(net: Network, routes: Sequence[Route], vms: int, connections:
 
 @dataclass(frozen=True)
 class Routing:
-    """What a program found: seconds of sending, fees, and the volume on each route, in GB."""
+    """Result of a program: seconds of sending, fees, and the volume on each route, in GB."""
 
     seconds: float
     usd: float

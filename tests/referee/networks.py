@@ -66,17 +66,17 @@ class Network:
 
     @cached_property
     def send(self) -> Floats:
-        """What one VM sends at most: as stated, else the largest rate of the row."""
+        """Most that one VM sends: as stated, else the largest rate of the row."""
         return self.aggregate.max(axis=1) if self.egress is None else self.egress
 
     @cached_property
     def receive(self) -> Floats:
-        """What one VM receives at most: as stated, else the largest rate of the column."""
+        """Most that one VM receives: as stated, else the largest rate of the column."""
         return self.aggregate.max(axis=0) if self.ingress is None else self.ingress
 
     @cached_property
     def one(self) -> Floats:
-        """What one connection reaches: as stated, else what many do."""
+        """Rate of one connection: as stated, else what many do."""
         return self.aggregate if self.flow is None else np.minimum(self.flow, self.aggregate)
 
     def link(self, i: int, j: int) -> bool:

@@ -37,7 +37,7 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Setting:
-    """What all transfers share."""
+    """Figures that all transfers share."""
 
     net: Network
     vms: int

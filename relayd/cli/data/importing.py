@@ -235,7 +235,8 @@ def _print_report(file: _Input, what: str, report: ImportReport) -> None:
     for reason, skipped in report.skipped.items():
         rows = ", ".join(str(row) for row in skipped.first_rows)
         more = ", ..." if skipped.total > len(skipped.first_rows) else ""
-        print(f"  skipped {skipped.total:,}: {reason} (line {rows}{more})")
+        lines = f" (line {rows}{more})" if rows else ""
+        print(f"  skipped {skipped.total:,}: {reason}{lines}")
         if reason == BAD_REGION:
             print(filled(_OWN_SITES, "  "))
 

@@ -29,7 +29,7 @@ from relayd.http.models import (
 from relayd.http.problems import Problem
 from relayd.http.route import ID_KEY, RequestContext, Route, route
 from relayd.questions.question import Question
-from relayd.questions.registry import QUESTIONS, question_of
+from relayd.questions.registry import QUESTIONS, question_of, snapshot_of
 from relayd.questions.transfer import TRANSFER
 
 # A plan over few VMs takes about a millisecond, and handing it to another process and back as
@@ -244,7 +244,7 @@ async def post_plan_script(context: RequestContext) -> dict[str, Any]:
 async def post_question(context: RequestContext) -> bytes | tuple[Snapshot, bytes]:
     """Answer in a worker, because it takes from milliseconds to seconds."""
     check_limits(question_of(context.body), context.body)
-    if "snapshot" in fields_of(type(context.body)) and context.body.snapshot:
+    if snapshot_of(context.body):
         return await context.ask(answer_earlier, context.service.open_stored, context.body)
     return await context.ask(answer_bytes, context.body)
 

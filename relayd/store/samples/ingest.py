@@ -395,4 +395,5 @@ def _count(skipped: dict[str, SkippedRows], row: SkippedRow) -> None:
     known = row.reason in skipped or len(skipped) < _MOST_REASONS
     why = row.reason if known else "other reasons"
     total, first = skipped.get(why, (0, ()))
-    skipped[why] = SkippedRows(total + 1, (*first, row.row)[:_FIRST_ROWS])
+    numbers = (*first, row.row) if row.row else first
+    skipped[why] = SkippedRows(total + 1, numbers[:_FIRST_ROWS])

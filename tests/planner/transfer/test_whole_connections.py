@@ -14,7 +14,7 @@ from tests.properties import examples
 
 HOUR_USD, VM_USD, GB = 20.0, 1.0, 1000.0
 SPLIT_GAIN = 0.02
-"""What a further path has to bring, docs/planning.md."""
+"""Least gain of a further path, docs/planning.md."""
 
 
 def divisions(total: int, count: int) -> Iterator[tuple[int, ...]]:
