@@ -191,6 +191,9 @@ class PricedRequest(Specified):
     max_price_age_s: Annotated[
         Limit, Duration(), "Refuse to answer from egress prices older than this."
     ] = field(default=None, example="365d", group="limits", label="Oldest price")
+    queue: Annotated[
+        Switch, "Where transfers under way leave too little, plan from when they leave enough."
+    ] = field(default=False, group="limits", label="Wait for capacity")
     snapshot: Annotated[
         str | None,
         Name(),

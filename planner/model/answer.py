@@ -20,6 +20,7 @@ from planner.model.estimate import AddressKind
 from planner.model.network import Snapshot
 from planner.model.text.figures import neutralised
 from planner.model.text.page import PLAIN, TextPage
+from planner.model.units import gbps_text
 
 ID_DIGITS = 12
 
@@ -78,6 +79,91 @@ class FeeLine:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars for the whole transfer."""
+
+    egress: float
+    vm: float
+    total: float
+
+    @classmethod
+    def of(cls, egress_usd: float, vm_usd: float) -> Cost:
+        """Return a cost with its total."""
+        return cls(egress_usd, vm_usd, egress_usd + vm_usd)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCapacity:
+    """Capacity of one place that transfers under way hold, and what they leave.
+
+    Attributes
+    ----------
+    kind : {"pool", "vms", "interconnect"}
+        VMs that several transfers share; VMs of their own, against quotas; a private line.
+    place : str
+        The region, or the interconnect's name.
+    transfers : int
+    vms : int
+        Of their own.
+    vms_left : int | None
+        That quotas allow; None where none is stated.
+    egress_gbps, ingress_gbps : float
+        Held.
+    egress_gbps_left, ingress_gbps_left : float | None
+        None where nothing limits it.
+    frees_at_s : float | None
+        When the first of them is expected to end, seconds since 1970 (UTC).
+    """
+
+    kind: Literal["pool", "vms", "interconnect"]
+    place: str
+    transfers: int
+    vms: int
+    vms_left: int | None
+    egress_gbps: float
+    ingress_gbps: float
+    egress_gbps_left: float | None
+    ingress_gbps_left: float | None
+    frees_at_s: float | None
+
+    @property
+    def limits(self) -> bool:
+        """Whether it takes anything from a plan."""
+        return self.kind != "vms" or self.vms_left is not None
+
+    def __str__(self) -> str:
+        """Say it in a sentence."""
+        if self.transfers == 1:
+            who, hold, run = "1 transfer under way", "holds", "runs"
+        else:
+            who, hold, run = f"{self.transfers} transfers under way", "hold", "run"
+        if self.kind == "vms":
+            left = "no quota is stated, so they take nothing from this plan"
+            if self.vms_left is not None:
+                left = f"quotas leave {self.vms_left} more"
+            vms = f"{self.vms} VM{'s' if self.vms > 1 else ''}"
+            return f"{who} {run} {vms} at {self.place}: {left}."
+        held = f"{gbps_text(self.egress_gbps)} Gbit/s sent"
+        if self.kind == "interconnect":
+            left = "" if self.egress_gbps_left is None else gbps_text(self.egress_gbps_left)
+            return f"{who} {hold} {held} over the interconnect {self.place}: {left} is left."
+        rates = (self.egress_gbps_left, self.ingress_gbps_left)
+        sent, received = (gbps_text(left or 0.0) for left in rates)
+        return (
+            f"{who} {hold} {held} and {gbps_text(self.ingress_gbps)} received of the pool at "
+            f"{self.place}: {sent} and {received} are left."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutOthers:
+    """The answer as it would be if no other transfer held anything."""
+
+    duration_s: float
+    cost_usd: Cost
+
+
+@dataclass(frozen=True, slots=True)
 class Recommendation(Answer):
     """An answer to a question, on a snapshot; see :func:`identified` for its id.
 
@@ -96,6 +182,13 @@ class Recommendation(Answer):
     """What a reader should know besides the answer; those of `outdated` come first."""
     resolutions: tuple[Resolution, ...] = field(default=(), kw_only=True)
     """Which regions were taken for names that fit several, and the others."""
+    held: tuple[HeldCapacity, ...] = field(default=(), kw_only=True)
+    """What transfers under way hold of what this rests on."""
+    without_others: WithoutOthers | None = field(default=None, kw_only=True)
+    """The answer without them; None where it is the same, or has no single duration and cost."""
+    starts_at_s: float | None = field(default=None, kw_only=True)
+    """With `queue`: when others leave enough by their forecasts, seconds since 1970 (UTC); None
+    for now."""
 
 
 class PlanOnVms(Recommendation):
@@ -103,23 +196,11 @@ class PlanOnVms(Recommendation):
 
     __slots__ = ()
 
+    duration_s: float
+    cost_usd: Cost
     vms: dict[str, int]
     vcpus: dict[str, int]
     vm_types: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """US dollars for the whole transfer."""
-
-    egress: float
-    vm: float
-    total: float
-
-    @classmethod
-    def of(cls, egress_usd: float, vm_usd: float) -> Cost:
-        """Return a cost with its total."""
-        return cls(egress_usd, vm_usd, egress_usd + vm_usd)
 
 
 @dataclass(frozen=True, slots=True)

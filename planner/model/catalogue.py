@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase  # which few catalogues need
 from functools import cache, cached_property, lru_cache
 from math import inf
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,6 +224,13 @@ class Fee:
         return int(any(_cover(ends[0], a) and _cover(ends[1], b, a) for a, b in ways))
 
 
+class Pool(NamedTuple):
+    """VMs in a region that several transfers share, and that none has to start."""
+
+    vms: int
+    vm_type: str  # id of the catalogue
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Everything that is known without measuring.
@@ -248,6 +255,7 @@ class Catalogue:
     provider, region or VM type. ``rule NAME`` and ``TYPE in REGION`` stand for one price."""
     vcpu_quotas: tuple[VcpuQuota, ...] = ()  # what the user's account may run
     fees: tuple[Fee, ...] = ()
+    pools: Mapping[str, Pool] = field(default_factory=dict)  # by region
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached properties."""

@@ -114,9 +114,13 @@ class CataloguePrices:
         """Return the tiers of a link's price; of links with one list, the same object."""
         return self.catalogue.egress_price(src, dst).tiers
 
-    def on(self, network: Network) -> CataloguePrices:
-        """Return the same prices for the VM types of another network's sites."""
-        return CataloguePrices(self.catalogue, network, self._month_to_date_gb, self._without_vms)
+    def on(self, network: Network, catalogue: Catalogue | None = None) -> CataloguePrices:
+        """Return the same prices for the VM types of another network's sites.
+
+        The catalogue is another one where its interconnects carry less.
+        """
+        of = catalogue or self.catalogue
+        return CataloguePrices(of, network, self._month_to_date_gb, self._without_vms)
 
     def vm_usd_per_h(self, region: str) -> float:
         """Return the price of the region's VM type; 0 where none is known, or none is charged."""

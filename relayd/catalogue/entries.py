@@ -18,8 +18,9 @@ from pydantic import (
     model_validator,
 )
 
+from planner.fields.shared import MOST_VMS
 from planner.model.baseline.backbone import AREAS
-from planner.model.catalogue import EgressPrice, Fee, Hosts, Region, Tier, VmType
+from planner.model.catalogue import EgressPrice, Fee, Hosts, Pool, Region, Tier, VmType
 from planner.model.errors import CatalogueError
 from planner.model.quotas.vcpus import MOST_VCPUS, VcpuQuota, family_key
 from planner.model.throughput import stock_window_mb
@@ -308,8 +309,21 @@ class VcpuQuotaEntry(_SourcedEntry):
 
     def quota(self) -> VcpuQuota:
         """Return the quota that it states."""
-        figures = self.model_dump(exclude={"as_of"})
-        return VcpuQuota(**{**figures, "types": tuple(self.types or ()), "source": self.dated})
+        stated = self.model_dump(exclude={"source"})
+        more = {"types": tuple(self.types or ()), "source": self.dated, "as_of": self.as_of or ""}
+        return VcpuQuota(**stated | more)
+
+
+class PoolEntry(CatalogueEntry):
+    """A ``[[pool]]``."""
+
+    region: _Id
+    vm_type: _Id
+    vms: Annotated[int, Field(gt=0, le=MOST_VMS, strict=True)]
+
+    def pool(self) -> Pool:
+        """Return the pool that it states."""
+        return Pool(self.vms, self.vm_type)
 
 
 class EntryKind(NamedTuple):
@@ -342,6 +356,7 @@ KINDS = {
     "egress": _listed(EgressEntry, "name"),
     "fee": _listed(FeeEntry, "name"),
     "vcpu_quota": _listed(VcpuQuotaEntry, "region", "family"),
+    "pool": _listed(PoolEntry, "region"),
     "aliases": EntryKind(TypeAdapter(Annotated[list[_Id], Field(min_length=1)])),
     "default_vm_types": EntryKind(TypeAdapter(_Id)),
     "vm_price_ratios": EntryKind(

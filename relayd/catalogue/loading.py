@@ -20,13 +20,13 @@ from typing import Any
 import orjson
 from platformdirs import user_cache_dir
 
-from planner.model.catalogue import Catalogue, EgressPrice, Fee, Region, Tier, VmType
+from planner.model.catalogue import Catalogue, EgressPrice, Fee, Pool, Region, Tier, VmType
 from planner.model.quotas.vcpus import VcpuQuota
 from relayd.catalogue.files import CatalogueFile, files_in_force
 from relayd.version import __version__
 
 # Part of the digest: raise it when the same files have come to mean something else.
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 _CACHES_KEPT = 8
 
 
@@ -106,9 +106,10 @@ def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
         discounts=content.get("discounts", {}),
         # A service of an older version knows of none.
         vcpu_quotas=tuple(
-            VcpuQuota(region, family, vcpus, used, tuple(types), source)
-            for region, family, vcpus, used, types, source in content.get("vcpu_quotas", ())
+            VcpuQuota(region, family, vcpus, used, tuple(types), *of)
+            for region, family, vcpus, used, types, *of in content.get("vcpu_quotas", ())
         ),
+        pools={region: Pool(*of) for region, of in content.get("pools", {}).items()},
         fees=tuple(
             Fee(name, tuple(at), tuple(sources), tuple(destinations), *of)
             for name, at, sources, destinations, *of in content.get("fees", ())
@@ -131,6 +132,7 @@ def content_of(catalogue: Catalogue) -> dict[str, Any]:
         "discounts": catalogue.discounts,
         "egress": egress,
         "vcpu_quotas": [[*quota] for quota in catalogue.vcpu_quotas],
+        "pools": {region: [*pool] for region, pool in catalogue.pools.items()},
         "fees": [astuple(fee) for fee in catalogue.fees],
     }
 

@@ -1,8 +1,8 @@
 """Merges catalogue files into one catalogue, and checks it.
 
 A document holds any of ``[[region]]``, ``[aliases]``, ``[[vm_type]]``, ``[default_vm_types]``,
-``[[vm_price]]``, ``[vm_price_ratios]``, ``[[egress]]``, ``[[fee]]``, ``[discounts]`` and
-``[[vcpu_quota]]``.
+``[[vm_price]]``, ``[vm_price_ratios]``, ``[[egress]]``, ``[[fee]]``, ``[discounts]``,
+``[[vcpu_quota]]`` and ``[[pool]]``.
 Imported only when files have changed since they were last checked.
 """
 
@@ -240,6 +240,8 @@ def _missing(entry: Entry, models: Mapping[str, Mapping[str, Any]]) -> Iterator[
         named += [
             ("usd_per_h", "region", r) for r in sorted(prices_by_region(key, model.usd_per_h))
         ]
+    elif kind == "pool":
+        named = [("", "region", model.region), ("", "vm_type", model.vm_type)]
     elif kind == "vcpu_quota":
         yield from _pattern_faults(entry, "region", model.region, regions)
     elif kind in {"egress", "fee"}:
@@ -408,4 +410,5 @@ def _catalogue(
         },
         discounts=discounts,
         vcpu_quotas=tuple(one.quota() for one in models["vcpu_quota"].values()),
+        pools={one.region: one.pool() for one in models["pool"].values()},
     )

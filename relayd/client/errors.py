@@ -68,8 +68,9 @@ def error_of(document: Mapping[str, Any], url: str = "service") -> RelaydError:
         return UnknownRegionError(field, str(value), document.get("near") or ())
     if kind == "ambiguous-region":
         return AmbiguousRegionError(field, str(value), document.get("matches") or ())
-    if kind == "infeasible":
-        return InfeasibleError(str(document.get("limit") or detail), str(remedy or ""))
+    if kind in ("infeasible", "no-room"):
+        limit, starts_at_s = str(document.get("limit") or detail), document.get("starts_at_s")
+        return InfeasibleError(limit, str(remedy or ""), starts_at_s)
     if kind == "data":
         return DataError(detail)
     status = document.get("status")

@@ -34,6 +34,7 @@ from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import selected, to_decide
 from relayd.tables.figures import evidence_of, pairs_by_price, pairs_that_are, relay_worth
+from relayd.transfers.holds import Holds
 
 MOST_EFFECTS = 100
 VOLUME_GB = 1000.0
@@ -59,9 +60,12 @@ def open_stored(db: Location, catalogues: Sequence[Path], fleet: Path | None) ->
     return StoredWan(load_catalogue(catalogues), db, fleet)
 
 
-def answer_bytes(wan: Wan, request: Specified) -> bytes:
-    """Return an answer as JSON; raises what :meth:`relayd.sources.wan.Wan.ask` raises."""
-    return encoded(wan.ask(request))
+def answer_bytes(wan: Wan, request: Specified, holds: Holds) -> bytes:
+    """Return an answer as JSON, on what transfers under way leave.
+
+    Raises what :meth:`relayd.sources.wan.Wan.ask` raises.
+    """
+    return encoded(wan.holding(holds).ask(request))
 
 
 def answer_earlier(
@@ -78,13 +82,13 @@ def script_of(_wan: Wan, asked: Mapping[str, Any]) -> str:
     return emit(asked["plan"], asked["emit"], endpoints=asked["endpoints"], port=asked["port"])
 
 
-def batch_items(wan: Wan, requests: list[Any], request_id: str | None) -> list[bytes]:
+def batch_items(wan: Wan, requests: list[Any], request_id: str | None, holds: Holds) -> list[bytes]:
     """Return the items of a batch's answer, each with a plan or its own problem."""
     items = []
     for request in requests:
         plan, problem = b"null", b"null"
         try:
-            plan = answer_bytes(wan, TransferRequest.from_json(request))
+            plan = answer_bytes(wan, TransferRequest.from_json(request), holds)
         except RelaydError as error:
             problem = problem_bytes(problem_of(error), request_id)
         items.append(b'{"plan":%b,"problem":%b}' % (plan, problem))
@@ -92,13 +96,13 @@ def batch_items(wan: Wan, requests: list[Any], request_id: str | None) -> list[b
 
 
 def rests_of(
-    wan: Wan, plans: Sequence[Mapping[str, Any]]
+    wan: Wan, plans: Sequence[Mapping[str, Any]], holds: Holds
 ) -> list[tuple[Continuation, Continuation | None] | None]:
     """Return the rest of each plan in progress: kept, and changed where that is advised.
 
     None for a plan that can't be re-planned, or that came too late: it takes some 100 ms a plan.
     """
-    until_s = time.monotonic() + MOST_S
+    wan, until_s = wan.holding(holds), time.monotonic() + MOST_S
     found: list[tuple[Continuation, Continuation | None] | None] = []
     for plan in plans:
         try:

@@ -39,6 +39,7 @@ _TITLES = {
     "timeout": "It took too long",
     "rate-limited": "Too many requests",
     "conflict": "It can't be done now",
+    "no-room": "Transfers under way leave too little",
     "unavailable": "The service can't do this now",
     "malformed": "The request can't be read",
     "internal": "The service failed",
@@ -67,6 +68,9 @@ class Problem(BaseModel):
     near: list[str] | None = Field(None, description="Names that are close to an unknown one.")
     matches: list[str] | None = Field(None, description="What an ambiguous name may mean.")
     limit: str | None = Field(None, description="The limit that no plan meets.")
+    starts_at_s: float | None = Field(
+        None, description="When transfers under way leave enough by their forecasts; Unix time."
+    )
 
 
 class ProblemError(Exception):
@@ -127,12 +131,12 @@ def problem_of(error: Exception) -> ProblemError:
 
 def _of_relayd(error: RelaydError) -> ProblemError:
     detail = str(error)
+    more: dict[str, Any] = {}
     if isinstance(error, StoreError):  # of the server, not of the request: its path stays private
         detail = f"The store can't be used: it {error.problem.split(':')[0]}."
         return ProblemError(503, "store", detail, retry_s=5)
     if isinstance(error, InputError):
         kind: Kind = "input"
-        more: dict[str, Any] = {}
         if isinstance(error, UnknownRegionError):
             kind, more = "unknown-region", {"near": list(error.near)}
         elif isinstance(error, AmbiguousRegionError):
@@ -140,7 +144,8 @@ def _of_relayd(error: RelaydError) -> ProblemError:
         more |= {"field": error.field, "problem": error.problem, "remedy": error.remedy}
         return ProblemError(422, kind, detail, value=_shown(error.value), **more)
     if isinstance(error, InfeasibleError):
-        return ProblemError(422, "infeasible", detail, limit=error.limit, remedy=error.remedy)
+        more = {"limit": error.limit, "remedy": error.remedy, "starts_at_s": error.starts_at_s}
+        return ProblemError(422, "infeasible", detail, **more)
     if isinstance(error, DataError):
         return ProblemError(409, "data", detail)
     return ProblemError(500, "internal", detail)

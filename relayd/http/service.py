@@ -36,10 +36,12 @@ from relayd.sources.addresses import over_addresses
 from relayd.sources.stored import newer_than
 from relayd.sources.wan import Wan
 from relayd.store import Location, SnapshotRow, Store
+from relayd.store.events import Events
 from relayd.store.links import LinkStates
 from relayd.store.samples.decisions import all_heeded
 from relayd.store.tokens import FirstToken, Token, Tokens, first_token
 from relayd.store.verifications import Verifications
+from relayd.transfers.holds import NONE_HELD, holds_of
 
 LOG = logging.getLogger(__name__)
 _OVERHEAD_BYTES = 250
@@ -182,6 +184,7 @@ class Service:
         )
         self.open_stored = partial(open_stored, db, catalogues, settings.fleet)
         self._state: _State
+        self.holds = NONE_HELD
         self.stopping = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
@@ -212,6 +215,7 @@ class Service:
             await self.store.close()
             raise problem
         self._renew_tokens(state.tokens)
+        await self.read_holds()
         await self._read()
         await self.workers.warm(self.current.version)
         self._add_gauges()
@@ -286,6 +290,10 @@ class Service:
         )
         self.current = current
 
+    async def read_holds(self) -> None:
+        """Take up what transfers hold by now."""
+        self.holds = await self.store.read(lambda store: holds_of(store.database, time.time()))
+
     async def note_used_tokens(self) -> None:
         """Keep when tokens were used; what can't be kept now is tried again."""
         if used := dict(self.access.used_at_s):
@@ -304,6 +312,8 @@ class Service:
                 await self._adopt(current.with_states(left))
             raise
         self._renew_tokens(state.tokens)
+        if state.events_through != (*self.holds.version, 0)[0]:
+            await self.read_holds()
         network = current.network
         is_new = state.snapshot_id != before.snapshot_id
         if (
@@ -368,6 +378,7 @@ class _State(NamedTuple):
     link_states: Mapping[Pair, LinkState]
     verification: int
     newer: NewerSamples | None
+    events_through: int
 
     @property
     def snapshot_id(self) -> str | None:
@@ -393,6 +404,7 @@ def _state(store: Store) -> _State:
         LinkStates(store.database).now(time.time()),
         Verifications(store.database).last_id(),
         newer_than(store, latest),
+        Events(store.database).last_id(),
     )
 
 

@@ -31,7 +31,8 @@ def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
     if asked.get("hosts") == "tuned":
         hosts = "tuned"
     network = wan.network_of(workload.regions, vm_types_of(wan, request), wanted, hosts)
-    return answered(wan, request, request, network, workload.links_gb, replan)
+    own = request.document.get("plan_id")
+    return answered(wan, request, request, network, workload.links_gb, replan, own_plan=own)
 
 
 _ENDS = "aws:us-east-1", "aws:sa-east-1"

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from planner.fields.shared import PricedRequest, RuledRequest
 from planner.model.aliases import Resolution, permitted, resolve_many
-from planner.model.answer import Recommendation
+from planner.model.answer import PlanOnVms, Recommendation, WithoutOthers
 from planner.model.catalogue import Catalogue, Hosts
-from planner.model.errors import InputError
+from planner.model.errors import InfeasibleError, InputError
 from planner.model.estimate import WantedAddresses
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from planner.model.rate_cuts import with_lasting_caps
+from planner.model.units import duration_text, usd_text
 from planner.schedule.request import Tariff, TimedTransfer
 from relayd.questions.caveats import Pair, dated, refuse_old
+from relayd.times import utc_text
+from relayd.transfers.holds import (
+    Holds,
+    catalogue_left,
+    held_at,
+    network_left,
+    refuse_full,
+    when_free,
+    with_room,
+)
 
 A = TypeVar("A", bound=Recommendation)
 R = TypeVar("R", Tariff, TimedTransfer)
+MOST_WAITS = 8
+"""Ends of other transfers, the first of all, after which a start is tried."""
 ITSELF = "is the source itself ({})"
 
 
@@ -38,6 +53,9 @@ class NetworkView(Protocol):
         hosts: Hosts = ...,
     ) -> Network:
         """Return the whole graph, with regions of the catalogue that it does not have yet."""
+
+    def holds(self) -> Holds:
+        """Return what transfers under way hold at this time."""
 
     def known_regions(self) -> list[str]:
         """Return the ids of all regions of the graph."""
@@ -59,14 +77,18 @@ def answered(
     named: Iterable[Resolution] | None = None,
     notes: Iterable[str] = (),
     prices: CataloguePrices | None = None,
+    own_plan: str | None = None,
 ) -> A:
     """Recommend at today's prices, and add caveats on the links that were asked about.
 
     The request is given as it was asked, and with ids of regions in place of names; what names
-    stand for and notes, where the question's answer has room for them.
+    stand for and notes, where the question's answer has room for them. The answer is on what
+    transfers under way leave, but for one of them that follows `own_plan`.
 
     Raises
     ------
+    InfeasibleError
+        If no plan meets the limits, or none on what is left.
     DataError
         If these links, or their prices, are older than the request allows.
     """
@@ -74,10 +96,70 @@ def answered(
     chosen = choices_of(named or ())
     more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
     prices = prices or prices_of(wan.catalogue, network, request)
-    found = recommend(resolved, network, prices, **more)
+    recommended = partial(_on_what_is_left, wan.catalogue, network, prices, tuple(pairs))
+    holds, solve = wan.holds().without(own_plan), partial(recommend, resolved, **more)
+    found = recommended(holds, solve, queue=request.queue) if holds.all else solve(network, prices)
     if chosen:
         found = replace(found, resolutions=chosen)
     return dated(found, wan.catalogue, network, pairs, request.addresses)
+
+
+def _on_what_is_left(
+    catalogue: Catalogue,
+    network: Network,
+    prices: CataloguePrices,
+    pairs: Collection[Pair],
+    holds: Holds,
+    recommend: Callable[..., A],
+    *,
+    queue: bool,
+) -> A:
+    """Recommend on what transfers under way leave; with `queue` from when it ends soonest."""
+
+    def solve(held: Holds) -> A:
+        refuse_full(network, held, pairs)
+        left = network_left(network, held, catalogue)
+        return recommend(left, prices.on(left, catalogue_left(prices.catalogue, held)))
+
+    starts_at_s = None
+    try:
+        found = solve(holds)
+    except InfeasibleError as fault:
+        try:
+            found, starts_at_s = when_free(holds, solve)
+        except InfeasibleError:
+            raise fault from None  # others are not in the way
+        if not queue or starts_at_s is None:
+            raise with_room(fault, starts_at_s) from None
+    if queue and (now := _outcome_of(found)):
+        end_s = (starts_at_s or time.time()) + now.duration_s
+        for at_s in holds.ends(since_s=starts_at_s or 0.0)[:MOST_WAITS]:
+            if (later := _outcome_of(answer := solve(holds.after(at_s)))) is None:
+                break
+            if at_s + later.duration_s < end_s:
+                found, starts_at_s, end_s = answer, at_s, at_s + later.duration_s
+    holds = holds if starts_at_s is None else holds.after(starts_at_s)
+    ends = {end for pair in pairs for end in pair}
+    used = found.vms if isinstance(found, PlanOnVms) else {}
+    held = held_at(network, holds, ends.union(used), catalogue)
+    without = None
+    if any(one.limits for one in held):
+        alone, now = map(_outcome_of, (recommend(network, prices), found))
+        without = alone if alone != now else None
+    said = [*map(str, held)]
+    if without:
+        took = f"{duration_text(without.duration_s)} at {usd_text(without.cost_usd.total)}"
+        said.append(f"Without these transfers, it would take {took}.")
+    if starts_at_s is not None:
+        said.insert(0, f"Planned from {utc_text(starts_at_s)}, when others leave enough.")
+    more: dict[str, Any] = {"held": held, "without_others": without, "starts_at_s": starts_at_s}
+    return replace(found, warnings=(*said, *found.warnings), **more)
+
+
+def _outcome_of(answer: Recommendation) -> WithoutOthers | None:
+    if not isinstance(answer, PlanOnVms):
+        return None
+    return WithoutOthers(answer.duration_s, answer.cost_usd)
 
 
 def prices_of(

@@ -23,6 +23,7 @@ from relayd.store.opening import Store, open_if_there, open_store
 from relayd.store.snapshots import SnapshotRow
 from relayd.store.verifications import Verifications
 from relayd.times import seconds_of, utc_text
+from relayd.transfers.holds import Holds, holds_of
 from relayd.transfers.register import outcomes_of
 
 
@@ -38,7 +39,7 @@ class StoredWan(Wan):
         A store that must exist, or its name as a user wrote it; None for the per-user store,
         which need not.
     fleet : Path, optional
-        Fleet file whose VMs stand at their regions' sites.
+        Fleet file whose VMs stand at their regions' sites, as do those of the catalogue's pools.
     """
 
     def __init__(
@@ -74,6 +75,12 @@ class StoredWan(Wan):
         self._states = _states_now(self._store)
         return self._states
 
+    def holds(self) -> Holds:
+        self.as_read()
+        if self._store and self._store.database.last_id("events") != (*self._holds.version, -1)[0]:
+            self._holds = holds_of(self._store.database, clock())
+        return super().holds()
+
     def close(self) -> None:
         if self._store:
             self._store.close()
@@ -89,10 +96,11 @@ class StoredWan(Wan):
         row = store.snapshots.latest() if store else None
         stored = store.snapshots.network(row.id) if store and row else None
         known = stored.sites if stored else {}
+        pools = {region: FleetSite(*pool) for region, pool in catalogue.pools.items()}
         fleet = fleet_sites(load_fleet(self._fleet_file), catalogue) if self._fleet_file else {}
         self._fleet = {
             region: vms
-            for region, vms in fleet.items()
+            for region, vms in {**pools, **fleet}.items()
             if region in known or region in catalogue.regions
         }
         regions = (*baseline_regions(catalogue), *self._fleet)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import cached_property, partial
 from math import inf
 from threading import Lock
@@ -31,6 +32,7 @@ from relayd.sources.given import graph_of
 from relayd.tables.figures import matrix_of, measured_regions
 from relayd.tables.link_table import LinkTable
 from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
+from relayd.transfers.holds import NONE_HELD, Holds
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -94,6 +96,7 @@ class Wan(Asking):
     _cache: NetworkCache | None = None
     _believed: tuple[Network | None, Mapping[Pair, LinkState], float] = (None, {}, inf)
     """A network, its links that are down or degraded, and until when they are these."""
+    _holds: Holds = NONE_HELD
 
     def __init__(self, catalogue: Catalogue, network: Network) -> None:
         self.catalogue, self._network = catalogue, network
@@ -128,6 +131,18 @@ class Wan(Asking):
             until_s = min((end_s for end_s in ends if end_s is not None), default=inf)
             self._believed = network, states, until_s
         return states
+
+    def holds(self) -> Holds:
+        """Return what transfers under way hold at this time."""
+        return self._holds.live(clock())
+
+    def holding(self, holds: Holds) -> Wan:
+        """Return the same network with what transfers hold, known by who keeps their register."""
+        if holds.version == self._holds.version:
+            return self
+        held = copy(self)
+        held._holds = holds
+        return held
 
     def refresh(self) -> Snapshot:
         """Forget cached data, so that the next answer rests on the newest snapshot.

@@ -110,11 +110,13 @@ def _restore_file(source: Path, where: Path) -> None:
                 application = _pragma(copy, "application_id")
                 if application == ID_OF_OLDER_BUILDS:
                     raise known(source, "older")
-                if (application, _pragma(copy, "user_version")) != (APPLICATION_ID, SCHEMA_VERSION):
+                version = _pragma(copy, "user_version")
+                if application != APPLICATION_ID or not 0 < version <= SCHEMA_VERSION:
                     raise _no_backup(source, "is no backup of a store, or of a newer relayd")
                 _refuse_damaged(copy, source)
                 with database.translating():  # in one writing transaction
                     copy.backup(database.connection)
+                database.lay_out()  # what a backup of an older relayd lacks
     except BaseException:
         if is_new:  # else the next attempt would find an empty store, which is no harm, or a part
             for name in (where, Path(f"{where}-wal"), Path(f"{where}-shm")):
@@ -215,9 +217,14 @@ def _restore_dump(source: Path, address: Address) -> None:
         problem = f"leads to the schema {name!r}, and the backup is of another"
         raise failure(address, problem, "Name that one: ?options=-c%20search_path%3DNAME.")
     _refuse_older(address, "pg_restore", int(server) // 10_000)
+    with open_store(address, mode="write") as store, store.database.transaction():
+        # What a backup of version 1 lacks would keep it from replacing the tables it has.
+        store.database.rows("DROP TABLE holds")
+        store.database.rows(f"UPDATE {MARK} SET version = 1")  # noqa: S608
     options = ["--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges"]
     options += ["--clean", "--if-exists", f"--schema={name}"]
     _run(address, "pg_restore", [*options, str(source)])
+    open_store(address, mode="write").close()  # adds what it lacks
 
 
 def _refuse_older(address: Address, program: str, server: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from planner.model.errors import StoreError
-from relayd.store.database import SCHEMA_VERSION, Database
+from relayd.store.database import Database
 from relayd.store.sqlite import SqliteDatabase
 
 MOST = 100  # findings that are kept: a disk that fails may damage every row
@@ -52,7 +52,7 @@ class CheckResult(NamedTuple):
 
 def check(database: Database) -> CheckResult:
     """Check a database that is open."""
-    checked = CheckResult(SCHEMA_VERSION, [], [])
+    checked = CheckResult(database.version, [], [])
     damage = chain(
         _of_sqlite(database)
         if isinstance(database, SqliteDatabase)

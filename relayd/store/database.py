@@ -11,7 +11,8 @@ keeps to what both understand:
 - ``ON CONFLICT DO NOTHING``, ``coalesce``, ``sum``; no ``rowid``, ``ifnull``, ``total``, ``date``,
   ``INSERT OR``, ``LIMIT -1``; truths are 0 and 1.
 
-So is the schema: ``schema.sql``. Hints about the order of joins are SQLite's alone.
+So is the schema: ``schema.sql``, ``schema-2.sql``. Hints about the order of joins are SQLite's
+alone.
 
 Why it is so: docs/decisions/04-one-text-for-two-engines.md.
 """
@@ -42,8 +43,8 @@ _KEPT_AS: dict[Any, Callable[[Any], Any]] = {
     frozenset: lambda text: frozenset(json.loads(text)),
 }
 
-SCHEMA_VERSION = 1
-"""The schema that this program knows, and lays out by ``schema.sql`` where there is none."""
+SCHEMA_VERSION = 2
+"""The schema that this program knows: ``schema.sql``, then what each later version adds."""
 
 
 class Database(ABC):
@@ -55,6 +56,8 @@ class Database(ABC):
     untranslated: they are not the database's fault."""
     clock_sql: ClassVar[str]  # the database's clock, as seconds since 1970
     fence: Fence | None = None  # if set, changes are refused once the role has a later holder
+    version: int = 0
+    """Of its schema when it was opened: one that is read may be older than this program's."""
     commits: int = 0
     """Number of committed transactions: work that lost the connection may begin again unless this
     has risen."""
@@ -222,7 +225,7 @@ class Database(ABC):
 
         Raises StoreError if it is newer than this program, or something else is in the database.
         """
-        found = self._version()
+        self.version = found = self._version()
         if found > SCHEMA_VERSION:
             raise failure(
                 self.location,
@@ -232,17 +235,18 @@ class Database(ABC):
         return found
 
     def lay_out(self) -> None:
-        """Lay out the schema where there is none: whole, or not at all."""
+        """Lay out what the schema lacks, all of it in a new store: whole, or not at all."""
         if self.schema_version() == SCHEMA_VERSION:
             return
         with self.transaction():
-            if self.schema_version() == SCHEMA_VERSION:
-                return  # another process was first
-            text = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-            # Connection.executescript commits first, which would take it out of the transaction.
-            for statement in text.strip().removesuffix(";").split(";\n"):
-                self._define(f"{statement};")
+            for version in range(self.schema_version() + 1, SCHEMA_VERSION + 1):
+                name = "schema.sql" if version == 1 else f"schema-{version}.sql"
+                text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+                # Connection.executescript commits first, which would end the transaction.
+                for statement in text.strip().removesuffix(";").split(";\n"):
+                    self._define(f"{statement};")
             self._mark(SCHEMA_VERSION)
+        self.version = SCHEMA_VERSION
 
     @abstractmethod
     def _version(self) -> int: ...

@@ -142,6 +142,8 @@ def _open_server(
             database.lay_out()
         elif database.schema_version() == 0:
             raise missing(address)
+        elif mode == "write":
+            database.lay_out()
     except BaseException:
         database.close()
         raise

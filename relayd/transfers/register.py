@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from time import time as clock
 from typing import Any
 
 from planner.exploring.outcome import DIRECT, Outcome
-from planner.model.errors import InputError
+from planner.model.errors import InfeasibleError, InputError
+from planner.model.network import Network
 from planner.model.units import volume_text
 from relayd.questions.resolving import NetworkView
 from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matching
@@ -22,6 +23,7 @@ from relayd.store.events import Events
 from relayd.store.samples.ingest import Batch
 from relayd.times import utc_text
 from relayd.transfers.expected import expected_of
+from relayd.transfers.holds import Hold, check_room, holds_of, needs_of, regions_of
 from relayd.transfers.outcomes import store_outcome
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -57,6 +59,7 @@ _RETRACTED = (
     "AND metric_id = (SELECT id FROM metrics WHERE name = 'transfer_s'))"
 )
 _COLUMNS = {**COLUMNS_OF_ENDS, "id": "transfers.id", "is_retracted": _RETRACTED}
+_LOST = "(SELECT min(is_lost) FROM holds WHERE transfer_number = number)"
 _ENDED = {"finished": "finished", "failed": "failed", "cancelled": "was cancelled"}
 
 
@@ -105,7 +108,8 @@ def transfer_rows(
 
 def _rows(database: Database, condition: str, *values: object) -> list[StoredTransfer]:
     of = f"transfers {NAMED_ENDS} WHERE {condition}"
-    return database.records(StoredTransfer, of, values, _COLUMNS)
+    columns = {**_COLUMNS, "lost_hold": _LOST if database.version > 1 else "NULL"}
+    return database.records(StoredTransfer, of, values, columns)
 
 
 def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
@@ -178,14 +182,22 @@ class TransferRegister:
     def begin(self, request: TransferStartRequest) -> tuple[TrackedTransfer, bool]:
         """Store a transfer that begins; return it, and whether it is new.
 
-        Raises InputError if a region is unknown, another transfer has its id, or it begins in the
-        future. Raises NotOwnerError if the reporter has :data:`MOST_OF_ONE` already.
+        It holds what its plan takes, unless it asks for no hold.
+
+        Raises InputError if a region is unknown, another transfer has its id, it begins in the
+        future, or takes more than there ever is. Raises InfeasibleError if others leave too little.
+        Raises NotOwnerError if the reporter has :data:`MOST_OF_ONE` already.
         """
         source, target, _ = self._names.resolve_pair(request.src, request.dst)
         request = replace(request, src=source, dst=target)
         plan, expected = request.document, expected_of(request.document)
         relays = {path.via for path in expected.paths} if expected else set()
+        name = request.id or uuid.uuid4().hex[:16]
         database, now_s = self._database, clock()
+        needs, network, catalogue = list[Hold](), None, self._names.catalogue
+        if plan and not request.no_hold:
+            network = self._network_at(regions_of(plan, name))
+            needs = needs_of(plan, name, network, catalogue)
         with database.transaction():
             if request.id is not None and (known := self._find(request.id)) is not None:
                 if known.digest != request.digest or not self._owns(known):
@@ -194,7 +206,7 @@ class TransferRegister:
                     raise InputError("id", problem, value=request.id, remedy=remedy)
                 return tracked(known, now_s), False
             self._check_count(now_s)
-            began_s, name = _time(request.at_s, now_s), request.id or uuid.uuid4().hex[:16]
+            began_s = _time(request.at_s, now_s)
             late_s = None if request.deadline_s is None else began_s + request.deadline_s
             row = {
                 "id": name,
@@ -216,7 +228,11 @@ class TransferRegister:
                 "moved_via": "{}",
                 "reports": "[]",
             }
-            database.add("transfers", row)
+            if network:
+                check_room(needs, holds_of(database, now_s), network, catalogue)
+            number = database.add("transfers", row, "number")
+            for need in needs:
+                database.add("holds", need.row(number))
             return self._told(name), True
 
     def report(self, name: str, request: TransferProgressRequest) -> TrackedTransfer:
@@ -327,6 +343,7 @@ class TransferRegister:
             only = next(iter(moved_via)) if len(moved_via) == 1 else None if moved_via else row.via
             texts = json.dumps(moved_via, sort_keys=True), json.dumps(reports)
             told = state, why, at_s if ends else None
+            self._renew_hold(row, now_s, ends=ends)
             self._database.change(
                 "UPDATE transfers SET moved_gb = ?, via = ?, reported_s = ?, heard_s = ?, "
                 "moved_via = ?, reports = ?, state = ?, problem = ?, ended_s = ? WHERE number = ?",
@@ -335,6 +352,24 @@ class TransferRegister:
             if ends:
                 store_outcome(self._database, self._require(name), self._batch, self._names)
             return self._told(name)
+
+    def _network_at(self, regions: Iterable[str]) -> Network:
+        known = self._names.catalogue.regions.keys() | set(self._names.known_regions())
+        return self._names.network_of(sorted(known.intersection(regions)))
+
+    def _renew_hold(self, row: StoredTransfer, now_s: float, *, ends: bool) -> None:
+        """Free the hold of a transfer that ends; keep that of one that fell silent if it fits."""
+        database, of = self._database, (row.number,)
+        if ends:
+            database.change("DELETE FROM holds WHERE transfer_number = ?", of)
+        elif row.lost_hold == 0 and now_s > row.heard_s + row.silent_after_s:
+            sql = "SELECT kind, place, vm_type, vms, egress_gbps, ingress_gbps FROM holds "
+            needs = [Hold(*one) for one in database.rows(f"{sql}WHERE transfer_number = ?", of)]
+            network = self._network_at(need.place for need in needs)
+            try:
+                check_room(needs, holds_of(database, now_s), network, self._names.catalogue)
+            except (InfeasibleError, InputError):
+                database.change("UPDATE holds SET is_lost = 1 WHERE transfer_number = ?", of)
 
     def _told(self, name: str) -> TrackedTransfer:
         """Add an event, in the caller's transaction; it replaces the one of progress before."""
@@ -354,7 +389,13 @@ class TransferRegister:
         self._database.change(
             "UPDATE transfers SET event_id = ? WHERE number = ?", (replaced, row.number)
         )
-        return tracked(row, clock())
+        found = tracked(row, clock())
+        if row.lost_hold is not None:
+            self._database.change(
+                "UPDATE holds SET ends_at_s = ? WHERE transfer_number = ?",
+                (found.forecast_end_s, row.number),
+            )
+        return found
 
 
 def _time(at_s: float | None, now_s: float) -> float:

@@ -27,6 +27,7 @@ from planner.fields.specified import (
     Limit,
     Reads,
     Specified,
+    Switch,
     field,
     specified,
 )
@@ -80,6 +81,11 @@ class TransferStartRequest(Specified):
     silent_after_s: Annotated[
         Figure, Duration(1.0, 86_400.0), "Without a report for so long, it is said to be silent."
     ] = field(default=SILENT_AFTER_S, example="10min", group=GROUP)
+    no_hold: Annotated[
+        Switch,
+        "Do not hold what the plan takes of pools, quotas and interconnects: others are planned as "
+        "if it did not run.",
+    ] = field(default=False, group=GROUP)
     at_s: Annotated[Moment, f"When it began, {_UNLESS_GIVEN}"] = _time_field()
 
     def _check(self) -> None:

@@ -30,6 +30,7 @@ LOST_AFTER_S = 86_400.0
 
 StoredState: TypeAlias = Literal["running", "finished", "failed", "cancelled"]
 WantedState: TypeAlias = Literal["in-flight", "finished", "failed", "cancelled"]
+HoldState: TypeAlias = Literal["none", "held", "lapsed", "lost"]
 TrackedState: TypeAlias = Literal["running", "silent", "finished", "failed", "cancelled"]
 
 
@@ -84,6 +85,8 @@ class StoredTransfer(Transfer):
     event_id: int | None
     reports: str
     is_retracted: bool
+    lost_hold: int | None
+    """1 where others have what it held; None where it held nothing."""
 
     def all_reports(self) -> list[tuple[float, float]]:
         """Return time and GB of each report that is kept, the oldest first."""
@@ -119,6 +122,9 @@ class TrackedTransfer(Transfer):
         The state in a sentence: rate against plan, end against deadline.
     is_retracted : bool
         Whether the sample of its time was retracted: it is no outcome.
+    hold : {"none", "held", "lapsed", "lost"}
+        Whether the capacity that its plan takes is held for it: ``lapsed`` while it is silent,
+        ``lost`` where others had taken it when it reported again.
     """
 
     state: TrackedState
@@ -132,6 +138,7 @@ class TrackedTransfer(Transfer):
     is_slow: bool | None
     reason: str = ""
     is_retracted: bool = False
+    hold: HoldState = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +237,7 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
         is_late=late,
         is_slow=slow,
         is_retracted=row.is_retracted,
+        hold=_hold(row, state),
     )
     return replace(found, reason=_reason(found))
 
@@ -302,6 +310,12 @@ def _state(row: StoredTransfer, now_s: float) -> TrackedState:
     return "silent" if unheard_s > row.silent_after_s else "running"
 
 
+def _hold(row: StoredTransfer, state: TrackedState) -> HoldState:
+    if row.lost_hold is None or state not in ("running", "silent"):
+        return "none"
+    return "lost" if row.lost_hold else "held" if state == "running" else "lapsed"
+
+
 def _rate_gbps(row: StoredTransfer) -> float | None:
     """Return the rate of the last reports; None before the first that has a time after it began."""
     if row.reported_s is None:
@@ -364,7 +378,8 @@ def _reason(of: TrackedTransfer) -> str:
     if of.rate_gbps == 0:
         return "Nothing has arrived lately" + (", and the deadline is over." if of.is_late else ".")
     rate = f"It runs at {gbps_text(of.rate_gbps)} Gbit/s{_against_plan(of, of.rate_gbps)}"
-    return f"{rate}{_against_deadline(of)}."
+    lost = " Others have what it held: it fell silent before." if of.hold == "lost" else ""
+    return f"{rate}{_against_deadline(of)}.{lost}"
 
 
 def _against_plan(of: TrackedTransfer, rate_gbps: float | None) -> str:

@@ -59,6 +59,7 @@ class VcpuQuota(NamedTuple):
     """Ids or names of the VM types that count, with ``*`` for anything; none where the family says
     which."""
     source: str = ""  # where the figures are from, with the date
+    as_of: str = ""  # the date of `used_vcpus`
 
     def counts(self, vm_type: str) -> bool:
         """Return whether VMs of a type, an id of the catalogue, count against the quota."""

@@ -27,6 +27,7 @@ _LISTS = {
     "vm_price": ("type", "VM prices"),
     "egress": ("name", "egress prices"),
     "vcpu_quota": ("region", "vCPU quotas"),
+    "pool": ("region", "pools of VMs"),
 }
 _TABLES = ("aliases", "vm_price_ratios", "default_vm_types", "discounts")
 _LAYERS = {"built-in": "relayd's own", "overlay": "imported", "user": "your own"}

@@ -181,16 +181,17 @@ async def _plan(context: RequestContext, request: TransferRequest) -> tuple[Snap
     check_limits(TRANSFER, request)
     if request.snapshot:
         return await context.ask(answer_earlier, context.service.open_stored, request)
-    key = repr(request)  # canonical: it leaves defaults out
+    holds = context.service.holds.live(time.time())
+    key = f"{holds.version} {request!r}"  # canonical: it leaves defaults out
     body = current.answers.get(key)
     if body is not None:
         metrics.plans.labels("cache").inc()
         return current.snapshot, body
     began_s = time.perf_counter()
     if _is_quick(request):
-        body = answer_bytes(current.wan, request)
+        body = answer_bytes(current.wan, request, holds)
     else:
-        body = await context.service.workers.ask(current.version, answer_bytes, request)
+        body = await context.service.workers.ask(current.version, answer_bytes, request, holds)
     metrics.plans.labels("planner").inc()
     metrics.planning.observe(time.perf_counter() - began_s)
     current.answers.keep(key, body)
@@ -225,7 +226,7 @@ async def post_plans_batch(context: RequestContext) -> bytes:
     """
     service, version = context.service, context.current.version
     items = await service.workers.ask_in_parts(
-        version, batch_items, context.body.plans, context.request[ID_KEY]
+        version, batch_items, context.body.plans, context.request[ID_KEY], service.holds
     )
     service.metrics.plans.labels("workers").inc(len(items))
     return b'{"snapshot":%b,"results":[%b]}' % (encoded(context.snapshot), b",".join(items))
@@ -246,7 +247,7 @@ async def post_question(context: RequestContext) -> bytes | tuple[Snapshot, byte
     check_limits(question_of(context.body), context.body)
     if snapshot_of(context.body):
         return await context.ask(answer_earlier, context.service.open_stored, context.body)
-    return await context.ask(answer_bytes, context.body)
+    return await context.ask(answer_bytes, context.body, context.service.holds)
 
 
 @route("GET", "/v1/questions", "read", QUESTIONS_ANSWER, etag=True)

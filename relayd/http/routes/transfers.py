@@ -13,6 +13,7 @@ from urllib.parse import quote
 from aiohttp import web
 from pydantic import Field
 
+from planner.model.errors import InfeasibleError
 from planner.model.estimate import SECONDS_PER_DAY
 from relayd.http.answers import rests_of
 from relayd.http.models import Name, Page, answer, page
@@ -171,20 +172,22 @@ async def _written(context: RequestContext, change: Callable[[TransferRegister],
     service, address = context.service, context.request.remote or ""
     who = service.access.holder(context.request) or address
     wan, may_all = context.current.wan, service.access.may(context.request, "admin")
+    told: dict[str, Any]
     register = partial(TransferRegister, names=wan, who=who, is_operator=may_all, address=address)
     try:
-        return await service.store.write(lambda store: change(register(store.database)))
+        found = await service.store.write(lambda store: change(register(store.database)))
+    except InfeasibleError as error:
+        told = {"limit": error.limit, "remedy": error.remedy, "starts_at_s": error.starts_at_s}
+        raise ProblemError(409, "no-room", str(error), **told) from None
     except NoTransferError as error:
         raise _unknown(str(error.value)) from None
     except NotOwnerError as error:
-        told: dict[str, Any] = {
-            "field": error.field,
-            "problem": error.problem,
-            "remedy": error.remedy,
-        }
+        told = {"field": error.field, "problem": error.problem, "remedy": error.remedy}
         if error.field == "id":
             raise ProblemError(403, "forbidden", str(error), **told) from None
         raise ProblemError(429, "rate-limited", str(error), retry_s=3600, **told) from None
+    await service.read_holds()
+    return found
 
 
 def _id(context: RequestContext) -> str:
@@ -247,7 +250,9 @@ async def _seen(context: RequestContext, troubled: Sequence[TransferDetails]) ->
         for at, one in enumerate(troubled)
         if one.rest and one.rest.question == "replan" and one.transfer.state == "running"
     ][:MOST_PLANNED]
-    rests = await context.ask(rests_of, [body for _, body in asked]) if asked else []
+    rests = []
+    if asked:
+        rests = await context.ask(rests_of, [body for _, body in asked], context.service.holds)
     known = {at: rest for (at, _), rest in zip(asked, rests, strict=True) if rest}
     found = []
     for at, one in enumerate(troubled):
