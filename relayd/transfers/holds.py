@@ -152,7 +152,7 @@ NONE_HELD = Holds()
 
 def holds_of(database: Database, now_s: float) -> Holds:
     """Return the holds of a store that count at a time; none in one of an older version."""
-    if database.version < 2:
+    if database.version < 2 and database.schema_version() < 2:
         return NONE_HELD
     version = database.last_id("events")
     more = "transfers.id AS transfer, who, began_s, heard_s + silent_after_s AS until_s"
@@ -190,8 +190,7 @@ def needs_of(
                 vm_type = str((plan.get("vm_types") or {}).get(region, ""))
                 found["vms", region] = Hold("vms", region, vm_type, int(count), plan_id=plan_id)
         for src, dst, gbps in _flows(plan, transfer):
-            kind = network.link(src, dst).address
-            for need in _of_flow(network, catalogue, src, dst, float(gbps), kind):
+            for need in _of_flow(network, catalogue, src, dst, float(gbps)):
                 known = found.get(need.at, replace(need, egress_gbps=0.0, ingress_gbps=0.0))
                 found[need.at] = replace(
                     known,
@@ -238,8 +237,10 @@ def _flows(plan: Mapping[str, Any], transfer: str) -> Iterator[tuple[str, str, f
 
 
 def _of_flow(
-    network: Network, catalogue: Catalogue, src: str, dst: str, gbps: float, kind: AddressKind
+    network: Network, catalogue: Catalogue, src: str, dst: str, gbps: float
 ) -> Iterator[Hold]:
+    link = network.usual.link(src, dst)
+    kind: AddressKind = link.address if link else "public"
     for region, sends in ((src, True), (dst, False)):
         site = network.sites[region]
         if site.vms:

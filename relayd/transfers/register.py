@@ -194,10 +194,11 @@ class TransferRegister:
         relays = {path.via for path in expected.paths} if expected else set()
         name = request.id or uuid.uuid4().hex[:16]
         database, now_s = self._database, clock()
-        needs, network, catalogue = list[Hold](), None, self._names.catalogue
+        needs: list[Hold] = []
         if plan and not request.no_hold:
-            network = self._network_at(regions_of(plan, name))
-            needs = needs_of(plan, name, network, catalogue)
+            network = self._network_of(regions_of(plan, name))
+            needs = needs_of(plan, name, network, self._names.catalogue)
+            network = self._network_of(network.sites, needs)
         with database.transaction():
             if request.id is not None and (known := self._find(request.id)) is not None:
                 if known.digest != request.digest or not self._owns(known):
@@ -228,8 +229,8 @@ class TransferRegister:
                 "moved_via": "{}",
                 "reports": "[]",
             }
-            if network:
-                check_room(needs, holds_of(database, now_s), network, catalogue)
+            if needs:
+                check_room(needs, holds_of(database, now_s), network, self._names.catalogue)
             number = database.add("transfers", row, "number")
             for need in needs:
                 database.add("holds", need.row(number))
@@ -353,9 +354,15 @@ class TransferRegister:
                 store_outcome(self._database, self._require(name), self._batch, self._names)
             return self._told(name)
 
-    def _network_at(self, regions: Iterable[str]) -> Network:
-        known = self._names.catalogue.regions.keys() | set(self._names.known_regions())
-        return self._names.network_of(sorted(known.intersection(regions)))
+    def _network_of(self, regions: Iterable[str], needs: Iterable[Hold] = ()) -> Network:
+        """Return the network with some regions, as far as they are known, for VMs that are needed.
+
+        Quotas count vCPUs of these types.
+        """
+        catalogue = self._names.catalogue
+        known = catalogue.regions.keys() | set(self._names.known_regions())
+        vm_types = {one.place: one.vm_type for one in needs if one.vm_type in catalogue.vm_types}
+        return self._names.network_of(sorted(known.intersection(regions)), vm_types)
 
     def _renew_hold(self, row: StoredTransfer, now_s: float, *, ends: bool) -> None:
         """Free the hold of a transfer that ends; keep that of one that fell silent if it fits."""
@@ -365,7 +372,7 @@ class TransferRegister:
         elif row.lost_hold == 0 and now_s > row.heard_s + row.silent_after_s:
             sql = "SELECT kind, place, vm_type, vms, egress_gbps, ingress_gbps FROM holds "
             needs = [Hold(*one) for one in database.rows(f"{sql}WHERE transfer_number = ?", of)]
-            network = self._network_at(need.place for need in needs)
+            network = self._network_of((need.place for need in needs), needs)
             try:
                 check_room(needs, holds_of(database, now_s), network, self._names.catalogue)
             except (InfeasibleError, InputError):
