@@ -70,14 +70,14 @@ def answered(
     DataError
         If these links, or their prices, are older than the request allows.
     """
-    refuse_old(request, wan.catalogue, network, pairs)
+    prices = prices or prices_of(wan.catalogue, network, request)
+    refuse_old(request, prices.catalogue, network, pairs)
     chosen = choices_of(named or ())
     more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
-    prices = prices or prices_of(wan.catalogue, network, request)
     found = recommend(resolved, network, prices, **more)
     if chosen:
         found = replace(found, resolutions=chosen)
-    return dated(found, wan.catalogue, network, pairs, request.addresses)
+    return dated(found, prices.catalogue, network, pairs, request.addresses)
 
 
 def prices_of(
