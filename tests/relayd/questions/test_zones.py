@@ -8,6 +8,7 @@ import pytest
 
 import relayd
 from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.estimate import WantedAddresses
 from relayd.emitting.lanes import emission
 
 GIB_PER_GB = 1e9 / 2**30
@@ -33,7 +34,7 @@ def wan() -> relayd.Wan:
     ],
 )
 def test_what_crosses_zones_is_charged(
-    wan: relayd.Wan, src: str, dst: str, addresses: str, usd_per_gb: float, says: str
+    wan: relayd.Wan, src: str, dst: str, addresses: WantedAddresses, usd_per_gb: float, says: str
 ) -> None:
     plan = wan.plan(src, dst, volume_gb=1000, addresses=addresses, vms=1)
     assert plan.verdict == "direct"
