@@ -190,17 +190,28 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
         billed = _members("euw1" if code == "eu" else code, catalogue)
         if not re.fullmatch(r"az\d", usage):
             return [r.id for r in regions if r.provider == "aws" and r.id in billed], False
+    return _with_zone(name, regions), False
+
+
+def _with_zone(name: str, regions: list[Region]) -> list[str]:
+    """Return the ids of the regions of which a folded name, without its provider, is a zone."""
     if not (zone := re.fullmatch(_ZONE, name)):
-        return [], False
+        return []
     region, number = zone["region"] or zone["code"] or zone["azure"], zone["number"]
     if number and any(r.name == f"{region}{number}" for r in regions):  # eastus-2, or eastus2?
-        return [], False
+        return []
     if number:
         regions = [r for r in regions if r.provider == "azure"]
     # AWS's ids of zones begin with a code of the region, such as apse1.
     short = {r.id: re.sub(_WAYS, lambda way: way[1][0], r.name).replace("-", "") for r in regions}
     codes = {r.id: short[r.id] for r in regions if r.provider == "aws"}
-    return [r.id for r in regions if region in (_folded(r.name), codes.get(r.id))], False
+    return [r.id for r in regions if region in (_folded(r.name), codes.get(r.id))]
+
+
+def zone_of(name: str, region: Region) -> str:
+    """Return the id (``aws:us-east-1a``) of the zone of a region that a name is; else ``""``."""
+    bare = _folded(name).rpartition(":")[2]
+    return f"{region.provider}:{bare}" if _with_zone(bare, [region]) else ""
 
 
 def _members(alias: str, catalogue: Catalogue) -> tuple[str, ...]:

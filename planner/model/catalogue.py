@@ -167,7 +167,8 @@ class EgressPrice:
     """Patterns, of which one has to match, as one of :attr:`sources` does: region ids
     (``aws:us-*``, ``*``), ``continent:EU``, ``country:BR``, or several of these that must hold
     together (``azure:* & continent:EU``). A destination may also be ``same-provider``,
-    ``other-provider`` or ``same-continent``; a partition counts as a provider."""
+    ``other-provider`` or ``same-continent``; a partition counts as a provider. Nothing but
+    ``same-region`` covers zones of one region."""
     tiers: tuple[Tier, ...]  # ascending; the last reaches to infinity
     source: str = ""
     as_of: str = ""
@@ -287,7 +288,7 @@ class Catalogue:
         return fronts
 
     def region(self, region_id: str) -> Region:
-        """Return the region with this id; one that is not listed has only its id."""
+        """Return the region with this id, or of this zone; one not listed has only its id."""
         return self.regions.get(region_id) or Region(region_id, baseline=False)
 
     def vm_type(self, region_id: str, chosen: Mapping[str, str] | None = None) -> VmType:
@@ -314,6 +315,7 @@ class Catalogue:
 
     def vm_usd_per_h(self, region_id: str, type_id: str) -> float:
         """Return the price of a VM for an hour in a region; 0 where none is known."""
+        region_id = self.region(region_id).id
         vm_type = self.vm_types.get(type_id)
         usd_per_h = self.vm_prices.get(type_id, {}).get(region_id)
         if usd_per_h is None:
@@ -341,7 +343,11 @@ class Catalogue:
 
         Less discounts, with the fees per GB of both sites and of the link.
         """
-        found = self._price_between(self.priced_as(source_id), self.priced_as(destination_id))
+        ends = self.region(source_id).id, self.region(destination_id).id
+        source, destination = map(self.priced_as, ends)
+        if source == destination and ends[0] != ends[1]:  # two alike, not zones of one
+            destination = next(end for end in ends if end != source)
+        found = self._price_between(source, destination)
         if found is not None:
             return found
         raise DataError(
@@ -469,6 +475,9 @@ def covers(pattern: str, region: Region) -> bool:
 
 _Patterns: TypeAlias = tuple[tuple[tuple[str, str], ...], ...]
 """Of each pattern the terms that must all hold: a kind and a text."""
+RELATIVE_TERMS = ("same-provider", "other-provider", "same-continent", "same-region")
+"""Terms of destinations, as seen from the source."""
+_SAME_REGION = "same-region", ""
 
 
 @lru_cache(maxsize=1024)  # prices share them
@@ -477,14 +486,17 @@ def _terms(patterns: tuple[str, ...]) -> _Patterns:
 
 
 def _cover(patterns: _Patterns, region: Region, seen_from: Region | None = None) -> bool:
+    is_within = seen_from is not None and region.id == seen_from.id
     return any(
-        all(_holds(kind, text, region, seen_from) for kind, text in terms) for terms in patterns
+        is_within == (_SAME_REGION in terms)
+        and all(_holds(kind, text, region, seen_from) for kind, text in terms)
+        for terms in patterns
     )
 
 
 def _parsed_term(term: str) -> tuple[str, str]:
     """Return the kind of a term and its text."""
-    if term in {"same-provider", "other-provider", "same-continent"}:
+    if term in RELATIVE_TERMS:
         return term, ""
     kind, _, value = term.partition(":")
     if kind in {"continent", "country"}:
@@ -503,8 +515,8 @@ def _holds(kind: str, text: str, region: Region, seen_from: Region | None) -> bo
         return bool(getattr(region, kind) == text)
     if kind == "glob":
         return fnmatchcase(region.id, text.replace("[", "[[]").replace("?", "[?]"))
-    if seen_from is None:
-        return False
+    if seen_from is None or kind == "same-region":
+        return seen_from == region
     if kind == "same-continent":
         return region.continent == seen_from.continent != ""
     return (region.partition == seen_from.partition) == (kind == "same-provider")

@@ -78,7 +78,7 @@ class TimedTransfer(Specified):
     ] = field(default=None, aliases=("value",))
 
     def _check(self) -> None:
-        check_ends_differ(self.src, self.dst, "What stays in a region needs no schedule.")
+        check_ends_differ(self.src, self.dst, "What stays in a region shares no link.")
         _check_begins_first(self.start_s, "deadline_s", self.deadline_s)
 
     @classmethod

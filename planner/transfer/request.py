@@ -18,7 +18,6 @@ from planner.fields.shared import (
     RiskAttitude,
     RuledRequest,
     VmLimits,
-    check_ends_differ,
     deadline_field,
     frontier_field,
     hour_value_usd,
@@ -125,7 +124,6 @@ class TransferRequest(RuledRequest):
     ] = field(default=(), example="outcomes.csv", group="exploring")
 
     def _check(self) -> None:
-        check_ends_differ(self.src, self.dst)
         if self.explore and self.objective == "latency":
             raise InputError(
                 "explore",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import ValidationError
 
-from planner.model.catalogue import CONTINENTS, Catalogue
+from planner.model.catalogue import CONTINENTS, RELATIVE_TERMS, Catalogue
 from planner.model.errors import CatalogueError
 from relayd.catalogue.entries import (
     KINDS,
@@ -285,7 +285,7 @@ def _pattern_faults(
     providers = {region.partition(":")[0] for region in regions}
     for term in (part.strip() for part in pattern.split("&")):
         kind, colon, value = term.partition(":")
-        if term in {"same-provider", "other-provider", "same-continent"}:
+        if term in RELATIVE_TERMS:
             sound = field == "to"
         elif kind == "continent":
             sound = value in CONTINENTS
@@ -301,7 +301,7 @@ def _pattern_faults(
                 yield _unknown(entry, field, "region", term, regions)
         if not sound:
             remedy = "Write a region id, a pattern such as `aws:eu-*`, continent:EU, country:DE" + (
-                ", same-provider, other-provider or same-continent." if field == "to" else "."
+                f", or one of {', '.join(RELATIVE_TERMS)}." if field == "to" else "."
             )
             yield entry.fault(field, "is not a pattern", pattern, remedy)
 

@@ -92,16 +92,16 @@ def answered(
     DataError
         If these links, or their prices, are older than the request allows.
     """
-    refuse_old(request, wan.catalogue, network, pairs)
+    prices = prices or prices_of(wan.catalogue, network, request)
+    refuse_old(request, prices.catalogue, network, pairs)
     chosen = choices_of(named or ())
     more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
-    prices = prices or prices_of(wan.catalogue, network, request)
     recommended = partial(_on_what_is_left, wan.catalogue, network, prices, tuple(pairs))
     holds, solve = wan.holds().without(own_plan), partial(recommend, resolved, **more)
     found = recommended(holds, solve, queue=request.queue) if holds.all else solve(network, prices)
     if chosen:
         found = replace(found, resolutions=chosen)
-    return dated(found, wan.catalogue, network, pairs, request.addresses)
+    return dated(found, prices.catalogue, network, pairs, request.addresses)
 
 
 def _on_what_is_left(

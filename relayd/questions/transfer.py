@@ -9,9 +9,11 @@ from functools import partial
 
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.shared import MOST_VMS_UNASKED
-from planner.model.aliases import Resolution
+from planner.model.aliases import Resolution, zone_of
+from planner.model.baseline.backbone import ZONES_MS
+from planner.model.baseline.modelled_links import between_zones
 from planner.model.calibration import calibrated
-from planner.model.catalogue import Catalogue, Fee
+from planner.model.catalogue import Catalogue, Fee, Tier
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import provider_of
@@ -38,14 +40,12 @@ _FREE = "{} takes the data itself: the VMs counted in {} stand for it, and are n
 def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     """Answer a :class:`~planner.transfer.request.TransferRequest` with names of regions.
 
-    Raises an InputError if both ends are one region, or `relays` names one that can't relay.
+    Within a region, ends are two zones, or VMs of one. Raises an InputError if these are buckets,
+    or `relays` names a region that can't relay.
     """
     from planner.transfer.recommendation import recommend
 
     source, target, found = wan.resolve_pair(request.src, request.dst)
-    if source == target:
-        remedy = "Name two different regions; zones of one are regions of a catalogue file."
-        raise InputError("dst", ITSELF.format(source), value=request.dst, remedy=remedy)
     common = by_regions(wan, request, {"src": source, "dst": target})
     relays = request.relays
     if relays not in {"any", "one", "none"}:
@@ -68,23 +68,55 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
             if name != DIRECT
         }
         outcomes.append(replace(one, **regions))
+    network, known = network_of(wan, (source, target), request), wan.catalogue
+    doubts: tuple[str, ...] = ()
+    if source == target:
+        vms = common["vms_in"].get(source)
+        source, target, known, doubts = _zones(known, request, source, found)
+        network = between_zones(network, known, (source, target), request.addresses)
+        common["vms_in"] = dict.fromkeys((source, target), vms) if vms else {}
     resolved = replace(request, src=source, dst=target, relays=relays, outcomes=outcomes, **common)
-    network = network_of(wan, (source, target), request)
     now_s = time.time()
     if verified := network.verified.get((source, target)):
         network = calibrated(network, verified, now_s)
-    doubts: tuple[str, ...] = ()
     if resolved.outcomes:
-        possible, doubts = _possible_outcomes(wan.catalogue, network, resolved)
-        resolved = replace(resolved, outcomes=possible)
-    recommended = partial(recommend, catalogue=wan.catalogue, now_s=now_s)
-    catalogue = _with_requests(wan.catalogue, resolved, found)
+        possible, improbable = _possible_outcomes(known, network, resolved)
+        resolved, doubts = replace(resolved, outcomes=possible), (*doubts, *improbable)
+    recommended = partial(recommend, catalogue=known, now_s=now_s)
+    catalogue = _with_requests(known, resolved, found)
     prices = prices_of(catalogue, network, request, [target] if found[1].bucket else ())
     pairs = [(source, target)]
     answer = answered(
         wan, request, resolved, network, pairs, recommended, found, doubts, prices=prices
     )
     return _with_services(answer, found)
+
+
+def _zones(
+    catalogue: Catalogue, request: TransferRequest, region: str, found: Sequence[Resolution]
+) -> tuple[str, str, Catalogue, tuple[str, ...]]:
+    """Return both ends of a transfer within a region, a catalogue that has them, and a note."""
+    if any(end.bucket for end in found):
+        remedy = "Within a region a store copies by itself: name zones of VMs, or another region."
+        raise InputError("dst", ITSELF.format(region), value=request.dst, remedy=remedy)
+    kept = catalogue.region(region)
+    src, dst = (zone_of(name, kept) for name in (request.src, request.dst))
+    ends = src or region, dst or region
+    which = "two zones" if src and dst else "taken for two zones, the dearer case"
+    if ends[0] == ends[1]:
+        ends = ends[0], f"{ends[0]}-other-{'vm' if src else 'zone'}"
+    catalogue = replace(catalogue, regions={**catalogue.regions, **dict.fromkeys(ends, kept)})
+    price = catalogue.egress_price(*ends)
+    if src == dst != "":
+        which = "one zone"
+        if request.addresses != "public":
+            free = replace(price, name=f"{price.name}, in one", tiers=(Tier(0.0),))
+            catalogue = replace(catalogue, egress_prices=(*catalogue.egress_prices, free))
+    note = (
+        f"Both ends are in {region}: {which}. The rate is what caps of VMs allow, a round trip of "
+        f"{ZONES_MS:g} ms is assumed, and no relay is considered."
+    )
+    return *ends, catalogue, (note,)
 
 
 def _possible_outcomes(

@@ -171,7 +171,10 @@ def pairs_that_are(
 def pairs_by_price(network: Network, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     """Yield a pair of regions with a link for each price of a source, in the order of links."""
     for src, row in network.links.items():
-        yield from ((src, dst) for dst in dict.fromkeys(map(catalogue.priced_as, row)))
+        alike: dict[str, str] = {}
+        for dst in row:
+            alike.setdefault(catalogue.priced_as(dst), dst)
+        yield from ((src, dst) for dst in alike.values())
 
 
 def links_to_watch(network: Network, most: int) -> tuple[list[Link], int]:

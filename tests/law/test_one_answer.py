@@ -60,6 +60,8 @@ ASKED: dict[str, tuple[str, Body]] = {
         src="gcp:us-east1", dst="gcp:asia-east1", addresses="private"
     ),
     "transfer over what both ends can": between(src="gcp:us-east1", dst="gcp:europe-west1"),
+    "transfer from zone to zone": between(src=f"{SRC}a", dst=f"{SRC}b"),
+    "transfer within a region": between(dst=SRC),
     "single flow": between(volume_gb=1, connections=1),
     **{
         question.name: (question.name, question.example)
@@ -190,7 +192,11 @@ WRONG: dict[str, tuple[tuple[str, Body], str, str | None]] = {
     "a volume that is no number": (between(volume_gb="much"), "InputError", "volume_gb"),
     "no such objective": (copies([DST], objective="fun"), "InputError", "objective"),
     "an unknown region": (between(src="atlantis"), "UnknownRegionError", "src"),
-    "the source itself": (between(dst=SRC), "InputError", "dst"),
+    "a bucket of the region": (
+        between(src=f"s3://some-bucket?region={SRC.partition(':')[2]}", dst=SRC),
+        "InputError",
+        "dst",
+    ),
     "a rule that covers nothing": (between(avoid=["provider:nobody"]), "InputError", "avoid"),
     "an end in a place to avoid": (between(avoid=["provider:aws"]), "InputError", "src"),
     "an unknown VM type": (between(vm_types={"aws": "m9.tiny"}), "InputError", "vm_types"),

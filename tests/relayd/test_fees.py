@@ -195,8 +195,8 @@ def test_a_transfer_from_zone_to_zone_costs_a_cent_at_each_end() -> None:
     assert plan.cost_usd.egress == pytest.approx(20.0)
     assert [line.usd for line in plan.fees] == [pytest.approx(10.0)] * 2
     assert zones.resolve("us-east-1c").region_id == US
-    with pytest.raises(InputError, match="zones of one are regions of a catalogue file"):
-        library.open().plan("us-east-1a", "us-east-1b")
+    unlisted = library.open().plan("us-east-1a", "us-east-1b", volume_gb=1000, **DIRECT)
+    assert unlisted.cost_usd.egress == pytest.approx(20.0)
 
 
 @pytest.mark.parametrize(

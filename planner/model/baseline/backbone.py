@@ -31,6 +31,9 @@ FIBRE_MS_PER_KM = 0.0100
 # Regions this near share a city's own network and never reach the backbone.
 METRO_KM = 120.0
 METRO_MS = 2.38
+ZONES_MS = 1.0
+"""Between zones of a region, assumed: Google Cloud had less than 1 ms for 95 % (best practices for
+region selection, 2019), and Azure aims at less than 2 (what are availability zones, 2026-02)."""
 # Sums over a path in either direction are then the same number.
 _DECIMALS = 6
 
@@ -146,8 +149,9 @@ def rtts_ms(regions: Sequence[Region], src: Ints, dst: Ints) -> tuple[Floats, Fl
     """Return the modelled round-trip times of pairs of regions, in ms, and distances in km.
 
     What both regions take to reach the backbone, and the shortest path between; two regions of one
-    area may also go straight overland, and two of one city never leave it. The model is symmetric.
-    NaN where a coordinate is missing. `src` and `dst` are positions of both ends of each pair.
+    area may also go straight overland, and two of one city never leave it. Zones of one region are
+    :data:`ZONES_MS` apart. The model is symmetric. NaN where a coordinate is missing. `src` and
+    `dst` are positions of both ends of each pair.
     """
     latitudes, longitudes = (
         np.array([(region.latitude_deg, region.longitude_deg) for region in regions], float)
@@ -173,6 +177,8 @@ def rtts_ms(regions: Sequence[Region], src: Ints, dst: Ints) -> tuple[Floats, Fl
         METRO_MS + _ANYWHERE.land_ms_per_km * distance,
         access_ms[src] + access_ms[dst] + shortest,
     )
+    ids = np.array([region.id for region in regions])
+    found[ids[src] == ids[dst]] = ZONES_MS
     rounded: Floats = np.round(found, _DECIMALS)
     return rounded, distance
 

@@ -8,6 +8,7 @@ arithmetic on arrays, a value for each link.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from math import exp, inf, log
 
@@ -24,6 +25,7 @@ from planner.model.estimate import (
     Figures,
     Kind,
     Origin,
+    WantedAddresses,
 )
 from planner.model.link import Site
 from planner.model.link_array import (
@@ -370,6 +372,26 @@ def with_regions(network: Network, catalogue: Catalogue, regions: Iterable[str])
     sites = {**network.sites, **{name: baseline_site(name, catalogue) for name in new}}
     links = baseline_links(list(sites.values()), catalogue, _wanted(sites, new))
     return network.with_(sites=sites, links=network.usual.over(links))
+
+
+def between_zones(
+    network: Network, catalogue: Catalogue, ends: tuple[str, str], addresses: WantedAddresses
+) -> Network:
+    """Return a network of two zones, or VMs of one, and a link from the first to the second.
+
+    The catalogue has both as keys of one region, whose quotas and fleet they share. EC2 lets a VM
+    send less than it receives only out of a region (EC2 user guide, instance network bandwidth).
+    """
+    address: AddressKind = "public" if addresses == "public" else "private"
+    site = network.sites[catalogue.region(ends[0]).id]
+    if address == "private" and ends[0].startswith("aws:"):
+        cap = max(site.egress(address), site.ingress(address), key=lambda cap: cap.expected)
+        site = replace(site, egress_gbps=cap, private_egress_gbps=None)
+    quotas = tuple(quota._replace(vm_vcpus=2 * quota.vm_vcpus) for quota in site.quotas)
+    site = replace(site, quotas=quotas, vms=site.vms and max(1, site.vms // 2))
+    sites = [replace(site, region=end) for end in ends]
+    links = baseline_links(sites, catalogue, np.triu(np.ones((2, 2), bool)), address)
+    return Network(dict(zip(ends, sites, strict=True)), links, network.snapshot)
 
 
 def _wanted(sites: Iterable[str], new: Iterable[str]) -> Bools:
