@@ -148,6 +148,7 @@ transfers list  list transfers, the newest first
   --state {in-flight,finished,failed,cancelled}  in-flight: running or silent
   --src REGION         only from this region
   --dst REGION         only to this region
+  --pools              list what they hold of pools, quotas and interconnects instead
 transfers show  show one transfer
   +id
   --plan               print its plan alone, as JSON for `relayd transfers replan -`

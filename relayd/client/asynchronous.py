@@ -34,6 +34,7 @@ from relayd.questions.asking import AskingAsync
 from relayd.questions.registry import question_of
 from relayd.store.events import Event
 from relayd.tables.matrices import Matrix, MatrixMetric
+from relayd.transfers.holds import PoolUse
 from relayd.transfers.register import MOST_LISTED
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -218,12 +219,15 @@ class AsyncWan(AskingAsync, Connection):
             Region ids or aliases.
         **fields
             Of :class:`~relayd.transfers.requests.TransferStartRequest`: ``volume_gb`` and, where
-            wanted, ``id``, ``label``, ``plan``, ``deadline_s``, ``silent_after_s``, ``at_s``.
+            wanted, ``id``, ``label``, ``plan``, ``deadline_s``, ``silent_after_s``,
+            ``no_hold``, ``at_s``.
 
         Raises
         ------
         InputError
             If a region is unknown, or another transfer has its id.
+        InfeasibleError
+            If its plan takes more than other transfers leave; see `starts_at_s`.
         """
         # A name of its own, so that repeating the call after a lost answer begins it once.
         named = {"id": uuid.uuid4().hex[:16], **fields}
@@ -281,6 +285,10 @@ class AsyncWan(AskingAsync, Connection):
         """Return a transfer with its reports, its paths and its plan."""
         document = await self._get(_of_transfer(id))
         return answer_of(TransferDetails, document["details"])
+
+    async def pools(self) -> list[PoolUse]:
+        """Return what transfers hold of each pool, and of quotas and interconnects."""
+        return answer_of(list[PoolUse], (await self._get("/v1/pools"))["pools"])
 
     async def transfers(
         self, state: WantedState | None = None, src: str | None = None, dst: str | None = None

@@ -148,6 +148,7 @@ class RemoteWan(Asking):
     end_transfer = _waiting(AsyncWan.end_transfer)
     transfer = _waiting(AsyncWan.transfer)
     transfers = _waiting(AsyncWan.transfers)
+    pools = _waiting(AsyncWan.pools)
     outcomes = _waiting(AsyncWan.outcomes)
     network_if_changed = _waiting(AsyncWan.network_if_changed)
 

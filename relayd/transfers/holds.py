@@ -92,6 +92,14 @@ class Hold:
         return {"transfer_number": transfer_number, **kept, "is_lost": 0}
 
 
+@dataclass(frozen=True, slots=True)
+class PoolUse:
+    """What is held of one pool, quota or interconnect, and by which transfers."""
+
+    held: HeldCapacity
+    by: tuple[Hold, ...]
+
+
 @dataclass(frozen=True)
 class Holds:
     """The holds that count at a time.
@@ -337,7 +345,9 @@ def _pool_gbps(site: Site) -> tuple[float, float]:
 def with_held(quota: VmQuota, holds: Holds, region: str, catalogue: Catalogue) -> VmQuota:
     """Return a quota with what transfers have started since its date in use."""
     of = quota.quota
-    since_s = seconds_of(of.as_of) if of.used_vcpus and of.as_of else 0.0
+    since_s = 0.0
+    if of.used_vcpus and of.as_of:  # what runs since before that is in the figure
+        since_s = seconds_of(of.as_of if len(of.as_of) > len("2026-11") else f"{of.as_of}-01")
     used = sum(
         one.vms * catalogue.vm_types[one.vm_type].vcpus
         for one in holds.by_place.get(("vms", region), ())
@@ -441,35 +451,46 @@ def held_at(
     network: Network, holds: Holds, regions: Collection[str], catalogue: Catalogue
 ) -> tuple[HeldCapacity, ...]:
     """Return what is held in some regions, and of all interconnects, and what is left there."""
-    found = []
-    for (kind, place), held in sorted(holds.by_place.items()):
-        if kind != "interconnect" and place not in regions:
-            continue
-        sent, received = holds.gbps(kind, place)
-        limits: tuple[float, float] | None = None
-        vms_left = None
-        if kind == "pool":
-            limits = _pool_gbps(network.sites[place])
-        elif kind == "interconnect":
-            limits = (
-                next((fee.gbps or inf for fee in catalogue.fees if fee.name == place), inf),
-                inf,
-            )
-        elif quotas := network.sites[place].quotas:
-            vms_left = min(with_held(one, holds, place, catalogue).vms for one in quotas)
-        ends = [one.ends_at_s for one in held if one.ends_at_s is not None]
-        found.append(
-            HeldCapacity(
-                kind=kind,
-                place=place,
-                transfers=len({one.transfer for one in held}),
-                vms=sum(one.vms for one in held),
-                vms_left=vms_left,
-                egress_gbps=sent,
-                ingress_gbps=received,
-                egress_gbps_left=max(0.0, limits[0] - sent) if limits else None,
-                ingress_gbps_left=max(0.0, limits[1] - received) if limits else None,
-                frees_at_s=min(ends, default=None),
-            )
-        )
-    return tuple(found)
+    return tuple(
+        _held(network, holds, kind, place, catalogue)
+        for kind, place in sorted(holds.by_place)
+        if kind == "interconnect" or place in regions
+    )
+
+
+def pools_of(network: Network, holds: Holds, catalogue: Catalogue) -> list[PoolUse]:
+    """Return what is held of every pool, and of all else that anything is held of."""
+    pools: set[Place] = {("pool", name) for name, site in network.sites.items() if site.vms}
+    return [
+        PoolUse(_held(network, holds, *at, catalogue), tuple(holds.by_place.get(at, ())))
+        for at in sorted(pools | holds.by_place.keys())
+    ]
+
+
+def _held(
+    network: Network, holds: Holds, kind: HoldKind, place: str, catalogue: Catalogue
+) -> HeldCapacity:
+    held = holds.by_place.get((kind, place), ())
+    sent, received = holds.gbps(kind, place)
+    limits: tuple[float, float] | None = None
+    vms_left = None
+    if kind == "pool":
+        limits = _pool_gbps(network.sites[place])
+    elif kind == "interconnect":
+        lines = (fee.gbps or inf for fee in catalogue.fees if fee.name == place)
+        limits = next(lines, inf), inf
+    elif quotas := network.sites[place].quotas:
+        vms_left = min(with_held(one, holds, place, catalogue).vms for one in quotas)
+    ends = [one.ends_at_s for one in held if one.ends_at_s is not None]
+    return HeldCapacity(
+        kind=kind,
+        place=place,
+        transfers=len({one.transfer for one in held}),
+        vms=sum(one.vms for one in held),
+        vms_left=vms_left,
+        egress_gbps=sent,
+        ingress_gbps=received,
+        egress_gbps_left=max(0.0, limits[0] - sent) if limits else None,
+        ingress_gbps_left=max(0.0, limits[1] - received) if limits else None,
+        frees_at_s=min(ends, default=None),
+    )

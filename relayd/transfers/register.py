@@ -23,7 +23,15 @@ from relayd.store.events import Events
 from relayd.store.samples.ingest import Batch
 from relayd.times import utc_text
 from relayd.transfers.expected import expected_of
-from relayd.transfers.holds import Hold, check_room, holds_of, needs_of, regions_of
+from relayd.transfers.holds import (
+    Hold,
+    PoolUse,
+    check_room,
+    holds_of,
+    needs_of,
+    pools_of,
+    regions_of,
+)
 from relayd.transfers.outcomes import store_outcome
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -271,6 +279,12 @@ class TransferRegister:
         )
         rows, now_s = transfer_rows(self._database, state, *ends), clock()
         return [tracked(row, now_s) for row in rows]
+
+    def pools(self) -> list[PoolUse]:
+        """Return what transfers hold of each pool, and of quotas and interconnects."""
+        holds = holds_of(self._database, clock())
+        network = self._network_of(one.place for one in holds.all)
+        return pools_of(network, holds, self._names.catalogue)
 
     # ---- parts -------------------------------------------------------------------------------
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from planner.model.errors import InfeasibleError
 from relayd.client.blocking import RemoteWan
-from tests.http.running import Served
+from tests.http.running import Served, copied, served
 
 SRC, DST = "azure:eastus", "aws:sa-east-1"
 CANCELLED = {"state": "cancelled"}
@@ -77,3 +79,45 @@ def test_a_transfer_is_reported_by_its_owner_alone(guarded: Served) -> None:
     moved = post("/nightly/progress", {"moved_gb": 4}, "robot")[1]["transfer"]
     assert (moved["state"], moved["moved_gb"], moved["who"]) == ("running", 4, "robot")
     assert post("/nightly/end", CANCELLED, "admin")[0] == 200
+
+
+def test_a_service_answers_on_what_others_leave(measured: Path, tmp_path: Path) -> None:
+    file = tmp_path / "pools.toml"
+    file.write_text(f'[[pool]]\nregion = "{DST}"\nvm_type = "aws:m5.8xlarge"\nvms = 2\n')
+    with served(copied(measured, tmp_path), "--catalogue", str(file)) as service:
+        asked = {"src": DST, "dst": SRC, "volume_gb": 500}
+        with RemoteWan(service.url) as wan:
+            plan = wan.plan(**asked, vms=2)
+            assert wan.plan(**asked, vms=2) == plan  # as it was kept
+            whole = [
+                {"regions": [DST, SRC], "throughput_gbps": 10.0, "share": 1.0}
+            ]  # 5 Gbit/s a VM
+            taken = {**plan.model_dump("json"), "paths": whole}
+            begun = wan.begin_transfer(**asked, plan=taken, id="one")
+            assert begun.hold == "held"
+            with pytest.raises(InfeasibleError) as caught:
+                wan.plan(**asked, vms=2)
+            later = wan.plan(**asked, vms=2, queue=True)
+            assert later.starts_at_s == caught.value.starts_at_s == begun.forecast_end_s
+            refused = service.ask(
+                "POST", "/v1/transfers", {**asked, "plan": plan.model_dump("json")}
+            )
+            assert (refused.status, refused.json["kind"]) == (409, "no-room")
+            assert refused.json["starts_at_s"] == begun.forecast_end_s
+            (batched,) = service.ask(
+                "POST", "/v1/plans/batch", {"plans": [{**asked, "vms": 2}]}
+            ).json["results"]
+            assert batched["problem"]["kind"] == "infeasible"
+            # Its own hold does not count against the rest of it.
+            details = wan.transfer("one")
+            assert details.rest is not None
+            advice = service.ask("POST", "/v1/replans", details.rest.body).json
+            assert advice["verdict"] == "keep"
+            # In another worker, and in one that has the network already.
+            shuffle = {"demands": [{"src": DST, "dst": SRC, "volume_gb": 9}], "vms": 2}
+            assert service.ask("POST", "/v1/shuffles", shuffle).json["kind"] == "infeasible"
+            pool = next(one for one in wan.pools() if one.held.kind == "pool")
+            assert (pool.held.place, [one.transfer for one in pool.by]) == (DST, ["one"])
+            wan.end_transfer("one", "cancelled")
+            again = wan.plan(**asked, vms=2)
+            assert (again.held, again.throughput_gbps) == ((), plan.throughput_gbps)

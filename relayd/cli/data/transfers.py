@@ -22,6 +22,7 @@ from relayd.store import open_store
 from relayd.store.events import this_user
 from relayd.store.opening import Mode
 from relayd.times import utc_text
+from relayd.transfers.holds import PoolUse
 from relayd.transfers.register import TransferRegister
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -32,7 +33,16 @@ from relayd.transfers.tracked import RestQuestion, TrackedTransfer, TransferDeta
 
 
 def listed(options: argparse.Namespace) -> int:
-    """List transfers, the newest first."""
+    """List transfers, the newest first, or what they hold."""
+    if options.pools:
+        with opened_register(options, "read") as register:
+            pools = register.pools()
+        return print_rows(
+            options,
+            "pools",
+            [_pool_row(one) for one in pools],
+            document=lambda: {"pools": [asdict(one) for one in pools]},
+        )
     with opened_register(options, "read") as register:
         found = register.transfers(options.state, options.src, options.dst)
     return print_rows(
@@ -109,6 +119,27 @@ def _row(of: TrackedTransfer) -> dict[str, Any]:
         "ends": None if end_s is None else utc_text(end_s),
         "deadline": None if of.deadline_at_s is None else utc_text(of.deadline_at_s),
         "label": of.label or None,
+    }
+
+
+def _pool_row(use: PoolUse) -> dict[str, Any]:
+    held = use.held
+    of = [
+        f"{gbps_text(gbps)} of {gbps_text(gbps + left)}" if left is not None else gbps_text(gbps)
+        for gbps, left in (
+            (held.egress_gbps, held.egress_gbps_left),
+            (held.ingress_gbps, held.ingress_gbps_left),
+        )
+    ]
+    left = "" if held.vms_left is None else f", {held.vms_left} more may run"
+    is_vms = held.kind == "vms"
+    return {
+        "held of": f"{held.kind} {held.place}",
+        "Gbit/s sent": None if is_vms else of[0],
+        "received": of[1] if held.kind == "pool" else None,
+        "VMs": f"{held.vms}{left}" if is_vms else None,
+        "first ends": None if held.frees_at_s is None else utc_text(held.frees_at_s),
+        "transfers": ", ".join(one.transfer for one in use.by) or None,
     }
 
 

@@ -22,6 +22,7 @@ from relayd.http.route import RequestContext, document_response, page_of, positi
 from relayd.store import Store
 from relayd.store.events import Event, Events
 from relayd.transfers.expected import is_storable
+from relayd.transfers.holds import PoolUse
 from relayd.transfers.incidents import Outlook, Savings, incidents, links_of, outlook, saved
 from relayd.transfers.register import (
     NotOwnerError,
@@ -56,6 +57,7 @@ class TransfersQuery(Page):
 TRANSFERS_ANSWER = page(
     "TransfersAnswer", "Transfers, the newest first.", transfers=list[TrackedTransfer]
 )
+POOLS_ANSWER = answer("PoolsAnswer", "What transfers hold.", pools=list[PoolUse])
 TRANSFER_ANSWER = answer("TransferAnswer", "One transfer.", transfer=TrackedTransfer)
 TRANSFER_DETAILS_ANSWER = answer(
     "TransferDetailsAnswer", "One transfer, with all that is known of it.", details=TransferDetails
@@ -84,6 +86,19 @@ async def list_transfers(context: RequestContext) -> dict[str, Any]:
     return page_of(
         "transfers", rows, query.limit, lambda row: (row.number,), lambda row: tracked(row, now_s)
     )
+
+
+@route("GET", "/v1/pools", "read", POOLS_ANSWER)
+async def get_pools(context: RequestContext) -> dict[str, Any]:
+    """List what transfers under way hold.
+
+    Of each pool of VMs, of quotas and of interconnects: which transfers hold how much of it, and
+    what is left.
+    """
+    wan = context.current.wan
+    return {
+        "pools": await context.read(lambda store: TransferRegister(store.database, wan, "").pools())
+    }
 
 
 @route("GET", "/v1/transfers/{id}", "read", TRANSFER_DETAILS_ANSWER)

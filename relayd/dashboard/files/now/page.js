@@ -76,7 +76,7 @@ const PAGE = 25;
 const MOST_CHANGES = 3;
 
 function nowPage() {
-  const parts = partsOf("prices", "wrong", "tiles", "in-flight", "changed", "ended");
+  const parts = partsOf("prices", "wrong", "tiles", "in-flight", "pools", "changed", "ended");
   const { prices, wrong, tiles: figures, changed, "in-flight": flying, ended } = parts;
   const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0] };
   const newest = (state, pages) => all("v1/transfers", "transfers", { state, limit: PAGE }, { most: PAGE * pages });
@@ -85,8 +85,8 @@ function nowPage() {
     return renew();
   };
   async function refresh() {
-    const [now, past, found, trouble, changes] = await Promise.all([
-      newest("in-flight", shown.pages.flying), newest(shown.state, shown.pages.ended), get("v1/overview"), get("v1/incidents"),
+    const [now, past, found, trouble, { pools }, changes] = await Promise.all([
+      newest("in-flight", shown.pages.flying), newest(shown.state, shown.pages.ended), get("v1/overview"), get("v1/incidents"), get("v1/pools"),
       get("v1/changes", { since_s: DAY_S, source: "measured", limit: MOST_CHANGES }),
     ]);
     restsOn(now.snapshot);
@@ -96,6 +96,7 @@ function nowPage() {
     const { state, pages } = shown;
     redraw(flying, [isNew, now.transfers, now.next_cursor],
       () => (isNew ? nothingYet() : inFlight(now, () => again({ flying: pages.flying + 1 }))));
+    redraw(parts.pools, pools, () => pools.length > 0 && poolsOf(pools));
     redraw(ended, [isNew, past.transfers, past.next_cursor, state], () => !isNew
       && itsEnd(past, state, (other) => again({ ended: 1 }, other), () => again({ ended: pages.ended + 1 })));
   }
@@ -134,6 +135,23 @@ function inFlight(found, older) {
   return [element("h2", {}, "In flight"), transfers("in-flight", "Ends", `Transfers under way, the newest first${late ? `; ${late} late` : ""}`,
     found, "None: nothing is under way, or its program does not report it.", older)];
 }
+
+// What transfers hold of VMs that they share, of quotas and of interconnects, and what is left for others.
+const KINDS = { pool: "pool", vms: "VMs of their own", interconnect: "interconnect" };
+const heldOf = (held, left, word) => (left === null ? `${rate(held)} Gbit/s`
+  : barred(held / (held + left), `Part of what is ${word} that is held`, `${rate(held)} of ${rate(held + left)} Gbit/s`));
+const POOLS = [
+  words("Of", ({ held: { place, kind } }) => [place, small(KINDS[kind])]),
+  words("Held, sent", ({ held }) => (held.kind === "vms" ? plural(held.vms, "VM")
+    : heldOf(held.egress_gbps, held.egress_gbps_left, "sent"))),
+  words("Received", ({ held }) => (held.kind === "pool" ? heldOf(held.ingress_gbps, held.ingress_gbps_left, "received")
+    : held.vms_left === null ? small(held.kind === "vms" ? "no quota is stated" : "") : `${count(held.vms_left)} more may run`)),
+  words("By", ({ by }) => (by.length ? by.map(({ transfer }, place) => [place > 0 && ", ", transferLink({ id: transfer })])
+    : small("none"))),
+  number("First ends", "held.frees_at_s", (end) => (end === null ? UNKNOWN : left(end))),
+];
+const poolsOf = (found) => [element("h2", {}, "Capacity they share"), cardTable("pools", "What transfers under way hold, and what is left",
+  POOLS, found, { key: ({ held }) => `${held.kind} ${held.place}` })];
 
 function itsEnd(found, state, choose, older) {
   const were = state === "cancelled" ? "were " : "";
