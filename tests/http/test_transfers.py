@@ -85,7 +85,7 @@ def test_a_service_answers_on_what_others_leave(measured: Path, tmp_path: Path) 
     file = tmp_path / "pools.toml"
     file.write_text(f'[[pool]]\nregion = "{DST}"\nvm_type = "aws:m5.8xlarge"\nvms = 2\n')
     with served(copied(measured, tmp_path), "--catalogue", str(file)) as service:
-        asked = {"src": DST, "dst": SRC, "volume_gb": 500}
+        asked: Any = {"src": DST, "dst": SRC, "volume_gb": 500}
         with RemoteWan(service.url) as wan:
             plan = wan.plan(**asked, vms=2)
             assert wan.plan(**asked, vms=2) == plan  # as it was kept
