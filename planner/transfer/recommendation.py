@@ -105,6 +105,26 @@ def bottlenecks_of(decision: Decision) -> tuple[Bottleneck, ...]:
     return tuple(sorted(binding, key=lambda b: -b.gain_per_unit))
 
 
+def decided(
+    request: TransferRequest,
+    network: Network,
+    prices: Prices,
+    catalogue: Catalogue | None = None,
+    *,
+    begins: bool = True,
+) -> Decision:
+    """Decide alone, without advice; parameters and errors are those of :func:`recommend`."""
+    refuse_without_vms(network, (request.src, request.dst), request.vms_in)
+    if begins:
+        network = with_first_rates(network, request.src, request.dst, request.volume_gb)
+    if catalogue:
+        network = with_lasting_caps(network, catalogue.vm_types, request.volume_gb)
+    try:
+        return decide(request, network, prices)
+    except InfeasibleError as fault:
+        raise or_raise_quotas(fault, request, network, prices) from None
+
+
 def recommend(
     request: TransferRequest,
     network: Network,
@@ -136,15 +156,7 @@ def recommend(
     DataError
         If nothing is known of any permitted path.
     """
-    refuse_without_vms(network, (request.src, request.dst), request.vms_in)
-    if begins:
-        network = with_first_rates(network, request.src, request.dst, request.volume_gb)
-    if catalogue:
-        network = with_lasting_caps(network, catalogue.vm_types, request.volume_gb)
-    try:
-        decision = decide(request, network, prices)
-    except InfeasibleError as fault:
-        raise or_raise_quotas(fault, request, network, prices) from None
+    decision = decided(request, network, prices, catalogue, begins=begins)
     exploration: Exploration | None = None
     if request.explore:
         decision, exploration, why, beware = explored(decision, now_s)

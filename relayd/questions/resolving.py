@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 from planner.fields.shared import PricedRequest, RuledRequest
 from planner.model.aliases import Resolution, permitted, resolve_many
-from planner.model.answer import PlanOnVms, Recommendation, WithoutOthers
+from planner.model.answer import Cost, PlanOnVms, Recommendation, WithoutOthers
 from planner.model.catalogue import Catalogue, Hosts
 from planner.model.errors import InfeasibleError, InputError
 from planner.model.estimate import WantedAddresses
@@ -78,12 +78,14 @@ def answered(
     notes: Iterable[str] = (),
     prices: CataloguePrices | None = None,
     own_plan: str | None = None,
+    decided: Callable[..., tuple[float, Cost]] | None = None,
 ) -> A:
     """Recommend at today's prices, and add caveats on the links that were asked about.
 
     The request is given as it was asked, and with ids of regions in place of names; what names
     stand for and notes, where the question's answer has room for them. The answer is on what
-    transfers under way leave, but for one of them that follows `own_plan`.
+    transfers under way leave, but for one of them that follows `own_plan`; `decided` tells duration
+    and cost of an answer alone, where that takes less time.
 
     Raises
     ------
@@ -96,9 +98,13 @@ def answered(
     refuse_old(request, prices.catalogue, network, pairs)
     chosen = choices_of(named or ())
     more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
-    recommended = partial(_on_what_is_left, wan.catalogue, network, prices, tuple(pairs))
     holds, solve = wan.holds().without(own_plan), partial(recommend, resolved, **more)
-    found = recommended(holds, solve, queue=request.queue) if holds.all else solve(network, prices)
+    if holds.all:
+        outcome = partial(decided, resolved) if decided else None
+        of = wan.catalogue, network, prices, tuple(pairs), holds
+        found = _on_what_is_left(*of, solve, outcome, queue=request.queue)
+    else:
+        found = solve(network, prices)
     if chosen:
         found = replace(found, resolutions=chosen)
     return dated(found, prices.catalogue, network, pairs, request.addresses)
@@ -111,6 +117,7 @@ def _on_what_is_left(
     pairs: Collection[Pair],
     holds: Holds,
     recommend: Callable[..., A],
+    decided: Callable[..., tuple[float, Cost]] | None,
     *,
     queue: bool,
 ) -> A:
@@ -144,8 +151,11 @@ def _on_what_is_left(
     held = held_at(network, holds, ends.union(used), catalogue)
     without = None
     if any(one.limits for one in held):
-        alone, now = map(_outcome_of, (recommend(network, prices), found))
-        without = alone if alone != now else None
+        if decided:
+            alone: WithoutOthers | None = WithoutOthers(*decided(network, prices))
+        else:
+            alone = _outcome_of(recommend(network, prices))
+        without = alone if alone != _outcome_of(found) else None
     said = [*map(str, held)]
     if without:
         took = f"{duration_text(without.duration_s)} at {usd_text(without.cost_usd.total)}"

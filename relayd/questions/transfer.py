@@ -10,13 +10,14 @@ from functools import partial
 from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.shared import MOST_VMS_UNASKED
 from planner.model.aliases import Resolution, zone_of
+from planner.model.answer import Cost
 from planner.model.baseline.backbone import ZONES_MS
 from planner.model.baseline.modelled_links import between_zones
 from planner.model.calibration import calibrated
 from planner.model.catalogue import Catalogue, Fee, Tier
 from planner.model.errors import InputError
 from planner.model.network import Network
-from planner.model.pricing import provider_of
+from planner.model.pricing import Prices, provider_of
 from planner.model.units import MBPS_PER_GBPS, rate_text
 from planner.transfer.plan import CopyService, Plan
 from planner.transfer.request import TransferRequest
@@ -43,7 +44,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     Within a region, ends are two zones, or VMs of one. Raises an InputError if these are buckets,
     or `relays` names a region that can't relay.
     """
-    from planner.transfer.recommendation import recommend
+    from planner.transfer.recommendation import decided, recommend
 
     source, target, found = wan.resolve_pair(request.src, request.dst)
     common = by_regions(wan, request, {"src": source, "dst": target})
@@ -86,9 +87,13 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
     catalogue = _with_requests(known, resolved, found)
     prices = prices_of(catalogue, network, request, [target] if found[1].bucket else ())
     pairs = [(source, target)]
-    answer = answered(
-        wan, request, resolved, network, pairs, recommended, found, doubts, prices=prices
-    )
+
+    def outcome(request: TransferRequest, network: Network, prices: Prices) -> tuple[float, Cost]:
+        chosen = decided(request, network, prices, known).chosen
+        return chosen.duration_s, chosen.cost
+
+    of = wan, request, resolved, network, pairs, recommended, found, doubts
+    answer = answered(*of, prices=prices, decided=outcome)
     return _with_services(answer, found)
 
 
