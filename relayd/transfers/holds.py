@@ -196,9 +196,10 @@ def needs_of(
         for region, count in (plan.get("vms") or {}).items():
             if region in network.sites and not network.sites[region].vms:
                 vm_type = str((plan.get("vm_types") or {}).get(region, ""))
-                found["vms", region] = Hold("vms", region, vm_type, int(count), plan_id=plan_id)
+                vms = int(_figure(count))
+                found["vms", region] = Hold("vms", region, vm_type, vms, plan_id=plan_id)
         for src, dst, gbps in _flows(plan, transfer):
-            for need in _of_flow(network, catalogue, src, dst, float(gbps)):
+            for need in _of_flow(network, catalogue, src, dst, _figure(gbps)):
                 known = found.get(need.at, replace(need, egress_gbps=0.0, ingress_gbps=0.0))
                 found[need.at] = replace(
                     known,
@@ -213,6 +214,12 @@ def needs_of(
     return list(found.values())
 
 
+def _figure(value: Any) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < 1e9:
+        raise ValueError(f"{value!r} is no rate or number of VMs")
+    return float(value)
+
+
 def regions_of(plan: Mapping[str, Any], transfer: str) -> set[str]:
     """Return the regions that a plan takes capacity in, as far as it says."""
     try:
@@ -220,6 +227,11 @@ def regions_of(plan: Mapping[str, Any], transfer: str) -> set[str]:
         return {name for name in ends | {*(plan.get("vms") or ())} if isinstance(name, str)}
     except (AttributeError, KeyError, TypeError, ValueError):
         return set()  # needs_of says what is wrong
+
+
+def is_of_many(plan: Mapping[str, Any] | None) -> bool:
+    """Return whether a plan is of a shuffle or a broadcast: its ends are no pair."""
+    return plan is not None and not plan.keys().isdisjoint(("pairs", "trees"))
 
 
 def _flows(plan: Mapping[str, Any], transfer: str) -> Iterator[tuple[str, str, float]]:

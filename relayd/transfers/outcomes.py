@@ -21,6 +21,7 @@ from probes.samples import MIN_TIME_S, TRANSFER, Sample
 from relayd.questions.resolving import NetworkView
 from relayd.store.database import Database
 from relayd.store.samples.ingest import Batch, SampleWriter
+from relayd.transfers.holds import is_of_many
 from relayd.transfers.tracked import StoredTransfer, outcome_of, tracked
 
 
@@ -42,6 +43,8 @@ def store_outcome(
 def _samples(row: StoredTransfer, names: NetworkView) -> Iterator[Sample]:
     took_s, outcome = (row.ended_s or 0.0) - row.began_s, outcome_of(tracked(row, clock()))
     if not 0 < took_s <= MAX_DURATION_S or row.began_s < MIN_TIME_S:
+        return
+    if row.plan and is_of_many(json.loads(row.plan)):
         return
     detail = {"transfer": row.id, "volume_gb": row.volume_gb, "via": row.via}
     whole = Sample(row.src, row.dst, "transfer_s", took_s, row.began_s, TRANSFER)

@@ -6,6 +6,7 @@ The ledger of the state machine shares no code with :mod:`relayd.transfers.holds
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -225,7 +226,7 @@ def begun(file: Path, wan: StoredWan) -> Callable[..., TrackedTransfer]:
     def begin(plan: Plan | dict[str, Any], src: str = SRC, dst: str = DST, **more: Any) -> Any:
         with open_store(file, mode="write") as store:
             register = TransferRegister(store.database, wan, "tester")
-            return register.begin_transfer(src, dst, volume_gb=500, plan=plan, **more)
+            return register.begin_transfer(src, dst, plan=plan, **{"volume_gb": 500, **more})
 
     return begin
 
@@ -289,11 +290,41 @@ def test_what_is_wrong_is_refused(begun: Begin) -> None:
         (plan_of(21.0, 1), "more than there is"),
         (plan_of(1.0, 9), "more than there is"),
         ({**plan_of(1.0, 1), "vms": 3}, "does not say what it takes"),
+        ({**plan_of(1.0, 1), "vms": {DST: -9}}, "does not say what it takes"),
         (unknown, "does not say what it takes"),
     ):
         with pytest.raises(InputError, match=problem):
             begun(plan)
         assert begun(plan, no_hold=True).hold == "none"
+
+
+def test_any_plan_can_be_begun(wan: StoredWan, begun: Begin, file: Path) -> None:
+    def sent() -> float:
+        with open_store(file, mode="read") as store:
+            return holds_of(store.database, time.time()).gbps("pool", SRC)[0]
+
+    demands = {(SRC, DST): 50, (SRC, RELAY): 50, (RELAY, DST): 50}
+    shuffle = wan.shuffle(demands, vms=2)
+    begun(shuffle, id="shuffle", volume_gb=150)
+    out = [pair.throughput_gbps for pair in shuffle.pairs if pair.src == SRC]
+    assert sent() == pytest.approx(sum(out))
+    broadcast = wan.broadcast(SRC, [DST, RELAY], volume_gb=500, vms=1)
+    assert any(one.limits for one in broadcast.held)
+    begun(broadcast, id="broadcast")
+    links = [link for tree in broadcast.trees for link in tree.legs if link.src == SRC]
+    assert sent() == pytest.approx(sum(out) + sum(link.throughput_gbps for link in links))
+    for name in ("shuffle", "broadcast"):
+        with open_store(file, mode="write") as store:
+            TransferRegister(store.database, wan, "tester").end_transfer(name)
+    assert sent() == 0
+    timed = {"id": "nightly", "src": SRC, "dst": DST, "volume_gb": 500, "deadline_s": 3600}
+    schedule = wan.schedule([timed], vms=1)
+    begun(schedule, id="nightly")
+    (admitted,) = schedule.transfers
+    assert sent() == pytest.approx(max(one.throughput_gbps for one in admitted.periods))
+    # A shuffle's ends are no pair: its time says nothing of a link.
+    with open_store(file, mode="read") as store:
+        assert store.samples.last_id() == 0
 
 
 def test_a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written(
