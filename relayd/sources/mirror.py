@@ -13,6 +13,7 @@ from planner.model.link_states import LinkState, Pair
 from planner.model.network import Snapshot
 from relayd.client.blocking import RemoteWan
 from relayd.sources.wan import NetworkCache, Wan
+from relayd.transfers.holds import Holds
 
 REFRESH_S = 30.0
 
@@ -109,10 +110,12 @@ class MirroredWan(Wan):
             self._looked_s = time.monotonic()
 
     def _take_newest(self) -> None:
-        """Copy the newest snapshot, unless it is the one that is held."""
+        """Copy the newest snapshot, unless it is the one that is held, and what transfers hold."""
         found, tag = self._service.network_if_changed(self._tag)
         if found is not None:
             # Widened for age here, so that no question waits for it.
             network = found.with_(aged_to_s=time.time())
             self.catalogue, self._network = self._service.catalogue, network
             self._tag = tag
+        held = tuple(one for use in self._service.pools() for one in use.by)
+        self._holds = Holds(held, (hash(held),))
