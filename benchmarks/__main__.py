@@ -26,6 +26,7 @@ NAMES = (
     "schedule",
     "dashboard",
     "backtest",
+    "holds",
 )
 
 
