@@ -139,7 +139,7 @@ def sent(lab: Lab, job: Job, port: int, gbps: float | None) -> Iterator[None]:
     """Send a volume by iperf3, at most at a rate; the block begins when it has arrived."""
     address = private_address(lab.topology().index(job.dst))
     server = ["iperf3", "-s", "-1", "-p", str(port), "--forceflush"]
-    volume = f"{int(job.volume_gb * 1e9 / CONNECTIONS)}"
+    volume = f"{int(job.volume_gb * 1e9)}"  # of all streams
     ask = ["iperf3", "-c", address, "-p", str(port), "-P", str(CONNECTIONS), "-n", volume]
     if gbps is not None:
         ask += ["-b", f"{int(gbps * 1e9 / CONNECTIONS)}"]
