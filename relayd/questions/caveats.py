@@ -163,7 +163,7 @@ def _old_links(links: Iterable[Link], now_s: float) -> Iterator[str]:
 
 def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> Iterator[str]:
     """Yield sentences on prices between some regions that are too old or unconfirmed."""
-    old: dict[str, str] = {}
+    old: dict[str, None] = {}
     unconfirmed: dict[str, None] = {}
     for pair in pairs:
         try:
@@ -174,7 +174,7 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> Ite
             unconfirmed[price.name] = None
         age_s = price_age_s(price, now_s)
         if age_s is not None and age_s > OLD_PRICE_S:
-            old[price.name] = price.as_of
+            old[f"{price.name} ({price.as_of})"] = None
     if unconfirmed:
         prices, verb = ("price", "is") if len(unconfirmed) == 1 else ("prices", "are")
         yield (
@@ -185,9 +185,8 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> Ite
         return
     prices, verb = ("price", "is") if len(old) == 1 else ("prices", "are")
     yield (
-        f"The egress {prices} {_named(list(old), 'prices')} {verb} of {min(old.values())}, more "
-        "than a year old: `relayd data catalogue update` renews some; override other prices in "
-        "your own catalogue file."
+        f"The egress {prices} {_named(list(old), 'prices')} {verb} more than a year old: `relayd "
+        "data catalogue update` renews some; override other prices in your own catalogue file."
     )
 
 
