@@ -85,6 +85,11 @@ class Region:
         return f"{self.provider} {self.access}" if self.is_apart else self.provider
 
     @property
+    def law_domain(self) -> str:
+        """What laws of throughput tell it by: its partition, or that it is in mainland China."""
+        return f"{self.provider} china" if self.country == "CN" else self.partition
+
+    @property
     def is_apart(self) -> bool:
         """Return whether it is in a partition that not every customer may use."""
         return self.access not in {"", "restricted"}

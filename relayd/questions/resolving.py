@@ -10,13 +10,13 @@ from planner.fields.shared import PricedRequest, RuledRequest
 from planner.model.aliases import Resolution, permitted, resolve_many
 from planner.model.answer import Recommendation
 from planner.model.catalogue import Catalogue, Hosts
-from planner.model.errors import InputError
+from planner.model.errors import DataError, InputError
 from planner.model.estimate import WantedAddresses
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from planner.model.rate_cuts import with_lasting_caps
 from planner.schedule.request import Tariff, TimedTransfer
-from relayd.questions.caveats import Pair, dated, refuse_old
+from relayd.questions.caveats import Pair, at_border, dated, refuse_old
 
 A = TypeVar("A", bound=Recommendation)
 R = TypeVar("R", Tariff, TimedTransfer)
@@ -68,13 +68,16 @@ def answered(
     Raises
     ------
     DataError
-        If these links, or their prices, are older than the request allows.
+        If these links, or their prices, are older than the request allows, or not known.
     """
-    refuse_old(request, wan.catalogue, network, pairs)
     chosen = choices_of(named or ())
     more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
     prices = prices or prices_of(wan.catalogue, network, request)
-    found = recommend(resolved, network, prices, **more)
+    try:
+        refuse_old(request, wan.catalogue, network, pairs)
+        found = recommend(resolved, network, prices, **more)
+    except DataError as fault:
+        raise DataError(f"{fault} {at_border(wan.catalogue, network, pairs)}".rstrip()) from None
     if chosen:
         found = replace(found, resolutions=chosen)
     return dated(found, wan.catalogue, network, pairs, request.addresses)
