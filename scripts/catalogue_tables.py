@@ -12,10 +12,10 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from planner.model.catalogue import Catalogue, VmType
+from planner.model.catalogue import Catalogue
 
 CONFIGS = Path(__file__).resolve().parents[1] / "configs"
 # Google Cloud lets a VM receive as much at most from public addresses (network bandwidth page).
@@ -37,6 +37,8 @@ VM_TYPES_HEAD = """\
 # tier1_gbps     Google Cloud, with paid Tier_1 networking, which usd_per_h leaves out
 # usd_per_h      on demand, Linux, in us-east-1, eastus and us-central1
 # network_from   documented, or the series that an Azure size was given the figure of
+# suggested      1 of types that relayd assumes and advises: x86-64, 4 vCPUs or more, of their
+#                provider's three newest generations, with a figure of their own series
 #
 # source aws: EC2 tables of 2026-08-18, prices of 2026-07-20, both by karpenter-provider-aws 1d92708
 # source azure: Azure size pages (2024 to 2026), prices of 2026-06-18 by karpenter-provider-azure
@@ -44,8 +46,16 @@ VM_TYPES_HEAD = """\
 """
 VM_TYPE_COLUMNS = (
     *("id", "vcpus", "network_gbps", "wan_gbps", "region_gbps", "ingress_gbps", "flow_gbps"),
-    *("burst_gbps", "tier1_gbps", "usd_per_h", "network_from"),
+    *("burst_gbps", "tier1_gbps", "usd_per_h", "network_from", "suggested"),
 )
+LEAST_VCPUS = 4
+GENERATIONS = 3
+_SERIES = {
+    "aws": re.compile(r"aws:[a-z]+(?P<generation>\d+)(?P<kind>[a-z]*)[.-]"),
+    "azure": re.compile(r"azure:[A-Z]+\d+(?P<kind>[a-z]*)_v(?P<generation>\d+)"),
+    "gcp": re.compile(r"gcp:(?P<kind>[a-z]+(?P<generation>\d+)[a-z]*)-"),
+}
+"""Providers' names of the series of a VM type (their naming conventions, 2026)."""
 
 
 VM_PRICES_HEAD = """\
@@ -63,8 +73,23 @@ REMEMBERED_RATIOS = {"aws:sa-east-1": "1.59"}
 
 def vm_types(folder: Path) -> str:
     """Return ``vm-types.csv``."""
-    rows = _rows(folder / "vm_types_2026.csv")
-    return VM_TYPES_HEAD + _written(VM_TYPE_COLUMNS, map(_vm_type, rows))
+    rows = [_vm_type(row) for row in _rows(folder / "vm_types_2026.csv")]
+    return VM_TYPES_HEAD + _written(VM_TYPE_COLUMNS, with_suggested(rows))
+
+
+def with_suggested(rows: Sequence[Mapping[str, object]]) -> Iterator[dict[str, object]]:
+    """Yield rows of the table with its last column."""
+    series = {str(row["id"]): _series(str(row["id"])) for row in rows}
+    newest = dict[str, int]()
+    for vm, (generation, is_x86) in series.items():
+        if is_x86:
+            provider = vm.partition(":")[0]
+            newest[provider] = max(generation, newest.get(provider, 0))
+    for row in rows:
+        generation, is_x86 = series[str(row["id"])]
+        is_new = generation > newest.get(str(row["id"]).partition(":")[0], 0) - GENERATIONS
+        has_cpus, own = int(str(row["vcpus"])) >= LEAST_VCPUS, row["network_from"] == "documented"
+        yield {**row, "suggested": int(is_x86 and is_new and has_cpus and own)}
 
 
 def _vm_type(row: Mapping[str, str]) -> dict[str, object]:
@@ -129,55 +154,39 @@ def _written(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> st
     return text.getvalue()
 
 
-GRID_VM_TYPES = ("aws:m5.8xlarge", "azure:D32_v5", "gcp:n2-standard-32")
-"""Those that the open grid of 2022 was measured with."""
-LEAST_VCPUS = 4
-GENERATIONS = 3
-_SERIES = {
-    "aws": re.compile(r"aws:[a-z]+(?P<generation>\d+)(?P<kind>[a-z]*)[.-]"),
-    "azure": re.compile(r"azure:[A-Z]+\d+(?P<kind>[a-z]*)_v(?P<generation>\d+)"),
-    "gcp": re.compile(r"gcp:(?P<kind>[a-z]+(?P<generation>\d+)[a-z]*)-"),
-}
-"""Providers' names of the series of a VM type (their naming conventions, 2026)."""
-
-
-def default_vm_types(catalogue: Catalogue) -> dict[str, str]:
-    """Return the default VM type of each provider, by the rule of ``configs/vm-types.toml``."""
-    return {of.partition(":")[0]: _default(catalogue, of) for of in GRID_VM_TYPES}
-
-
-def _default(catalogue: Catalogue, grid_vm_type: str) -> str:
-    """Return the cheapest type of today that carries as much as that of the grid."""
-    grid = catalogue.vm_types[grid_vm_type]
-    of_provider = {vm: _series(vm) for vm in catalogue.vm_types.values()}
-    x86 = {
-        vm: generation
-        for vm, (generation, is_x86) in of_provider.items()
-        if vm.provider == grid.provider and is_x86
-    }
-    oldest = max(x86.values()) - GENERATIONS + 1
-    return min(
-        (vm.price_usd_per_h, vm.id)
-        for vm, generation in x86.items()
-        if generation >= oldest
-        and vm.vcpus >= LEAST_VCPUS
-        and vm.egress_gbps >= grid.egress_gbps
-        and not vm.burstable
-        and "Gbit/s as " not in vm.source  # a figure of another series
-    )[1]
-
-
-def _series(vm: VmType) -> tuple[int, bool]:
+def _series(vm_type: str) -> tuple[int, bool]:
     """Return a type's generation, 0 where its name has none, and whether it runs x86-64.
 
     AWS marks ARM by a g after the generation, Azure by a p; Google Cloud has T2A, C4A and N4A.
     """
-    found = _SERIES[vm.provider].match(vm.id)
+    provider = vm_type.partition(":")[0]
+    found = _SERIES[provider].match(vm_type)
     if not found:
         return 0, True
     arm = {"aws": "g" in found["kind"], "azure": "p" in found["kind"]}
-    is_arm = arm.get(vm.provider, found["kind"] in {"t2a", "c4a", "n4a"})
+    is_arm = arm.get(provider, found["kind"] in {"t2a", "c4a", "n4a"})
     return int(found["generation"]), not is_arm
+
+
+GRID_VM_TYPES = ("aws:m5.8xlarge", "azure:D32_v5", "gcp:n2-standard-32")
+"""Those that the open grid of 2022 was measured with."""
+
+
+def default_vm_types(catalogue: Catalogue) -> dict[str, str]:
+    """Return the default VM type of each provider, by the rule of ``configs/vm-types.toml``.
+
+    The cheapest suggested one that carries as much as that of the grid.
+    """
+    found = {}
+    for grid in map(catalogue.vm_types.__getitem__, GRID_VM_TYPES):
+        enough = [
+            (vm.price_usd_per_h, vm.id)
+            for vm in catalogue.vm_types.values()
+            if vm.suggested and not vm.burstable
+            if vm.provider == grid.provider and vm.egress_gbps >= grid.egress_gbps
+        ]
+        found[grid.provider] = min(enough)[1]
+    return found
 
 
 TABLES = {"vm-types.csv": vm_types, "vm-prices.csv": vm_prices}

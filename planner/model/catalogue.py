@@ -85,6 +85,11 @@ class Region:
         return f"{self.provider} {self.access}" if self.is_apart else self.provider
 
     @property
+    def law_domain(self) -> str:
+        """What laws of throughput tell it by: its partition, or that it is in mainland China."""
+        return f"{self.provider} china" if self.country == "CN" else self.partition
+
+    @property
     def is_apart(self) -> bool:
         """Return whether it is in a partition that not every customer may use."""
         return self.access not in {"", "restricted"}
@@ -128,6 +133,7 @@ class VmType:
     tier1_gbps: float | None = None
     """Egress with networking that is paid for on top (Tier_1 of Google Cloud)."""
     hosts: Hosts = "as they come"  # whether their receive windows are raised (``tcp_rmem``)
+    suggested: bool = True  # whether answers may name it unasked, as a default or an advice
 
     @property
     def provider(self) -> str:
@@ -269,13 +275,13 @@ class Catalogue:
 
     @cached_property
     def cheapest_by_rate(self) -> Mapping[tuple[str, AddressKind, bool], list[TypeRate]]:
-        """Types that last at a rate and that no cheaper one equals, cheapest first.
+        """Suggested types that last at a rate and that no cheaper one equals, cheapest first.
 
-        By provider, kind of address, and whether they send. Types with CPU credits or a single vCPU
-        are left out, and no more counts than :data:`GBPS_A_VCPU` for each.
+        By provider, kind of address, and whether they send. Types with CPU credits are left out,
+        and no more counts than :data:`GBPS_A_VCPU` for each vCPU.
         """
         fronts: dict[tuple[str, AddressKind, bool], list[TypeRate]] = defaultdict(list)
-        lasting = (vm for vm in self.vm_types.values() if vm.vcpus > 1 and not vm.burstable)
+        lasting = (vm for vm in self.vm_types.values() if vm.suggested and not vm.burstable)
         for vm in sorted(lasting, key=lambda vm: vm.price_usd_per_h):
             for sends, cap_gbps in ((True, vm.egress_gbps), (False, vm.ingress_gbps)):
                 private_gbps = max(cap_gbps, vm.region_egress_gbps or 0.0)

@@ -229,8 +229,8 @@ class Network:
             return self.links[src][dst]
         except KeyError:
             raise DataError(
-                f"Nothing is known of {src} -> {dst}: neither a sample nor a baseline. Measure "
-                "it, import a measurement, or give both regions coordinates in the catalogue."
+                f"Nothing is known of {src} -> {dst}. Measure it, import a measurement, or but for "
+                "links across China's border give both regions coordinates in the catalogue."
             ) from None
 
     def addresses(self, regions: Sequence[str]) -> tuple[AddressKind, ...]:

@@ -215,7 +215,7 @@ class Adviser:
         return [self._advice(f"Use {' and '.join(more_at)}", {"vms_in": vms_in}, faster)]
 
     def _other_vm_types(self) -> list[Advice]:
-        """Advise the types that cost least as fast as now, and those of the best value."""
+        """Advise suggested types that cost least as fast as now, and those of the best value."""
         catalogue, request, sites = self.catalogue, self.request, self.network.sites
         # With types that the request states, the network is no longer the one that was measured.
         if catalogue is None or self.decision.direct is None or request.vm_types:
@@ -235,18 +235,21 @@ class Adviser:
                 network.kept[types, request.hosts] = kept
             changed = kept[1]
             option = self._asked_again(change, changed, prices_on(self.prices, changed))
-            if option and self._saves_enough(option):
+            # A default is what would be advised: in its place, only a faster one is.
+            before = {sites[end].vm_type for end in change["vm_types"]}
+            as_fast = before.isdisjoint(catalogue.default_vm_types.values())
+            if option and self._saves_enough(option, as_fast):
                 new = " and ".join(f"{vm} at {end}" for end, vm in change["vm_types"].items())
                 old = " and ".join(dict.fromkeys(sites[end].vm_type for end in change["vm_types"]))
                 found.append(self._advice(f"Use {new} instead of {old}", change, option))
         return found
 
-    def _saves_enough(self, option: Option) -> bool:
-        """Return whether other VMs are better by the objective, and clearly faster or cheaper."""
+    def _saves_enough(self, option: Option, as_fast: bool) -> bool:
+        """Return whether VMs are better by the objective, and faster or, if `as_fast`, cheaper."""
         chosen = self.decision.chosen
         faster = option.duration_s * WORTH_A_CHANGE <= chosen.duration_s
         cheaper = option.allocation.vm_usd * WORTH_A_CHANGE <= chosen.allocation.vm_usd
-        same = option.duration_s <= chosen.duration_s * WORTH_ADVISING
+        same = as_fast and option.duration_s <= chosen.duration_s * WORTH_ADVISING
         return option.value_usd < chosen.value_usd and (faster or (cheaper and same))
 
     def _types_to_try(self, catalogue: Catalogue) -> list[tuple[str, ...]]:

@@ -28,7 +28,7 @@ from planner.model.baseline.modelled_links import held_to_windows, set_rates, wi
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import AddressKind, Method
 from planner.model.link import Site
-from planner.model.link_array import FIGURE, Origins, Records
+from planner.model.link_array import FIGURE, Bools, Origins, Records
 from planner.model.throughput import (
     CLASSES_MS,
     FAR,
@@ -36,6 +36,7 @@ from planner.model.throughput import (
     UNKNOWN_NOISE,
     UNKNOWN_SPREAD,
     LawSpread,
+    crosses_border,
     law_of,
     spread_of,
 )
@@ -115,7 +116,7 @@ class LinkClasses:
     ----------
     regions : collection of str
     catalogue : Catalogue
-        It tells the partitions of regions.
+        It tells the domains of regions.
     address : {"public", "private"}
         The kind of address that laws are of.
     rtts_ms : EstimateArray, shape (n, n)
@@ -135,11 +136,13 @@ class LinkClasses:
         origins: Origins,
     ) -> None:
         self._pairs, self._alone, self._origins = pairs, alone, origins
-        self._partitions = [catalogue.region(name).partition for name in regions]
-        distinct = list(dict.fromkeys(self._partitions))
+        self._domains = [catalogue.region(name).law_domain for name in regions]
+        distinct = list(dict.fromkeys(self._domains))
         self._models = [law_of(src, dst, address) for src in distinct for dst in distinct]
         self._has_law = np.array([model is not None for model in self._models], np.bool_)
-        number = np.array([distinct.index(name) for name in self._partitions], np.int64)
+        number = np.array([distinct.index(name) for name in self._domains], np.int64)
+        border = np.array([[crosses_border(src, dst) for dst in distinct] for src in distinct])
+        self.at_border: Bools = border[number[:, None], number]  # (n, n): links that no model knows
         unknown = ~are_known(rtts_ms)
         self._rtts_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["expected"])
         self._highest_ms = np.where(unknown, USUAL_RTT_MS, rtts_ms["high"])
@@ -226,8 +229,8 @@ class MeasuredLaw(LinkClasses):
         rtts_ms["expected"], rtts_ms["high"] = self._rtts_ms.ravel(), self._highest_ms.ravel()
         caps = least_caps(sites, address).ravel()
         shares = np.array([_proportion(a, b) for a, b in zip(sites, typed, strict=True)])
-        partitions, origins = self._partitions, self._origins
-        set_rates(rates, sites, partitions, ends, rtts_ms, caps, address, origins, shares)
+        domains, origins = self._domains, self._origins
+        set_rates(rates, sites, domains, ends, rtts_ms, caps, address, origins, shares)
         expected = np.where(np.isinf(rates["expected"]), np.nan, rates["expected"])
         bounds = rates["low"], expected, rates["high"]
         found = with_bounds(no_estimates(len(rates)), *bounds, rates["evidence"])

@@ -101,6 +101,7 @@ def links_of(
     # Without a VM type there is no law, and no estimate.
     known, in_flows = are_known(aggregates), has_flow.any(axis=0) | has_flow.any(axis=1)
     present = are_known(rtts_ms) & (known | in_flows[:, None] | in_flows)
+    present &= is_tested | has_flow | ~law.at_border
     np.fill_diagonal(present, val=False)
     src, dst = np.nonzero(present)
     ends, caps = (src, dst), least_caps(sites.values())

@@ -153,6 +153,7 @@ class VmTypeEntry(_SourcedEntry):
     burst_gbps: _Gbps | None = None
     tier1_gbps: _Gbps | None = None
     hosts: Hosts = "as they come"
+    suggested: bool = True
 
     def vm_type(self) -> VmType:
         """Return the VM type that it describes."""

@@ -134,6 +134,7 @@ def _vm_type(row: Mapping[str, str], head: Mapping[str, str]) -> dict[str, Any]:
         "source": "; ".join(said),
         "burstable": bool(_BURSTABLE.match(row["id"])),
         "region_egress_gbps": float(row["region_gbps"]),
+        "suggested": row.get("suggested") == "1",
     }
     for name in ("burst_gbps", "tier1_gbps"):
         if row[name]:

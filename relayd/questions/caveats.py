@@ -16,6 +16,7 @@ from planner.model.errors import DataError
 from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Origin, WantedAddresses
 from planner.model.link import Link, LinkFigure
 from planner.model.network import Network
+from planner.model.throughput import crosses_border
 from probes.metrics import Metric
 from probes.samples import FILES
 from relayd.catalogue.copies import REQUESTS
@@ -127,6 +128,15 @@ def refuse_old(
                 )
 
 
+def at_border(catalogue: Catalogue, network: Network, pairs: Iterable[Pair]) -> str:
+    """Return a sentence on links that are not known because they cross China's border, or none."""
+    links = network.links
+    unknown = [(src, dst) for src, dst in pairs if dst not in links.get(src, {})]
+    ends = [(catalogue.region(src), catalogue.region(dst)) for src, dst in unknown]
+    across = [(a, b) for a, b in ends if crosses_border(a.law_domain, b.law_domain)]
+    return f"No model crosses China's border ({_pairs(across)})." if across else ""
+
+
 # ---- vCPUs ---------------------------------------------------------------------------------------
 
 
@@ -163,7 +173,7 @@ def _old_links(links: Iterable[Link], now_s: float) -> Iterator[str]:
 
 def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> Iterator[str]:
     """Yield sentences on prices between some regions that are too old or unconfirmed."""
-    old: dict[str, str] = {}
+    old: dict[str, None] = {}
     unconfirmed: dict[str, None] = {}
     for pair in pairs:
         try:
@@ -174,7 +184,7 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> Ite
             unconfirmed[price.name] = None
         age_s = price_age_s(price, now_s)
         if age_s is not None and age_s > OLD_PRICE_S:
-            old[price.name] = price.as_of
+            old[f"{price.name} ({price.as_of})"] = None
     if unconfirmed:
         prices, verb = ("price", "is") if len(unconfirmed) == 1 else ("prices", "are")
         yield (
@@ -185,9 +195,8 @@ def old_prices(catalogue: Catalogue, pairs: Iterable[Pair], now_s: float) -> Ite
         return
     prices, verb = ("price", "is") if len(old) == 1 else ("prices", "are")
     yield (
-        f"The egress {prices} {_named(list(old), 'prices')} {verb} of {min(old.values())}, more "
-        "than a year old: `relayd data catalogue update` renews some; override other prices in "
-        "your own catalogue file."
+        f"The egress {prices} {_named(list(old), 'prices')} {verb} more than a year old: `relayd "
+        "data catalogue update` renews some; override other prices in your own catalogue file."
     )
 
 
@@ -252,8 +261,8 @@ def _partition_notes(catalogue: Catalogue, pairs: Iterable[Pair]) -> Iterator[st
         partitions = " and ".join(
             dict.fromkeys(end.partition for pair in across for end in pair if end.is_apart)
         )
-        at_border = any((src.country == "CN") != (dst.country == "CN") for src, dst in across)
-        border = " across China's border" if at_border else ""
+        is_border = any(crosses_border(src.law_domain, dst.law_domain) for src, dst in across)
+        border = " across China's border, which no model crosses" if is_border else ""
         yield (
             f"{_pairs(across)}: into or out of a partition with accounts of its own "
             f"({partitions}), over the public internet{border}, at internet prices, without "

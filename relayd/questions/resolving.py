@@ -12,14 +12,14 @@ from planner.fields.shared import PricedRequest, RuledRequest
 from planner.model.aliases import Resolution, permitted, resolve_many
 from planner.model.answer import Cost, PlanOnVms, Recommendation, WithoutOthers
 from planner.model.catalogue import Catalogue, Hosts
-from planner.model.errors import InfeasibleError, InputError
+from planner.model.errors import DataError, InfeasibleError, InputError
 from planner.model.estimate import WantedAddresses
 from planner.model.network import Network
 from planner.model.pricing import CataloguePrices, provider_of
 from planner.model.rate_cuts import with_lasting_caps
 from planner.model.units import duration_text, usd_text
 from planner.schedule.request import Tariff, TimedTransfer
-from relayd.questions.caveats import Pair, dated, refuse_old
+from relayd.questions.caveats import Pair, at_border, dated, refuse_old
 from relayd.times import utc_text
 from relayd.transfers.holds import (
     Holds,
@@ -92,19 +92,22 @@ def answered(
     InfeasibleError
         If no plan meets the limits, or none on what is left.
     DataError
-        If these links, or their prices, are older than the request allows.
+        If these links, or their prices, are older than the request allows, or not known.
     """
     prices = prices or prices_of(wan.catalogue, network, request)
-    refuse_old(request, prices.catalogue, network, pairs)
     chosen = choices_of(named or ())
     more = {} if named is None else {"notes": (*(one.note for one in chosen if one.note), *notes)}
     holds, solve = wan.holds().without(own_plan), partial(recommend, resolved, **more)
-    if holds.all:
-        outcome = partial(decided, resolved) if decided else None
-        of = wan.catalogue, network, prices, tuple(pairs), holds
-        found = _on_what_is_left(*of, solve, outcome, queue=request.queue)
-    else:
-        found = solve(network, prices)
+    try:
+        refuse_old(request, prices.catalogue, network, pairs)
+        if holds.all:
+            outcome = partial(decided, resolved) if decided else None
+            of = wan.catalogue, network, prices, tuple(pairs), holds
+            found = _on_what_is_left(*of, solve, outcome, queue=request.queue)
+        else:
+            found = solve(network, prices)
+    except DataError as fault:
+        raise DataError(f"{fault} {at_border(wan.catalogue, network, pairs)}".rstrip()) from None
     if chosen:
         found = replace(found, resolutions=chosen)
     return dated(found, prices.catalogue, network, pairs, request.addresses)

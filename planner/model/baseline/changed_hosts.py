@@ -39,9 +39,9 @@ def by_models(
 ) -> LinkArray:
     """Return links, those that are `chosen`, (n, n), with throughput from models.
 
-    Their round-trip times and loss stay, and the aggregates of those that are `kept`, (n, n). Those
-    are left out of whose rates nothing is known. `sites` are those of all regions, in order; the
-    address is that of the chosen ones, each its own unless given.
+    Their round-trip times and loss stay, and the aggregates of those that are `kept`, (n, n). What
+    no model knows stays whole, or where an address is given is left out. `sites` are those of all
+    regions, in order; the address is that of the chosen ones, each its own unless given.
     """
     for number, kind in enumerate(ADDRESS_KINDS, 1):
         of_kind = links.present if address else links.whole["address"] == number
@@ -51,12 +51,12 @@ def by_models(
         before, origins = taken(links.whole, ends), Origins()
         rows, kinds = taken(before), links.kinds(before, "rtt_ms").astype(np.int64)
         known = set_by_models(rows, [*sites.values()], catalogue, (src, dst), kinds, kind, origins)
-        rows[~known] = 0
         for name in ("per_flow_mbps", "aggregate_gbps"):
             rows[name]["evidence"] += np.uint32(len(links.evidence))
         if kept is not None:
             for name in ("aggregate_gbps", "limited_by"):
                 rows[name][kept[ends]] = before[name][kept[ends]]
+        rows[~known] = 0 if address else before[~known]
         links = links.with_rows((src, dst), rows, origins)
     return links
 

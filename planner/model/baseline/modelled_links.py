@@ -58,6 +58,7 @@ from planner.model.throughput import (
     TUNED_WINDOW_MB,
     UNKNOWN_SPREAD,
     AggregateLaw,
+    crosses_border,
     law_of,
     stock_window_mb,
 )
@@ -206,8 +207,8 @@ def set_by_models(
         of_flow[window, rtt] = origins.number_of(origin)
     flows["evidence"] = of_flow[window_kinds, rtt_kinds]
     flows["evidence"][at_cap] = origins.held_to("flow-cap", flows["evidence"][at_cap])
-    partitions = [catalogue.region(site.region).partition for site in sites]
-    set_rates(rates, sites, partitions, ends, rtts_ms, caps, address, origins)
+    domains = [catalogue.region(site.region).law_domain for site in sites]
+    set_rates(rates, sites, domains, ends, rtts_ms, caps, address, origins)
     known: Bools = np.isfinite(rates["expected"])
     windows_gbps = scaled(flows, LAW_CONNECTIONS / MBPS_PER_GBPS)
     held = held_to_windows(rates, windows_gbps)
@@ -266,7 +267,7 @@ def held_to_windows(rates: Records, windows_gbps: Records) -> Bools:
 def set_rates(
     rates: Records,
     sites: Sequence[Site],
-    partitions: Sequence[str],
+    domains: Sequence[str],
     ends: tuple[Ints, Ints],
     rtts_ms: Records,
     caps: Records,
@@ -277,20 +278,22 @@ def set_rates(
     """Set the saturated throughput of VM pairs, and the number of its origin.
 
     A VM larger than those that a law is of is expected to reach as much more as its cap allows.
-    Infinite where neither a law nor a cap is known. Of VMs of other sizes, a share of the law may
-    be given for each site. `partitions` are those of the regions (:attr:`.Region.partition`).
+    Infinite where neither a law nor a cap is known, and across China's border. Of VMs of other
+    sizes, a share of the law may be given for each site; `domains` are :attr:`.Region.law_domain`.
     """
     src, dst = ends
     rates["low"] = caps["expected"] * exp(-UNKNOWN_SPREAD.below)
     rates["expected"], rates["high"] = caps["expected"], caps["high"]
     rates["evidence"] = origins.number_of(_VM_CAPS)
     distance = np.searchsorted(CLASSES_MS, rtts_ms["high"], side="right")
-    distinct = list(dict.fromkeys(partitions))
-    number = np.array([distinct.index(name) for name in partitions], np.int64)
+    distinct = list(dict.fromkeys(domains))
+    number = np.array([distinct.index(name) for name in domains], np.int64)
     key = (number[src] * len(distinct) + number[dst]) * (len(CLASSES_MS) + 1) + distance
     for one in np.unique(key).tolist():
         pair, near = divmod(one, len(CLASSES_MS) + 1)
         a, b = (distinct[place] for place in divmod(pair, len(distinct)))
+        if crosses_border(a, b):
+            rates["expected"][key == one] = inf
         if law := law_of(a, b, address):
             places = np.flatnonzero(key == one)
             sources = src[places].tolist()

@@ -1,16 +1,19 @@
-"""The default VM types are what their rule makes of the packaged catalogue."""
+"""The default VM types are what their rule makes of the packaged catalogue, and advice agrees."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
+import relayd
+from planner.model.baseline.modelled_links import baseline_regions
 from planner.model.network import Snapshot
 from probes.estimation import Estimator
 from probes.samples import Samples
 from relayd.catalogue.loading import load_catalogue
-from scripts.catalogue_tables import default_vm_types
+from scripts.catalogue_tables import default_vm_types, with_suggested
 from tests.relayd.building import ping, rate
 
 CATALOGUE = load_catalogue((), ())
@@ -31,27 +34,54 @@ def test_the_catalogue_has_the_types_that_the_rule_chooses() -> None:
         assert new.price_usd_per_h < old.price_usd_per_h / 3
 
 
-def test_a_cheaper_type_goes_before_unless_it_breaks_the_rule() -> None:
-    """Half the price wins; ARM, CPU credits, an old series, fewer vCPUs or a lower rate do not."""
+def test_a_cheaper_type_goes_before_if_it_is_suggested() -> None:
     chosen = CATALOGUE.vm_types["aws:c6in.xlarge"]
-    cheap = replace(chosen, price_usd_per_h=chosen.price_usd_per_h / 2)
+    cheap = replace(chosen, id="aws:c7i.xlarge", price_usd_per_h=chosen.price_usd_per_h / 2)
 
     def default(**changes: object) -> str:
         vm = replace(cheap, **changes)  # type: ignore[arg-type]
         types = {**CATALOGUE.vm_types, vm.id: vm}
         return default_vm_types(replace(CATALOGUE, vm_types=types))["aws"]
 
-    assert default(id="aws:c7i.xlarge") == "aws:c7i.xlarge"
-    for other in ("aws:c7gn.xlarge", "aws:c5n.xlarge"):
-        assert default(id=other) == "aws:c6in.xlarge"
-    rejected = (
+    assert default() == cheap.id
+    rejected: tuple[dict[str, object], ...] = (
+        {"suggested": False},
         {"burstable": True},
-        {"vcpus": 2},
         {"egress_gbps": 4.9},
-        {"source": "16 Gbit/s as Das_v7; list"},
     )
     for changes in rejected:
-        assert default(id="aws:c7i.xlarge", **changes) == "aws:c6in.xlarge"
+        assert default(**changes) == chosen.id
+
+
+def test_arm_old_series_few_vcpus_and_copied_figures_are_not_suggested() -> None:
+    row = {"id": "aws:c8i.xlarge", "vcpus": 4, "network_from": "documented"}
+    changes: tuple[dict[str, object], ...] = (
+        {},
+        {"id": "aws:c6in.xlarge"},
+        {"id": "aws:c8gn.xlarge"},
+        {"id": "aws:c5n.xlarge"},
+        {"vcpus": 2},
+        {"network_from": "as c7i"},
+    )
+    found = with_suggested([{**row, **change} for change in changes])
+    assert [one["suggested"] for one in found] == [1, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("volume_gb", [100.0, 1000.0, 100_000.0])
+def test_no_answer_on_default_types_advises_one_as_fast_and_cheaper(volume_gb: float) -> None:
+    """A default is what relayd would advise: over sixty pairs of regions drawn at random."""
+    wan, draw = relayd.open(), Random(60)
+    regions = baseline_regions(wan.catalogue)
+    advised = 0
+    for src, dst in (draw.sample(regions, 2) for _ in range(60)):
+        plan = wan.plan(src, dst, volume_gb=volume_gb)
+        assert plan.vm_types[src] == wan.catalogue.default_vm_types[src.partition(":")[0]]
+        for advice in plan.advice:
+            if "vm_types" in (advice.change or {}) and (outcome := advice.outcome):
+                advised += 1
+                faster = outcome.duration_s < plan.duration_s / 1.05
+                assert faster or advice.cost_usd >= 0, (src, dst, advice.action)
+    assert advised or volume_gb < 100_000  # other types are advised where they are faster
 
 
 SRC, DST = "azure:japaneast", "aws:ap-northeast-1"

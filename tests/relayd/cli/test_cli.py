@@ -72,10 +72,16 @@ def test_a_price_of_long_ago_opens_the_answer(years: float, tmp_path: Path, rela
     prices.write_text(
         '[[egress]]\nname = "mine"\nfrom = ["aws:us-east-1"]\nto = ["aws:sa-east-1"]\n'
         f'usd_per_gb = 0.02\nas_of = "{month}"\n'
+        '[[egress]]\nname = "older"\nfrom = ["aws:us-east-1"]\nto = ["aws:eu-west-1"]\n'
+        'usd_per_gb = 0.02\nas_of = "2020-01"\n'
     )
     words = ("plan", *PAIR.split(), "--catalogue", prices)
     outdated = json.loads(relayd(*words, "--json").out)["outdated"]
-    assert [f"mine is of {month}" in sentence for sentence in outdated] == [True] * (years > 1)
+    assert [f"mine ({month}) is more" in sentence for sentence in outdated] == [True] * (years > 1)
+    both = ("aws:us-east-1", "aws:sa-east-1", "aws:eu-west-1", "--catalogue", prices, "--json")
+    (said,) = json.loads(relayd("plan", "broadcast", *both).out)["outdated"]
+    assert "older (2020-01)" in said
+    assert (f"mine ({month})" in said) == (years > 1)
     assert relayd(*words, "--max-price-age", "400d").code == (4 if years else 0)
 
 

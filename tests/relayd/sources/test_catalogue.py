@@ -133,6 +133,10 @@ def test_any_two_regions_can_be_planned_between(built_in: Catalogue) -> None:
             if other == region:
                 continue
             ends = (region, other) if turn % 2 else (other, region)
+            if built_in.regions[region].country == "CN":
+                with pytest.raises(DataError, match="No model crosses China's border"):
+                    wan.plan(*ends, volume_gb=50)
+                continue
             plan = wan.plan(*ends, volume_gb=50)
             assert plan.throughput_gbps > 0
             assert plan.cost_usd.egress > 0
@@ -185,7 +189,7 @@ def test_first_tiers_of_2022_agree_with_the_price_grid_of_may_2022(built_in: Cat
         printed = price.tiers[0].usd_per_gb * (GB_PER_GIB if src.startswith("gcp:") else 1)
         if _is_a_known_error_of_the_grid(src, dst):
             continue
-        if "as of 2022" in price.source:
+        if "as of 2022" in price.source or price.name == "gcp-regions":  # later confirmed
             compared += 1
             assert printed == pytest.approx(usd, rel=0.01), (src, dst, price.name)
         else:  # nothing has become cheaper in a source that was read
