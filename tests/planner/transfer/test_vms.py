@@ -220,4 +220,5 @@ def test_vms_of_a_fleet_run_and_a_relay_elsewhere_starts() -> None:
     plan: Any = recommend(replace(LARGE, vms=None), fleet, PRICES)
     assert (plan.direct.vm_start_s, plan.best_relay.vm_start_s) == (0, 60)
     assert plan.direct.duration_s == pytest.approx(4000)
+    assert plan.direct.cost_usd.vm == pytest.approx(2 * 4000 / 3600)
     assert plan.best_relay.duration_s == pytest.approx(60 + 500)
