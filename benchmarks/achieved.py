@@ -13,7 +13,7 @@ from planner.model.estimate import Estimate, exactly
 from planner.model.link import LINK_FIGURES, SITE_FIGURES, Link, Site
 from planner.model.network import Network
 from planner.model.pricing import Prices
-from planner.model.units import duration_s
+from planner.model.units import S_PER_H, duration_s
 from planner.transfer.allocation import Allocation
 from planner.transfer.decision import Decision, decide
 from planner.transfer.options import Option
@@ -100,10 +100,6 @@ def outcome(judge: Decision, allocation: Allocation) -> tuple[float, float]:
     option = Option(judge.figures, allocation, judge.request.hour_usd)
     slower_gbps, faster_gbps = option.rate_at("low"), option.rate_at("high")
     gbps = slower_gbps if slower_gbps < allocation.rate_gbps else faster_gbps
-    request = judge.request
-
-    def paid_s(rate_gbps: float) -> float:
-        return duration_s(request.volume_gb, rate_gbps) + request.vm_start_s
-
-    vm_usd = allocation.vm_usd * paid_s(gbps) / paid_s(allocation.rate_gbps)
+    paid_s = option.lead_s + duration_s(judge.request.volume_gb, gbps)
+    vm_usd = allocation.usd_per_h * paid_s / S_PER_H
     return gbps, allocation.egress_usd + vm_usd

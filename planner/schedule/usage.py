@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from math import fsum
 
@@ -14,6 +15,7 @@ from planner.model.answer import Cost, FeeLine
 from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, fee_lines, hours_usd, metered_usd_per_gb
 from planner.model.shared_resources import PATH, Floats, links_of
+from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE, S_PER_H
 from planner.model.vm_limits import vms_by_region
 from planner.schedule.plan import Busy, PathRate, Period, StoredVolume, TariffUse
@@ -140,18 +142,36 @@ class Usage:
         return {region: most[region] for region in regions if region in most}
 
     def cost(self, storage_usd: float) -> Cost:
-        """Return the cost of fees and VMs; VMs start again each time that a period needs more."""
-        hours = np.array(self._lengths_s) / S_PER_H
-        started = np.maximum(0.0, np.diff(self.vms, axis=0, prepend=0.0)).sum(axis=0)
-        vm_hours = hours @ self.vms + started * self._problem.vm_start_s / S_PER_H
+        """Return the cost of fees and VMs."""
         egress_usd = sum(self.egress_usd().values(), 0.0)
-        vm_usd = float(vm_hours @ self._problem.vm_usd_per_h) + hours_usd(self.fee_lines())
+        vm_usd = float(self._paid_h(self.vms) @ self._problem.vm_usd_per_h)
+        vm_usd += hours_usd(self.fee_lines())
         return Cost(egress_usd, vm_usd, egress_usd + vm_usd + storage_usd)
+
+    def _paid_h(self, vms: Floats) -> Floats:
+        """Return the hours that VMs of each period and site, (periods, n), are paid for by site.
+
+        VMs start again each time that a period needs more, and then their paths get up to speed.
+        """
+        started = np.maximum(0.0, np.diff(vms, axis=0, prepend=0.0))
+        leads_s = self._problem.vm_start_s + self._ramps_s
+        paid_s = np.array(self._lengths_s) @ vms + (started * leads_s).sum(axis=0)
+        return np.asarray(paid_s / S_PER_H)
+
+    @cached_property
+    def _ramps_s(self) -> Floats:
+        """Time to get up to speed on the longest path at each site, shape (periods, n)."""
+        longest_ms = np.zeros_like(self.vms)
+        for of_sites, routes in zip(longest_ms, self._routes_gbps, strict=True):
+            for route in routes:
+                rtt_ms = sum(self._problem.rtt_ms[link] for link in pairwise(route))
+                of_sites[[*route]] = np.maximum(of_sites[[*route]], rtt_ms)
+        return ramp_up_s(longest_ms)
 
     def fee_lines(self) -> tuple[FeeLine, ...]:
         """List the fees besides egress, by the hour while a region has VMs."""
-        hours = (np.array(self._lengths_s) / S_PER_H) @ (self.vms > 0)
-        hours_at = dict(zip(self._problem.regions, hours.tolist(), strict=True))
+        hours = self._paid_h((self.vms > 0).astype(float)).tolist()
+        hours_at = dict(zip(self._problem.regions, hours, strict=True))
         return fee_lines(self._prices, self._outside_gb, hours_at)
 
     def egress_usd(self) -> dict[int, float]:

@@ -23,7 +23,7 @@ from planner.model.link_array import KINDS
 from planner.model.network import Network
 from planner.model.pricing import Prices, prices_on
 from planner.model.quotas.sites import with_quotas
-from planner.model.throughput import MBIT_PER_MB
+from planner.model.throughput import MBIT_PER_MB, ramp_up_s
 from planner.model.units import (
     BITS_PER_BYTE,
     MBPS_PER_GBPS,
@@ -270,14 +270,15 @@ class Adviser:
         ]
         rates = {min(gbps, most_gbps) for end in ends for _, gbps, _ in end}
         pairs = max(1, min(chosen.allocation.src_vms, chosen.allocation.dst_vms))
-        tried = []
+        ramp_s = ramp_up_s(link.rtt_ms.expected)
+        lead_h, tried = (request.vm_start_s + ramp_s) / S_PER_H, []
         for gbps in sorted(one for one in rates if one * WORTH_ADVISING >= rate):
             enough = [next((vm for vm in end if vm[1] >= gbps), None) for end in ends]
             if None in enough:
                 continue
             usd_per_h = sum(vm[0] for vm in enough if vm)
             hours = duration_s(request.volume_gb, gbps * pairs) / S_PER_H
-            vm_usd = usd_per_h * pairs * (hours + request.vm_start_s / S_PER_H)
+            vm_usd = usd_per_h * pairs * (hours + lead_h)
             value = hours if request.hour_usd == inf else vm_usd + request.hour_usd * hours
             tried.append((vm_usd, value, tuple(vm[2] for vm in enough if vm)))
         best = [min(tried, key=itemgetter(k))[2] for k in (0, 1)] if tried else []

@@ -135,13 +135,15 @@ def best_relays_by_value(
     """
     count = len(rates)
     by_time = terms.hour_usd == inf
-    ramp_h = RAMP_UP_ROUND_TRIPS / MS_PER_S / S_PER_H * rtt_ms
-    links = ramp_h if by_time else terms.egress_usd + terms.hour_usd * ramp_h
     # What a link would cost may not be known: then it can't be recommended.
-    links = np.where((rates > 0) & np.isfinite(terms.egress_usd), links, inf)
+    able = (rates > 0) & np.isfinite(terms.egress_usd)
+    links = np.where(able, 0.0 if by_time else terms.egress_usd, inf)
+    ramp_h = np.where(able, RAMP_UP_ROUND_TRIPS / MS_PER_S / S_PER_H * rtt_ms, 0.0)
     vms = np.zeros(count) if by_time else terms.vm_usd_per_h
     hour = 1.0 if by_time else terms.hour_usd
-    into, links_into = np.ascontiguousarray(rates.T), np.ascontiguousarray(links.T)
+    into, links_into, lead_h = map(
+        np.ascontiguousarray, (rates.T, links.T, ramp_h.T + terms.vm_start_h)
+    )
     relay = np.empty((count, count), np.int32)
     value = np.empty((count, count))
     rows = max(1, TRIPLES_AT_ONCE // (count * count))
@@ -151,11 +153,12 @@ def best_relays_by_value(
         rate = np.minimum(rates[part, None, :], into)
         np.maximum(rate, NO_GBPS, out=rate)
         hours = np.divide(terms.gbps_h, rate, out=rate)
+        hours += ramp_h[part, None, :]
+        hours += lead_h
         usd_per_h = vms[part, None, None] + vms[:, None] + vms
         worth = hours * (usd_per_h + hour)
         worth += links[part, None, :]
         worth += links_into
-        worth += (usd_per_h + hour) * terms.vm_start_h
         best = worth.argmin(axis=2)
         relay[part] = best
         value[part] = np.take_along_axis(worth, best[:, :, None], axis=2)[:, :, 0]
@@ -202,9 +205,9 @@ def _charges(terms: Terms, rtt_ms: Floats, relay: NDArray[np.int32]) -> _Charges
 
 
 def _come_to(terms: Terms, paths: _Charges, rate_gbps: Floats) -> Outcomes:
-    hours = terms.gbps_h / np.maximum(rate_gbps, NO_GBPS)
-    time_s = (hours + terms.vm_start_h) * S_PER_H + paths.ramp_s
-    cost_usd = paths.egress_usd + paths.vm_usd_per_h * (hours + terms.vm_start_h)
+    time_s = terms.gbps_h / np.maximum(rate_gbps, NO_GBPS) * S_PER_H
+    time_s = time_s + terms.vm_start_h * S_PER_H + paths.ramp_s
+    cost_usd = paths.egress_usd + paths.vm_usd_per_h * time_s / S_PER_H
     by_time = terms.hour_usd == inf
     value = time_s if by_time else cost_usd + terms.hour_usd * time_s / S_PER_H
     return Outcomes(rate_gbps, time_s, cost_usd, np.where(rate_gbps > 0, value, inf))

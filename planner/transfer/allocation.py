@@ -1,6 +1,6 @@
 """An answer to one transfer: flows and VMs, with their cost; and the best of those over one path.
 
-On one path the cost ``V (8 D / R + t_start)`` falls with the rate while the numbers of VMs stay,
+On one path the cost ``V (8 D / R + t_lead)`` falls with the rate while the numbers of VMs stay,
 so an optimum lies where some VM is just full.
 """
 
@@ -34,6 +34,8 @@ class Allocation:
         Relay's region, or None for the direct path, to Gbit/s; only those used.
     relay_vms : dict
         Relay's region to number of VMs.
+    usd_per_h, paid_h : float
+        Price of its VMs with all fees by the hour, and how long they are paid for.
     """
 
     rate_gbps: float
@@ -42,7 +44,13 @@ class Allocation:
     dst_vms: int
     relay_vms: dict[int, int]
     egress_usd: float
-    vm_usd: float
+    usd_per_h: float
+    paid_h: float
+
+    @property
+    def vm_usd(self) -> float:
+        """Cost of its VMs, with all fees by the hour."""
+        return self.usd_per_h * self.paid_h
 
     @property
     def cost_usd(self) -> float:
@@ -88,7 +96,7 @@ def allocate(
     out_load, in_load = max(out_load, out_use), max(in_load, in_use)
     src_vms, dst_vms = whole_vms(out_load), whole_vms(in_load)
     load = max(out_load / src_vms, in_load / dst_vms)
-    vm_usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h + transfer.usd_per_h
+    usd_per_h = src_vms * src.vm_usd_per_h + dst_vms * dst.vm_usd_per_h + transfer.usd_per_h
     relay_vms = {}
     for path, flow in flows:
         vms = flow / path.vm_gbps
@@ -97,13 +105,13 @@ def allocate(
         else:
             relay_vms[path.region] = whole = whole_vms(vms)
             load = max(load, vms / whole)
-            vm_usd_per_h += whole * path.vm_usd_per_h + path.usd_per_h
+            usd_per_h += whole * path.vm_usd_per_h + path.usd_per_h
     egress_usd = egress_usd_gbps * transfer.volume_gb / rate
     share = load if stretch and load < 1 else 1.0
     of_paths = {path.region: flow / share for path, flow in flows}
     rate /= share
-    hours = transfer.gbps_h / rate + transfer.vm_start_s / S_PER_H
-    return Allocation(rate, of_paths, src_vms, dst_vms, relay_vms, egress_usd, vm_usd_per_h * hours)
+    hours = transfer.gbps_h / rate + transfer.lead_s / S_PER_H
+    return Allocation(rate, of_paths, src_vms, dst_vms, relay_vms, egress_usd, usd_per_h, hours)
 
 
 # ---- everything over one path --------------------------------------------------------------------
@@ -150,7 +158,7 @@ def best_on_path(
         full = [k * gbps for k in range(1, min(quota, int(most / gbps) + 1) + 1)]
         rates.update([rate for rate in full if least <= rate <= most])
     egress_usd = transfer.volume_gb * path.usd_per_gb
-    start_h, gbps_h = transfer.vm_start_s / S_PER_H, transfer.gbps_h
+    lead_h, gbps_h = transfer.lead_s / S_PER_H, transfer.gbps_h
     # With one VM at each site no rate is cheaper by the hour: where that is no better than the
     # best, nothing slower is.
     fixed_usd_per_h = transfer.usd_per_h + path.usd_per_h
@@ -158,12 +166,12 @@ def best_on_path(
     best_rate, best_value = 0.0, inf
     for rate in sorted(rates, reverse=True):
         hours = gbps_h / rate
-        least_usd = egress_usd + least_usd_per_h * (hours + start_h)
+        least_usd = egress_usd + least_usd_per_h * (hours + lead_h)
         if best_rate and least_usd + time_value_usd_per_h * hours >= best_value:
             break
         usd_per_h = sum([whole_vms(rate / gbps) * usd for gbps, _, usd in stages])
         usd_per_h += fixed_usd_per_h
-        cost_usd = egress_usd + usd_per_h * (hours + start_h)
+        cost_usd = egress_usd + usd_per_h * (hours + lead_h)
         if cost_usd > budget_usd * (1 + EQUAL):
             continue
         if time_value_usd_per_h == inf:

@@ -308,10 +308,10 @@ def relays_that_can_pay(transfer: TransferProblem, value_usd: float, budget_usd:
     """
     most_usd = value_usd if budget_usd == inf else max(value_usd, budget_usd)
     volume_gb, gbps_h = transfer.volume_gb, transfer.gbps_h
-    start_h = transfer.vm_start_s / S_PER_H
+    lead_h = transfer.lead_s / S_PER_H
     rows = transfer.relays.rows
     rows = rows[rows["vm_gbps"] > 0]
-    hours = gbps_h / rows["vm_gbps"] + start_h
+    hours = gbps_h / rows["vm_gbps"] + lead_h
     return Relays(rows[volume_gb * rows["usd_per_gb"] + rows["vm_usd_per_h"] * hours < most_usd])
 
 

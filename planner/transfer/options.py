@@ -9,9 +9,10 @@ links back, its window. Each link has errors of its own, and so has each relay's
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import pairwise
-from math import ceil, hypot, inf, sqrt
+from math import hypot, inf, sqrt
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -20,7 +21,7 @@ import numpy as np
 from planner.model.answer import Cost, FeeLine
 from planner.model.estimate import BOUNDS, Bound, Estimate
 from planner.model.network import Network
-from planner.model.pricing import Pair, Prices, fee_lines, hourly_usd, link_gbps
+from planner.model.pricing import Pair, Prices, fee_lines, link_gbps
 from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import (
@@ -34,7 +35,7 @@ from planner.solvers.joint import (
     range_of,
     spread_of,
 )
-from planner.transfer.allocation import EQUAL, Allocation
+from planner.transfer.allocation import Allocation, whole_vms
 from planner.transfer.fees import MeteredFees
 from planner.transfer.problem import TransferProblem, transfer_problem
 from planner.transfer.request import TransferRequest
@@ -129,7 +130,8 @@ class OptionEvaluator:
     @cached_property
     def whole(self) -> TransferProblem:
         """The problem with all VMs that there may be, whatever the objective and limits."""
-        return transfer_problem(self.request, self.network, self.prices)
+        whole = transfer_problem(self.request, self.network, self.prices)
+        return replace(whole, lead_s=self.lead_s(whole.regions))
 
     def vms(self, allocation: Allocation) -> dict[str, int]:
         """Return an allocation's VMs by region, from the source to the destination."""
@@ -139,24 +141,26 @@ class OptionEvaluator:
         counts[self.request.dst] = allocation.dst_vms
         return counts
 
-    def usd_per_h(self, allocation: Allocation) -> float:
-        """Cost of an allocation's VMs and of fees in an hour, in USD."""
-        vms, usd_per_h = self.vms(allocation), self.prices.vm_usd_per_h
-        of_vms = sum([count * usd_per_h(region) for region, count in vms.items()])
-        return of_vms + hourly_usd(self.prices, vms)
-
     def fee_lines(self, allocation: Allocation) -> tuple[FeeLine, ...]:
         """List the fees besides egress."""
         links_gb = self.fees.links_gb(allocation)
-        hours = allocation.vm_usd / (self.usd_per_h(allocation) or 1.0)
-        return fee_lines(self.prices, links_gb, dict.fromkeys(self.vms(allocation), hours))
+        hours = dict.fromkeys(self.vms(allocation), allocation.paid_h)
+        return fee_lines(self.prices, links_gb, hours)
 
-    def vm_start_s(self, relays: Iterable[int] = ()) -> float:
-        """Return the time until the VMs at both ends and at relays have started."""
+    def vm_start_s(self, paths: Iterable[int | None] = ()) -> float:
+        """Return the time until the VMs at both ends and at the relays of paths have started."""
         sites = self.network.sites
         return self._ends_start_s or self.request.starts_s(
-            *(sites[self.regions[relay]] for relay in relays)
+            *(sites[self.regions[path]] for path in paths if path is not None)
         )
+
+    def ramp_up_s(self, paths: Iterable[int | None]) -> float:
+        """Return the time to get up to speed on the slowest of some paths."""
+        return ramp_up_s(max(map(self.path_rtt_ms, paths), default=0.0))
+
+    def lead_s(self, paths: Sequence[int | None]) -> float:
+        """Return the time until VMs have started and the slowest of some paths is up to speed."""
+        return self.vm_start_s(paths) + self.ramp_up_s(paths)
 
     # ---- paths and links ---------------------------------------------------------------------
 
@@ -284,7 +288,7 @@ class OptionEvaluator:
         for relay, gbps in allocation.flows.items():
             links = [self.link(*pair) for pair in self.pairs_of(relay)]
             slowest_gbps = min([link.rates["expected"][1] for link in links])
-            found[relay] = ceil(gbps / slowest_gbps * (1 - EQUAL))
+            found[relay] = whole_vms(gbps / slowest_gbps)
         return found
 
     # ---- comparing ---------------------------------------------------------------------------
@@ -334,6 +338,8 @@ class Option:
 
     Attributes
     ----------
+    allocation : Allocation
+        Its VMs are paid for `duration_s`: it was found at the lead of all paths that it might use.
     ramp_up_s : float
         Time to get up to speed on the slowest of its paths, 8.5 round trips a link.
     vm_start_s, lead_s : float
@@ -344,12 +350,13 @@ class Option:
     """
 
     def __init__(self, figures: OptionEvaluator, allocation: Allocation, hour_usd: float) -> None:
-        self.figures, self.allocation = figures, allocation
-        self.ramp_up_s = max([ramp_up_s(figures.path_rtt_ms(path)) for path in allocation.flows])
-        self.vm_start_s = figures.vm_start_s(allocation.relay_vms)
+        self.figures = figures
+        self.vm_start_s = figures.vm_start_s(allocation.flows)
+        self.ramp_up_s = figures.ramp_up_s(allocation.flows)
         self.lead_s = self.vm_start_s + self.ramp_up_s
         move_s = duration_s(figures.request.volume_gb, allocation.rate_gbps)
         self.duration_s = time_s = self.lead_s + move_s
+        self.allocation = allocation = replace(allocation, paid_h=time_s / S_PER_H)
         self.value_usd = time_s
         if hour_usd < inf:
             self.value_usd = allocation.cost_usd + hour_usd * time_s / S_PER_H
@@ -526,11 +533,8 @@ class Option:
     def value_by_rate(self) -> tuple[float, float]:
         """Return its value to the request without the hours of moving, and what one of these is."""
         request, allocation = self.figures.request, self.allocation
-        move_h = duration_s(request.volume_gb, allocation.rate_gbps) / S_PER_H
-        vm_usd_per_h = self.figures.usd_per_h(allocation)
-        fixed = allocation.cost_usd - vm_usd_per_h * move_h
-        fixed += request.hour_usd * self.lead_s / S_PER_H
-        return fixed, vm_usd_per_h + request.hour_usd
+        hour_usd = allocation.usd_per_h + request.hour_usd
+        return allocation.egress_usd + hour_usd * self.lead_s / S_PER_H, hour_usd
 
 
 def faster(options: Sequence[Option], over: Option) -> list[tuple[float, float, float]]:

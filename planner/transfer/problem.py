@@ -11,9 +11,10 @@ on each relay path, and integer numbers of VMs ``n``::
     x_r <= u_r n_r,   u_r = min(Q_sr, P_rd, I_r, E_r)    what one relay VM forwards
     0 <= n_v <= N_v                                      quotas
 
-    cost = D sum_p (x_p / R) fee_p + (sum_v n_v price_v + h) (T + t_start),    T = 8 D / R
+    cost = D sum_p (x_p / R) fee_p + (sum_v n_v price_v + h) (T + t_lead),    T = 8 D / R
 
-h are fees by the hour, of what is used at all (NAT gateways, interconnects).
+t_lead is the time until VMs have started and the slowest path is up to speed, h are fees by the
+hour, of what is used at all (NAT gateways, interconnects).
 
 K is the number of connections that one VM opens. Accepting them costs nothing, so that there is no
 such row where they end. f is the rate of one connection. A relay that splits TCP opens as many on
@@ -171,9 +172,9 @@ class TransferProblem:
     ----------
     direct : TransferPath | None
         None where there is no direct link or it is not allowed.
-    vm_start_s : float
-        Time that each VM is paid for before the transfer begins; 0 where all that may take part
-        run already.
+    lead_s : float
+        Time that each VM is paid for besides moving: until all have started and the slowest path
+        that may be used is up to speed.
     most_paths : float
         Number of paths that a plan may use: each is one more thing to run.
     least_part : float
@@ -187,7 +188,7 @@ class TransferProblem:
     dst: End
     direct: TransferPath | None
     relays: Relays
-    vm_start_s: float = 0.0
+    lead_s: float = 0.0
     most_paths: float = inf
     least_part: float = 0.0
     usd_per_h: float = 0.0
@@ -201,6 +202,11 @@ class TransferProblem:
     def paths(self) -> list[TransferPath]:
         """The direct path, if there is one, and those through relays."""
         return [self.direct, *self.relays] if self.direct else [*self.relays]
+
+    @property
+    def regions(self) -> list[int | None]:
+        """Positions of the relays, and None for the direct path."""
+        return [*([None] if self.direct else []), *self.relays.rows["region"].tolist()]
 
     def over(self, paths: Sequence[TransferPath]) -> TransferProblem:
         """Return the same over other paths."""
@@ -237,7 +243,7 @@ def quotas_may_bind(request: TransferRequest, network: Network) -> bool:
 
 
 def transfer_problem(request: TransferRequest, network: Network, prices: Prices) -> TransferProblem:
-    """Return the transfer that a request is on a network, by expected figures.
+    """Return the transfer that a request is on a network, by expected figures and without a lead.
 
     Raises
     ------
@@ -282,12 +288,8 @@ def transfer_problem(request: TransferRequest, network: Network, prices: Prices)
         End(cap, prices.vm_usd_per_h(end.region), request.vm_limits.most(end))
         for end, cap in zip(ends, (float(egress_caps[at]), float(ingress_caps[to])), strict=True)
     )
-    vm_start_s = request.starts_s(*ends)
-    if not vm_start_s:
-        sites = list(network.sites.values())
-        vm_start_s = request.starts_s(*(sites[relay] for relay in relays.rows["region"].tolist()))
-    figures = volume_gb, source, destination, direct, relays, vm_start_s
-    transfer = TransferProblem(*figures, MOST_PATHS, LEAST_PART)
+    figures = volume_gb, source, destination, direct, relays
+    transfer = TransferProblem(*figures, most_paths=MOST_PATHS, least_part=LEAST_PART)
     if network.has_private_links:
         transfer = _by_kind(transfer, request, network)
     return _with_fees(transfer, request, network, prices) if has_fees(prices) else transfer

@@ -39,12 +39,14 @@ from planner.transfer.problem import (
     TransferProblem,
 )
 from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
-from planner.transfer.whole_connections import MOST_DIVIDED, divisions
+from planner.transfer.whole_connections import MOST_DIVIDED, divisions, roundings
 
 # The least gain of more paths: each is one more thing to run and to fail.
 SPLIT_GAIN = 0.02
 # The least gain of each path beyond the first few.
 PATH_GAIN = 0.05
+# Of the duration: the least that a split over nearer paths might save to be looked for.
+NEARER_GAIN = 0.01
 # Plans whose values differ by less are as good.
 AS_GOOD_VALUE = 1e-3
 # Of round-trip time: how much must be saved before a longer and more fragile path is worth it.
@@ -243,7 +245,7 @@ class TransferSearch:
             least_s = float(ramps_s.min())
             longest_s = split.ramp_up_s if split else float(ramps_s.max())
             best = min([*alone, *found], key=lambda one: one.value_usd, default=None)
-            if best and longest_s - least_s <= SPLIT_GAIN * best.duration_s:
+            if best and longest_s - least_s <= NEARER_GAIN * best.duration_s:
                 break
             nearer = ramps_s < (longest_s if split else (least_s + longest_s) / 2)
             if not nearer.any():
@@ -372,9 +374,10 @@ class TransferSearch:
         if path is None:
             return None
         if path.region not in self._relay_options:
+            problem = replace(self.ends, lead_s=self.figures.lead_s([path.region]))
             self._relay_options[path.region] = self._best(
                 lambda rate: best_on_path(
-                    self.ends,
+                    problem,
                     path,
                     time_value_usd_per_h=self.request.hour_usd,
                     at_least_gbps=rate,
@@ -392,7 +395,10 @@ class TransferSearch:
         :data:`PATH_GAIN`, or where fewer do not meet the limits. None where no number of paths
         brings :data:`SPLIT_GAIN` over one alone.
         """
-        transfer = replace(self.transfer, relays=Relays.of(relays))
+        transfer = self.transfer
+        if relays is not transfer.relays:
+            transfer = replace(transfer, relays=Relays.of(relays))
+            transfer = replace(transfer, lead_s=self.figures.lead_s(transfer.regions))
         free = self._best_split(replace(transfer, most_paths=inf, least_part=0.0))
         if free is None and self.request.deadline_s is not None:
             # Of many paths, one may be too slow to get up to speed.
@@ -451,9 +457,9 @@ class TransferSearch:
     ) -> Allocation | None:
         """Return the first solution whose paths' connections, each rounded up, the source may open.
 
-        Where they are more, all divisions of few connections are compared. Of many, each solver is
-        asked again with as many less: the rate is lower than an optimum in whole connections by at
-        most one of them for each path but the first.
+        Where they are more, all divisions of few connections are compared; of many, those in which
+        some are rounded down. Where none meets the limits, each solver is asked again with as many
+        less.
         """
         for solve in solvers:
             problem, found = transfer, solve(transfer)
@@ -463,8 +469,17 @@ class TransferSearch:
                 excess, opens = self._excess(found)
                 if excess <= 0:
                     return found
-                if opens <= MOST_DIVIDED:
-                    return self._best_divided(transfer, at_least_gbps, solve)
+                few, each = opens <= MOST_DIVIDED, self.request.connections
+                if few:
+                    of = each, self.request.hour_usd, at_least_gbps, self.request.budget_usd or inf
+                    problems = divisions(transfer, *of)
+                else:
+                    counts = self.figures.connections(found)
+                    problems = roundings(transfer, found, counts, each)
+                whole = (one for one in map(solve, problems) if one and self._excess(one)[0] <= 0)
+                best = min(whole, key=lambda one: self._option(one).value_usd, default=None)
+                if best or few:
+                    return best
                 problem = problem.with_connections(1 - excess / opens)
                 if (found := solve(problem)) is None:
                     break
@@ -474,18 +489,6 @@ class TransferSearch:
         """Return by how much an allocation's connections exceed those opened, and these."""
         opens = self.request.connections * found.src_vms
         return sum(self.figures.connections(found).values()) - opens, opens
-
-    def _best_divided(
-        self,
-        transfer: TransferProblem,
-        at_least_gbps: float,
-        solve: Callable[[TransferProblem], Allocation | None],
-    ) -> Allocation | None:
-        """Return the best solution in which each path has whole connections of its own."""
-        of = self.request.connections, self.request.hour_usd, at_least_gbps
-        problems = divisions(transfer, *of, self.request.budget_usd or inf)
-        found = (one for one in map(solve, problems) if one and self._excess(one)[0] <= 0)
-        return min(found, key=lambda one: self._option(one).value_usd, default=None)
 
     def _best(self, solve: Solver) -> Option | None:
         """Solve, allowing for the VM start and ramp-up that paths need before a deadline."""

@@ -16,7 +16,7 @@ solution uses more, or one for less, the search splits on whether a path is used
 
 All costs are multiplied by the rate R, which makes them linear::
 
-    cost R = D sum_p x_p fee_p + 8 D sum_v n_v price_v + t_start R sum_v n_v price_v
+    cost R = D sum_p x_p fee_p + 8 D sum_v n_v price_v + t_lead R sum_v n_v price_v
 
 Fees by the hour add to the price of all VMs: those of a relay with its first VM.
 
@@ -136,7 +136,7 @@ class VmSearch:
     ) -> None:
         self.transfer, self.paths, self.rate_gbps = transfer, paths, rate_gbps
         self.time_usd, self.counts_cost, self.budget_usd = time_usd, counts_cost, budget_usd
-        self.start_h = transfer.vm_start_s / S_PER_H
+        self.lead_h = transfer.lead_s / S_PER_H
         self.full_rate_h = transfer.gbps_h / rate_gbps
         src, dst = transfer.src, transfer.dst
         # With all its VMs as full as they get, no plan is slower than its slowest part.
@@ -343,7 +343,7 @@ class VmSearch:
 
     def _slowest_share(self, decided_usd_per_h: float) -> float:
         """Return the rate below which a part with these VMs can hold nothing better."""
-        before_usd = self.least_egress_usd + self.start_h * decided_usd_per_h
+        before_usd = self.least_egress_usd + self.lead_h * decided_usd_per_h
         moving_usd = self.full_rate_h * decided_usd_per_h
         share = _least_share(moving_usd, self.budget_usd - before_usd)
         if not self.counts_cost:
@@ -361,7 +361,7 @@ class VmSearch:
         if self.counts_cost:
             # Nothing better than the best so far pays more for VMs, however fast it is.
             vm_usd = self.value - self.least_egress_usd - self.time_usd
-            most = min(most, vm_usd / (self.full_rate_h + self.start_h))
+            most = min(most, vm_usd / (self.full_rate_h + self.lead_h))
         return most
 
     def _branches(self, node: Node, solution: list[float]) -> Iterator[Node | None]:
@@ -436,13 +436,13 @@ class VmSearch:
     def _rate_to_split(self, node: Node, near: Corner, rounding_usd_per_h: float) -> float | None:
         """Return the rate at which to split a part: None if splitting on VMs proves more.
 
-        What the envelope leaves out is ``t_start (R - R0) (S - S0)``, with the corner's R0 and S0.
+        What the envelope leaves out is ``t_lead (R - R0) (S - S0)``, with the corner's R0 and S0.
         """
-        if not self.start_h or not self.counts_cost:
+        if not self.lead_h or not self.counts_cost:
             return None
         least, most = node.part.least_share, node.part.most_share
-        left_out = self.start_h * (near[0] - node.corner[0]) * (near[1] - node.corner[1])
-        rounding = rounding_usd_per_h * (self.full_rate_h + self.start_h * least)
+        left_out = self.lead_h * (near[0] - node.corner[0]) * (near[1] - node.corner[1])
+        rounding = rounding_usd_per_h * (self.full_rate_h + self.lead_h * least)
         if left_out <= 2 * rounding or most < least * RATE_STEP:
             return None
         return sqrt(least * most)
@@ -458,9 +458,9 @@ class VmSearch:
         """
         rate, volume_gb, src, dst = self.rate_gbps, self.transfer.volume_gb, part.src, part.dst
         share, usd_per_h = corner
-        hours = self.full_rate_h + self.start_h * share
+        hours = self.full_rate_h + self.lead_h * share
         cost, upper = list[float](), list[float]()
-        decided = -self.start_h * usd_per_h * share + self.transfer.usd_per_h * hours
+        decided = -self.lead_h * usd_per_h * share + self.transfer.usd_per_h * hours
         for path, (low, high) in zip(self.paths, part.relays, strict=True):
             fee, each_usd_per_h = volume_gb * path.usd_per_gb, path.vm_usd_per_h
             if path.usd_per_h and high and not low:  # no more than is paid with all of its VMs
@@ -481,7 +481,7 @@ class VmSearch:
             upper[2 * k] = upper[2 * k + 1] = 0.0
         lower += [float(src[0]), float(dst[0]), part.least_share, 0.0]
         ends = self.transfer.src, self.transfer.dst
-        cost += [*(end.vm_usd_per_h * hours for end in ends), self.start_h * usd_per_h]
+        cost += [*(end.vm_usd_per_h * hours for end in ends), self.lead_h * usd_per_h]
         cost.append(self.least_usd_per_h * hours)
         least_idle, most_idle = (float(vms - part.decided) for vms in part.together)
         upper += [float(src[1]), float(dst[1]), part.most_share, most_idle]

@@ -1,15 +1,15 @@
-"""Divides the few connections of a source over paths: whole ones, each path with its own.
+"""Divides the connections of a source over paths: whole ones, each path with its own.
 
-Where a source opens many connections, rounding those of each path up costs next to nothing. Of few
-it may cost a fifth of the rate, so that all ways to divide them are valued: with c of K n
-connections on path p, it carries min(c f_p, what its links and relay VMs allow), see
-:mod:`planner.transfer.problem`. What is left to decide, the VMs and the flows below these limits,
-is solved for the best few.
+With c of K n connections on path p, it carries min(c f_p, what its links and relay VMs allow), see
+:mod:`planner.transfer.problem`. Of few connections, one may be a fifth of the rate, so that all
+ways to divide them are valued. Of many, those of an optimum in fractions are rounded, some up and
+some down. What is left to decide, the VMs and the flows below these limits, is solved for the best
+few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import inf
@@ -18,7 +18,7 @@ import numpy as np
 
 from planner.model.shared_resources import Floats
 from planner.model.units import S_PER_H
-from planner.transfer.allocation import EQUAL
+from planner.transfer.allocation import EQUAL, Allocation
 from planner.transfer.problem import MOST_PATHS, TransferPath, TransferProblem
 
 MOST_DIVIDED = 48
@@ -62,14 +62,41 @@ def divisions(
                     of = tuple(chosen[i].tolist()), tuple(divided[j].tolist())
                     found.append((float(values[2][i, j]), vms, *of))
     for _, vms, places, counts in sorted(found)[:SOLVED]:
-        limited = []
-        for place, count in zip(places, counts, strict=True):
-            path = paths[place]
-            most_gbps = count * path.in_connections_gbps / connections / vms
-            limited.append(
-                replace(path, in_gbps=min(path.in_gbps, most_gbps), in_connections_gbps=inf)
-            )
-        yield replace(transfer.over(limited), src=replace(transfer.src, quota=vms))
+        yield _divided_so(transfer, [paths[place] for place in places], counts, connections, vms)
+
+
+def roundings(
+    transfer: TransferProblem, found: Allocation, counts: Mapping[int | None, int], connections: int
+) -> Iterator[TransferProblem]:
+    """Yield problems in which some paths of an allocation have one connection less, the best first.
+
+    `counts` are its connections by path, rounded up: more than the source opens.
+    """
+    paths = [path for path in transfer.paths if path.region in found.flows]
+    excess = sum(counts.values()) - connections * found.src_vms
+
+    def lost_gbps(less: tuple[TransferPath, ...]) -> float:
+        left = [(counts[p.region] - 1) * p.in_connections_gbps / connections for p in less]
+        return sum([found.flows[p.region] for p in less]) - sum(left)
+
+    for less in sorted(combinations(paths, excess), key=lost_gbps)[:SOLVED]:
+        whole = [counts[path.region] - (path in less) for path in paths]
+        yield _divided_so(transfer, paths, whole, connections, found.src_vms)
+
+
+def _divided_so(
+    transfer: TransferProblem,
+    paths: Sequence[TransferPath],
+    counts: Sequence[int],
+    connections: int,
+    vms: int,
+) -> TransferProblem:
+    """Return the problem over paths with so many connections each, of so many VMs."""
+    limited = []
+    for path, count in zip(paths, counts, strict=True):
+        most_gbps = count * path.in_connections_gbps / connections / vms
+        limited.append(replace(path, in_gbps=min(path.in_gbps, most_gbps), in_connections_gbps=inf))
+    return replace(transfer.over(limited), src=replace(transfer.src, quota=vms))
 
 
 def _candidates(transfer: TransferProblem, most: int) -> list[TransferPath]:
@@ -132,7 +159,7 @@ def _values(
     loads = np.maximum(rate / dst.cap_gbps, (gbps / out[:, None]).max(axis=2))
     per_h = (relays * vm_usd[:, None]).sum(axis=2) + fixed_usd.sum(axis=1)[:, None]
     per_h += vms * src.vm_usd_per_h + np.ceil(loads * (1 - EQUAL)) * dst.vm_usd_per_h
-    cost = egress_usd + (per_h + transfer.usd_per_h) * (hours + transfer.vm_start_s / S_PER_H)
+    cost = egress_usd + (per_h + transfer.usd_per_h) * (hours + transfer.lead_s / S_PER_H)
     value = hours.copy() if hour_usd == inf else cost + hour_usd * hours
     value[(gbps < transfer.least_part * rate[..., None]).any(axis=2) | ~(rate > 0)] = inf
     return rate, cost, value

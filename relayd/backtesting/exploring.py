@@ -123,10 +123,9 @@ def _path(terms: Terms, step: Step, nodes: list[int]) -> Path:
     lead_s = terms.vm_start_h * S_PER_H + ramp_s
     if terms.hour_usd == inf:
         return Path(belief, lead_s, terms.gbps_h * S_PER_H)
-    vms_usd_per_h = float(terms.vm_usd_per_h[nodes].sum())
-    fixed = float(terms.egress_usd[links].sum()) + vms_usd_per_h * terms.vm_start_h
-    fixed += terms.hour_usd * lead_s / S_PER_H
-    return Path(belief, fixed, (vms_usd_per_h + terms.hour_usd) * terms.gbps_h)
+    hour_usd = float(terms.vm_usd_per_h[nodes].sum()) + terms.hour_usd
+    fixed = float(terms.egress_usd[links].sum()) + hour_usd * lead_s / S_PER_H
+    return Path(belief, fixed, hour_usd * terms.gbps_h)
 
 
 def _least(rates: np.ndarray, nodes: list[int]) -> float:

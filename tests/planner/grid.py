@@ -115,7 +115,7 @@ class Grid:
                 site: (self.egress_gbps(n), self.ingress_gbps(n), vm_usd_per_h(n), quotas[site])
                 for site, n in names.items()
             },
-            transfer.vm_start_s,
+            transfer.lead_s,
         )
 
     def random_pairs(self, count: int, seed: int) -> list[Pair]:

@@ -31,7 +31,7 @@ def least_cost_usd(transfer: TransferProblem, rate_gbps: float) -> float:
     used = paths + 2 + len(relays)
     size = used + paths
     src, dst = paths, paths + 1
-    hours = transfer.gbps_h / rate_gbps + transfer.vm_start_s / 3600
+    hours = transfer.gbps_h / rate_gbps + transfer.lead_s / 3600
     cost, most, rows = np.zeros(size), np.ones(size), []
     for column, end in ((src, transfer.src), (dst, transfer.dst)):
         cost[column] = end.vm_usd_per_h * hours
@@ -264,7 +264,7 @@ def check(transfer: TransferProblem, found: Allocation) -> None:
         hourly += vms * relay.vm_usd_per_h + relay.usd_per_h
     hours = 8 * transfer.volume_gb / rate / 3600
     assert found.egress_usd == near(egress_usd)
-    assert found.vm_usd == near(hourly * (hours + transfer.vm_start_s / 3600))
+    assert found.vm_usd == near(hourly * (hours + transfer.lead_s / 3600))
 
 
 def below(value: float, limit: float) -> bool:

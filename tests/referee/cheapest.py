@@ -1,8 +1,8 @@
 """The plan of one transfer with least cost, or least cost plus time, and within limits.
 
 The program is in shares *y* of paths and *t*, the inverse of the rate: where VMs are *n*, paths
-carry *A y <= n t* (Charnes and Cooper). Numbers of VMs are sums of zeros and ones *z*, and *w* is
-*z t*.
+carry *A y <= n t* (Charnes and Cooper). Numbers of VMs are sums of zeros and ones *z*, *w* is
+*z t*, and *p* is *z* times the round trip of the longest path.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class _Program:
         self.share, self.use = slice(0, n), slice(n, 2 * n)
         self.t, self.longest = 2 * n, 2 * n + 1
         self.z, self.w = slice(2 * n + 2, 2 * n + 2 + m), slice(2 * n + 2 + m, 2 * n + 2 + 2 * m)
-        self.size = 2 * n + 2 + 2 * m
+        self.p = slice(2 * n + 2 + 2 * m, 2 * n + 2 + 3 * m)
+        self.size = 2 * n + 2 + 3 * m
         self.rate = float(min(q.net.send[q.src], q.net.receive[q.dst])) * q.vms
         slowest = min(sum(a.rates.values()) for a in singles(q))
         self.most_t = self.rate / slowest * 1.01
@@ -58,6 +59,7 @@ class _Program:
 
     def fill(self) -> None:
         vms, top = self.q.vms, self.most_t
+        farthest = max(path.rtt for path in self.paths)
         for coefficients, region, limit in rows_of(self.q, self.paths):
             entries = dict(enumerate(coefficients))
             for k in range(vms):
@@ -77,6 +79,8 @@ class _Program:
                 self.add({w: 1.0, self.t: -1.0}, 0.0)
                 self.add({w: 1.0, z: -top}, 0.0)
                 self.add({w: -1.0, self.t: 1.0, z: top}, top)
+                p = self.p.start + self.column(region, k)
+                self.add({self.longest: 1.0, p: -1.0, z: farthest}, farthest)
                 if k:
                     self.add({z: 1.0, z - 1: -1.0}, 0.0)
         paths = len(self.paths)
@@ -91,6 +95,7 @@ class _Program:
             for k in range(q.vms):
                 hourly = float(q.net.hourly[region])
                 row[self.z.start + self.column(region, k)] = hourly * q.start / 3600
+                row[self.p.start + self.column(region, k)] = hourly * ROUND_TRIPS / 3600
                 row[self.w.start + self.column(region, k)] = (
                     hourly * 8 * q.volume / self.rate / 3600
                 )

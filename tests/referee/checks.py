@@ -61,7 +61,5 @@ def check_plan(q: Question, plan: Any) -> None:
     assert plan.duration_s == pytest.approx(q.start + sending + ramp, rel=EXACT)
     fees = sum(x / rate * p.fee for x, p in zip(rates, paths, strict=True)) * q.volume
     assert plan.cost_usd.egress == pytest.approx(fees, rel=1e-5, abs=1e-9)
-    # "VM price times duration and start" leaves open whether slow start is paid for.
     hourly = sum(net.hourly[region] * count for region, count in vms.items())
-    least, most = (hourly * s / 3600 for s in (q.start + sending, q.start + sending + ramp))
-    assert least * (1 - EXACT) <= plan.cost_usd.vm <= most * (1 + EXACT)
+    assert plan.cost_usd.vm == pytest.approx(hourly * plan.duration_s / 3600, rel=EXACT)

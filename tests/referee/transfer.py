@@ -104,8 +104,8 @@ def priced(q: Question, paths: list[Path], rates: Floats, vms: dict[int, int]) -
     sending = 8 * q.volume / rate
     usd = q.volume * sum(x / rate * p.fee for p, x in zip(paths, rates, strict=True))
     regions = {r for p in used for r in p.regions}
-    usd += sum(q.net.hourly[r] * vms[r] for r in regions) * (q.start + sending) / 3600
     duration = q.start + sending + ROUND_TRIPS * max(p.rtt for p in used)
+    usd += sum(q.net.hourly[r] * vms[r] for r in regions) * duration / 3600
     by_path = {p.regions: float(x) for p, x in zip(paths, rates, strict=True) if p in used}
     return Answer(by_path, {r: vms[r] for r in regions}, duration, float(usd))
 

@@ -133,8 +133,8 @@ def really(step: Step, decision: Decision, path: tuple[str, ...]) -> tuple[float
     hours = 8 * VOLUME_GB / rate / 3600
     ramp_s = 8.5 * sum(step.rtt_ms[link] for link in links) / 1000
     fees = sum(prices.egress_usd_per_gb(a, b, VOLUME_GB) for a, b in links) * VOLUME_GB
-    cost = fees + vm_usd * (hours + 60 / 3600)
     time_s = 60 + hours * 3600 + ramp_s
+    cost = fees + vm_usd * time_s / 3600
     hour_usd = decision.request.hour_usd
     return rate, time_s if hour_usd == float("inf") else cost + hour_usd * time_s / 3600
 

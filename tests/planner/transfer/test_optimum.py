@@ -131,7 +131,7 @@ def by_trying_everything(
         hours = 8 * transfer.volume_gb / rate / 3600
         hourly = m * src.vm_usd_per_h + n * dst.vm_usd_per_h
         hourly += k * relay.vm_usd_per_h + relay.usd_per_h + transfer.usd_per_h
-        cost = relay.usd_per_gb * transfer.volume_gb + hourly * (hours + transfer.vm_start_s / 3600)
+        cost = relay.usd_per_gb * transfer.volume_gb + hourly * (hours + transfer.lead_s / 3600)
         if rate >= least_gbps * (1 - 1e-9) and cost <= budget * (1 + 1e-9):
             value = hours if time_value == inf else cost + time_value * hours
             best = min(best, value)
@@ -265,7 +265,7 @@ class WholeModel:
             for column, vms in self._vms(site, 1.0).items():
                 self.money[column] += vms * end.vm_usd_per_h * transfer.gbps_h / self.unit
                 product = column + self.first_product - paths - 1
-                self.money[product] = vms * end.vm_usd_per_h * transfer.vm_start_s / 3600
+                self.money[product] = vms * end.vm_usd_per_h * transfer.lead_s / 3600
         self.scale = self.money.max() or 1.0
 
     def _row(self) -> np.ndarray:

@@ -125,7 +125,7 @@ def test_cost_takes_the_cheapest_that_meets_the_deadline() -> None:
 
 
 def test_more_than_eight_vms_are_planned_where_eight_would_take_days() -> None:
-    """10 PB at 5 Gbit/s a VM: 23 days with 8, and 15 cost no more than their start."""
+    """10 PB at 5 Gbit/s a VM: 23 days with 8, and 15 cost no more than their start and ramp-up."""
     price_list = FlatPrices((A, B), 0.02, 1.5)
     request = TransferRequest(A, B, volume_gb=10e6)
     plan = recommend(request, NETWORK, price_list)
@@ -133,7 +133,9 @@ def test_more_than_eight_vms_are_planned_where_eight_would_take_days() -> None:
     eight = recommend(replace(request, vms=8), NETWORK, price_list)
     assert eight.duration_s / 86400 == near(23.15, 1e-3)
     assert plan.duration_s < eight.duration_s / 1.8
-    assert plan.cost_usd.total - eight.cost_usd.total == near((plan.vms[A] - 8) * 2 * 1.5 / 60)
+    more_usd_per_h = (plan.vms[A] - 8) * 2 * 1.5
+    lead_h = (60 + 8.5 * 0.020) / 3600
+    assert plan.cost_usd.total - eight.cost_usd.total == near(more_usd_per_h * lead_h)
     # What ends within a day waits for no quota.
     short = recommend(replace(request, volume_gb=300e3, objective="time"), NETWORK, price_list)
     assert set(short.vms.values()) == {MOST_VMS_UNASKED}
@@ -218,4 +220,5 @@ def test_vms_of_a_fleet_run_and_a_relay_elsewhere_starts() -> None:
     plan: Any = recommend(replace(LARGE, vms=None), fleet, PRICES)
     assert (plan.direct.vm_start_s, plan.best_relay.vm_start_s) == (0, 60)
     assert plan.direct.duration_s == pytest.approx(4000)
+    assert plan.direct.cost_usd.vm == pytest.approx(2 * 4000 / 3600)
     assert plan.best_relay.duration_s == pytest.approx(60 + 500)
