@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from math import sqrt
+from math import log1p, sqrt
 from typing import Any, TypeVar
 
 from planner.model.throughput import LawSpread, learned_spread
@@ -18,6 +18,8 @@ Number = TypeVar("Number", bound=Any)
 
 REPEAT_ERROR = 0.095
 """Relative difference of two tests of a link, 90th percentile."""
+TEST_SPREAD = log1p(REPEAT_ERROR) / sqrt(2) / 1.645
+"""Of one test about its link's level: two tests differ by the noise of both."""
 DEVIATION_TO_90 = 1.4826 * 1.645
 """From the median of absolute deviations of normal values to their 90th percentile."""
 NOISE_COUNTS_AS = 5
@@ -47,6 +49,15 @@ def window_error(rtts_ms: Sequence[float]) -> float:
     """Return the relative error of a window learned from tests over such round trips."""
     distance = sorted(rtts_ms)[len(rtts_ms) // 2]
     return max(WITH_CAPS[bisect_right(FLOW_CLASSES_MS, distance)]) / sqrt(len(rtts_ms))
+
+
+def spread_of_level(spread: float) -> float:
+    """Return the spread of a flow's level, given that of later tests of it.
+
+    Transfers are longer than tests, whose own noise (:data:`REPEAT_ERROR`) is no part of a level;
+    of tests that spread less, half counts as noise. Both are standard deviations of logarithms.
+    """
+    return sqrt(max(spread**2 - TEST_SPREAD**2, spread**2 / 4))
 
 
 class FlowSpreads:

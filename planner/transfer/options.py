@@ -24,6 +24,7 @@ from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, fee_lines, link_gbps
 from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
+from planner.single_flow.spreads import spread_of_level
 from planner.solvers.joint import (
     Draws,
     Gain,
@@ -270,6 +271,8 @@ class OptionEvaluator:
         rates = {b: (link.rate_gbps(count, b), link.rate_gbps(1, b)) for b in BOUNDS}
         gbps = rates["expected"][0]
         below, above = spread_of(gbps, rates["low"][0]), spread_of(gbps, rates["high"][0])
+        if count == 1:
+            below, above = spread_of_level(below), spread_of_level(above)
         own, window = (below, above), EXACT
         flow = link.per_flow_mbps
         by_window = flow.origin.method == "window-over-rtt" and dst == self.request.dst

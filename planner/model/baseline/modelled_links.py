@@ -55,6 +55,7 @@ from planner.model.throughput import (
     PRIVATE_LAW_VM_EGRESS_GBPS,
     STOCK_IN_FLIGHT_MB,
     STOCK_RANGE_MB,
+    STOCK_RANGES_MB,
     TUNED_WINDOW_MB,
     UNKNOWN_SPREAD,
     AggregateLaw,
@@ -113,7 +114,7 @@ def baseline_site(region: str, catalogue: Catalogue, chosen: Mapping[str, str] =
 
 def stock_window(region: str) -> Estimate:
     """Return the receive window of hosts as they come, of a type that no one measured."""
-    low, high = STOCK_RANGE_MB
+    low, high = STOCK_RANGES_MB.get(region.partition(":")[0], STOCK_RANGE_MB)
     return Estimate(low, stock_window_mb(region), high, Origin("baseline", "system-default"))
 
 
@@ -232,7 +233,9 @@ def windows_of(sites: Sequence[Site], ends: tuple[Ints, Ints]) -> Records:
     stock = np.array([site.window_mb.origin.method == "system-default" for site in sites], bool)
     found = taken(bounds_of(site.window_mb for site in sites), dst)
     sent_mb = np.where(stock[dst] & ~tuned[src], np.array(sent)[src], inf)
-    found["expected"] = np.minimum(found["expected"], sent_mb)
+    held = np.minimum(1.0, sent_mb / found["expected"])
+    found["low"] *= held
+    found["expected"] *= held
     return found
 
 

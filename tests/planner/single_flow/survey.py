@@ -198,8 +198,11 @@ def library_of_relays(
     return judged
 
 
-def network_of(known: Iterable[FlowTest]) -> Network:
-    """Return the estimates from tests and all round-trip times, as an import makes them."""
+def network_of(known: Iterable[FlowTest], *, typed: bool = True) -> Network:
+    """Return the estimates from tests and all round-trip times, as an import makes them.
+
+    Unless typed, tests name no VM types, and windows of further regions are their provider's.
+    """
     samples = [
         Sample(*pair, "rtt_ms", rtt_ms, AT_S, "ping")
         for pair, rtt_ms in round_trips_ms().items()
@@ -215,13 +218,15 @@ def network_of(known: Iterable[FlowTest]) -> Network:
             "iperf2",
             1,
             TEST_S,
-            src_vm=_vm_type(test.src),
-            dst_vm=_vm_type(test.dst),
+            src_vm=_vm_type(test.src) if typed else "",
+            dst_vm=_vm_type(test.dst) if typed else "",
         )
         for test in known
     )
     catalogue = load_catalogue()
     network = Estimator(Samples.of(samples), catalogue).network(Snapshot("survey", "", ""))
+    if not typed:
+        return network
     # Tests of 10 s end before the network credits of these VMs do.
     return network.with_(sites=with_bursts(network.sites, catalogue))
 
@@ -233,7 +238,7 @@ def plan_of_flows() -> Judged:
         network = network_of(without(pairs))
         for pair in pairs:
             flow = network.link(*pair).per_flow_mbps
-            judged.add(_steady_mbps(*pair), flow.low, flow.expected, flow.high)
+            judged.add(steady_mbps(*pair), flow.low, flow.expected, flow.high)
     return judged
 
 
@@ -258,18 +263,19 @@ def plan_of_relays(chosen: Iterable[Triple], *, margin: float = 0.0) -> Judged:
         rate = option.allocation.rate_gbps
         low = option.rate_at("low")
         high = option.rate_at("high")
-        through = min(_steady_mbps(src, relay), _steady_mbps(relay, dst))
+        through = min(steady_mbps(src, relay), steady_mbps(relay, dst))
         judged.add(through, *(gbps * MBPS_PER_GBPS for gbps in (low, rate, high)))
         judged.decide(
             relayed=bool(decision.chosen.relays),
-            direct_mbps=_steady_mbps(src, dst),
+            direct_mbps=steady_mbps(src, dst),
             relay_mbps=through,
             margin=margin,
         )
     return judged
 
 
-def _steady_mbps(src: str, dst: str) -> float:
+def steady_mbps(src: str, dst: str) -> float:
+    """Return the steady rate that the test of a pair shows, in Mbit/s."""
     found = everything().steady_mbps(src, dst)
     assert found is not None
     return found[0]

@@ -369,7 +369,7 @@ def test_the_more_links_of_a_class_are_measured_the_more_its_spread_is_theirs() 
         link = estimated(first, *measured).link(far[-1].src, far[-1].dst).aggregate_gbps
         widths.append(link.expected / link.low - 1)
     assert widths[0] == widths[1] > widths[2] > widths[3]
-    assert widths[3] < 0.45 * widths[0]  # all of these links are right at the law
+    assert widths[3] < 0.8 * widths[0]  # all of these links are right at the law
 
 
 @pytest.mark.parametrize("how", ["stated", "measured"])
