@@ -520,17 +520,14 @@ class Option:
         request, rates = self.figures.request, self.rates_gbps
         if request.hour_usd == inf:
             return self.lead_s + BITS_PER_BYTE * request.volume_gb / rates
-        fixed, usd_per_h = self.value_by_rate()
-        return fixed + usd_per_h * BITS_PER_BYTE * request.volume_gb / S_PER_H / rates
-
-    def value_by_rate(self) -> tuple[float, float]:
-        """Return its value to the request without the hours of moving, and what one of these is."""
-        request, allocation = self.figures.request, self.allocation
-        move_h = duration_s(request.volume_gb, allocation.rate_gbps) / S_PER_H
-        vm_usd_per_h = self.figures.usd_per_h(allocation)
-        fixed = allocation.cost_usd - vm_usd_per_h * move_h
+        move_h, vm_usd_per_h = (
+            duration_s(request.volume_gb, self.allocation.rate_gbps) / S_PER_H,
+            self.figures.usd_per_h(self.allocation),
+        )
+        fixed = self.allocation.cost_usd - vm_usd_per_h * move_h
         fixed += request.hour_usd * self.lead_s / S_PER_H
-        return fixed, vm_usd_per_h + request.hour_usd
+        usd_per_h = vm_usd_per_h + request.hour_usd
+        return fixed + usd_per_h * BITS_PER_BYTE * request.volume_gb / S_PER_H / rates
 
 
 def faster(options: Sequence[Option], over: Option) -> list[tuple[float, float, float]]:

@@ -156,48 +156,6 @@ class MeasureFirst:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRate:
-    """The rate of a path now, by estimates and outcomes.
-
-    Attributes
-    ----------
-    via : str
-        A relay, or ``direct``.
-    outcomes : int
-        How many of the path there are.
-    """
-
-    via: str
-    gbps_low: float
-    gbps: float
-    gbps_high: float
-    outcomes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Exploration:
-    """The path to take, and estimates from past transfers.
-
-    Attributes
-    ----------
-    via, best : str
-        The path to take, and the one that is predicted to be best; they differ where one is tried.
-        Empty where only several paths together meet the limits.
-    spent, allowed : float
-        What trials have cost more than was predicted, and what they may have: in USD, in seconds
-        where time alone counts.
-    rates : tuple of KnownRate
-        Of all paths that were considered.
-    """
-
-    via: str
-    best: str
-    spent: float
-    allowed: float
-    rates: tuple[KnownRate, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CopyService:
     """A service that copies between buckets without VMs of one's own.
 
@@ -232,8 +190,6 @@ class Plan(PlanOnVms):
     ----------
     throughput_gbps_least : float | None
         The least of its draws: of 64 links that were not measured, one is far below its class.
-    exploration : Exploration | None
-        With `explore`.
     vm_start_s : float
         Part of the duration, until the VMs have started.
     vcpus : dict of str to int
@@ -264,7 +220,6 @@ class Plan(PlanOnVms):
     measure_first: tuple[MeasureFirst, ...] = ()
     one_vm: OneVmOption | None = None
     """None where numbers of VMs were stated, or where one can't meet the limits."""
-    exploration: Exploration | None = None
     vm_start_s: float = 0.0
     vcpus: dict[str, int] = field(default_factory=dict)
     vm_types: dict[str, str] = field(default_factory=dict)
@@ -309,7 +264,6 @@ class Plan(PlanOnVms):
                 "VMs=vms",
                 frontier=lambda one: one.verdict + f" ({', '.join(one.relays)})" * bool(one.relays),
             ),
-            _exploration(page, self.exploration) if self.exploration else "",
             page.filled(_chances(relay)) if relay and relay.probability is not None else "",
             advice_block(page, self.advice),
             page.filled(_carried_out(self)),
@@ -323,17 +277,6 @@ class Plan(PlanOnVms):
             f"<Plan {self.plan_id}: {self.verdict}, {self.throughput_gbps:.2f} Gbit/s, "
             f"{self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )
-
-
-def _exploration(page: TextPage, found: Exploration) -> str:
-    """Return the rates of all paths by estimates and outcomes."""
-    marks = {found.best: "best", found.via: "taken"}
-    return page.table_of(
-        found.rates,
-        "by outcomes, Gbit/s=via | low=gbps_low | rate=gbps | high=gbps_high | transfers=outcomes |"
-        " =mark",
-        mark=lambda rate: marks.get(rate.via, ""),
-    )
 
 
 def _services(plan: Plan) -> str:

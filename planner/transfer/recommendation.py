@@ -24,12 +24,10 @@ from planner.transfer.decision import (
     quota_warnings,
     with_one_vm,
 )
-from planner.transfer.exploring import explored
 from planner.transfer.optimum import cost_time_frontier, rate_duals
 from planner.transfer.options import FLOW_LIMITS, MARGINAL, Option, OptionEvaluator, faster
 from planner.transfer.plan import (
     DirectOption,
-    Exploration,
     FrontierPoint,
     OneVmOption,
     PathPlan,
@@ -145,11 +143,7 @@ def recommend(
         decision = decide(request, network, prices)
     except InfeasibleError as fault:
         raise or_raise_quotas(fault, request, network, prices) from None
-    exploration: Exploration | None = None
-    if request.explore:
-        decision, exploration, why, beware = explored(decision, now_s)
-    else:
-        why, beware = wording.reason(decision, catalogue) + readings.in_words(decision), ()
+    why = wording.reason(decision, catalogue) + readings.in_words(decision)
     figures, chosen, relays = decision.figures, decision.chosen, _relays(decision)
     adviser = Adviser(decision, catalogue)
     low, high = chosen.rate_at("low"), chosen.rate_at("high")
@@ -179,7 +173,6 @@ def recommend(
         advice=adviser.advice(),
         warnings=(
             *notes,
-            *beware,
             *quota_warnings(decision),
             *most_vms_warnings(decision),
             *assumed,
@@ -189,7 +182,6 @@ def recommend(
         frontier=_frontier(decision) if request.frontier else (),
         measure_first=adviser.measure_first(),
         one_vm=OneVmOption(**_outlined(one_vm)) if one_vm else None,
-        exploration=exploration,
         vm_start_s=chosen.vm_start_s,
         throughput_gbps_least=min(low, float(chosen.rates_gbps.min())),
     )

@@ -148,7 +148,6 @@ class RemoteWan(Asking):
     end_transfer = _waiting(AsyncWan.end_transfer)
     transfer = _waiting(AsyncWan.transfer)
     transfers = _waiting(AsyncWan.transfers)
-    outcomes = _waiting(AsyncWan.outcomes)
     network_if_changed = _waiting(AsyncWan.network_if_changed)
 
     @property

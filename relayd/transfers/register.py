@@ -13,7 +13,6 @@ from dataclasses import asdict, replace
 from time import time as clock
 from typing import Any
 
-from planner.exploring.outcome import DIRECT, Outcome
 from planner.model.errors import InputError
 from planner.model.units import volume_text
 from relayd.questions.resolving import NetworkView
@@ -21,7 +20,7 @@ from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matchin
 from relayd.store.events import Events
 from relayd.store.samples.ingest import Batch
 from relayd.times import utc_text
-from relayd.transfers.expected import expected_of
+from relayd.transfers.expected import DIRECT, expected_of
 from relayd.transfers.outcomes import store_outcome
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -34,7 +33,6 @@ from relayd.transfers.tracked import (
     TrackedTransfer,
     TransferDetails,
     WantedState,
-    agreed_outcomes,
     details,
     tracked,
 )
@@ -106,13 +104,6 @@ def transfer_rows(
 def _rows(database: Database, condition: str, *values: object) -> list[StoredTransfer]:
     of = f"transfers {NAMED_ENDS} WHERE {condition}"
     return database.records(StoredTransfer, of, values, _COLUMNS)
-
-
-def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
-    """Return the outcomes of the newest thousand transfers that finished between two regions."""
-    now_s = clock()
-    rows = transfer_rows(database, "finished", src, dst)
-    return agreed_outcomes([tracked(row, now_s) for row in rows])
 
 
 def forget_reports(database: Database, before_s: float) -> int:

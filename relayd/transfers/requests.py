@@ -9,7 +9,6 @@ from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, TypeAlias
 
-from planner.exploring.outcome import DIRECT
 from planner.fields.kinds import (
     AnswerDocument,
     ByPlace,
@@ -31,7 +30,7 @@ from planner.fields.specified import (
     specified,
 )
 from planner.model.errors import InputError
-from relayd.transfers.expected import expected_of, is_storable
+from relayd.transfers.expected import DIRECT, expected_of, is_storable
 
 GROUP = "transfer"
 SILENT_AFTER_S = 120.0

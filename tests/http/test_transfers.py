@@ -13,7 +13,7 @@ SRC, DST = "azure:eastus", "aws:sa-east-1"
 CANCELLED = {"state": "cancelled"}
 
 
-def test_a_transfer_is_seen_and_then_learnt_from(changing: Served) -> None:
+def test_a_transfer_is_seen(changing: Served) -> None:
     with RemoteWan(changing.url) as wan:
         plan = wan.plan(SRC, DST, volume_gb=3)
         began = wan.begin_transfer(SRC, DST, volume_gb=3, label="nightly", plan=plan)
@@ -24,10 +24,6 @@ def test_a_transfer_is_seen_and_then_learnt_from(changing: Served) -> None:
         assert seen.moved_gb == 3
         assert seen.expected is not None
         assert seen.expected.throughput_gbps == pytest.approx(plan.throughput_gbps)
-        (outcome,) = wan.outcomes(SRC, DST)
-        assert (outcome.id, outcome.rate_gbps) == (seen.id, seen.mean_gbps)
-        answer = wan.plan(SRC, DST, volume_gb=100, explore="1%", outcomes=[outcome])
-        assert answer.exploration is not None
 
 
 def test_what_is_wrong_is_a_problem(changing: Served) -> None:
