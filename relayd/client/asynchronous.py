@@ -243,7 +243,8 @@ class AsyncWan(AskingAsync, Connection):
         moved_gb : float or str
             GB, or a text with a unit.
         **fields
-            Of :class:`~relayd.transfers.requests.TransferProgressRequest`: ``via_gb``, ``at_s``.
+            Of :class:`~relayd.transfers.requests.TransferProgressRequest`: ``via_gb``,
+            ``limited_by``, ``at_s``.
 
         Raises
         ------
@@ -267,7 +268,7 @@ class AsyncWan(AskingAsync, Connection):
         id, state : str
         **fields
             Of :class:`~relayd.transfers.requests.TransferEndRequest`: ``moved_gb``, ``via_gb``,
-            ``problem``, ``at_s``.
+            ``limited_by``, ``problem``, ``at_s``.
 
         Raises
         ------

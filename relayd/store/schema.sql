@@ -415,6 +415,7 @@ CREATE TABLE transfers (
     via TEXT,                       -- the relay, or 'direct'; NULL for several paths
     state TEXT NOT NULL CHECK (state IN ('running', 'finished', 'failed', 'cancelled')),
     problem TEXT NOT NULL,
+    limited_by TEXT NOT NULL,       -- 'network', 'application', 'disk' or 'unknown'
     moved_gb REAL NOT NULL,
     moved_via TEXT NOT NULL,        -- JSON, GB by relay or 'direct', as last reported
     reported_s REAL,                -- time of the last report

@@ -42,12 +42,15 @@ def store_outcome(
 
 def _samples(row: StoredTransfer, names: NetworkView) -> Iterator[Sample]:
     took_s, expected = (row.ended_s or 0.0) - row.began_s, tracked(row, clock()).expected
-    if not 0 < took_s <= MAX_DURATION_S or row.began_s < MIN_TIME_S:
+    if row.state != "finished" or not 0 < took_s <= MAX_DURATION_S or row.began_s < MIN_TIME_S:
         return
-    detail = {"transfer": row.id, "volume_gb": row.volume_gb, "via": row.via}
+    detail = {name: getattr(row, name) for name in ("volume_gb", "via", "who", "label")}
+    detail |= {"transfer": row.id, "limited_by": row.limited_by}
+    if expected and expected.throughput_gbps:
+        detail["planned_gbps"] = expected.throughput_gbps
     whole = Sample(row.src, row.dst, "transfer_s", took_s, row.began_s, TRANSFER)
     yield whole.with_detail(**detail)
-    if row.state != "finished" or row.via != DIRECT or took_s < TEST_S:
+    if row.via != DIRECT or took_s < TEST_S:
         return  # a short one is all beginning
     plan = json.loads(row.plan) if row.plan else {}
     asked = plan.get("request")

@@ -133,8 +133,7 @@ class TransferRegister:
     is_operator : bool
         Whether reports on transfers of others are taken, and any number of transfers.
     address : str
-        From where a service got the report. What is reported on the store itself counts as
-        measured by the own prober.
+        From where a service got the report.
     """
 
     def __init__(
@@ -203,6 +202,7 @@ class TransferRegister:
                 "heard_s": now_s,
                 "state": "running",
                 "problem": "",
+                "limited_by": "unknown",
                 "moved_gb": 0.0,
                 "moved_via": "{}",
                 "reports": "[]",
@@ -317,10 +317,12 @@ class TransferRegister:
                 reports = [*reports[1:-1:2], reports[-1]]
             only = next(iter(moved_via)) if len(moved_via) == 1 else None if moved_via else row.via
             texts = json.dumps(moved_via, sort_keys=True), json.dumps(reports)
-            told = state, why, at_s if ends else None
+            limit = row.limited_by if request.limited_by == "unknown" else request.limited_by
+            told = state, why, limit, at_s if ends else None
             self._database.change(
                 "UPDATE transfers SET moved_gb = ?, via = ?, reported_s = ?, heard_s = ?, "
-                "moved_via = ?, reports = ?, state = ?, problem = ?, ended_s = ? WHERE number = ?",
+                "moved_via = ?, reports = ?, state = ?, problem = ?, limited_by = ?, "
+                "ended_s = ? WHERE number = ?",
                 (moved_gb, only, at_s, now_s, *texts, *told, row.number),
             )
             if ends:

@@ -43,8 +43,21 @@ Via: TypeAlias = Annotated[
     ByPlace(Volume(0.0), "relay"),
     f"What of it came over each path, by its relay or `{DIRECT}`; where that is known.",
 ]
+LimitedBy: TypeAlias = Annotated[
+    str,
+    OneOf(
+        {
+            "network": "the path or a VM's cap: a sample of the path",
+            "application": "the program that reads, computes or writes: a lower bound",
+            "disk": "a disk or a store at either end: a lower bound",
+            "unknown": "as reported before; else its program's other transfers tell",
+        }
+    ),
+    "What limited its rate.",
+]
 _UNLESS_GIVEN = "in seconds since 1970 (UTC); now unless given."
 _time_field = partial(field, default=None, option=None, group=GROUP)
+_limit_field = partial(field, default="unknown", group=GROUP)
 _via_field = partial(field, default={}, example=f"{DIRECT}=80GB", option="--via", group=GROUP)
 
 
@@ -119,6 +132,7 @@ class TransferProgressRequest(Specified):
     )
     _: KW_ONLY
     via_gb: Via = _via_field()
+    limited_by: LimitedBy = _limit_field()
     at_s: Annotated[Moment, f"When that was so, {_UNLESS_GIVEN}"] = _time_field()
 
 
@@ -142,6 +156,7 @@ class TransferEndRequest(Specified):
         Limit, Volume(0.0), "What has arrived, in GB: of one that finished, all of it unless given."
     ] = field(default=None, example="120GB", option="--moved", group=GROUP)
     via_gb: Via = _via_field()
+    limited_by: LimitedBy = _limit_field()
     problem: Annotated[str | None, Name(), "Why it failed or was cancelled."] = field(
         default=None, example="disk full", group=GROUP
     )

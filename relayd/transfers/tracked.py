@@ -40,6 +40,8 @@ class Transfer:
         Its relay, or ``direct``; None where it takes several paths.
     moved_gb : float
         What has arrived.
+    limited_by : {"network", "application", "disk", "unknown"}
+        What limited its rate, as was reported last.
     """
 
     id: str
@@ -49,6 +51,7 @@ class Transfer:
     label: str
     who: str
     problem: str
+    limited_by: str
     began_s: float
     reported_s: float | None
     ended_s: float | None
