@@ -32,7 +32,7 @@ from planner.model.link import LIMITED_BY, LINK_FIGURES, PRIVATE_CAPS, SITE_FIGU
 from planner.model.link_array import EVIDENCE, LINK, LinkArray
 from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
-from planner.model.verification import Verified, VerifiedPath
+from planner.model.verification import AchievedShare, Verified, VerifiedPath
 
 T = TypeVar("T")
 Buffer: TypeAlias = "bytes | memoryview"
@@ -90,6 +90,7 @@ def members_of(network: Network) -> Iterator[tuple[str, Any]]:
         yield name, ([as_json(link) for link in links.out_of(src)] for src in links)
     yield "leg_states", [asdict(state) for state in network.link_states.values()]
     yield "verifications", [asdict(verified) for verified in network.verified.values()]
+    yield "achieved", list(map(asdict, network.achieved))
     yield "newer_samples", network.newer_samples and asdict(network.newer_samples)
 
 
@@ -128,6 +129,7 @@ def _network_with(document: Mapping[str, Any], links: Links, others: Links) -> N
         document.get("aged_to_s"),
         others,
         newer and _known(NewerSamples, newer),
+        tuple(_known(AchievedShare, row) for row in document.get("achieved", ())),
     )
 
 

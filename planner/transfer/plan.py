@@ -156,6 +156,41 @@ class MeasureFirst:
 
 
 @dataclass(frozen=True, slots=True)
+class AsAchieved:
+    """What the last transfers reached of their plans' rates, and what that means for this one.
+
+    It tells of programs and moves no decision.
+
+    Attributes
+    ----------
+    of : str
+        ``pair``, or ``label`` where the request has one that transfers had.
+    median, low, high : float
+        Shares, with the 5th and the 95th percentile.
+    transfers : int
+    duration_s : float
+        At the median share of this plan's rate.
+    """
+
+    of: Literal["pair", "label"]
+    median: float
+    low: float
+    high: float
+    transfers: int
+    duration_s: float
+
+    @property
+    def text(self) -> str:
+        """It as a sentence without its full stop."""
+        what = {"pair": "between these regions", "label": "of this label"}[self.of]
+        last = "last transfer" if self.transfers == 1 else f"last {self.transfers} transfers"
+        return (
+            f"As achieved: {self.median:.2f} of the planned rate ({self.low:.2f} to "
+            f"{self.high:.2f}) by the {last} {what}, which takes {duration_text(self.duration_s)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class CopyService:
     """A service that copies between buckets without VMs of one's own.
 
@@ -190,6 +225,8 @@ class Plan(PlanOnVms):
     ----------
     throughput_gbps_least : float | None
         The least of its draws: of 64 links that were not measured, one is far below its class.
+    as_achieved : AsAchieved | None
+        None where no transfer of the pair or the label has finished that followed a plan.
     vm_start_s : float
         Part of the duration, until the VMs have started.
     vcpus : dict of str to int
@@ -225,6 +262,7 @@ class Plan(PlanOnVms):
     vm_types: dict[str, str] = field(default_factory=dict)
     throughput_gbps_least: float | None = None
     services: tuple[CopyService, ...] = ()
+    as_achieved: AsAchieved | None = None
 
     def text(
         self, page: TextPage = PLAIN, *, candidates: bool = False, assumed: bool = False
@@ -245,6 +283,7 @@ class Plan(PlanOnVms):
             f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{note}"
             f"{until}\n{figures}",
             ways_table(page, _ways(self)),
+            page.filled(f"{self.as_achieved.text}." if self.as_achieved else ""),
             page.filled(_services(self)),
             page.table_of(
                 self.paths if split else (),

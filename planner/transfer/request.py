@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY
 from math import inf
 from typing import Annotated, Literal, TypeAlias
 
-from planner.fields.kinds import LEAST_FIGURE, Count, Money, OneOf, Rate, Region, Volume
+from planner.fields.kinds import LEAST_FIGURE, Count, Money, Name, OneOf, Rate, Region, Volume
 from planner.fields.shared import (
     AIM_AT_VALUE,
     Deadline,
@@ -97,6 +97,12 @@ class TransferRequest(RuledRequest):
         Count(1, MOST_CANDIDATES),
         "Most single relays to compare: the best and its alternatives.",
     ] = field(default=DEFAULT_CANDIDATES, example="10", group="answer", label="Relays compared")
+    label: Annotated[
+        str | None,
+        Name(),
+        "Label of transfers like it: what they reached of their plans' rates is what the answer "
+        "says as achieved; without it, those between the same ends.",
+    ] = field(default=None, example="nightly copy", group="answer")
 
     def _check(self) -> None:
         check_ends_differ(self.src, self.dst)

@@ -22,6 +22,7 @@ from relayd.store.opening import Store, open_if_there, open_store
 from relayd.store.snapshots import SnapshotRow
 from relayd.store.verifications import Verifications
 from relayd.times import seconds_of, utc_text
+from relayd.transfers.register import achieved_shares
 
 
 class StoredWan(Wan):
@@ -104,6 +105,7 @@ class StoredWan(Wan):
         self._network = with_fleet(network, catalogue, self._fleet).with_(
             link_states=self._states,
             verified=Verifications(store.database).by_pair() if store else {},
+            achieved=achieved_shares(store.database) if store else (),
             newer_samples=newer_than(store, row) if store else None,
         )
         self._is_read = True

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from time import time as clock
 from typing import Any
 
+import numpy as np
+
 from planner.model.errors import InputError
-from planner.model.units import volume_text
+from planner.model.units import BITS_PER_BYTE, volume_text
+from planner.model.verification import AchievedShare
 from relayd.questions.resolving import NetworkView
 from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matching
 from relayd.store.events import Events
@@ -38,6 +42,8 @@ from relayd.transfers.tracked import (
 )
 
 MOST_LISTED = 1000
+LAST = 20
+"""Transfers of a pair or a label by which what the next one reaches is foretold."""
 MOST_REPORTS = 1000
 MOST_OF_ONE = 2000
 """Transfers of one reporter, not counting the operator, that were reported within a day."""
@@ -104,6 +110,30 @@ def transfer_rows(
 def _rows(database: Database, condition: str, *values: object) -> list[StoredTransfer]:
     of = f"transfers {NAMED_ENDS} WHERE {condition}"
     return database.records(StoredTransfer, of, values, _COLUMNS)
+
+
+def achieved_shares(database: Database) -> tuple[AchievedShare, ...]:
+    """Return what the last transfers of each pair and label reached of their plans' rates.
+
+    Of the newest thousand that finished with a plan, the :data:`LAST` of each.
+    """
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    sql = (
+        "SELECT src.name, dst.name, label, moved_gb, ended_s - began_s, expected "  # noqa: S608
+        f"FROM transfers {NAMED_ENDS} WHERE state = 'finished' AND expected IS NOT NULL "
+        f"AND NOT {_RETRACTED} ORDER BY number DESC LIMIT ?"
+    )
+    for src, dst, label, gb, took_s, expected in database.rows(sql, (MOST_LISTED,)):
+        planned_gbps = json.loads(expected)["throughput_gbps"]
+        if planned_gbps and took_s > 0 and gb > 0:
+            for key in ((src, dst, ""), ("", "", label))[: 1 + bool(label)]:
+                if len(found[key]) < LAST:
+                    found[key].append(BITS_PER_BYTE * gb / took_s / planned_gbps)
+    listed = []
+    for key, shares in found.items():
+        low, median, high = np.quantile(shares, (0.05, 0.5, 0.95)).tolist()
+        listed.append(AchievedShare(*key, median, low, high, len(shares)))
+    return tuple(listed)
 
 
 def forget_reports(database: Database, before_s: float) -> int:

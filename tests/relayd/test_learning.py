@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from itertools import permutations
 from pathlib import Path
+from random import Random
+from statistics import median
 from typing import Any, NamedTuple
 
 import pytest
@@ -65,6 +68,7 @@ class Ledger:
         dst: str = DST,
         share: float = 0.0,
         at_once: int = 1,
+        label: str | None = None,
         **end: str,
     ) -> Ledger:
         """Report transfers at some rates, or at a share of that of their plan, and estimate."""
@@ -76,9 +80,8 @@ class Ledger:
             )
             rates = gbps or (share * plan.throughput_gbps,)
             for number, rate in enumerate(rates):
-                name = register.begin_transfer(
-                    src, dst, volume_gb=500, plan=plan, at_s=self.begin_s
-                ).id
+                begun: dict[str, Any] = {"plan": plan, "at_s": self.begin_s, "label": label}
+                name = register.begin_transfer(src, dst, volume_gb=500, **begun).id
                 register.end_transfer(name, at_s=self.begin_s + 4000 / rate, **end)
                 if (number + 1) % at_once == 0:
                     self.begin_s += 4000 / rate
@@ -155,6 +158,59 @@ def test_the_prober_settles_what_transfers_claim(tmp_path: Path) -> None:
             make_snapshot(store, CATALOGUE)
         assert ledger.rate() == pytest.approx(expected, rel=0.02)
         assert "not confirmed" not in " ".join(ledger.plan().warnings)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_plans_say_what_their_programs_achieve(door: Door, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "db", door)
+    before = ledger.plan()
+    assert before.as_achieved is None
+    ledger.sent(*[2.5] * 12, limited_by="application")
+    ledger.sent(*[4.0] * 2, limited_by="disk", label="nightly")
+    after = ledger.plan(deadline_s=1200)
+    found, labelled = after.as_achieved, ledger.plan(label="nightly").as_achieved
+    assert found
+    assert labelled
+    assert (found.of, found.transfers, labelled.of, labelled.transfers) == ("pair", 14, "label", 2)
+    assert (found.median, labelled.median) == (
+        pytest.approx(2.5 / before.throughput_gbps),
+        pytest.approx(4.0 / before.throughput_gbps),
+    )
+    sending_s = before.duration_s + 8 * 500 * (1 / 2.5 - 1 / before.throughput_gbps)
+    assert found.duration_s == pytest.approx(sending_s, rel=1e-3)
+    assert (after.verdict, after.throughput_gbps) == (before.verdict, before.throughput_gbps)
+    said = "As achieved: 0.50 of the planned rate (0.50 to 0.80) by the last 14 transfers"
+    assert said in " ".join(after.text().split())
+    assert any(one.startswith("As achieved") and "deadline" in one for one in after.warnings)
+    early = ledger.plan(deadline_s=7200)
+    assert not any("As achieved" in one for one in early.warnings)
+
+
+@pytest.mark.thorough
+def test_paths_are_learnt_from_transfers_and_programs_never_move_a_decision(tmp_path: Path) -> None:
+    """200 transfers over ten links that no test has measured, and 200 that applications held."""
+    random = Random(7)
+    ends = [SRC, DST, "gcp:us-east1", "azure:westeurope", "aws:ap-northeast-1"]
+    pairs = [pair for pair in permutations(ends, 2) if pair[0] < pair[1]]
+    ledger = Ledger(tmp_path / "db", tests=0)
+    before = {pair: ledger.plan(*pair, volume_gb=100) for pair in pairs}
+    for src, dst in pairs:
+        ledger.begin_s = time.time() - 20 * 86_400
+        shares = [random.uniform(0.1, 0.95) for _ in range(20)]
+        rate = before[src, dst].direct.throughput_gbps or 0.0
+        ledger.sent(*(rate * x for x in shares), src=src, dst=dst, limited_by="application")
+    for pair, was in before.items():
+        now = ledger.plan(*pair, volume_gb=100)
+        assert (now.verdict, now.cost_usd, now.vms) == (was.verdict, was.cost_usd, was.vms)
+    errors = []
+    for src, dst in pairs:
+        ledger.begin_s = time.time() - 10 * 86_400
+        truth = 4.5 * random.uniform(0.2, 1.0)
+        rates = [truth * random.lognormvariate(0.0, 0.04) for _ in range(20)]
+        found = ledger.sent(*rates, src=src, dst=dst, limited_by="network").plan(src, dst)
+        errors.append(abs((found.direct.throughput_gbps or 0.0) / truth - 1))
+    assert median(errors) < 0.05
+    assert max(errors) < 0.1
 
 
 def test_commands_and_tables_state_what_limited(relayd: Relayd, tmp_path: Path) -> None:
