@@ -130,9 +130,10 @@ class CurrentSamples(NamedTuple):
 
     @property
     def is_mixed(self) -> bool:
-        """Whether several sources have reported anything, or one that is not trusted."""
-        names = list(self.samples.names)
-        sources = {names[number] for number in np.unique(self.samples.rows["source"]).tolist()}
+        """Whether several sources have reported tests, or one that is not trusted."""
+        names, tests = list(self.samples.names), ~_are_transfers(self.samples)
+        used = np.unique(self.samples.rows["source"][tests])
+        sources = {names[number] for number in used.tolist()}
         return len(sources) > 1 or not sources <= {OWN, FILES}
 
     def reporters(self) -> dict[tuple[int, int], set[str]]:

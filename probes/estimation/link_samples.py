@@ -291,19 +291,10 @@ class LinkSamples:
         return found
 
     def transfers(self) -> CountedSamples:
-        """Collect the rates that paths gave transfers with a known number of connections.
-
-        Where several sources have reported anything, of links of which two say so, or the own
-        prober does.
-        """
+        """Collect the rates that paths gave transfers with a known number of connections."""
         found = self.recent("aggregate_mbps")
         counts = self.readings.of_path[found.rows["place"]] & (found.rows["connections"] > 0)
-        found = found.where(counts & (found.rows["fit"] > OTHER))
-        if self.is_mixed and len(found.rows):
-            groups, source = found.groups, found.rows["source"]
-            own = groups.reduced(np.logical_or, source == self.samples.names.get(OWN, -1))
-            found = found.where(groups.spread(own | groups.differ(source)))
-        return found
+        return found.where(counts & (found.rows["fit"] > OTHER))
 
     def _with_transfers(self, tests: CountedSamples, transfers: CountedSamples) -> CountedSamples:
         """Put what transfers teach in place of tests, where it is another rate or there are none.
@@ -321,7 +312,9 @@ class LinkSamples:
             achieved[pair] = found.achieved
             if found.rows is not None:
                 stays[link], who = False, self.readings.who
-                named = {who[at] for at in found.rows["place"].tolist() if who[at]}
+                sources, places = found.rows["source"].tolist(), found.rows["place"].tolist()
+                by = (self.sources[n] or who[at] for n, at in zip(sources, places, strict=True))
+                named = set(filter(None, by))
                 mark = Figures(
                     reported_by=tuple(sorted(named)) or None,
                     unconfirmed=found.is_unconfirmed or None,

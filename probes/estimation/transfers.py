@@ -20,7 +20,7 @@ from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.estimation.agreement import ENOUGH, claimed_level
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.metrics import number_of
-from probes.samples import KNOWN_LIMITS, TRANSFER, Rows, Samples
+from probes.samples import KNOWN_LIMITS, TRANSFER, Rows, Samples, read_detail
 
 REACHED = 0.9
 """Of its plan's rate: a transfer with as much has reached it."""
@@ -41,7 +41,7 @@ class Readings(NamedTuple):
     together : array
         What all transfers between its ends carried while it ran, over what itself did.
     who : list of str
-        Its reporter, where the sample names one.
+        Its reporter, as it names itself; sources of samples that came in name theirs.
     """
 
     achieved: Bools
@@ -109,9 +109,10 @@ def readings_of(samples: Samples, finished: Samples) -> Readings:
     if not len(chosen):
         return found
     programs: dict[tuple[str, str], int] = {}
-    others = _finished(finished.with_names(samples.names), programs)
+    others = _finished(finished.of_metric("transfer_s").with_names(samples.names), programs)
     for at in chosen.tolist():
-        row, detail = samples.rows[at], samples[at].read_detail()
+        row = samples.rows[at]
+        detail = read_detail(details[row["detail"]])
         limit = detail.get("limited_by", "unknown")
         if "paced_at_mbps" in detail:
             limit = "application"
@@ -152,15 +153,15 @@ def _program(detail: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _finished(samples: Samples, programs: dict[tuple[str, str], int]) -> _Finished:
-    found = samples.of_metric("transfer_s")
-    told = [one.read_detail() for one in found]
-    took_s = found.rows["value"]
+    rows, details = samples.rows, list(samples.details)
+    told = [read_detail(details[number]) for number in rows["detail"].tolist()]
+    took_s = rows["value"]
     gbps = BITS_PER_BYTE * np.array([_number(one, "volume_gb") for one in told]) / took_s
     planned = np.array([_number(one, "planned_gbps") for one in told])
     share = np.divide(gbps, planned, out=np.full(len(told), np.nan), where=planned > 0)
     numbers = [programs.setdefault(_program(one), len(programs)) for one in told]
-    pair = np.stack((found.rows["src"], found.rows["dst"]), axis=1)
-    return _Finished(pair, found.rows["measured_at_s"], took_s, gbps, share, np.array(numbers))
+    pair = np.stack((rows["src"], rows["dst"]), axis=1)
+    return _Finished(pair, rows["measured_at_s"], took_s, gbps, share, np.array(numbers))
 
 
 def learnt(

@@ -325,7 +325,9 @@ def test_false_reports_of_a_token_are_named_and_retracted(spot: Spot, wan: Wan) 
                 assert f"Transfers over {SRC} -> {DST} reached 0.5 Gbit/s" in said
         # What is said to be the network's counts until it is measured again, and is named.
         assert rate == pytest.approx(0.5, rel=0.02)
-        assert "has changed by what mallory report, which the prober has not confirmed" in said
+        assert (
+            "has changed by what token mallory report, which the prober has not confirmed" in said
+        )
         decide(store.database, "retract", {"token": "mallory"}, who="me", reason="false")
         assert all(one.is_retracted for one in register.transfers())
         snapshot(store)
