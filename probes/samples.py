@@ -106,6 +106,9 @@ def read_detail(text: str) -> dict[str, Any]:
 TRANSFER = "transfer"
 """The tool of samples of finished transfers: something other than the path may have held them."""
 
+KNOWN_LIMITS = "network", "application", "disk"
+"""What a sample may state to have limited it (`limited_by` in its detail)."""
+
 OWN = ""
 """The source of this store's own prober and of batches that its operator vouches for: trusted."""
 FILES = "files"

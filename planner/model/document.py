@@ -18,12 +18,21 @@ import numpy as np
 
 from planner.model.catalogue import Catalogue, Region
 from planner.model.errors import FormatError, InputError
-from planner.model.estimate import BOUNDS, METHODS, Estimate, Figures, Origin, Prior, RateCut
+from planner.model.estimate import (
+    BOUNDS,
+    METHODS,
+    Achieved,
+    Estimate,
+    Figures,
+    Origin,
+    Prior,
+    RateCut,
+)
 from planner.model.link import LIMITED_BY, LINK_FIGURES, PRIVATE_CAPS, SITE_FIGURES, Link, Site
 from planner.model.link_array import EVIDENCE, LINK, LinkArray
 from planner.model.link_states import LinkState
 from planner.model.network import Links, Network, NewerSamples, Snapshot
-from planner.model.verification import Verified, VerifiedPath
+from planner.model.verification import AchievedShare, Verified, VerifiedPath
 
 T = TypeVar("T")
 Buffer: TypeAlias = "bytes | memoryview"
@@ -81,6 +90,7 @@ def members_of(network: Network) -> Iterator[tuple[str, Any]]:
         yield name, ([as_json(link) for link in links.out_of(src)] for src in links)
     yield "leg_states", [asdict(state) for state in network.link_states.values()]
     yield "verifications", [asdict(verified) for verified in network.verified.values()]
+    yield "achieved", list(map(asdict, network.achieved))
     yield "newer_samples", network.newer_samples and asdict(network.newer_samples)
 
 
@@ -119,6 +129,7 @@ def _network_with(document: Mapping[str, Any], links: Links, others: Links) -> N
         document.get("aged_to_s"),
         others,
         newer and _known(NewerSamples, newer),
+        tuple(_known(AchievedShare, row) for row in document.get("achieved", ())),
     )
 
 
@@ -180,6 +191,10 @@ def estimate_as_json(estimate: Estimate) -> dict[str, Any]:
     }
 
 
+_PARTS: dict[str, type[RateCut | Achieved]] = {"rate_cut": RateCut, "transfers": Achieved}
+"""Figures that have figures of their own."""
+
+
 def origin_as_json(origin: Origin) -> dict[str, Any]:
     """Return an origin as JSON types, without keys that would be null or count nothing."""
     found = {
@@ -189,8 +204,8 @@ def origin_as_json(origin: Origin) -> dict[str, Any]:
     }
     if (figures := origin.figures) is not None:
         known = {name: value for name, value in figures._asdict().items() if value is not None}
-        cut = {"rate_cut": figures.rate_cut._asdict()} if figures.rate_cut else {}
-        found["figures"] = known | cut
+        parts = {name: known[name]._asdict() for name in _PARTS if name in known}
+        found["figures"] = known | parts
     return found
 
 
@@ -215,8 +230,9 @@ def origin_of(found: Mapping[str, Any]) -> Origin:
     if "figures" in known:
         figures: dict[str, Any] = dict(known["figures"])
         figures |= {name: tuple(of) for name, of in figures.items() if isinstance(of, list)}
-        if "rate_cut" in figures:
-            figures["rate_cut"] = RateCut(**figures["rate_cut"])
+        for name, part in _PARTS.items():
+            if name in figures:
+                figures[name] = part(**figures[name])
         known["figures"] = Figures(*map(figures.get, Figures._fields))
     return Origin(**known)
 

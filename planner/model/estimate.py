@@ -86,6 +86,31 @@ class RateCut(NamedTuple):
     refill_gbps: float | None = None
 
 
+class Achieved(NamedTuple):
+    """How transfers of a link were read.
+
+    Attributes
+    ----------
+    of_path, at_least : int
+        Those that are believed about the path, and those that are lower bounds.
+    gbps : float
+        Median of what one VM pair achieved; transfers at the same time are added up.
+    contradicts : bool
+        Whether several fell short of what was measured, and what limited them is not known.
+    """
+
+    of_path: int
+    at_least: int
+    gbps: float
+    contradicts: bool = False
+
+    def __str__(self) -> str:
+        """Say how they were read, as a clause."""
+        parts = {"what the path carries": self.of_path, "a lower bound": self.at_least}
+        told = " and ".join(f"{count} as {what}" for what, count in parts.items() if count)
+        return f"transfers at {self.gbps:.2f} Gbit/s (median) count, {told}"
+
+
 class Figures(NamedTuple):
     """The figures and names that an estimate was made with; None for what its method has not.
 
@@ -119,6 +144,8 @@ class Figures(NamedTuple):
         Where the rate falls during a transfer: the estimate is of what lasts.
     vms : int | None
         The most VMs at each end that carried it each, all at once; None where no more than one did.
+    transfers : Achieved | None
+        What transfers of the link achieved, in estimates of its aggregate.
     """
 
     connections: int | None = None
@@ -137,6 +164,7 @@ class Figures(NamedTuple):
     disputed_by: tuple[str, ...] | None = None
     rate_cut: RateCut | None = None
     vms: int | None = None
+    transfers: Achieved | None = None
 
 
 class Origin(NamedTuple):
@@ -171,8 +199,9 @@ class Origin(NamedTuple):
         if self.figures is None:
             return "" if "{" in template else template
         if self.method == "median-of-samples" and self.figures.connections is None:
-            return ""  # of round trips, which have none
-        return template.format(of=self.figures) + _HELD_TO.get(self.figures.held_to, "")
+            template = ""  # of round trips, which have none
+        text = template.format(of=self.figures) + _HELD_TO.get(self.figures.held_to, "")
+        return "; ".join(filter(None, [text, str(self.figures.transfers or "")]))
 
     @property
     def rate_cut(self) -> RateCut | None:

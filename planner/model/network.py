@@ -28,7 +28,7 @@ from planner.model.link_states import LinkState, Pair
 from planner.model.notebook import html_table
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS
-from planner.model.verification import Verified
+from planner.model.verification import AchievedShare, Verified
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -96,6 +96,8 @@ class Network:
     """Like `usual`: links over the kind of address that is not in use, where both are known
     (:mod:`relayd.sources.addresses`)."""
     newer_samples: NewerSamples | None = None  # what has waited for a snapshot for too long
+    achieved: tuple[AchievedShare, ...] = ()
+    """Of transfers that finished; they move no estimate here."""
 
     if TYPE_CHECKING:
 
@@ -109,6 +111,7 @@ class Network:
             aged_to_s: float | None = None,
             others: Links = ...,
             newer_samples: NewerSamples | None = None,
+            achieved: tuple[AchievedShare, ...] = (),
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -156,6 +159,7 @@ class Network:
         restricted_to: Collection[str] | None = None,
         aged_to_s: float | None = None,
         newer_samples: NewerSamples | None = None,
+        achieved: tuple[AchievedShare, ...] | None = None,
     ) -> Network:
         """Return the network with some of it replaced; all else is carried over.
 
@@ -181,6 +185,7 @@ class Network:
             self.aged_to_s if aged_to_s is None else aged_to_s,
             others,
             self.newer_samples if newer_samples is None else newer_samples,
+            self.achieved if achieved is None else achieved,
         )
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Results of runs of plans between a pair of regions."""
+"""Results of runs of plans: verifications of a pair of regions, and what transfers achieved."""
 
 from __future__ import annotations
 
@@ -69,6 +69,28 @@ class Verified:
         """Return it as a clause: ``verified 2 h ago: 4.9 of 5.0 Gbit/s``."""
         figures = f"{gbps_text(self.achieved_gbps)} of {gbps_text(self.expected_gbps)} Gbit/s"
         return f"verified {ago(now_s - self.at_s)}: {figures}"
+
+
+@dataclass(frozen=True, slots=True)
+class AchievedShare:
+    """The share of their plans' rates that the last transfers of a pair, or of a label, reached.
+
+    Attributes
+    ----------
+    src, dst, label : str
+        Region ids, or the label; what it is not of is empty.
+    median, low, high : float
+        With the 5th and the 95th percentile.
+    transfers : int
+    """
+
+    src: str
+    dst: str
+    label: str
+    median: float
+    low: float
+    high: float
+    transfers: int
 
 
 def ago(seconds: float) -> str:

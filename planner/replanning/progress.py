@@ -44,8 +44,7 @@ KINDS: dict[PlanKind, tuple[str, type[AnyRequest]]] = {
 }
 # Options that are dropped when a plan's request is asked again.
 _SHOWN = {"frontier", "candidates", "max_age_s", "max_price_age_s", "month_to_date_gb", "vm_types"}
-# A plan in progress is not a trial any more.
-_SHOWN |= {"explore", "outcomes"}
+_SHOWN |= {"label"}
 REMEDY = "Give a plan as it was answered: the object, or its JSON."
 ALL = 1 - 1e-9
 

@@ -13,6 +13,8 @@ from math import ceil, inf
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
 from planner.fields.shared import MOST_CONNECTIONS, MOST_VMS
 from planner.model.answer import Advice, AdviceOutcome
 from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
@@ -50,6 +52,7 @@ PROBE_S = 10.0
 MOST_MORE_VMS = 7
 # Probabilities that a relay is worth the margin between which a measurement may change the verdict.
 UNDECIDED = (0.05, 0.95)
+TRIAL_TRANSFERS = 50  # to come, for which what a trial shows is taken to hold
 LEAST_SAVED_BY_VM_S = 5.0  # starting a VM to save less is not worthwhile
 
 
@@ -318,8 +321,9 @@ class Adviser:
         ]
 
     def measure_first(self) -> tuple[MeasureFirst, ...]:
-        """Return the measurements to make: a ramp before a relay, or of a link that decides."""
-        return (*self._ramp_first(), *self._settling_first())
+        """Return the measurements to make: for the reading, a contradiction or the verdict."""
+        found = [*self._ramp_first(), *self._contradicted_first(), *self._settling_first()]
+        return tuple({(one.src, one.dst, one.kind): one for one in reversed(found)}.values())[::-1]
 
     def _ramp_first(self) -> tuple[MeasureFirst, ...]:
         """Return the ramp that tells which reading of a slow link is right, where plans differ."""
@@ -330,33 +334,56 @@ class Adviser:
         most_gbps = least_cap(src, dst, link.address).expected
         return (ramp(link, most_gbps, now, self.prices),)
 
+    def _contradicted_first(self) -> list[MeasureFirst]:
+        """Return tests of the links whose measurements transfers contradict."""
+        found, paths = [], (None, *self.decision.chosen.relays)
+        for pair in dict.fromkeys(pair for one in paths for pair in self.figures.pairs_of(one)):
+            link = self.network.links.get(pair[0], {}).get(pair[1])
+            told = link and link.aggregate_gbps.origin.figures
+            if told and told.transfers and (told.unconfirmed or told.transfers.contradicts):
+                reason = (
+                    f"transfers reached {rate_text(told.transfers.gbps)} a VM pair, where other "
+                    "rates were measured"
+                )
+                found.append(self._test_of(pair, reason))
+        return found
+
+    def _test_of(self, pair: tuple[str, str], reason: str) -> MeasureFirst:
+        count = self.request.connections
+        volume_gb = self.network.link(*pair).rate_gbps(count) * PROBE_S / BITS_PER_BYTE
+        usd = volume_gb * self.prices.egress_usd_per_gb(*pair, volume_gb)
+        return MeasureFirst(
+            *pair, "flow" if count == 1 else "aggregate", PROBE_S, volume_gb, usd, reason
+        )
+
     def _settling_first(self) -> tuple[MeasureFirst, ...]:
-        """Return the measurement that would settle the verdict, where bounds leave it open."""
-        gain, optimum = self.decision.made.gain, self.decision.made.optimum
-        if gain is None or not UNDECIDED[0] <= gain.probability <= UNDECIDED[1]:
+        """Return the measurement that would settle the verdict, where that may change it.
+
+        Bounds leave it open; or what trying the other path should save over
+        :data:`TRIAL_TRANSFERS` is more than the test costs.
+        """
+        made, chosen = self.decision.made, self.decision.chosen
+        gain, optimum = made.gain, made.optimum
+        if gain is None:
             return ()
         paths = (None, *optimum.relays)
         pairs = [pair for path in paths for pair in self.figures.pairs_of(path)]
         widest = max(pairs, key=lambda pair: self.figures.deciding(*pair).relative_width)
         if not self.figures.deciding(*widest).relative_width:  # VMs that no one tried may open it
             return ()
-        count = self.request.connections
-        volume_gb = self.network.link(*widest).rate_gbps(count) * PROBE_S / BITS_PER_BYTE
         relays = " and ".join(self.figures.regions[relay] for relay in optimum.relays)
         reason = (
             f"its bounds are the widest of those that leave open whether a relay at {relays} is "
             "worth the margin"
         )
-        return (
-            MeasureFirst(
-                *widest,
-                "flow" if count == 1 else "aggregate",
-                PROBE_S,
-                volume_gb,
-                volume_gb * self.prices.egress_usd_per_gb(*widest, volume_gb),
-                reason,
-            ),
-        )
+        test = self._test_of(widest, reason)
+        other = made.direct if chosen.relays else optimum
+        saved_usd = 0.0
+        if other and self.request.hour_usd < inf:
+            apart = chosen.values - other.values
+            saved_usd = TRIAL_TRANSFERS * float(np.nan_to_num(apart, posinf=0.0).clip(0.0).mean())
+        is_open = UNDECIDED[0] <= gain.probability <= UNDECIDED[1]
+        return (test,) if is_open or saved_usd > test.cost_usd else ()
 
 
 def to_measure(src: str, dst: str, network: Network, prices: Prices, connections: int) -> Advice:

@@ -530,14 +530,9 @@ class Option:
         request, rates = self.figures.request, self.rates_gbps
         if request.hour_usd == inf:
             return self.lead_s + BITS_PER_BYTE * request.volume_gb / rates
-        fixed, usd_per_h = self.value_by_rate()
-        return fixed + usd_per_h * BITS_PER_BYTE * request.volume_gb / S_PER_H / rates
-
-    def value_by_rate(self) -> tuple[float, float]:
-        """Return its value to the request without the hours of moving, and what one of these is."""
-        request, allocation = self.figures.request, self.allocation
-        hour_usd = allocation.usd_per_h + request.hour_usd
-        return allocation.egress_usd + hour_usd * self.lead_s / S_PER_H, hour_usd
+        hour_usd = self.allocation.usd_per_h + request.hour_usd
+        fixed = self.allocation.egress_usd + hour_usd * self.lead_s / S_PER_H
+        return fixed + hour_usd * BITS_PER_BYTE * request.volume_gb / S_PER_H / rates
 
 
 def faster(options: Sequence[Option], over: Option) -> list[tuple[float, float, float]]:

@@ -156,45 +156,38 @@ class MeasureFirst:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownRate:
-    """The rate of a path now, by estimates and outcomes.
+class AsAchieved:
+    """What the last transfers reached of their plans' rates, and what that means for this one.
+
+    It tells of programs and moves no decision.
 
     Attributes
     ----------
-    via : str
-        A relay, or ``direct``.
-    outcomes : int
-        How many of the path there are.
+    of : str
+        ``pair``, or ``label`` where the request has one that transfers had.
+    median, low, high : float
+        Shares, with the 5th and the 95th percentile.
+    transfers : int
+    duration_s : float
+        At the median share of this plan's rate.
     """
 
-    via: str
-    gbps_low: float
-    gbps: float
-    gbps_high: float
-    outcomes: int
+    of: Literal["pair", "label"]
+    median: float
+    low: float
+    high: float
+    transfers: int
+    duration_s: float
 
-
-@dataclass(frozen=True, slots=True)
-class Exploration:
-    """The path to take, and estimates from past transfers.
-
-    Attributes
-    ----------
-    via, best : str
-        The path to take, and the one that is predicted to be best; they differ where one is tried.
-        Empty where only several paths together meet the limits.
-    spent, allowed : float
-        What trials have cost more than was predicted, and what they may have: in USD, in seconds
-        where time alone counts.
-    rates : tuple of KnownRate
-        Of all paths that were considered.
-    """
-
-    via: str
-    best: str
-    spent: float
-    allowed: float
-    rates: tuple[KnownRate, ...]
+    @property
+    def text(self) -> str:
+        """It as a sentence without its full stop."""
+        what = {"pair": "between these regions", "label": "of this label"}[self.of]
+        last = "last transfer" if self.transfers == 1 else f"last {self.transfers} transfers"
+        return (
+            f"As achieved: {self.median:.2f} of the planned rate ({self.low:.2f} to "
+            f"{self.high:.2f}) by the {last} {what}, which takes {duration_text(self.duration_s)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +225,8 @@ class Plan(PlanOnVms):
     ----------
     throughput_gbps_least : float | None
         The least of its draws: of 64 links that were not measured, one is far below its class.
-    exploration : Exploration | None
-        With `explore`.
+    as_achieved : AsAchieved | None
+        None where no transfer of the pair or the label has finished that followed a plan.
     vm_start_s : float
         Part of the duration, until the VMs have started.
     vcpus : dict of str to int
@@ -264,12 +257,12 @@ class Plan(PlanOnVms):
     measure_first: tuple[MeasureFirst, ...] = ()
     one_vm: OneVmOption | None = None
     """None where numbers of VMs were stated, or where one can't meet the limits."""
-    exploration: Exploration | None = None
     vm_start_s: float = 0.0
     vcpus: dict[str, int] = field(default_factory=dict)
     vm_types: dict[str, str] = field(default_factory=dict)
     throughput_gbps_least: float | None = None
     services: tuple[CopyService, ...] = ()
+    as_achieved: AsAchieved | None = None
 
     def text(
         self, page: TextPage = PLAIN, *, candidates: bool = False, assumed: bool = False
@@ -290,6 +283,7 @@ class Plan(PlanOnVms):
             f"{request['src']} -> {request['dst']}, {volume_text(request['volume_gb'])}{note}"
             f"{until}\n{figures}",
             ways_table(page, _ways(self)),
+            page.filled(f"{self.as_achieved.text}." if self.as_achieved else ""),
             page.filled(_services(self)),
             page.table_of(
                 self.paths if split else (),
@@ -309,7 +303,6 @@ class Plan(PlanOnVms):
                 "VMs=vms",
                 frontier=lambda one: one.verdict + f" ({', '.join(one.relays)})" * bool(one.relays),
             ),
-            _exploration(page, self.exploration) if self.exploration else "",
             page.filled(_chances(relay)) if relay and relay.probability is not None else "",
             advice_block(page, self.advice),
             page.filled(_carried_out(self)),
@@ -323,17 +316,6 @@ class Plan(PlanOnVms):
             f"<Plan {self.plan_id}: {self.verdict}, {self.throughput_gbps:.2f} Gbit/s, "
             f"{self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )
-
-
-def _exploration(page: TextPage, found: Exploration) -> str:
-    """Return the rates of all paths by estimates and outcomes."""
-    marks = {found.best: "best", found.via: "taken"}
-    return page.table_of(
-        found.rates,
-        "by outcomes, Gbit/s=via | low=gbps_low | rate=gbps | high=gbps_high | transfers=outcomes |"
-        " =mark",
-        mark=lambda rate: marks.get(rate.via, ""),
-    )
 
 
 def _services(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
 from planner.model.rate_cuts import with_first_rates, with_lasting_caps
-from planner.model.units import MBPS_PER_GBPS, gbps_text, rate_text
+from planner.model.units import MBPS_PER_GBPS, duration_s, duration_text, gbps_text, rate_text
 from planner.transfer import readings, wording
 from planner.transfer.advice import Adviser
 from planner.transfer.allocation import Allocation
@@ -24,12 +24,11 @@ from planner.transfer.decision import (
     quota_warnings,
     with_one_vm,
 )
-from planner.transfer.exploring import explored
 from planner.transfer.optimum import cost_time_frontier, rate_duals
 from planner.transfer.options import FLOW_LIMITS, MARGINAL, Option, OptionEvaluator, faster
 from planner.transfer.plan import (
+    AsAchieved,
     DirectOption,
-    Exploration,
     FrontierPoint,
     OneVmOption,
     PathPlan,
@@ -157,11 +156,7 @@ def recommend(
         If nothing is known of any permitted path.
     """
     decision = decided(request, network, prices, catalogue, begins=begins)
-    exploration: Exploration | None = None
-    if request.explore:
-        decision, exploration, why, beware = explored(decision, now_s)
-    else:
-        why, beware = wording.reason(decision, catalogue) + readings.in_words(decision), ()
+    why = wording.reason(decision, catalogue) + readings.in_words(decision)
     figures, chosen, relays = decision.figures, decision.chosen, _relays(decision)
     adviser = Adviser(decision, catalogue)
     low, high = chosen.rate_at("low"), chosen.rate_at("high")
@@ -170,6 +165,10 @@ def recommend(
     if request.connections > 1:
         assumed = readings.warnings(paths, vms, network, chosen.gbps_if_slow)
     one_vm = with_one_vm(decision) if request.vms is None else None
+    as_achieved, deadline_s = _as_achieved(decision), request.deadline_s
+    late = []
+    if as_achieved and deadline_s is not None and as_achieved.duration_s > deadline_s:
+        late = [f"{as_achieved.text}: beyond the deadline of {duration_text(deadline_s)}."]
     plan = Plan(
         plan_id="",
         snapshot=network.snapshot,
@@ -191,7 +190,7 @@ def recommend(
         advice=adviser.advice(),
         warnings=(
             *notes,
-            *beware,
+            *late,
             *quota_warnings(decision),
             *most_vms_warnings(decision),
             *assumed,
@@ -200,8 +199,8 @@ def recommend(
         confidence=wording.confidence(decision, low, high, now_s),
         frontier=_frontier(decision) if request.frontier else (),
         measure_first=adviser.measure_first(),
+        as_achieved=as_achieved,
         one_vm=OneVmOption(**_outlined(one_vm)) if one_vm else None,
-        exploration=exploration,
         vm_start_s=chosen.vm_start_s,
         throughput_gbps_least=min(low, float(chosen.rates_gbps.min())),
     )
@@ -209,6 +208,22 @@ def recommend(
     lasting = [warning for warning in plan.warnings if warning not in verification]
     evidence = wording.evidence(decision)
     return identified(plan, lasting, *evidence, without=("warnings", "confidence"))
+
+
+def _as_achieved(decision: Decision) -> AsAchieved | None:
+    """Return what the last transfers of the request's label, or else of its ends, reached."""
+    request, chosen = decision.request, decision.chosen
+    shares = {(one.src, one.dst, one.label): one for one in decision.search.network.achieved}
+    found = shares.get(("", "", request.label or "")) if request.label else None
+    found = found or shares.get((request.src, request.dst, ""))
+    if found is None:
+        return None
+    moving_s = duration_s(request.volume_gb, chosen.allocation.rate_gbps)
+    return AsAchieved(
+        "label" if found.label else "pair",
+        *(found.median, found.low, found.high, found.transfers),
+        chosen.duration_s + moving_s * (1 / found.median - 1),
+    )
 
 
 def verdict_of(allocation: Allocation) -> Verdict:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY
 from math import inf
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from planner.exploring.outcome import Outcome
-from planner.fields.kinds import LEAST_FIGURE, Count, Money, OneOf, Proportion, Rate, Region, Volume
+from planner.fields.kinds import LEAST_FIGURE, Count, Money, Name, OneOf, Rate, Region, Volume
 from planner.fields.shared import (
     AIM_AT_VALUE,
     Deadline,
@@ -28,17 +27,7 @@ from planner.fields.shared import (
     vms_limit_field,
     volume_field,
 )
-from planner.fields.specified import (
-    Figure,
-    Items,
-    Limit,
-    Reads,
-    Whole,
-    WholeLimit,
-    field,
-    specified,
-)
-from planner.model.errors import InputError
+from planner.fields.specified import Figure, Limit, Whole, WholeLimit, field, specified
 from planner.model.units import duration_s
 
 Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
@@ -49,8 +38,6 @@ CONNECTIONS_TO_SPLIT = 8
 # Single relays that an answer compares, the best of them included.
 DEFAULT_CANDIDATES = 6
 MOST_CANDIDATES = 1000
-MOST_EXPLORED = 0.5
-MOST_OUTCOMES = 10_000
 MOST_OBJECTS = 10**12
 
 
@@ -109,32 +96,12 @@ class TransferRequest(RuledRequest):
         Count(1, MOST_CANDIDATES),
         "Most single relays to compare: the best and its alternatives.",
     ] = field(default=DEFAULT_CANDIDATES, example="10", group="answer", label="Relays compared")
-
-    explore: Annotated[
-        Figure,
-        Proportion(0.0, MOST_EXPLORED),
-        "Most of what transfers cost that trials of other paths may cost; 0 tries none. For many "
-        "transfers between the same ends, each over one path.",
-    ] = field(default=0.0, example="1%", group="exploring")
-    outcomes: Annotated[
-        Reads[Any, tuple[Outcome, ...]],
-        Items(Outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
-        "What past transfers had, to learn from with `explore`; on the command line, `store` "
-        "stands for those that were reported to the store or the service.",
-    ] = field(default=(), example="outcomes.csv", group="exploring")
-
-    def _check(self) -> None:
-        if self.explore and self.objective == "latency":
-            raise InputError(
-                "explore",
-                "learns rates, on which the objective latency does not depend",
-                value=self.explore,
-                remedy="Leave it out, or ask for time, cost or value.",
-            )
-        if self.outcomes and not self.explore:
-            raise InputError(
-                "outcomes", "are for exploring", remedy="Say how much it may cost: explore, `1%`."
-            )
+    label: Annotated[
+        str | None,
+        Name(),
+        "Label of transfers like it: what they reached of their plans' rates is what the answer "
+        "says as achieved; without it, those between the same ends.",
+    ] = field(default=None, example="nightly copy", group="answer")
 
     @property
     def hour_usd(self) -> float:

@@ -79,7 +79,7 @@ def agreed(found: Mapping[str, Rows], noise: float) -> Agreement:
     deviation = MAD_TO_SIGMA * float(np.median(np.abs(reference["log"] - level)))
     tolerance = max(LEAST_TOLERANCE, NOISES * noise, DEVIATIONS * deviation)
     needed = min(CLAIM, len(reference))
-    claimed = (_claimed(*one, level, tolerance, needed) for one in others.items())
+    claimed = (claimed_level(*one, level, tolerance, needed) for one in others.items())
     shift = _confirmed([claim for claim in claimed if claim], found, tolerance)
     if shift is not None:
         return _after_shift(shift, found, tolerance)
@@ -112,7 +112,7 @@ class _NewLevel(NamedTuple):
     sources: frozenset[str]
 
 
-def _claimed(
+def claimed_level(
     source: str, rows: Rows, level: float, tolerance: float, needed: int
 ) -> _NewLevel | None:
     """Return another level that a source's newest samples claim, all of one run; else None."""

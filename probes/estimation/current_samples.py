@@ -19,7 +19,7 @@ from planner.model.estimate import AddressKind
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.groups import Bools, Groups, Ints
 from probes.metrics import METRICS, NAMES, Metric, number_of
-from probes.samples import ADDRESSES, FILES, OWN, NameTable, Rows, Sample, Samples
+from probes.samples import ADDRESSES, FILES, OWN, TRANSFER, NameTable, Rows, Sample, Samples
 
 MOST_SAMPLES = 64
 """Of a link, metric and source: their median is known well."""
@@ -130,9 +130,10 @@ class CurrentSamples(NamedTuple):
 
     @property
     def is_mixed(self) -> bool:
-        """Whether several sources have reported anything, or one that is not trusted."""
-        names = list(self.samples.names)
-        sources = {names[number] for number in np.unique(self.samples.rows["source"]).tolist()}
+        """Whether several sources have reported tests, or one that is not trusted."""
+        names, tests = list(self.samples.names), ~_are_transfers(self.samples)
+        used = np.unique(self.samples.rows["source"][tests])
+        sources = {names[number] for number in used.tolist()}
         return len(sources) > 1 or not sources <= {OWN, FILES}
 
     def reporters(self) -> dict[tuple[int, int], set[str]]:
@@ -148,13 +149,14 @@ def current_samples(samples: Samples) -> CurrentSamples:
     """Return the samples that still count."""
     samples = samples[_order(samples)]
     rows = samples.rows
-    parts = _parts(rows)
+    parts = _parts(samples)
     levels = np.isin(rows["metric"], [number_of(name) for name in WITH_A_LEVEL])
     judged = parts.newest(MOST_JUDGED)
     shown_s = np.where(rows["new_level"] & levels & judged, rows["measured_at_s"], -np.inf)
     since_s = parts.reduced(np.maximum, shown_s)
-    long = (parts.counts > LEARNT_FROM) & levels[parts.first]
-    tells = _tell_of_shifts(rows, parts)
+    achieved = _are_transfers(samples)[parts.first]  # what held one says nothing of the next
+    long = (parts.counts > LEARNT_FROM) & levels[parts.first] & ~achieved
+    tells = _tell_of_shifts(rows, parts, achieved)
     shifts = []
     for number in np.flatnonzero(long).tolist():
         part = parts.part(number)
@@ -175,7 +177,7 @@ def current_samples(samples: Samples) -> CurrentSamples:
 def newest_of_series(samples: Samples) -> Samples:
     """Return the samples of each part of a series among which changes are looked for."""
     samples = samples[_order(samples)]
-    return samples[_parts(samples.rows).newest(MOST_JUDGED)]
+    return samples[_parts(samples).newest(MOST_JUDGED)]
 
 
 def _order(samples: Samples) -> Ints:
@@ -184,22 +186,27 @@ def _order(samples: Samples) -> Ints:
     rank = np.empty(len(names), np.int64)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     private = rows["address"] == PRIVATE
-    keys = rows["measured_at_s"], rank[rows["source"]], private
+    keys = rows["measured_at_s"], _are_transfers(samples), rank[rows["source"]], private
     order: Ints = np.lexsort((*keys, rows["metric"], rows["dst"], rows["src"]))
     return order
 
 
-def _parts(rows: Rows) -> Groups:
-    series = rows["src"], rows["dst"], rows["metric"]
-    return Groups.of(*series, rows["address"] == PRIVATE, rows["source"])
+def _parts(samples: Samples) -> Groups:
+    rows = samples.rows
+    series = rows["src"], rows["dst"], rows["metric"], rows["address"] == PRIVATE
+    return Groups.of(*series, rows["source"], _are_transfers(samples))
 
 
-def _tell_of_shifts(rows: Rows, parts: Groups) -> Bools:
+def _are_transfers(samples: Samples) -> Bools:
+    return np.asarray(samples.rows["tool"] == samples.names.get(TRANSFER, -1))
+
+
+def _tell_of_shifts(rows: Rows, parts: Groups, achieved: Bools) -> Bools:
     """Mark the parts whose changes count: others may lie where the own prober has measured."""
     first = parts.first
     columns = (rows[name][first] for name in ("src", "dst", "metric"))
     series = Groups.of(*columns, rows["address"][first] == PRIVATE)
-    tell: Bools = series.spread(series.counts) == 1
+    tell: Bools = series.spread(series.reduced(np.add, (~achieved).astype(np.int64))) == 1
     tell |= rows["source"][first] == NameTable()[OWN]
     return tell
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from planner.model.baseline.modelled_links import baseline_links, least_cap
 from planner.model.catalogue import Catalogue
-from planner.model.estimate import BOUNDS, AddressKind, Figures, Kind, Method, Origin
+from planner.model.estimate import BOUNDS, Achieved, AddressKind, Figures, Kind, Method, Origin
 from planner.model.link import AT_LIMIT, Site
 from planner.model.link_array import LinkArray, Origins, bounds_of
 from planner.model.throughput import UNKNOWN_NOISE, law_of, steady_rates
 from planner.model.units import MBPS_PER_GBPS
 from planner.single_flow.spreads import REPEAT_ERROR
 from probes.estimation.agreement import (
-    ENOUGH,
     LEAST_TOLERANCE,
+    NOISES,
     Agreement,
     DisputedSamples,
     agreed,
@@ -41,6 +41,7 @@ from probes.estimation.estimates import (
     with_bounds,
 )
 from probes.estimation.groups import Bools, Floats, Groups, Ints
+from probes.estimation.transfers import Learnt, learnt, readings_of
 from probes.estimation.vm_types import (
     OTHER,
     UNKNOWN,
@@ -50,7 +51,7 @@ from probes.estimation.vm_types import (
     within_cards,
 )
 from probes.metrics import CAPS, METRICS, THROUGHPUT, Metric, number_of
-from probes.samples import ADDRESSES, FILES, OWN, ROW, TRANSFER, NameTable, Rows, Samples
+from probes.samples import ADDRESSES, FILES, OWN, ROW, NameTable, Rows, Samples
 
 ALL_LOST_PCT = 100.0
 _STATED = r'"%s": ?(\d{1,6}(?:\.\d{1,9})?)[,}]'
@@ -92,22 +93,40 @@ class CountedSamples(NamedTuple):
     judged : mapping
         Source and destination, as numbers, to the samples that count and those that contradict
         them, where several sources have reported or one reports what models hardly allow.
+    achieved : mapping
+        Source and destination, as numbers, to how transfers of the link were read.
     """
 
     rows: Rows
     groups: Groups
     origins: Ints
     judged: Mapping[tuple[int, int], Agreement] = {}
+    achieved: Mapping[tuple[int, int], Achieved] = {}
 
-    def waiting(self, src: int, dst: int) -> Figures | None:
-        """Return the sources of the samples of a link, or a cap, if none of them counts."""
-        judged = self.judged.get((src, dst))
-        return mark_of(judged) if judged and not len(judged.rows) else None
+    def waiting(self) -> dict[tuple[int, int], Figures]:
+        """Return what links, or caps, are to be marked with that their estimates do not have yet.
+
+        These are the sources of samples of which none counts, and what transfers achieved.
+        """
+        found = {
+            pair: mark
+            for pair, judged in self.judged.items()
+            if not len(judged.rows) and (mark := mark_of(judged))
+        }
+        for pair, achieved in self.achieved.items():
+            found[pair] = found.get(pair, Figures())._replace(transfers=achieved)
+        return found
 
     @property
     def ends(self) -> tuple[Ints, Ints]:
         """Numbers of the source and the destination of each link."""
         return ends_of(self.rows[self.groups.first])
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Numbers of the ends of each link."""
+        src, dst = self.ends
+        return list(zip(src.tolist(), dst.tolist(), strict=True))
 
     def where(self, chosen: Bools | Ints) -> CountedSamples:
         """Return the samples that are chosen; a link without one is left out."""
@@ -149,6 +168,8 @@ class LinkSamples:
         Kind of address of the samples.
     origins : Origins
         Where origins of estimates from these samples are kept.
+    finished : Samples, optional
+        Samples with the durations of all transfers, by which theirs are read; these unless given.
 
     Attributes
     ----------
@@ -167,11 +188,13 @@ class LinkSamples:
         catalogue: Catalogue,
         address: AddressKind,
         origins: Origins,
+        finished: Samples | None = None,
     ) -> None:
         self.rtts_ms = np.full((len(sites), len(sites)), np.nan)
         self.catalogue, self.address, self.origins = catalogue, address, origins
         fits = fit_of_types(current.samples, sites, catalogue)
         self.samples = within_cards(current.samples, fits, sites, catalogue)
+        self.readings = readings_of(self.samples, finished or self.samples)
         self._rows = np.zeros(len(self.samples), CANDIDATE)
         for name in ROW.names or ():
             self._rows[name] = self.samples.rows[name]
@@ -198,7 +221,10 @@ class LinkSamples:
         return self._stated[name]
 
     def recent(self, metric: Metric) -> CountedSamples:
-        """Return the samples that are not much older than the newest of their link."""
+        """Return the samples that are not much older than the newest of their link.
+
+        A transfer makes no test old: it may tell less.
+        """
         rows = self._rows[self._rows["metric"] == number_of(metric)]
         rows["steady"] = steady_values(rows, metric, self.rtts_ms)
         if metric == "loss_pct":
@@ -207,8 +233,11 @@ class LinkSamples:
             rows["log"] = np.log(np.maximum(rows["steady"], LEAST_VALUE))
         groups = Groups.of(rows["src"], rows["dst"])
         found = CountedSamples(rows, groups, np.full(len(groups.first), self._origin()))
-        newest_s = groups.reduced(np.maximum, rows["measured_at_s"])
-        recent = rows["measured_at_s"] >= groups.spread(newest_s) - MEMORY_S
+        at_s = rows["measured_at_s"]
+        newest_s = groups.reduced(np.maximum, at_s)
+        of_tests_s = groups.reduced(np.maximum, np.where(self.are_transfers(rows), -np.inf, at_s))
+        recent = at_s >= groups.spread(newest_s) - MEMORY_S
+        recent |= ~self.are_transfers(rows) & (at_s >= groups.spread(of_tests_s) - MEMORY_S)
         return found if recent.all() else found.where(recent)
 
     def pairs(self) -> Bools:
@@ -241,59 +270,79 @@ class LinkSamples:
             found = found.where(is_best | (achieved & (fits == UNSTATED)))
         elif metric in CAPS:
             found = found.where(found.rows["fit"] >= UNSTATED)
+        transfers = found
         if metric == "aggregate_mbps":
-            found = found.where(self._tests_or_transfers(found))
+            achieved = self.are_transfers(found.rows)
+            transfers, found = found.where(achieved), found.where(~achieved)
+            # Tests with fewer connections may not have saturated the pair.
+            parts, opened = found.groups.numbers(), found.rows["connections"]
+            of_source = Groups.of(parts, found.rows["source"])
+            most = of_source.spread(of_source.reduced(np.maximum, opened))
+            found = found.where(opened == most)
         if self.is_mixed:
             found = self._judged(metric, found)
+        if metric == "aggregate_mbps" and len(transfers.rows):
+            found = self._with_transfers(found, transfers)
         return self._with_types(found) if metric in THROUGHPUT else found
 
     def are_transfers(self, rows: Rows) -> Bools:
-        """Mark the samples that are what transfers achieved, which anything may have held."""
-        return np.asarray(rows["tool"] == self.samples.names.get(TRANSFER, -1))
-
-    def transfers(self) -> CountedSamples:
-        """Collect the rates of transfers with a known number of connections.
-
-        Where several sources have reported anything, of links of which two say so, or the own
-        prober does.
-        """
-        found = self.recent("aggregate_mbps")
-        counts = self.are_transfers(found.rows) & (found.rows["connections"] > 0)
-        found = found.where(counts & (found.rows["fit"] > OTHER))
-        if self.is_mixed and len(found.rows):
-            groups, source = found.groups, found.rows["source"]
-            own = groups.reduced(np.logical_or, source == self.samples.names.get(OWN, -1))
-            found = found.where(groups.spread(own | groups.differ(source)))
+        """Mark the samples of transfers and paced tests, which anything may have held."""
+        found: Bools = self.readings.achieved[rows["place"]]
         return found
 
-    def _tests_or_transfers(self, found: CountedSamples) -> Bools:
-        """Mark the tests that count, or the transfers, of each link and source.
+    def transfers(self) -> CountedSamples:
+        """Collect the rates that paths gave transfers with a known number of connections."""
+        found = self.recent("aggregate_mbps")
+        counts = self.readings.of_path[found.rows["place"]] & (found.rows["connections"] > 0)
+        return found.where(counts & (found.rows["fit"] > OTHER))
 
-        Transfers count once there are several, where tests do not say the same: what they achieved
-        is what the next one is to expect. With fewer connections than tests below all caps had, a
-        share of these by connection says the same: each may be slow.
+    def _with_transfers(self, tests: CountedSamples, transfers: CountedSamples) -> CountedSamples:
+        """Put what transfers teach in place of tests, where it is another rate or there are none.
+
+        The same rule holds whoever reports; that no test has confirmed a rate is told.
         """
-        rows, achieved, ends = found.rows, self.are_transfers(found.rows), ends_of(found.rows)
-        parts = Groups.of(found.groups.numbers(), rows["source"])
-        # Tests with fewer connections may not have saturated the pair.
-        connections = np.where(achieved, -1, rows["connections"])
-        most = parts.spread(parts.reduced(np.maximum, connections))
-        kept: Bools = (connections == most) & ~achieved
-        several = parts.reduced(np.add, achieved.astype(np.int64)) >= ENOUGH
-        for number in np.flatnonzero(several).tolist():
-            part = parts.part(number)
-            logs = np.log(np.maximum(rows["value"][part], LEAST_VALUE))
-            level, tested = np.median(logs[achieved[part]]), logs[kept[part]]
-            off = level - np.median(tested) if len(tested) else -np.inf
-            opened = rows["connections"][part]
-            share = np.median(opened[achieved[part]]) / max(1, connections[part].max())
-            src, dst = (self._typed[at[part.start]] for at in ends)
-            most_mbps = AT_LIMIT * least_cap(src, dst).expected * MBPS_PER_GBPS
-            if 0 < share < 1 and level < np.log(share * most_mbps):
-                off = min(off, off - np.log(share), key=abs)
-            if abs(off) > LEAST_TOLERANCE:
-                kept[part] = achieved[part]
-        return kept
+        of_link = {pair: number for number, pair in enumerate(tests.pairs)}
+        stays, parts, origins = np.ones(len(tests.rows), np.bool_), [tests.rows], {}
+        achieved = {}
+        for number, pair in enumerate(transfers.pairs):
+            rows = transfers.rows[transfers.groups.part(number)]
+            link = tests.groups.part(of_link[pair]) if pair in of_link else slice(0, 0)
+            with evaluated(self.samples, rows["place"][0]):
+                found = self._learnt_of(pair, rows, tests.rows[link])
+            achieved[pair] = found.achieved
+            if found.rows is not None:
+                stays[link], who = False, self.readings.who
+                sources, places = found.rows["source"].tolist(), found.rows["place"].tolist()
+                by = (self.sources[n] or who[at] for n, at in zip(sources, places, strict=True))
+                named = set(filter(None, by))
+                mark = Figures(
+                    reported_by=tuple(sorted(named)) or None,
+                    unconfirmed=found.is_unconfirmed or None,
+                )
+                parts.append(found.rows)
+                origins[pair] = self._origin(mark)
+        rows = np.concatenate([tests.rows[stays], *parts[1:]])
+        rows = rows[np.lexsort((rows["measured_at_s"], rows["dst"], rows["src"]))]
+        groups = Groups.of(rows["src"], rows["dst"])
+        counted = tests._replace(rows=rows, groups=groups, achieved=achieved)
+        numbers = [
+            origins[pair] if pair in origins else tests.origins[of_link[pair]]
+            for pair in counted.pairs
+        ]
+        return counted._replace(origins=np.array(numbers, np.int64))
+
+    def _learnt_of(self, pair: tuple[int, int], rows: Rows, tested: Rows) -> Learnt:
+        src, dst = (self._typed[end] for end in pair)
+        slow_below = log(AT_LIMIT * least_cap(src, dst).expected * MBPS_PER_GBPS)
+        if len(tested):
+            level = float(np.median(tested["log"]))
+        else:
+            modelled = self._modelled.whole["aggregate_gbps"]["expected"][pair] * MBPS_PER_GBPS
+            level = log(modelled) if modelled > 0 else slow_below
+        law = law_of(src.region, dst.region, ADDRESSES[max(1, rows["address"][0])])
+        tolerance = max(LEAST_TOLERANCE, NOISES * (law.noise if law else UNKNOWN_NOISE))
+        read = self.readings.at(rows["place"])
+        return learnt(rows, read, tested, level, slow_below, tolerance)
 
     def _with_types(self, found: CountedSamples) -> CountedSamples:
         """Mark the links whose samples were taken with a VM type that is not known."""
@@ -371,13 +420,13 @@ class LinkSamples:
         ends = ends_of(rows)
         middles = np.log(np.maximum(parts.medians(found.rows["steady"]), LEAST_VALUE))
         least, most = (bound[ends] for bound in self._limits(metric))
-        # A few connections fill no link, and transfers may be slow for any reason.
+        # A few connections fill no link.
         if metric == "aggregate_mbps":
             of_one = self._limits("per_flow_mbps")[0][ends]
             least = np.minimum(least, of_one + np.log(np.maximum(rows["connections"], 1)))
         far = (middles < least) | (middles > most)
         vouched = [self.samples.names.get(one, -1) for one in (OWN, FILES)]
-        far &= ~np.isin(rows["source"], vouched) & ~self.are_transfers(rows)
+        far &= ~np.isin(rows["source"], vouched)
         for part in np.flatnonzero(far).tolist():
             same = np.abs(middles[links == links[part]] - middles[part]) <= LEAST_TOLERANCE
             far[part] = np.count_nonzero(same) == 1
@@ -418,11 +467,7 @@ class LinkSamples:
             return agreed(found, UNKNOWN_NOISE if noise is None else noise)
         first = found[reference_of(found)][0]
         least, (src, dst) = first["connections"], (self.names[end] for end in ends_of(first))
-        enough = {
-            source: rows
-            for source, rows in found.items()
-            if rows["connections"][0] >= least or self.are_transfers(rows)[0]
-        }
+        enough = {one: rows for one, rows in found.items() if rows["connections"][0] >= least}
         law = law_of(src, dst, ADDRESSES[first["address"]])
         judged = agreed(enough, law.noise if law else UNKNOWN_NOISE)
         # One number of connections: that of the reference, or of a new level.

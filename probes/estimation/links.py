@@ -120,7 +120,7 @@ def links_of(
         "aggregate_mbps": aggregates,
     }
     of_links = [
-        taken(_told_of_waiting(one, samples.counted(metric), present, origins), ends)
+        taken(_marked(one, samples.counted(metric), present, origins), ends)
         for metric, one in figures.items()
     ]
     others = [one[ends] for one in (losses_pct(samples), *priors)]
@@ -172,13 +172,13 @@ def _slow_connections(
     return np.where(growing, 1.0, found)
 
 
-def _told_of_waiting(
+def _marked(
     estimates: EstimateArray, counted: CountedSamples, present: Bools, origins: Origins
 ) -> EstimateArray:
-    """Return estimates that say so where samples of their link wait for a second source."""
+    """Return estimates that say which samples of their link wait, and how transfers were read."""
     found = estimates.copy()
-    for i, j in counted.judged:
-        if present[i, j] and (mark := counted.waiting(i, j)):
+    for (i, j), mark in counted.waiting().items():
+        if present[i, j]:
             origin = origins.all[found["origin"][i, j]]
             waiting = origin._replace(figures=figures_with(origin.figures, mark))
             found["origin"][i, j] = origins.number_of(waiting)

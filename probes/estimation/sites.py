@@ -88,7 +88,7 @@ def with_caps(
                 cap = _raised(alone, origin, method)
             if (link := most[number]) >= 0 and reached_gbps["expected"][link] > cap.high:
                 cap = replace(cap, high=reached_gbps["expected"][link].item())
-            if mark := samples.counted(metric).waiting(number, number):
+            if mark := samples.counted(metric).waiting().get((number, number)):
                 told = figures_with(cap.origin.figures, mark)
                 cap = replace(cap, origin=cap.origin._replace(figures=told))
             if METRICS[metric].cap_of == "src":

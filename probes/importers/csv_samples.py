@@ -19,7 +19,7 @@ from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, Impor
 from probes.importers.tables import FileTable, Rows, csv_table, json_rows, matrix_table, row_table
 from probes.importers.text import time_s
 from probes.metrics import DURATION, METRICS, NAMES, THROUGHPUT, Metric
-from probes.samples import ADDRESSES, Sample, SkippedRow
+from probes.samples import ADDRESSES, KNOWN_LIMITS, Sample, SkippedRow
 
 _VOLUME_GB = {"mb": 1e-3, "gb": 1.0, "tb": 1e3, "mib": 2**20 / 1e9, "gib": 2**30 / 1e9}
 
@@ -37,6 +37,7 @@ OTHERS: dict[str, tuple[str, float]] = {
     **{name: (name, 1.0) for name in ("connections", "at_once", "vms", "warmed_up", "tool")},
     "address": ("address", 1.0),
     "window_mb": ("window_mb", 1.0),
+    "limited_by": ("limited_by", 1.0),
     **{f"volume_{unit}": ("volume", factor) for unit, factor in _VOLUME_GB.items()},
     **{f"duration_{unit}": ("duration", factor) for unit, factor in DURATION.units.items()},
     **dict.fromkeys(("measured_at", "measured_at_s", "timestamp"), ("measured_at", 1.0)),
@@ -190,6 +191,10 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
         lambda cell, _: cell if cell in ADDRESSES else None,
         "address is neither public nor private",
     ),
+    "limited_by": (
+        lambda cell, _: cell if cell in (*KNOWN_LIMITS, "unknown") else None,
+        "limited_by is none of network, application, disk and unknown",
+    ),
     **dict.fromkeys(
         ("tool", "src_vm", "dst_vm", "src_zone", "dst_zone"), (lambda cell, _: cell, "")
     ),
@@ -257,6 +262,8 @@ def _figures_of(
             yield Sample(region, region, metric, value, at_s, tool, src_vm=vm)
         else:
             is_rate = METRICS[metric].is_rate
+            if setting["limited_by"] and (is_rate or metric == "transfer_s"):
+                detail["limited_by"] = setting["limited_by"]
             if is_rate and setting["window_mb"]:
                 detail["window_mb"] = setting["window_mb"]
             if is_rate and vms > 1:

@@ -40,7 +40,6 @@ from planner.transfer.request import TransferRequest
 from probes.analysis.evidence import require
 from probes.analysis.patterns import DAY_S
 from probes.samples import Rows
-from relayd.backtesting.exploring import explored_history
 from relayd.backtesting.history import ReplayHistory, StepEstimator, StepSamples, Truths, metric_of
 from relayd.backtesting.request import OF_TRANSFERS, BacktestRequest
 from relayd.backtesting.result import (
@@ -147,10 +146,6 @@ def replayed(
     days, samples_read = (len(edges_s) - 1) * step_s / DAY_S, history.samples_read
     total = summed_up(rows, days)
     require("decisions held against measurements of their step", total.judged, FEWEST_DECISIONS)
-    explored = None
-    if request.explore:
-        estimates = map(scene.estimated, history.steps(edges_s))
-        explored = explored_history(estimates, terms, judged, share=request.explore, step_s=step_s)
     provider = np.array([region.partition(":")[0] for region in history.regions])
     src, dst = (provider[place] for place in divmod(rows["pair"], len(provider)))
     return Backtest(
@@ -167,7 +162,6 @@ def replayed(
             ProviderPairResult(a, b, summed_up(rows[(src == a) & (dst == b)], days))
             for a, b in sorted({(a, b) for a, b in provider[np.argwhere(judged)].tolist()})
         ),
-        explored=explored,
         warnings=tuple(_warnings(history, scene, total)),
     )
 

@@ -6,7 +6,7 @@ import time
 from dataclasses import KW_ONLY
 from typing import Annotated, Literal, TypeAlias
 
-from planner.fields.kinds import MOST_FIGURE, Duration, Names, OneOf, Proportion, Quantity, Volume
+from planner.fields.kinds import MOST_FIGURE, Duration, Names, OneOf, Quantity, Volume
 from planner.fields.shared import (
     Connections,
     HourValue,
@@ -23,7 +23,7 @@ from planner.fields.shared import (
 from planner.fields.specified import Figure, Limit, Several, Specified, field, specified
 from planner.model.errors import InputError
 from planner.model.units import parse_duration_s
-from planner.transfer.request import MOST_EXPLORED, TransferRequest
+from planner.transfer.request import TransferRequest
 from relayd.times import seconds_of, utc_text
 
 DEFAULT_STEP_S = 86_400.0
@@ -86,12 +86,6 @@ class BacktestRequest(Specified):
         Names("pairs", "SRC>DST"),
         "Only these; each end a region, an alias, a provider or another rule (country:DE).",
     ] = field(default=(), example="'azure>aws'", group="history")
-    explore: Annotated[
-        Figure,
-        Proportion(0.0, MOST_EXPLORED),
-        "Also compare exploring, with trials that cost at most that share, with always the path "
-        "that is predicted best, where only what a pair's own transfers had is known.",
-    ] = field(default=0.0, example="1%", group="exploring")
 
     def _check(self) -> None:
         if self.since_s is not None and self.until_s is not None and self.since_s >= self.until_s:

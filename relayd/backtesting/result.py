@@ -125,43 +125,6 @@ class ProviderPairResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ExploredPolicy:
-    """Results of transfers that learn only from each other.
-
-    The policy is ``predicted`` (always the path that is predicted best), ``exploring``, or
-    ``hindsight``; the value the mean of cost plus time in USD, or of seconds where time alone
-    counts; trials are transfers over another path than the one that was predicted best.
-    """
-
-    policy: str
-    value: float
-    trials: int
-
-
-@dataclass(frozen=True, slots=True)
-class ExploredHistory:
-    """Exploring compared with always the path that is predicted best.
-
-    Trials may cost that share of what transfers cost. There is one transfer of a pair for each step
-    in which all its paths carried something.
-    """
-
-    share: float
-    pairs: int
-    transfers: int
-    policies: tuple[ExploredPolicy, ...]
-
-    def of(self, policy: str) -> ExploredPolicy:
-        """Return the result of one policy."""
-        return next(one for one in self.policies if one.policy == policy)
-
-    def lost(self, policy: str) -> float:
-        """Return the value beyond hindsight's, as a share of that."""
-        best = self.of("hindsight").value
-        return self.of(policy).value / best - 1 if best > 0 else 0.0
-
-
-@dataclass(frozen=True, slots=True)
 class Backtest(Answer):
     """A replay of stored history.
 
@@ -185,8 +148,6 @@ class Backtest(Answer):
     risk : str
     total : PairsResult
     by_providers : tuple of ProviderPairResult
-    explored : ExploredHistory | None
-        Where the request has `explore`.
     warnings : tuple of str
     """
 
@@ -205,7 +166,6 @@ class Backtest(Answer):
     risk: str
     total: PairsResult
     by_providers: tuple[ProviderPairResult, ...]
-    explored: ExploredHistory | None
     warnings: tuple[str, ...]
 
 

@@ -17,7 +17,6 @@ from urllib.parse import quote
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from planner.exploring.outcome import Outcome
 from planner.fields.specified import Specified
 from planner.model.catalogue import Catalogue, Region
 from planner.model.document import NETWORK_COLUMNS, link_of, network_of, network_of_columns
@@ -41,7 +40,7 @@ from relayd.transfers.requests import (
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedState, agreed_outcomes
+from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedState
 
 T = TypeVar("T")
 BATCH = 1000
@@ -248,7 +247,8 @@ class AsyncWan(AskingAsync, Connection):
         moved_gb : float or str
             GB, or a text with a unit.
         **fields
-            Of :class:`~relayd.transfers.requests.TransferProgressRequest`: ``via_gb``, ``at_s``.
+            Of :class:`~relayd.transfers.requests.TransferProgressRequest`: ``via_gb``,
+            ``limited_by``, ``at_s``.
 
         Raises
         ------
@@ -272,7 +272,7 @@ class AsyncWan(AskingAsync, Connection):
         id, state : str
         **fields
             Of :class:`~relayd.transfers.requests.TransferEndRequest`: ``moved_gb``, ``via_gb``,
-            ``problem``, ``at_s``.
+            ``limited_by``, ``problem``, ``at_s``.
 
         Raises
         ------
@@ -303,10 +303,6 @@ class AsyncWan(AskingAsync, Connection):
         query = {"state": state, "src": src, "dst": dst, "limit": MOST_LISTED}
         document = await self._get("/v1/transfers", query)
         return [answer_of(TrackedTransfer, row) for row in document["transfers"]]
-
-    async def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
-        """Return outcomes of finished transfers between two regions, for ``plan(outcomes=...)``."""
-        return agreed_outcomes(await self.transfers("finished", src, dst))
 
     async def _report(self, path: str, request: Specified) -> TrackedTransfer:
         content = await self._post(path, request.to_json())

@@ -149,7 +149,6 @@ class RemoteWan(Asking):
     transfer = _waiting(AsyncWan.transfer)
     transfers = _waiting(AsyncWan.transfers)
     pools = _waiting(AsyncWan.pools)
-    outcomes = _waiting(AsyncWan.outcomes)
     network_if_changed = _waiting(AsyncWan.network_if_changed)
 
     @property

@@ -17,6 +17,7 @@ from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Estimate, Ori
 from planner.model.link import Link, LinkFigure
 from planner.model.network import Network
 from planner.model.throughput import crosses_border
+from planner.model.units import gbps_text
 from probes.metrics import Metric
 from probes.samples import FILES
 from relayd.catalogue.copies import REQUESTS
@@ -72,6 +73,7 @@ def dated(
         *_partition_notes(catalogue, asked),
         *(_address_notes(usual, catalogue) if addresses == "auto" else ()),
         *(figure.sentence for figure in disputed_figures(network, linked)),
+        *_transfer_notes(network, linked),
         *_alone_said(network, answer, linked),
         *_unknown_type_notes(usual),
         *_public_price_notes(links, answer),
@@ -337,6 +339,20 @@ def _links_of(answer: object, asked: Iterable[Pair]) -> dict[Pair, None]:
     for path in getattr(answer, "paths", ()):
         pairs.update(dict.fromkeys(pairwise(getattr(path, "regions", ()))))
     return pairs
+
+
+def _transfer_notes(network: Network, pairs: Iterable[Pair]) -> Iterator[str]:
+    """Yield a sentence for each link whose measurements transfers fell short of, unexplained."""
+    for src, dst in pairs:
+        link = network.usual.get(src, {}).get(dst)
+        figures = link and link.aggregate_gbps.origin.figures
+        if link and figures and figures.transfers and figures.transfers.contradicts:
+            reached = gbps_text(figures.transfers.gbps)
+            yield (
+                f"Transfers over {src} -> {dst} reached {reached} Gbit/s a VM pair (median), where "
+                f"{gbps_text(link.aggregate_gbps.expected)} were measured. What held them is not "
+                "known, so they count as a lower bound: report `limited_by`, or measure it."
+            )
 
 
 def _alone_said(network: Network, answer: object, linked: Iterable[Pair]) -> Iterator[str]:

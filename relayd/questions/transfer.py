@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from planner.exploring.outcome import DIRECT, Outcome
-from planner.fields.shared import MOST_VMS_UNASKED
 from planner.model.aliases import Resolution, zone_of
 from planner.model.answer import Cost
 from planner.model.baseline.backbone import ZONES_MS
@@ -18,12 +16,8 @@ from planner.model.catalogue import Catalogue, Fee, Tier
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices, provider_of
-from planner.model.units import MBPS_PER_GBPS, rate_text
 from planner.transfer.plan import CopyService, Plan
 from planner.transfer.request import TransferRequest
-from probes.importers.limits import PhysicalGate
-from probes.metrics import Metric
-from probes.samples import Sample
 from relayd.catalogue.copies import REQUESTS, copies
 from relayd.questions.question import Question, TextOption
 from relayd.questions.resolving import (
@@ -60,29 +54,17 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
             problem = f"is in a partition of its own ({relay.partition})"
             remedy = "Such a region relays for its partition alone."
             raise InputError("relays", problem, value=relays, remedy=remedy)
-    outcomes = []
-    for one in request.outcomes:
-        ends = {end: getattr(one, end) for end in ("src", "dst", "via")}
-        regions = {
-            end: wan.resolve(name, f"outcomes {one.id}, {end}").region_id
-            for end, name in ends.items()
-            if name != DIRECT
-        }
-        outcomes.append(replace(one, **regions))
     network, known = network_of(wan, (source, target), request), wan.catalogue
-    doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     if source == target:
         vms = common["vms_in"].get(source)
-        source, target, known, doubts = _zones(known, request, source, found)
+        source, target, known, notes = _zones(known, request, source, found)
         network = between_zones(network, known, (source, target), request.addresses)
         common["vms_in"] = dict.fromkeys((source, target), vms) if vms else {}
-    resolved = replace(request, src=source, dst=target, relays=relays, outcomes=outcomes, **common)
+    resolved = replace(request, src=source, dst=target, relays=relays, **common)
     now_s = time.time()
     if verified := network.verified.get((source, target)):
         network = calibrated(network, verified, now_s)
-    if resolved.outcomes:
-        possible, improbable = _possible_outcomes(known, network, resolved)
-        resolved, doubts = replace(resolved, outcomes=possible), (*doubts, *improbable)
     recommended = partial(recommend, catalogue=known, now_s=now_s)
     catalogue = _with_requests(known, resolved, found)
     prices = prices_of(catalogue, network, request, [target] if found[1].bucket else ())
@@ -92,7 +74,7 @@ def plan_transfer(wan: NetworkView, request: TransferRequest) -> Plan:
         chosen = decided(request, network, prices, known).chosen
         return chosen.duration_s, chosen.cost
 
-    of = wan, request, resolved, network, pairs, recommended, found, doubts
+    of = wan, request, resolved, network, pairs, recommended, found, notes
     answer = answered(*of, prices=prices, decided=outcome)
     return _with_services(answer, found)
 
@@ -122,37 +104,6 @@ def _zones(
         f"{ZONES_MS:g} ms is assumed, and no relay is considered."
     )
     return *ends, catalogue, (note,)
-
-
-def _possible_outcomes(
-    catalogue: Catalogue, network: Network, request: TransferRequest
-) -> tuple[list[Outcome], tuple[str, ...]]:
-    """Return the outcomes that VMs at both ends can have had, and a warning of the others.
-
-    A report may claim that a transfer was done at once, and rows may have the wrong unit. A
-    transfer may have used as many VMs as plans take unasked, or as this one may.
-    """
-    gate, sites = PhysicalGate(catalogue), network.sites
-    vms = max(
-        [MOST_VMS_UNASKED, *(request.vm_limits.most(sites[r]) for r in (request.src, request.dst))]
-    )
-    possible: list[Outcome] = []
-    faults: list[str] = []
-    for one in request.outcomes:
-        src_vm, dst_vm = (sites[e].vm_type if e in sites else "" for e in (one.src, one.dst))
-        mbps = MBPS_PER_GBPS * one.rate_gbps / vms
-        metric: Metric = "aggregate_mbps"
-        figure = (one.src, one.dst, metric, mbps, one.ended_s, "transfer")
-        of_one_vm = Sample(*figure, src_vm=src_vm, dst_vm=dst_vm)
-        if fault := gate.fault(of_one_vm):
-            faults.append(f"{one.id} ({rate_text(one.rate_gbps)}): {fault}")
-        else:
-            possible.append(one)
-    if not faults:
-        return possible, ()
-    count = "1 outcome does" if len(faults) == 1 else f"{len(faults)} outcomes do"
-    said = f"{count} not count, were it of {vms} VMs at each end: {faults[0]}."
-    return possible, (said,)
 
 
 def _with_requests(
@@ -222,7 +173,6 @@ TRANSFER = Question(
     },
     schema_name="PlanRequest",
     order=1,
-    most={"outcomes": 1000},
     shown=(
         TextOption("candidates", "--candidates"),
         TextOption("assumed", "--volume", given=False),

@@ -14,7 +14,7 @@ from planner.model.network import Network
 from probes.estimation.current_samples import PRIVATE, current_samples
 from probes.estimation.link_samples import LinkSamples
 from probes.estimation.provenance import FigureProvenance, Provenance, UsedSeries
-from probes.samples import NameTable, Samples
+from probes.samples import TRANSFER, NameTable, Samples
 from relayd.store.opening import Store
 from relayd.times import utc_text
 
@@ -116,7 +116,10 @@ def _used(
     if current.before:
         at = utc_text(current.since_s)[:16].replace("T", " ")
         leave_out(f"from before the level changed on {at} UTC", current.before)
-    of_link = LinkSamples(current, sites, catalogue, address, Origins())
+    finished = None
+    if series.metric == "aggregate_mbps" and TRANSFER in samples.names:
+        finished = store.samples.read(metric="transfer_s", through=through)
+    of_link = LinkSamples(current, sites, catalogue, address, Origins(), finished)
     recent = len(of_link.recent(series.metric).rows)
     leave_out(
         "more than 30 days older than the newest, or beyond 64",
@@ -129,6 +132,9 @@ def _used(
         for source, disputed, _ in agreement.disputed:
             leave_out(f"contradict what others measured: reported by {source}", len(disputed))
             recent -= len(disputed)
+    for achieved in counted.achieved.values():
+        leave_out("transfers and paced tests, which are lower bounds", achieved.at_least)
+        recent -= achieved.at_least
     why = _WHY_NOT.get(series.metric, "taken with VM types other than the ones in use")
     if of_link.is_mixed:
         why += ", or reported by others than whose samples the figure rests on"

@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from math import inf
 
-from planner.exploring.outcome import Outcome
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Snapshot
@@ -57,9 +56,6 @@ class MirroredWan(Wan):
     def copied_s_ago(self) -> float:
         """Seconds since the service last confirmed that this is its newest snapshot."""
         return time.monotonic() - self._confirmed_s
-
-    def _outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
-        return self._service.outcomes(src, dst)  # they are not copied
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
         """Ask the service for its newest data; return the links that are down or degraded."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import time as clock
 
-from planner.exploring.outcome import Outcome
 from planner.model.baseline.modelled_links import baseline_network, baseline_regions, with_regions
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, RelaydError
@@ -24,7 +23,7 @@ from relayd.store.snapshots import SnapshotRow
 from relayd.store.verifications import Verifications
 from relayd.times import seconds_of, utc_text
 from relayd.transfers.holds import Holds, holds_of
-from relayd.transfers.register import outcomes_of
+from relayd.transfers.register import achieved_shares
 
 
 class StoredWan(Wan):
@@ -61,10 +60,6 @@ class StoredWan(Wan):
         row = snapshot_named(self._store, snapshot, clock())
         network = stored_network(self._store, row.id)
         return Wan(self.catalogue, with_fleet(network, self.catalogue, self._fleet))
-
-    def _outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
-        self.as_read()
-        return () if self._store is None else outcomes_of(self._store.database, src, dst)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         self.as_read()
@@ -118,6 +113,7 @@ class StoredWan(Wan):
         self._network = with_fleet(network, catalogue, self._fleet).with_(
             link_states=self._states,
             verified=Verifications(store.database).by_pair() if store else {},
+            achieved=achieved_shares(store.database) if store else (),
             newer_samples=newer_than(store, row) if store else None,
         )
         self._is_read = True

@@ -11,7 +11,6 @@ from threading import Lock
 from time import time as clock
 from typing import TYPE_CHECKING, Any
 
-from planner.exploring.outcome import Outcome
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
 from planner.model.aliases import Resolution, resolve
@@ -320,18 +319,6 @@ class Wan(Asking):
         problem = "can't be looked up: only the newest one is held here"
         remedy = "Ask a store, or a service whose answers are not made of a copy."
         raise InputError("snapshot", problem, value=snapshot, remedy=remedy)
-
-    def outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
-        """Return outcomes of finished transfers between two regions, for ``plan(outcomes=...)``.
-
-        At most the newest thousand of those that took one path, as their programs reported them.
-        """
-        source, target, _ = self.resolve_pair(src, dst)
-        return tuple(self._outcomes(source, target))
-
-    def _outcomes(self, src: str, dst: str) -> Iterable[Outcome]:  # noqa: ARG002
-        """Return the outcomes of finished transfers between two regions, by ids."""
-        return ()
 
     # ---- what is known -------------------------------------------------------------------
 

@@ -1,5 +1,8 @@
--- Version 2: capacity that transfers under way hold. New stores get it after schema.sql, those of
--- version 1 when they are first opened for writing.
+-- Version 2: what limited transfers, and the capacity that those under way hold. New stores get it
+-- after schema.sql, those of version 1 when they are first opened for writing.
+
+-- 'network', 'application', 'disk' or 'unknown'
+ALTER TABLE transfers ADD COLUMN limited_by TEXT NOT NULL DEFAULT 'unknown';
 
 -- A hold counts while its transfer runs and is reported: relayd/transfers/holds.py.
 CREATE TABLE holds (

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from planner.exploring.outcome import DIRECT
 from planner.fields.shared import MOST_VMS
 from planner.model.achieved import RATE_OVER_S, after_achieving
 from planner.model.answer import Bounded
 from planner.model.errors import InputError
 
+DIRECT = "direct"
+"""In place of a relay: none."""
 SLOW_SHARE = 0.7
 """Of the planned rate, where the plan has no low bound: less is much slower than planned."""
 

@@ -14,11 +14,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from planner.exploring.outcome import DIRECT
 from planner.model.link_states import Condition, LinkState, Pair
 from planner.replanning.plan import Continuation
 from relayd.store.events import Event
 from relayd.times import seconds_of
+from relayd.transfers.expected import DIRECT
 from relayd.transfers.tracked import StoredTransfer, TrackedTransfer, TransferDetails, tracked
 
 SAME_VOLUME = 0.01

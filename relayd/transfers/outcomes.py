@@ -11,18 +11,19 @@ from collections.abc import Iterator, Mapping
 from math import ceil
 from time import time as clock
 
-from planner.exploring.outcome import DIRECT
+from planner.fields.kinds import LEAST_FIGURE
 from planner.model.achieved import TEST_S
 from planner.model.baseline.modelled_links import least_cap
-from planner.model.units import MBPS_PER_GBPS
+from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.importers.limits import PhysicalGate
 from probes.metrics import MAX_DURATION_S
 from probes.samples import MIN_TIME_S, TRANSFER, Sample
 from relayd.questions.resolving import NetworkView
 from relayd.store.database import Database
 from relayd.store.samples.ingest import Batch, SampleWriter
+from relayd.transfers.expected import DIRECT
 from relayd.transfers.holds import is_of_many
-from relayd.transfers.tracked import StoredTransfer, outcome_of, tracked
+from relayd.transfers.tracked import StoredTransfer, tracked
 
 
 def store_outcome(
@@ -41,26 +42,32 @@ def store_outcome(
 
 
 def _samples(row: StoredTransfer, names: NetworkView) -> Iterator[Sample]:
-    took_s, outcome = (row.ended_s or 0.0) - row.began_s, outcome_of(tracked(row, clock()))
-    if not 0 < took_s <= MAX_DURATION_S or row.began_s < MIN_TIME_S:
+    took_s, expected = (row.ended_s or 0.0) - row.began_s, tracked(row, clock()).expected
+    if row.state != "finished" or not 0 < took_s <= MAX_DURATION_S or row.began_s < MIN_TIME_S:
         return
     if row.plan and is_of_many(json.loads(row.plan)):
         return
-    detail = {"transfer": row.id, "volume_gb": row.volume_gb, "via": row.via}
+    detail = {name: getattr(row, name) for name in ("volume_gb", "via", "who", "label")}
+    detail |= {"transfer": row.id, "limited_by": row.limited_by}
+    if expected and expected.throughput_gbps:
+        detail["planned_gbps"] = expected.throughput_gbps
     whole = Sample(row.src, row.dst, "transfer_s", took_s, row.began_s, TRANSFER)
     yield whole.with_detail(**detail)
-    if outcome is None or outcome.via != DIRECT or took_s < TEST_S:
+    if row.via != DIRECT or took_s < TEST_S:
         return  # a short one is all beginning
     plan = json.loads(row.plan) if row.plan else {}
     asked = plan.get("request")
     asked = asked if isinstance(asked, Mapping) else {}
-    connections, vms = asked.get("connections"), outcome.vms
+    connections, gbps = asked.get("connections"), BITS_PER_BYTE * row.moved_gb / took_s
+    if gbps < LEAST_FIGURE:
+        return
+    vms = (expected.most_vms or expected.vms) if expected else None
     if vms is None:  # as many as its rate takes
         sites = names.network_of([row.src, row.dst]).sites
-        vms = ceil(outcome.rate_gbps / least_cap(sites[row.src], sites[row.dst]).expected)
+        vms = ceil(gbps / least_cap(sites[row.src], sites[row.dst]).expected)
     rate = whole._replace(
         metric="aggregate_mbps",
-        value=MBPS_PER_GBPS * outcome.rate_gbps / vms,
+        value=MBPS_PER_GBPS * gbps / vms,
         duration_s=took_s,
         connections=connections if isinstance(connections, int) and connections > 0 else None,
     )

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from time import time as clock
 from typing import Any
 
-from planner.exploring.outcome import DIRECT, Outcome
+import numpy as np
+
 from planner.model.errors import InfeasibleError, InputError
 from planner.model.network import Network
-from planner.model.units import volume_text
+from planner.model.units import BITS_PER_BYTE, volume_text
+from planner.model.verification import AchievedShare
 from relayd.questions.resolving import NetworkView
 from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matching
 from relayd.store.events import Events
 from relayd.store.samples.ingest import Batch
 from relayd.times import utc_text
-from relayd.transfers.expected import expected_of
+from relayd.transfers.expected import DIRECT, expected_of
 from relayd.transfers.holds import (
     Hold,
     PoolUse,
@@ -45,12 +48,13 @@ from relayd.transfers.tracked import (
     TrackedTransfer,
     TransferDetails,
     WantedState,
-    agreed_outcomes,
     details,
     tracked,
 )
 
 MOST_LISTED = 1000
+LAST = 20
+"""Transfers of a pair or a label by which what the next one reaches is foretold."""
 MOST_REPORTS = 1000
 MOST_OF_ONE = 2000
 """Transfers of one reporter, not counting the operator, that were reported within a day."""
@@ -117,15 +121,34 @@ def transfer_rows(
 
 def _rows(database: Database, condition: str, *values: object) -> list[StoredTransfer]:
     of = f"transfers {NAMED_ENDS} WHERE {condition}"
-    columns = {**_COLUMNS, "lost_hold": _LOST if database.version > 1 else "NULL"}
+    columns = {**_COLUMNS, "lost_hold": _LOST}
+    if database.version < 2:
+        columns |= {"lost_hold": "NULL", "limited_by": "'unknown'"}
     return database.records(StoredTransfer, of, values, columns)
 
 
-def outcomes_of(database: Database, src: str, dst: str) -> tuple[Outcome, ...]:
-    """Return the outcomes of the newest thousand transfers that finished between two regions."""
-    now_s = clock()
-    rows = transfer_rows(database, "finished", src, dst)
-    return agreed_outcomes([tracked(row, now_s) for row in rows])
+def achieved_shares(database: Database) -> tuple[AchievedShare, ...]:
+    """Return what the last transfers of each pair and label reached of their plans' rates.
+
+    Of the newest thousand that finished with a plan, the :data:`LAST` of each.
+    """
+    found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    sql = (
+        "SELECT src.name, dst.name, label, moved_gb, ended_s - began_s, expected "  # noqa: S608
+        f"FROM transfers {NAMED_ENDS} WHERE state = 'finished' AND expected IS NOT NULL "
+        f"AND NOT {_RETRACTED} ORDER BY number DESC LIMIT ?"
+    )
+    for src, dst, label, gb, took_s, expected in database.rows(sql, (MOST_LISTED,)):
+        planned_gbps = json.loads(expected)["throughput_gbps"]
+        if planned_gbps and took_s > 0 and gb > 0:
+            for key in ((src, dst, ""), ("", "", label))[: 1 + bool(label)]:
+                if len(found[key]) < LAST:
+                    found[key].append(BITS_PER_BYTE * gb / took_s / planned_gbps)
+    listed = []
+    for key, shares in found.items():
+        low, median, high = np.quantile(shares, (0.05, 0.5, 0.95)).tolist()
+        listed.append(AchievedShare(*key, median, low, high, len(shares)))
+    return tuple(listed)
 
 
 def forget_reports(database: Database, before_s: float) -> int:
@@ -155,8 +178,7 @@ class TransferRegister:
     is_operator : bool
         Whether reports on transfers of others are taken, and any number of transfers.
     address : str
-        From where a service got the report. What is reported on the store itself counts as
-        measured by the own prober.
+        From where a service got the report.
     """
 
     def __init__(
@@ -234,6 +256,7 @@ class TransferRegister:
                 "heard_s": now_s,
                 "state": "running",
                 "problem": "",
+                "limited_by": "unknown",
                 "moved_gb": 0.0,
                 "moved_via": "{}",
                 "reports": "[]",
@@ -358,11 +381,13 @@ class TransferRegister:
                 reports = [*reports[1:-1:2], reports[-1]]
             only = next(iter(moved_via)) if len(moved_via) == 1 else None if moved_via else row.via
             texts = json.dumps(moved_via, sort_keys=True), json.dumps(reports)
-            told = state, why, at_s if ends else None
+            limit = row.limited_by if request.limited_by == "unknown" else request.limited_by
+            told = state, why, limit, at_s if ends else None
             self._renew_hold(row, now_s, ends=ends)
             self._database.change(
                 "UPDATE transfers SET moved_gb = ?, via = ?, reported_s = ?, heard_s = ?, "
-                "moved_via = ?, reports = ?, state = ?, problem = ?, ended_s = ? WHERE number = ?",
+                "moved_via = ?, reports = ?, state = ?, problem = ?, limited_by = ?, "
+                "ended_s = ? WHERE number = ?",
                 (moved_gb, only, at_s, now_s, *texts, *told, row.number),
             )
             if ends:

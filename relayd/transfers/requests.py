@@ -9,7 +9,6 @@ from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, TypeAlias
 
-from planner.exploring.outcome import DIRECT
 from planner.fields.kinds import (
     AnswerDocument,
     ByPlace,
@@ -32,7 +31,7 @@ from planner.fields.specified import (
     specified,
 )
 from planner.model.errors import InputError
-from relayd.transfers.expected import expected_of, is_storable
+from relayd.transfers.expected import DIRECT, expected_of, is_storable
 
 GROUP = "transfer"
 SILENT_AFTER_S = 120.0
@@ -45,8 +44,21 @@ Via: TypeAlias = Annotated[
     ByPlace(Volume(0.0), "relay"),
     f"What of it came over each path, by its relay or `{DIRECT}`; where that is known.",
 ]
+LimitedBy: TypeAlias = Annotated[
+    str,
+    OneOf(
+        {
+            "network": "the path or a VM's cap: a sample of the path",
+            "application": "the program that reads, computes or writes: a lower bound",
+            "disk": "a disk or a store at either end: a lower bound",
+            "unknown": "as reported before; else its program's other transfers tell",
+        }
+    ),
+    "What limited its rate.",
+]
 _UNLESS_GIVEN = "in seconds since 1970 (UTC); now unless given."
 _time_field = partial(field, default=None, option=None, group=GROUP)
+_limit_field = partial(field, default="unknown", group=GROUP)
 _via_field = partial(field, default={}, example=f"{DIRECT}=80GB", option="--via", group=GROUP)
 
 
@@ -126,6 +138,7 @@ class TransferProgressRequest(Specified):
     )
     _: KW_ONLY
     via_gb: Via = _via_field()
+    limited_by: LimitedBy = _limit_field()
     at_s: Annotated[Moment, f"When that was so, {_UNLESS_GIVEN}"] = _time_field()
 
 
@@ -149,6 +162,7 @@ class TransferEndRequest(Specified):
         Limit, Volume(0.0), "What has arrived, in GB: of one that finished, all of it unless given."
     ] = field(default=None, example="120GB", option="--moved", group=GROUP)
     via_gb: Via = _via_field()
+    limited_by: LimitedBy = _limit_field()
     problem: Annotated[str | None, Name(), "Why it failed or was cancelled."] = field(
         default=None, example="disk full", group=GROUP
     )

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from math import log
-from statistics import median
 from typing import Any, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
-from planner.exploring.outcome import DIRECT, Outcome
 from planner.fields.kinds import LEAST_FIGURE
 from planner.model.achieved import RATE_OVER_S
-from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, duration_s, duration_text, gbps_text
-from probes.metrics import MAX_RATE_MBPS
+from planner.model.units import BITS_PER_BYTE, duration_s, duration_text, gbps_text
 from relayd.times import utc_text
-from relayd.transfers.expected import ExpectedTransfer, is_whole_plan
+from relayd.transfers.expected import DIRECT, ExpectedTransfer, is_whole_plan
 
 _EXPECTED = TypeAdapter(ExpectedTransfer)
-
-SAME_LEVEL = 0.3
-"""Of a logarithm: reporters whose rates of a path differ by less agree on it."""
 
 LOST_AFTER_S = 86_400.0
 """A transfer without a report for a day has failed."""
@@ -48,6 +41,8 @@ class Transfer:
         Its relay, or ``direct``; None where it takes several paths.
     moved_gb : float
         What has arrived.
+    limited_by : {"network", "application", "disk", "unknown"}
+        What limited its rate, as was reported last.
     """
 
     id: str
@@ -57,6 +52,7 @@ class Transfer:
     label: str
     who: str
     problem: str
+    limited_by: str
     began_s: float
     reported_s: float | None
     ended_s: float | None
@@ -254,51 +250,6 @@ def details(row: StoredTransfer, now_s: float) -> TransferDetails:
     return TransferDetails(
         transfer, tuple(listed), _paths(row, transfer), plan, _rest(transfer, plan, now_s)
     )
-
-
-def outcome_of(transfer: TrackedTransfer) -> Outcome | None:
-    """Return the outcome that later plans learn from; None unless it finished over one path."""
-    rate = transfer.mean_gbps
-    if transfer.state != "finished" or transfer.via is None or transfer.ended_s is None:
-        return None
-    if rate is None or rate < LEAST_FIGURE or transfer.is_retracted:
-        return None
-    expected = transfer.expected
-    return Outcome(
-        id=transfer.id,
-        src=transfer.src,
-        dst=transfer.dst,
-        via=transfer.via,
-        rate_gbps=rate,
-        ended_s=transfer.ended_s,
-        vms=(expected.most_vms or expected.vms) if expected else None,
-    )
-
-
-def agreed_outcomes(transfers: Sequence[TrackedTransfer]) -> tuple[Outcome, ...]:
-    """Return the outcomes of transfers between two regions, the newest first, that count.
-
-    As with samples, one reporter alone moves no rate against the history of another. Whoever
-    reports on the store itself (``user@machine``), or else first, is the reference; others count
-    where they agree with it, or where two of them agree with each other.
-    """
-    found = [(one.who, outcome) for one in transfers if (outcome := outcome_of(one))]
-    logs: dict[tuple[str, str], list[float]] = {}
-    for who, one in reversed(found):  # the oldest first
-        if one.rate_gbps * MBPS_PER_GBPS > MAX_RATE_MBPS:
-            continue  # no network has that: whoever plans says so
-        logs.setdefault((one.via, who), []).append(log(one.rate_gbps / (one.vms or 1)))
-    levels = {key: median(values) for key, values in logs.items()}
-
-    def counts(via: str, who: str) -> bool:
-        if (via, who) not in levels:
-            return True
-        others = {name: level for (path, name), level in levels.items() if path == via}
-        reference = next((name for name in others if "@" in name), next(iter(others)))
-        near = [name for name in others if abs(others[name] - levels[via, who]) <= SAME_LEVEL]
-        return reference in near or len(near) > 1
-
-    return tuple(one for who, one in found if counts(one.via, who))
 
 
 def _state(row: StoredTransfer, now_s: float) -> TrackedState:

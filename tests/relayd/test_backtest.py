@@ -26,7 +26,7 @@ from probes.analysis.evidence import Coverage
 from probes.estimation import Estimator
 from probes.samples import Sample, Samples
 from relayd.__main__ import main
-from relayd.backtesting import exploring, replay
+from relayd.backtesting import replay
 from relayd.backtesting.request import BacktestObjective
 from relayd.catalogue.loading import load_catalogue
 from relayd.store import open_store
@@ -393,62 +393,3 @@ def test_a_cluster_gives_the_same_digits(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(replay, "CONNECT_S", 0.5)
     with pytest.raises(InputError, match="--dask"):
         replayed(db, dask="tcp://127.0.0.1:9")
-
-
-# ---- exploring --------------------------------------------------------------------------------
-
-
-def wandering(
-    db: Path, seed: int, spread: float, regions: tuple[str, ...] = REGIONS, days: int = 14
-) -> Path:
-    """Store tests of every 3 h among regions whose links are random walks with noise."""
-    random = np.random.default_rng(seed)
-    samples = []
-    for src, dst in permutations(regions, 2):
-        level = 3000.0 * random.lognormal(0.0, 0.25)
-        for step in range(days * 8):
-            level *= random.lognormal(0.0, spread)
-            mbps = level * random.lognormal(0.0, 0.04)
-            samples.append(rate(src, dst, mbps, START_S + step * 3 * HOUR_S))
-    return stored(db, samples)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(("spread", "histories"), [(0.0, 1), (0.05, 2)])
-def test_exploring_gains_where_links_wander_and_costs_little_where_not(
-    spread: float, histories: int, tmp_path: Path
-) -> None:
-    predicted = exploring = best = 0.0
-    for seed in range(1, histories + 1):
-        db = wandering(tmp_path / f"{seed}.db", seed, spread)
-        found = relayd.backtest(db, step_s=3 * HOUR_S, objective="time", explore=0.01)
-        explored = found.explored
-        assert explored
-        assert explored.pairs == 20
-        assert explored.transfers == 20 * (14 * 8 - 1)
-        assert explored.of("predicted").trials == 0 < explored.of("exploring").trials
-        predicted += explored.of("predicted").value
-        exploring += explored.of("exploring").value
-        best += explored.of("hindsight").value
-    assert exploring <= 1.01 * predicted
-    if spread:
-        assert exploring - best < predicted - best
-    if not spread:  # the rest is as it was
-        without = relayd.backtest(db, step_s=3 * HOUR_S, objective="time")
-        assert without.explored is None
-        assert replace(found, explored=None) == without
-
-
-def test_exploring_says_what_it_rests_on_and_refuses_what_takes_too_long(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    db = wandering(tmp_path / "history.db", 2, 0.0, REGIONS[:3], days=4)
-    asked = ["study", "backtest", "--db", str(db), "--step", "3h", "--explore", "1%"]
-    asked += ["--pairs", "azure>aws"]
-    assert main(asked) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "62 transfers of 2 pairs" in shown
-    assert "always the predicted best" in shown
-    monkeypatch.setattr(exploring, "MOST_WORK", 1000)
-    assert main(asked) == 2
-    assert "fewer pairs" in capsys.readouterr().err

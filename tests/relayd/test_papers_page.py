@@ -23,10 +23,7 @@ ROW = re.compile(
 )
 ROWS = [found for line in PAGE.read_text().splitlines() if (found := ROW.match(line))]
 PLANNING = re.findall(r"`(relayd plan[^`]*)`", PAGE.read_text().partition("## Planning")[2])
-FILES = {
-    "--tariffs": f"src,dst,rate,per_gb_usd\n{HERE},{THERE},2gbps,0\n",
-    "--outcomes": f"src,dst,via,rate,ended_s\n{HERE},{THERE},direct,2gbps,{START_S}\n",
-}
+FILES = {"--tariffs": f"src,dst,rate,per_gb_usd\n{HERE},{THERE},2gbps,0\n"}
 MEASURE = ("probe", "fleet", "watch")
 """Commands that need hosts: tests/lab runs them. Of campaigns, the forecast needs none."""
 
@@ -76,9 +73,9 @@ def test_every_command_of_planning_answers(
     transfers = tmp_path / "transfers.csv"
     transfers.write_text(f"src,dst,volume,deadline\n{HERE},{THERE},1TB,24h\n")
     ends = {"schedule": [str(transfers)], "plan": [HERE, THERE, "--volume", "1TB"]}
-    answers = {"--tariffs": "Tariffs", "--outcomes": "by outcomes"}
+    answers = {"--tariffs": "Tariffs"}
     asked = {word for command in PLANNING for word in command.split()}
-    assert asked >= {*FILES, "--disk", "--explore"}
+    assert asked >= {*FILES, "--disk"}
     for command in dict.fromkeys(PLANNING):
         words = shlex.split(command)[1:]
         told = [answers[option] for option in FILES if option in words]

@@ -7,7 +7,7 @@ import argparse
 from planner.model.units import duration_text, usd_text, volume_text
 from relayd.backtesting.replay import replayed
 from relayd.backtesting.request import BacktestRequest
-from relayd.backtesting.result import Backtest, ExploredHistory, PairsResult
+from relayd.backtesting.result import Backtest, PairsResult
 from relayd.cli import text
 from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled, notes_block, percent
@@ -17,8 +17,6 @@ NAMES = {
     "direct": "always direct",
     "relay": "always the best relay",
     "hindsight": "hindsight",
-    "predicted": "always the predicted best",
-    "exploring": "exploring",
 }
 
 
@@ -56,7 +54,6 @@ def human(found: Backtest) -> str:
         _strategies(found),
         _providers(found),
         _coverage(found),
-        *([_explored(found.explored, found.objective)] if found.explored else []),
         *notes_block(found.warnings),
     ]
     return "\n\n".join(blocks)
@@ -121,21 +118,3 @@ def _coverage(found: Backtest) -> str:
     told = "In bounds: measurements of direct links within the 90 % bounds of before their step."
     header = ("from > to", "predictions", "in bounds", "95 % interval")
     return f"{text.table(header, rows)}\n{filled(told)}"
-
-
-def _explored(found: ExploredHistory, objective: str) -> str:
-    """Return the gain of exploring over always taking the path that is predicted best."""
-    shown = text.table_of(
-        found.policies,
-        f"transfers that learn=name | {'time' if objective == 'time' else 'value'}=value | lost |"
-        " trials=trials:,",
-        name=lambda one: NAMES[one.policy],
-        value=lambda one: _value(one.value, objective),
-        lost=lambda one: percent(found.lost(one.policy)),
-    )
-    told = (
-        f"{found.transfers:,} transfers of {found.pairs:,} pairs, which know the estimates of "
-        "their first step and then only what earlier ones had. Trials may cost "
-        f"{percent(found.share)} of what transfers cost. Lost: beyond hindsight."
-    )
-    return f"{shown}\n{filled(told)}"

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 
 from planner.fields.kinds import assignments
 from planner.model.errors import InputError
 from planner.transfer.plan import Plan
-from planner.transfer.request import TransferRequest
 from relayd.cli.options import wan_of, whole_number
 from relayd.cli.questions.options import dest_of, request_from
 from relayd.cli.text import page
 from relayd.emitting.formats import DEFAULT_PORT, emit
 from relayd.sources.wan import Wan
-
-STORED = "store"
-"""In place of a file of outcomes: those of transfers that were reported."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,9 +23,7 @@ def run(options: argparse.Namespace) -> int:
     if tool and options.json:
         raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
     wan = wan_of(options)
-    explores = getattr(options, "outcomes", None) == STORED
-    request = _exploring(options, wan) if explores else request_from(options, options.request)
-    answer = wan.ask(request)
+    answer = wan.ask(request_from(options, options.request))
     if tool:
         print(_emitted(answer, wan, options), end="")
     elif options.json:
@@ -42,17 +35,6 @@ def run(options: argparse.Namespace) -> int:
         }
         print(answer.text(page(), **given))
     return 0
-
-
-def _exploring(options: argparse.Namespace, wan: Wan) -> TransferRequest:
-    """Return the request, with what finished transfers had by the store."""
-    options.outcomes = None
-    request = request_from(options, TransferRequest)
-    if not request.explore:
-        raise InputError(
-            "--outcomes", "are for exploring", remedy="Say how much it may cost: --explore 1%."
-        )
-    return replace(request, outcomes=wan.outcomes(request.src, request.dst))
 
 
 def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:

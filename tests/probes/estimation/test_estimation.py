@@ -164,7 +164,8 @@ def test_transfers_with_fewer_connections_tell_whether_connections_are_slow() ->
 
     def after(*mbps: float, connections: int | None = 16) -> Link:
         done = sample(0.0, "aggregate_mbps", connections=connections)
-        done = done._replace(tool="transfer", duration_s=900.0)
+        limit = '{"limited_by": "network"}'
+        done = done._replace(tool="transfer", duration_s=900.0, detail=limit)
         network = estimated(*tests, *elsewhere, *(done._replace(value=one) for one in mbps))
         same = network.link(*other).slow_connections
         link = network.link(SRC, DST)
@@ -178,11 +179,11 @@ def test_transfers_with_fewer_connections_tell_whether_connections_are_slow() ->
     # One counts for the class as a ramp, and for its link 20 times as much as that.
     slow = after(750.0)
     assert slow.slow_connections == pytest.approx(20 * 1.75 / (20 * 1.75 + 2.25))
-    assert slow.aggregate_gbps == after().aggregate_gbps
+    assert slow.rate_gbps(64, "low") == after().rate_gbps(64, "low")
     ended = after(3000.0).slow_connections
     assert ended == pytest.approx(0.75 / (0.75 + 20 * 3.25), rel=1e-3)
     # Several are held, or slow, as one is; and 64 connections still have what they had.
-    assert after(750.0, 755.0, 745.0, 750.0).aggregate_gbps == after().aggregate_gbps
+    assert after(750.0, 755.0, 745.0, 750.0).rate_gbps(64, "low") == after().rate_gbps(64, "low")
     assert after(750.0, 755.0, 745.0, 750.0).slow_connections == slow.slow_connections
     # A disk held these: they fit neither reading, or cannot tell them apart.
     assert after(250.0).slow_connections == 0.25

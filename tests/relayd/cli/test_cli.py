@@ -139,19 +139,6 @@ def test_bad_input_gets_one_clear_paragraph(
     assert outcome.err.count("\n") == 1
 
 
-def test_outcomes_may_be_none_yet(relayd: Relayd, measured: Path, tmp_path: Path) -> None:
-    ask = ("plan", "us-east", "sa", "--explore", "1%", "--json", "--outcomes")
-    (tmp_path / "header.csv").write_text("src,dst,via,rate,ended_s\n")
-    (tmp_path / "none.json").write_text("[]")
-    (tmp_path / "empty.csv").write_text("")
-    plans = [json.loads(relayd(*ask, tmp_path / name).out) for name in ("header.csv", "none.json")]
-    assert plans[0]["plan_id"] == plans[1]["plan_id"]
-    assert plans[0]["exploration"]["via"]
-    empty = relayd(*ask, tmp_path / "empty.csv")
-    assert empty.code == 2
-    assert "--outcomes has no rows under its header" in empty.err
-
-
 WORDS = "us-east sa eu 5GB 1e309GB -0GB 2h nan inf aws: : = a=b * country: provider:aws \0"
 TEXT = st.text(max_size=12) | st.sampled_from([*WORDS.split(), "٣GB", "1_0GB", "--", "-1", "0x10"])
 OPTIONS = (

@@ -198,7 +198,7 @@ def test_help_is_one_screen_and_whole_help_is_asked_for(
     short = relayd("plan", "-h").out
     assert "--volume SIZE" in short
     assert "(default 100GB)" in short
-    assert "--explore" not in short
+    assert "--candidates" not in short
 
 
 @pytest.mark.parametrize("group", ["", "data ", "serve "])

@@ -21,6 +21,11 @@ export const timeOf = (answer) => ["Time", duration(answer.duration_s), bounded(
 export const costOf = ({ cost_usd: cost }) => ["Cost", usd(cost.total), `${usd(cost.egress)} egress, ${usd(cost.vm)} VMs`];
 export const vmsOf = ({ vms }) => ["VMs", count(vmCount(vms)), vmsAt(vms)];
 
+// What the last transfers reached of their plans' rates.
+const asAchieved = ({ of, median, low, high, transfers, duration_s: time }) =>
+  `As achieved: ${rate(median)} of the planned rate (${range(low, high, rate)}) by the last ${transfers} ` +
+  `${of === "label" ? "of this label" : "between these regions"}, which takes ${duration(time)}.`;
+
 export function verdictPanel(answer, { kind, ends, mark, title, headline }) {
   return element("section", { class: `panel verdict verdict-${kind}`, "aria-labelledby": "verdict" },
     answer.outdated.map((text) => element("p", { class: "outdated", role: "alert" }, withCode(text))),
@@ -29,6 +34,7 @@ export function verdictPanel(answer, { kind, ends, mark, title, headline }) {
     element("p", { class: "reason" }, answer.reason),
     element("ul", { class: "headline" }, headline.filter(Boolean).map(([name, value, more]) => element("li", {},
       element("span", { class: "muted" }, name), element("strong", {}, value), small(more)))),
+    answer.as_achieved && muted(asAchieved(answer.as_achieved)),
     answer.confidence && muted(answer.confidence));
 }
 
