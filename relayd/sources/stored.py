@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import time as clock
+from typing import Any
 
 from planner.exploring.outcome import Outcome
 from planner.model.baseline.modelled_links import baseline_network, baseline_regions, with_regions
@@ -17,6 +19,7 @@ from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
 from probes.fleet.file import FleetSite, fleet_sites, load_fleet, with_fleet
 from relayd.sources.wan import Wan
+from relayd.store.events import this_user
 from relayd.store.links import LinkStates
 from relayd.store.location import Location, default_path
 from relayd.store.opening import Store, open_if_there, open_store
@@ -24,7 +27,8 @@ from relayd.store.snapshots import SnapshotRow
 from relayd.store.verifications import Verifications
 from relayd.times import seconds_of, utc_text
 from relayd.transfers.holds import Holds, holds_of
-from relayd.transfers.register import outcomes_of
+from relayd.transfers.register import TransferRegister, outcomes_of
+from relayd.transfers.reporting import Tell
 
 
 class StoredWan(Wan):
@@ -65,6 +69,16 @@ class StoredWan(Wan):
     def _outcomes(self, src: str, dst: str) -> Sequence[Outcome]:
         self.as_read()
         return () if self._store is None else outcomes_of(self._store.database, src, dst)
+
+    def _teller(self) -> Tell:
+        names = Wan(self.catalogue, self.as_read())
+        names._cache = self._current_cache()
+
+        def told(call: Callable[[Any], Any]) -> Any:  # in a thread with a connection of its own
+            with open_store(self._location or default_path(), mode="create") as store:
+                return call(TransferRegister(store.database, names, this_user()))
+
+        return lambda call: asyncio.to_thread(told, call)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         self.as_read()

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from math import inf
 from threading import Lock
 from time import time as clock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from planner.exploring.outcome import Outcome
 from planner.fields.shared import DEFAULT_CONNECTIONS
@@ -36,6 +36,10 @@ from relayd.transfers.holds import NONE_HELD, Holds
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from planner.transfer.plan import Plan
+    from relayd.client.blocking import WaitingTransfer
+    from relayd.transfers.reporting import Tell, TransferOptions
 
 LEAST_DERIVED_KEPT, MOST_DERIVED_KEPT = 16, 160
 MOST_LINKS_KEPT = 1_000_000
@@ -332,6 +336,25 @@ class Wan(Asking):
     def _outcomes(self, src: str, dst: str) -> Iterable[Outcome]:  # noqa: ARG002
         """Return the outcomes of finished transfers between two regions, by ids."""
         return ()
+
+    def transfer(
+        self, plan: Plan | Mapping[str, Any] | str, **options: Unpack[TransferOptions]
+    ) -> WaitingTransfer:
+        """Carry out a plan; see :class:`~relayd.transfers.reporting.ReportedTransfer`.
+
+        Raises
+        ------
+        InputError
+            If there is no store or service that would keep it; or see there.
+        """
+        from relayd.client.blocking import WaitingTransfer  # loads what only services need
+
+        return WaitingTransfer(self._teller(), plan, **options)
+
+    def _teller(self) -> Tell:
+        """Return what reports transfers."""
+        remedy = "Open a store or a service: relayd.open(PATH) or relayd.open(ADDRESS)."
+        raise InputError("transfer", "is kept by stores and services, not here", remedy=remedy)
 
     # ---- what is known -------------------------------------------------------------------
 

@@ -253,7 +253,7 @@ class TransferRegister:
         """
         return self._reported(name, request, request.moved_gb, request.state, request.problem or "")
 
-    def transfer(self, id: str) -> TransferDetails:  # noqa: A002
+    def transfer_details(self, id: str) -> TransferDetails:  # noqa: A002
         """Return a transfer with its reports.
 
         Raises NoTransferError if there is none with this id.

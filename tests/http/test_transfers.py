@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
 import pytest
 
+from planner.model.errors import InfeasibleError
+from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import RemoteWan
-from tests.http.running import Served
+from relayd.sources.mirror import MirroredWan
+from relayd.transfers.tracked import TrackedTransfer
+from tests.http.running import REGIONS, Served
+from tests.waiting import TIMEOUT_S, eventually, soon
 
 SRC, DST = "azure:eastus", "aws:sa-east-1"
 CANCELLED = {"state": "cancelled"}
@@ -77,3 +84,52 @@ def test_a_transfer_is_reported_by_its_owner_alone(guarded: Served) -> None:
     moved = post("/nightly/progress", {"moved_gb": 4}, "robot")[1]["transfer"]
     assert (moved["state"], moved["moved_gb"], moved["who"]) == ("running", 4, "robot")
     assert post("/nightly/end", CANCELLED, "admin")[0] == 200
+
+
+def test_a_program_carries_a_plan_out(changing: Served) -> None:
+    """The pool of a fleet has room for one; reports go out by themselves, with `async` or not."""
+    ends = REGIONS[0], REGIONS[1]
+
+    def found(name: str) -> TrackedTransfer:
+        return wan.transfer_details(name).transfer
+
+    async def failing(own: AsyncWan) -> None:
+        async with own.transfer(plan, label="failing", silent_after_s="1s") as transfer:
+            transfer.moved("20GB")
+            await soon(lambda: found(transfer.id).moved_gb == 20)
+            raise ValueError("disk full")
+
+    async def waiting(own: AsyncWan, begun: asyncio.Event) -> None:
+        async with own.transfer(plan, label="waiting"):
+            begun.set()
+            await asyncio.Event().wait()
+
+    async def with_asyncio() -> None:
+        async with AsyncWan(changing.url) as own, asyncio.timeout(TIMEOUT_S):
+            with pytest.raises(ValueError, match="disk full"):
+                await failing(own)
+            begun = asyncio.Event()
+            task = asyncio.create_task(waiting(own, begun))
+            await begun.wait()
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+
+    with RemoteWan(changing.url) as wan:
+        plan = wan.plan(*ends, volume_gb=500)
+        with wan.transfer(plan, silent_after_s=1) as transfer:
+            assert transfer.rate_gbps == plan.throughput_gbps
+            eventually(lambda: (time.time() - found(transfer.id).began_s) > 2.5)
+            assert (found(transfer.id).state, found(transfer.id).hold) == ("running", "held")
+            with pytest.raises(InfeasibleError) as full, wan.transfer(plan.model_dump("json")):
+                pytest.fail("the pool is full")
+            assert full.value.starts_at_s is not None
+            transfer.moved(500)
+        assert (found(transfer.id).state, found(transfer.id).problem) == ("finished", "")
+        asyncio.run(with_asyncio())
+        ended = {one.label: (one.state, one.problem) for one in wan.transfers(src=ends[0])}
+        assert ended["failing"] == ("failed", "ValueError: disk full")
+        assert ended["waiting"] == ("cancelled", "CancelledError")
+        with MirroredWan(wan).transfer(plan) as transfer:
+            pass
+        assert found(transfer.id).state == "finished"

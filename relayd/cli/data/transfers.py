@@ -46,7 +46,7 @@ def listed(options: argparse.Namespace) -> int:
 def shown(options: argparse.Namespace) -> int:
     """Show one transfer, or its plan alone; raises an InputError if there is none."""
     with opened_register(options, "read") as register:
-        found = register.transfer(options.id)
+        found = register.transfer_details(options.id)
     if not options.plan:
         return respond(options, asdict(found), _human(found))
     if found.plan is None:

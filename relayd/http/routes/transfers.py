@@ -96,7 +96,7 @@ async def get_transfer(context: RequestContext) -> dict[str, Any]:
     name, wan = _id(context), context.current.wan
     try:
         found = await context.read(
-            lambda store: TransferRegister(store.database, wan, "").transfer(name)
+            lambda store: TransferRegister(store.database, wan, "").transfer_details(name)
         )
     except NoTransferError:
         raise _unknown(name) from None

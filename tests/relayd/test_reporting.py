@@ -1,0 +1,129 @@
+"""Transfers that a program carries out with ``wan.transfer(plan)``, on a store of its own."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import nullcontext
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import relayd as library
+from planner.model.errors import InfeasibleError, InputError
+from relayd.sources.wan import Wan
+from relayd.store import open_store
+from relayd.transfers.register import TransferRegister, transfer_rows
+from relayd.transfers.tracked import TrackedTransfer, tracked
+from tests.relayd.building import modelled, table
+from tests.relayd.store.engines import Spot
+from tests.waiting import eventually
+
+SRC, DST = "aws:us-east-1", "aws:sa-east-1"
+
+
+@pytest.fixture
+def wan(spot: Spot, tmp_path: Path) -> Wan:
+    """Return a store with a pool of two VMs at each end."""
+    with open_store(spot.where, mode="create"):
+        pass
+    lines = [f'[[pool]]\nregion = "{r}"\nvm_type = "aws:m5.8xlarge"\nvms = 2' for r in (SRC, DST)]
+    found = library.open(spot.where, catalogues=[table(tmp_path / "own.toml", *lines)])
+    assert isinstance(found, Wan)
+    return found
+
+
+def newest(where: str) -> TrackedTransfer:
+    with open_store(where, mode="read") as store:
+        return tracked(transfer_rows(store.database)[0], time.time())
+
+
+def test_it_holds_is_reported_and_finishes(spot: Spot, wan: Wan) -> None:
+    plan = wan.plan("us-east-1", "sa-east-1", volume_gb=500)
+    with wan.transfer(plan, id="one", label="nightly", silent_after_s=1.2) as transfer:
+        assert (transfer.id, transfer.rate_gbps) == ("one", plan.throughput_gbps)
+        # Twice as long as it takes to be silent, another thread holds it; this one only waits.
+        eventually(lambda: time.time() - newest(spot.where).began_s > 2.5)
+        found = newest(spot.where)
+        assert (found.state, found.hold, found.label) == ("running", "held", "nightly")
+        # Nothing was said of its progress: so neither its rate nor that it is slow.
+        assert (found.rate_gbps, found.is_slow) == (None, None)
+        with pytest.raises(InfeasibleError) as full, wan.transfer(plan):
+            pytest.fail("the pool is full")
+        assert full.value.starts_at_s == pytest.approx(found.began_s + plan.duration_s, abs=1)
+
+        workers = [Thread(target=transfer.moved, args=(gb,)) for gb in (100, "200GB", 150)]
+        for worker in workers:
+            worker.start()
+            worker.join()
+        assert transfer.moved_gb == 200
+        found = eventually(lambda: newest(spot.where).moved_gb == 200 and newest(spot.where))
+        assert found.rate_gbps > 100  # as of when it was said
+        with pytest.raises(InputError, match="more than the 500 GB"):
+            transfer.moved(600)
+        transfer.moved(499)
+    done = newest(spot.where)
+    assert (done.state, done.moved_gb, done.hold, transfer.problem) == (
+        *("finished", 499, "none"),
+        None,
+    )
+    with wan.transfer(plan):  # there is room again, and what says nothing has moved all
+        pass
+    assert (newest(spot.where).state, newest(spot.where).moved_gb) == ("finished", 500)
+    with (
+        pytest.raises(InputError, match="is of a transfer that finished"),
+        wan.transfer(plan, id="one", label="nightly", silent_after_s=1.2),
+    ):
+        pytest.fail("it has ended")
+
+
+@pytest.mark.parametrize(
+    ("raised", "state", "problem"),
+    [
+        (OSError("disk\0 full \ud800"), "failed", "OSError: disk  full ?"),
+        (KeyboardInterrupt(), "cancelled", "KeyboardInterrupt"),
+        (None, "failed", "its program left it at 120 GB of 500 GB"),
+    ],
+)
+def test_what_leaves_the_block_says_how_it_ended(
+    spot: Spot, wan: Wan, raised: BaseException | None, state: str, problem: str
+) -> None:
+    document = json.loads(wan.plan(SRC, DST, volume_gb=500).model_dump_json())
+    leaves = pytest.raises(type(raised)) if raised else nullcontext()
+    with leaves, wan.transfer(document) as transfer:
+        transfer.moved(120)
+        if raised:
+            raise raised
+    found = newest(spot.where)
+    assert (found.state, found.problem, found.moved_gb) == (state, problem, 120)
+
+
+def test_an_id_under_way_is_gone_on_with(spot: Spot, wan: Wan) -> None:
+    plan = wan.plan(SRC, DST, volume_gb=500)
+    first = wan.transfer(plan, id="one")
+    first.__enter__()
+    first.moved(100)
+    with open_store(spot.where, mode="write") as store:
+        TransferRegister(store.database, modelled(), "").report_transfer("one", 100)
+    with wan.transfer(plan, id="one") as again:
+        assert again.moved_gb == 100
+        again.moved(10)  # it began to count from nothing: that says nothing
+        assert again.moved_gb == 100
+        again.moved(500)
+    assert newest(spot.where).state == "finished"
+    first.__exit__(None, None, None)  # what is wrong with reports leaves the program alone
+    assert "finished" in str(first.problem)
+
+
+def test_what_can_not_be_carried_out_is_refused(wan: Wan) -> None:
+    plan = wan.plan(SRC, DST, volume_gb=500)
+    with pytest.raises(InputError, match="is kept by stores and services"):
+        modelled().transfer(plan)
+    copies = wan.broadcast(SRC, [DST], volume_gb=1)
+    for wrong in ("nightly-7", 7, {"throughput_gbps": 4}, copies.model_dump("json")):
+        with pytest.raises(InputError) as caught:
+            wan.transfer(wrong)  # type: ignore[arg-type]
+        assert caught.value.field == "plan"
+    with pytest.raises(InputError, match="silent_after_s"):
+        wan.transfer(plan, silent_after_s=-1)
