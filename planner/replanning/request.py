@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from typing import Annotated, Any, TypeAlias
 
+from planner.exploring.outcome import Outcome
 from planner.fields.demands import Pair, Pairs, demands_gb, pair_row_schema
 from planner.fields.kinds import (
     AnswerDocument,
@@ -17,9 +18,10 @@ from planner.fields.kinds import (
     kind_schema,
 )
 from planner.fields.shared import PricedRequest
-from planner.fields.specified import Figure, Limit, Reads, Whole, field, specified
+from planner.fields.specified import Figure, Items, Limit, Reads, Whole, field, specified
 from planner.model.errors import InputError
 from planner.model.units import parse_volume_gb
+from planner.transfer.request import MOST_OUTCOMES
 
 Moved: TypeAlias = float | Mapping[Pair, float]
 
@@ -90,6 +92,17 @@ class ReplanRequest(PricedRequest):
         Rate(0.0),
         "Rate of the moment, over all; the mean since sending began unless it is given.",
     ] = field(default=None, example="5.3gbps", option="--rate", group="plan")
+    silent_s: Annotated[Limit, Duration(), "Time without a report, where one is overdue."] = field(
+        default=None, example="5min", option="--silent", group="plan"
+    )
+    slow_s: Annotated[
+        Limit, Duration(), "For how long it has been slower than planned; all along unless given."
+    ] = field(default=None, example="4min", option="--slow", group="plan")
+    outcomes: Annotated[
+        Reads[Any, tuple[Outcome, ...]],
+        Items(Outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
+        "What transfers between the same ends had before, to compare its rate with.",
+    ] = field(default=(), option=None, group="plan")
     changes: Annotated[
         Whole, Count(0, 10_000), "How often it was changed before: each asks for another margin."
     ] = field(default=0, example="1", group="plan")

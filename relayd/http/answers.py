@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
@@ -20,7 +20,7 @@ from planner.model.errors import DataError, InfeasibleError, RelaydError
 from planner.model.link_array import KINDS
 from planner.model.network import Snapshot
 from planner.model.units import S_PER_H
-from planner.replanning.plan import Continuation
+from planner.replanning.plan import Replan
 from planner.replanning.request import ReplanRequest
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.loading import load_catalogue
@@ -95,24 +95,19 @@ def batch_items(wan: Wan, requests: list[Any], request_id: str | None, holds: Ho
     return items
 
 
-def rests_of(
-    wan: Wan, plans: Sequence[Mapping[str, Any]], holds: Holds
-) -> list[tuple[Continuation, Continuation | None] | None]:
-    """Return the rest of each plan in progress: kept, and changed where that is advised.
+def advice_on(wan: Wan, plans: Sequence[Mapping[str, Any]], holds: Holds) -> list[Replan | None]:
+    """Return the advice on each plan in progress.
 
     None for a plan that can't be re-planned, or that came too late: it takes some 100 ms a plan.
     """
     wan, until_s = wan.holding(holds), time.monotonic() + MOST_S
-    found: list[tuple[Continuation, Continuation | None] | None] = []
+    found: list[Replan | None] = []
     for plan in plans:
-        try:
-            rest = None
-            if time.monotonic() < until_s:
+        advice = None
+        if time.monotonic() < until_s:
+            with suppress(RelaydError):
                 advice = wan.ask(ReplanRequest.from_json(plan))
-                rest = advice.keep, advice.change if advice.verdict == "change" else None
-        except RelaydError:
-            rest = None
-        found.append(rest)
+        found.append(advice)
     return found
 
 

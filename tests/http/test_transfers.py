@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.model.errors import InfeasibleError
+from planner.model.link_states import Condition
+from probes.liveness.link_health import LinkHealth
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import RemoteWan
 from relayd.sources.mirror import MirroredWan
+from relayd.store import open_store
+from relayd.store.events import Event, Events
+from relayd.store.links import LinkStates
 from relayd.transfers.tracked import TrackedTransfer
-from tests.http.running import REGIONS, Served
+from tests.http.running import REGIONS, Served, read_events, served
 from tests.waiting import TIMEOUT_S, eventually, soon
 
 SRC, DST = "azure:eastus", "aws:sa-east-1"
@@ -133,3 +139,48 @@ def test_a_program_carries_a_plan_out(changing: Served) -> None:
         with MirroredWan(wan).transfer(plan) as transfer:
             pass
         assert found(transfer.id).state == "finished"
+
+
+def test_a_better_way_is_an_event_with_its_plan(store: Path) -> None:
+    """The link of one of two running transfers goes down: once that is known, it is said once."""
+    pair = REGIONS[0], REGIONS[1]
+
+    def down(since_s: float, conditions: dict[tuple[str, str], Condition]) -> None:
+        found = {
+            each: LinkHealth(condition, since_s=since_s, reason="no reply")
+            for each, condition in conditions.items()
+        }
+        with open_store(store, mode="write") as opened, opened.database.transaction():
+            LinkStates(opened.database).keep(found, (), time.time() + 3600)
+
+    def advice() -> list[Event]:
+        with open_store(store, mode="read") as opened:
+            return [one for one in Events(opened.database).after(0) if one.kind == "replan"]
+
+    quiet = {"RELAYD_SERVE_SNAPSHOT_EVERY_S": "0"}
+    with served(store, environment=quiet) as service, RemoteWan(service.url) as wan:
+        for ends in (pair, pair[::-1]):
+            plan = wan.plan(*ends, volume_gb=5000, vms=1, objective="time")
+            wan.begin_transfer(*ends, id=ends[0], volume_gb=5000, plan=plan)
+        plan = wan.plan(*pair, volume_gb=10, vms=1)
+        figures = {"throughput_gbps": plan.throughput_gbps}
+        wan.begin_transfer(*pair, id="of figures", volume_gb=10, plan=figures)
+        seen_s = time.time()
+        down(seen_s, {pair: "down"})
+        (event,) = eventually(advice)
+        assert event.at_s - seen_s < 10
+        assert (event.subject, event.detail["verdict"]) == (pair[0], "relay")
+        assert "is down since" in event.detail["cause"]
+        asked = wan.transfer_details(pair[0]).rest
+        assert asked is not None
+        better = wan.replan(**asked.body)
+        assert better.verdict == "change"
+        assert better.plan is not None
+        assert event.detail["plan_id"] == better.plan["plan_id"]
+        # Other knowledge of other links: nothing new of this one. Then of the other's link.
+        down(seen_s, {(REGIONS[2], REGIONS[3]): "down"})
+        down(seen_s + 1, {pair[::-1]: "down"})
+        eventually(lambda: len(advice()) > 1)
+        assert [one.subject for one in advice()] == [*pair]
+        streamed = read_events(service, "/v1/events?after=0", 2, {"kind": "replan"})
+        assert [one["subject"] for one in streamed] == [*pair]

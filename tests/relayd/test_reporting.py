@@ -34,9 +34,10 @@ def wan(spot: Spot, tmp_path: Path) -> Wan:
     return found
 
 
-def newest(where: str) -> TrackedTransfer:
+def newest(where: str, name: str = "") -> TrackedTransfer:
     with open_store(where, mode="read") as store:
-        return tracked(transfer_rows(store.database)[0], time.time())
+        found = [row for row in transfer_rows(store.database) if name in ("", row.id)]
+        return tracked(found[0], time.time())
 
 
 def test_it_holds_is_reported_and_finishes(spot: Spot, wan: Wan) -> None:
@@ -127,3 +128,46 @@ def test_what_can_not_be_carried_out_is_refused(wan: Wan) -> None:
         assert caught.value.field == "plan"
     with pytest.raises(InputError, match="silent_after_s"):
         wan.transfer(plan, silent_after_s=-1)
+
+
+def test_what_is_reported_and_held_says_why_it_is_slow(spot: Spot, wan: Wan) -> None:
+    """A transfer as planned for 100 s, then at a tenth; another one begins on its VMs; silence."""
+    plan, now_s = wan.plan(SRC, DST, volume_gb=1000, vms=1), time.time()
+    gb_per_s = plan.throughput_gbps / 8
+
+    def cause() -> tuple[str, str]:
+        with open_store(spot.where, mode="write") as store:
+            rest = TransferRegister(store.database, wan, "").transfer_details("one").rest
+        assert rest is not None
+        answer = wan.replan(**json.loads(json.dumps(rest.body)))
+        assert (answer.verdict, answer.plan_id) == ("keep", plan.plan_id)
+        assert answer.cause is not None
+        return answer.cause.kind, answer.cause.text
+
+    with open_store(spot.where, mode="write") as store:
+        register = TransferRegister(store.database, wan, "")
+        first = {"volume_gb": 1000, "plan": plan, "at_s": now_s - 160}
+        register.begin_transfer(SRC, DST, id="one", silent_after_s=3, **first)
+        for after_s, moved_s in ((50, 50), (100, 100), (130, 103), (160, 106)):
+            register.report_transfer("one", gb_per_s * moved_s, at_s=now_s - 160 + after_s)
+        kind, text = cause()
+        assert kind == "slow"
+        assert text.startswith("It has been slower than planned for 1 min 00 s: at ")
+        small = wan.plan(SRC, DST, volume_gb=50, vms=1)
+        register.begin_transfer(SRC, DST, volume_gb=50, plan=small)
+    assert cause() == (
+        "others",
+        f"Since it began, 1 other transfer takes {small.throughput_gbps:.2f} Gbit/s of the VMs at "
+        f"{SRC}.",
+    )
+    eventually(lambda: newest(spot.where, "one").state == "silent")
+    assert cause()[0] == "silent"
+
+
+def test_without_a_register_the_mean_rate_says_as_much() -> None:
+    wan = modelled()
+    plan = wan.plan(SRC, "aws:us-west-2", volume_gb=5000, vms=8, objective="time")
+    answer = wan.replan(plan, moved_gb=20, elapsed_s="2min")
+    assert (answer.verdict, answer.cause and answer.cause.kind) == ("keep", "slow")
+    assert "since it began: at 1.34 Gbit/s" in str(answer.cause)
+    assert wan.replan(plan, moved_gb=0, elapsed_s=0).cause is None
