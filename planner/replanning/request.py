@@ -102,7 +102,7 @@ class ReplanRequest(PricedRequest):
         Reads[Any, tuple[Outcome, ...]],
         Items(Outcome, least=0, most=MOST_OUTCOMES, prefix="outcome"),
         "What transfers between the same ends had before, to compare its rate with.",
-    ] = field(default=(), option=None, group="plan")
+    ] = field(default=(), example="outcomes.csv", group="plan")
     changes: Annotated[
         Whole, Count(0, 10_000), "How often it was changed before: each asks for another margin."
     ] = field(default=0, example="1", group="plan")

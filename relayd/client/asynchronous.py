@@ -211,7 +211,7 @@ class AsyncWan(AskingAsync, Connection):
     # ---- transfers under way --------------------------------------------------------------
 
     def transfer(
-        self, plan: Plan | Mapping[str, Any] | str, **options: Unpack[TransferOptions]
+        self, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
     ) -> ReportedTransfer:
         """Carry out a plan: ``async with wan.transfer(plan) as transfer:``.
 

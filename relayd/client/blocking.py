@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, 
 from concurrent.futures import Future
 from functools import wraps
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from planner.model.catalogue import Catalogue
@@ -107,7 +106,7 @@ class WaitingTransfer(ReportedTransfer):
         wait_for(self.begin())
         return self
 
-    def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """End it."""
         wait_for(self.end(error))
 
@@ -168,10 +167,14 @@ class RemoteWan(Asking):
     network_if_changed = _waiting(AsyncWan.network_if_changed)
 
     def transfer(
-        self, plan: Plan | Mapping[str, Any] | str, **options: Unpack[TransferOptions]
+        self, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
     ) -> WaitingTransfer:
         """Carry out a plan; see :class:`~relayd.transfers.reporting.ReportedTransfer`."""
-        return WaitingTransfer(lambda call: call(self._wan), plan, **options)
+        return WaitingTransfer(self.tell, plan, **options)
+
+    def tell(self, call: Callable[[AsyncWan], T]) -> T:
+        """Call a function with the client for asyncio, to report transfers."""
+        return call(self._wan)
 
     @property
     def catalogue(self) -> Catalogue:

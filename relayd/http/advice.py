@@ -23,7 +23,7 @@ KIND = "replan"
 AT_ONCE = 4
 """Plans that a worker takes between questions of others: less than a second."""
 MOST_PLANNED = 100
-"""At a time: first those whose links are in trouble, then those with the most left."""
+"""The newest transfers: some 10 s of a worker."""
 
 
 async def advise(
@@ -33,8 +33,7 @@ async def advise(
 
     Once for each transfer, snapshot and state of its links; services that share a store together.
     """
-    running = sorted(await store.read(_running), key=lambda one: _urgency(one, network))
-    running = running[:MOST_PLANNED]
+    running = await store.read(_running)
     for first in range(0, len(running), AT_ONCE):
         some = running[first : first + AT_ONCE]
         bodies = [one.rest.body for one in some if one.rest]
@@ -47,19 +46,12 @@ async def advise(
 
 def _running(store: Store) -> list[TransferDetails]:
     """Return running transfers whose whole plan is known."""
-    now_s = time.time()
-    found = [details(row, now_s) for row in transfer_rows(store.database, "in-flight")]
+    now_s, rows = time.time(), transfer_rows(store.database, "in-flight", limit=MOST_PLANNED)
     return [
         one
-        for one in found
+        for one in (details(row, now_s) for row in rows)
         if one.transfer.state == "running" and one.rest and one.rest.question == "replan"
     ]
-
-
-def _urgency(of: TransferDetails, network: Network) -> tuple[bool, float]:
-    transfer = of.transfer
-    is_touched = not links_of(of).isdisjoint(network.states)
-    return not is_touched, transfer.moved_gb - transfer.volume_gb
 
 
 def _said(advice: Replan, of: TransferDetails, network: Network) -> dict[str, Any]:

@@ -6,16 +6,14 @@ import threading
 import time
 from collections.abc import Mapping
 from math import inf
-from typing import Any, Unpack
 
 from planner.exploring.outcome import Outcome
 from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Snapshot
-from planner.transfer.plan import Plan
-from relayd.client.blocking import RemoteWan, WaitingTransfer
+from relayd.client.blocking import RemoteWan
 from relayd.sources.wan import NetworkCache, Wan
-from relayd.transfers.reporting import TransferOptions
+from relayd.transfers.reporting import Tell
 
 REFRESH_S = 30.0
 
@@ -63,11 +61,8 @@ class MirroredWan(Wan):
     def _outcomes(self, src: str, dst: str) -> tuple[Outcome, ...]:
         return self._service.outcomes(src, dst)  # they are not copied
 
-    def transfer(
-        self, plan: Plan | Mapping[str, Any] | str, **options: Unpack[TransferOptions]
-    ) -> WaitingTransfer:
-        """Carry out a plan, which the service keeps."""
-        return self._service.transfer(plan, **options)
+    def _teller(self) -> Tell:
+        return self._service.tell
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
         """Ask the service for its newest data; return the links that are down or degraded."""

@@ -338,7 +338,7 @@ class Wan(Asking):
         return ()
 
     def transfer(
-        self, plan: Plan | Mapping[str, Any] | str, **options: Unpack[TransferOptions]
+        self, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
     ) -> WaitingTransfer:
         """Carry out a plan; see :class:`~relayd.transfers.reporting.ReportedTransfer`.
 

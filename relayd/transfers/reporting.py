@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from time import monotonic
-from types import TracebackType
 from typing import Any, Self, TypeAlias, TypedDict, Unpack
 
-from planner.fields.kinds import MOST_NAME, AnswerDocument
+from planner.fields.kinds import MOST_NAME
 from planner.model.errors import InputError, RelaydError
 from planner.model.units import volume_text
 from planner.transfer.plan import Plan
@@ -51,8 +49,8 @@ class ReportedTransfer:
     ----------
     tell : Tell
         The register, here or at a service.
-    plan : Plan, mapping or str
-        Of one transfer, as it was answered, its document, or its JSON.
+    plan : Plan or mapping
+        Of one transfer, as it was answered, or its document.
     **options
         Of :class:`TransferOptions`.
 
@@ -75,14 +73,10 @@ class ReportedTransfer:
     """
 
     def __init__(
-        self, tell: Tell, plan: Plan | Mapping[str, Any] | str, **options: Unpack[TransferOptions]
+        self, tell: Tell, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
     ) -> None:
-        try:
-            found = AnswerDocument("a plan").read(plan)
-        except InputError as fault:
-            raise fault.within("plan") from None
-        document = found if isinstance(found, Mapping) else found.model_dump("json")
-        asked = document.get("request")
+        document: Any = plan.model_dump("json") if isinstance(plan, Plan) else plan
+        asked = document.get("request") if isinstance(document, Mapping) else None
         if not isinstance(asked, Mapping) or not {"src", "dst", "volume_gb"} <= asked.keys():
             remedy = "Give what `wan.plan` answered; `wan.transfer_details(id)` reads a transfer."
             raise InputError("plan", "is not a plan of one transfer", remedy=remedy)
@@ -148,10 +142,14 @@ class ReportedTransfer:
 
     async def _report(self) -> None:
         """Say again what was said last, as of then: so nothing is claimed, and the hold stays."""
+
+        def again(at: Any) -> Any:
+            moved_gb, at_s = self._said
+            return at.report_transfer(self.id, moved_gb, at_s=at_s)
+
         while True:
             await asyncio.sleep(self._every_s)
-            moved_gb, at_s = self._said
-            await self._try(partial(_reported, self.id, moved_gb, at_s))
+            await self._try(again)
 
     async def _try(self, call: Callable[[Any], Any]) -> None:
         try:
@@ -168,15 +166,9 @@ class ReportedTransfer:
         await self.begin()
         return self
 
-    async def __aexit__(
-        self, _: object, error: BaseException | None, __: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         """End it."""
         await self.end(error)
-
-
-def _reported(name: str, moved_gb: float, at_s: float, at: Any) -> Any:
-    return at.report_transfer(name, moved_gb, at_s=at_s)
 
 
 def _told(error: BaseException) -> str:

@@ -17,6 +17,7 @@ from relayd.store import open_store
 from relayd.transfers.register import TransferRegister, transfer_rows
 from relayd.transfers.tracked import TrackedTransfer, tracked
 from tests.relayd.building import modelled, table
+from tests.relayd.conftest import Relayd
 from tests.relayd.store.engines import Spot
 from tests.waiting import eventually
 
@@ -171,3 +172,22 @@ def test_without_a_register_the_mean_rate_says_as_much() -> None:
     assert (answer.verdict, answer.cause and answer.cause.kind) == ("keep", "slow")
     assert "since it began: at 1.34 Gbit/s" in str(answer.cause)
     assert wan.replan(plan, moved_gb=0, elapsed_s=0).cause is None
+
+
+def test_commands_compare_with_what_was_reported(relayd: Relayd, tmp_path: Path) -> None:
+    db, wan = tmp_path / "relayd.db", modelled()
+    plan = wan.plan(SRC, DST, volume_gb=500, vms=1)
+    (tmp_path / "plan.json").write_text(plan.model_dump_json())
+    with open_store(db, mode="create") as store:
+        register = TransferRegister(store.database, wan, "root@here")
+        for number in range(9):
+            began_s = 1.7e9 + 1000 * number
+            name = register.begin_transfer(SRC, DST, volume_gb=1000, at_s=began_s).id
+            took_s = 8 * 1000 / (1.2 * plan.throughput_gbps)
+            register.end_transfer(name, at_s=began_s + took_s)
+    moved = ("--moved", f"{plan.throughput_gbps * 100 / 8:.3f}GB", "--elapsed", "100s")
+    words = ("transfers", "replan", str(tmp_path / "plan.json"), *moved, "--db", str(db))
+    assert "Probable cause" not in relayd(*words).out
+    said = " ".join(relayd(*words, "--outcomes", "store").out.split())
+    assert "Probable cause: It runs at" in said
+    assert "slower than any transfer before: 9 had at least" in said

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 
 from planner.fields.kinds import assignments
+from planner.fields.specified import Specified
 from planner.model.errors import InputError
+from planner.replanning.request import ReplanRequest
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
 from relayd.cli.options import wan_of, whole_number
@@ -28,8 +29,8 @@ def run(options: argparse.Namespace) -> int:
     if tool and options.json:
         raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
     wan = wan_of(options)
-    explores = getattr(options, "outcomes", None) == STORED
-    request = _exploring(options, wan) if explores else request_from(options, options.request)
+    from_store = getattr(options, "outcomes", None) == STORED
+    request = _learning(options, wan) if from_store else request_from(options, options.request)
     answer = wan.ask(request)
     if tool:
         print(_emitted(answer, wan, options), end="")
@@ -44,15 +45,19 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _exploring(options: argparse.Namespace, wan: Wan) -> TransferRequest:
+def _learning(options: argparse.Namespace, wan: Wan) -> Specified:
     """Return the request, with what finished transfers had by the store."""
     options.outcomes = None
-    request = request_from(options, TransferRequest)
-    if not request.explore:
+    request: TransferRequest | ReplanRequest = request_from(options, options.request)
+    if isinstance(request, TransferRequest) and not request.explore:
         raise InputError(
             "--outcomes", "are for exploring", remedy="Say how much it may cost: --explore 1%."
         )
-    return replace(request, outcomes=wan.outcomes(request.src, request.dst))
+    asked = request.to_json() if isinstance(request, TransferRequest) else request.document
+    ends = [asked.get("request", asked).get(end) for end in ("src", "dst")]
+    # A shuffle or a broadcast has no such ends: none was reported.
+    outcomes = wan.outcomes(*ends) if all(isinstance(end, str) for end in ends) else ()
+    return request.with_(outcomes=outcomes)
 
 
 def _emitted(plan: Plan, wan: Wan, options: argparse.Namespace) -> str:
