@@ -34,9 +34,9 @@ from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address
 from relayd.catalogue.loading import load_catalogue
+from relayd.questions.holds import holds_of
 from relayd.sources.wan import Wan
 from relayd.store import open_store
-from relayd.transfers.holds import holds_of
 from relayd.transfers.register import TransferRegister
 
 HOLDS, POOLS, PAIRS, REPEATS = 1000, 40, 30, 5

@@ -21,6 +21,8 @@ HELD_SHARE, HELD_SPREAD = 0.1, 1.5
 """Share of transfers that something unknown holds, and the spread of their rates: assumptions."""
 RATE_OVER_S = 30.0
 """Over which a rate of the moment is taken, or over one report where they are rarer."""
+SLOW_SHARE = 0.7
+"""Of the planned rate, where the plan has no low bound: less is much slower than planned."""
 TEST_S = 5.0
 """Time of the tests whose repeats :data:`.MEASURING_ERROR` is from."""
 

@@ -13,6 +13,7 @@ from planner.model.units import duration_text, usd_text, volume_text
 
 ReplanVerdict: TypeAlias = Literal["keep", "change"]
 PlanKind: TypeAlias = Literal["transfer", "shuffle", "broadcast"]
+CauseKind: TypeAlias = Literal["silent", "link", "others", "slow", "slowest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,24 @@ class ChangeCost:
 
 
 @dataclass(frozen=True, slots=True)
+class Cause:
+    """What most probably holds a plan in progress up.
+
+    Attributes
+    ----------
+    kind : {"silent", "link", "others", "slow", "slowest"}
+        It is not reported; one of its links is down or degraded; it is slower than planned, and
+        others began on the same VMs since; it is slower than planned; it is slower than all
+        transfers before.
+    text : str
+        A sentence.
+    """
+
+    kind: CauseKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Replan(Recommendation):
     """A recommendation for a plan in progress.
 
@@ -78,6 +97,8 @@ class Replan(Recommendation):
     cost_of_change : ChangeCost | None
     plan : dict | None
         The best other plan for the remaining volume, as :meth:`model_dump` gives it.
+    cause : Cause | None
+        None where it runs as planned, as far as is known.
     """
 
     planned_on: str
@@ -96,6 +117,7 @@ class Replan(Recommendation):
     needed_gain: float
     cost_of_change: ChangeCost | None
     plan: dict[str, Any] | None
+    cause: Cause | None = None
 
     def text(self, page: TextPage = PLAIN) -> str:
         """Return the text for people: verdict and reason, both ways, what changing takes."""
@@ -127,6 +149,7 @@ class Replan(Recommendation):
                 ("from now on", "time", "bounds", "$ egress", "$ VM"),
                 [(name, *(cell(name, field) for field in fields)) for name in ways],
             ),
+            page.filled(f"Probable cause: {self.cause.text}" if self.cause else ""),
             page.filled(_cost_of_change(self)),
             "" if keeps else page.filled("--json has the new plan, under `plan`."),
             sure=f"Planned on snapshot {self.planned_on}. Now:",

@@ -13,7 +13,7 @@ gain another margin on top.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from operator import sub
@@ -29,6 +29,7 @@ from planner.model.pricing import Prices, fee_lines
 from planner.model.quotas.sites import with_running
 from planner.model.units import S_PER_H, duration_text, gbps_text, rate_text, usd_text
 from planner.model.vm_limits import PAIR_CONNECTIONS
+from planner.replanning.causes import OtherTransfer, cause_of
 from planner.replanning.plan import ChangeCost, Continuation, Replan, ReplanVerdict
 from planner.replanning.progress import AnyRequest, InProgress, Workload, without_limits
 from planner.replanning.request import ReplanRequest
@@ -47,13 +48,17 @@ DEADLINE_ROUNDS = 4
 OVERSHOOT = 1.2
 
 
-def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
+def replan(
+    request: ReplanRequest, network: Network, prices: Prices, others: Sequence[OtherTransfer] = ()
+) -> Replan:
     """Return the advice to keep a plan in progress or to change it, with the gain.
 
     Parameters
     ----------
     network, prices
         As they are now.
+    others : sequence of OtherTransfer
+        That the network's VMs carry besides.
 
     Raises
     ------
@@ -66,7 +71,8 @@ def replan(request: ReplanRequest, network: Network, prices: Prices) -> Replan:
     for region in progress.workload.regions:
         network.check_region(region, "plan", names="names a region that")
     network = with_running(network, progress.workload.vms)
-    return _Replanner(progress, network, prices, request.changes).answer()
+    cause = cause_of(request, progress, network, others)
+    return replace(_Replanner(progress, network, prices, request.changes).answer(), cause=cause)
 
 
 class Projection(NamedTuple):

@@ -90,6 +90,12 @@ class ReplanRequest(PricedRequest):
         Rate(0.0),
         "Rate of the moment, over all; the mean since sending began unless it is given.",
     ] = field(default=None, example="5.3gbps", option="--rate", group="plan")
+    silent_s: Annotated[Limit, Duration(), "Time without a report, where one is overdue."] = field(
+        default=None, example="5min", option="--silent", group="plan"
+    )
+    slow_s: Annotated[
+        Limit, Duration(), "For how long it has been slower than planned; all along unless given."
+    ] = field(default=None, example="4min", option="--slow", group="plan")
     changes: Annotated[
         Whole, Count(0, 10_000), "How often it was changed before: each asks for another margin."
     ] = field(default=0, example="1", group="plan")

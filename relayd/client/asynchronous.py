@@ -11,7 +11,7 @@ from functools import cache, reduce
 from itertools import islice
 from math import inf
 from operator import getitem
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 from urllib.parse import quote
 
 import numpy as np
@@ -30,11 +30,12 @@ from relayd.catalogue.loading import catalogue_of
 from relayd.client.connection import Connection
 from relayd.client.errors import error_of
 from relayd.questions.asking import AskingAsync
+from relayd.questions.holds import PoolUse
 from relayd.questions.registry import question_of
 from relayd.store.events import Event
 from relayd.tables.matrices import Matrix, MatrixMetric
-from relayd.transfers.holds import PoolUse
 from relayd.transfers.register import MOST_LISTED
+from relayd.transfers.reporting import ReportedTransfer, TransferOptions
 from relayd.transfers.requests import (
     TransferEndRequest,
     TransferProgressRequest,
@@ -209,6 +210,15 @@ class AsyncWan(AskingAsync, Connection):
 
     # ---- transfers under way --------------------------------------------------------------
 
+    def transfer(
+        self, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
+    ) -> ReportedTransfer:
+        """Carry out a plan: ``async with wan.transfer(plan) as transfer:``.
+
+        See :class:`~relayd.transfers.reporting.ReportedTransfer`.
+        """
+        return ReportedTransfer(lambda call: call(self), plan, **options)
+
     async def begin_transfer(self, /, src: str, dst: str, **fields: Any) -> TrackedTransfer:
         """Report the start of a transfer; may be repeated.
 
@@ -281,7 +291,7 @@ class AsyncWan(AskingAsync, Connection):
         """
         return await self._report(f"{_of_transfer(id)}/end", TransferEndRequest(state, **fields))
 
-    async def transfer(self, id: str) -> TransferDetails:  # noqa: A002
+    async def transfer_details(self, id: str) -> TransferDetails:  # noqa: A002
         """Return a transfer with its reports, its paths and its plan."""
         document = await self._get(_of_transfer(id))
         return answer_of(TransferDetails, document["details"])

@@ -6,19 +6,21 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Future
 from functools import wraps
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network, Snapshot
+from planner.transfer.plan import Plan
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.connection import TIMEOUT_S
 from relayd.questions.asking import Asking
 from relayd.store.events import Event
 from relayd.tables.link_table import LinkTable
+from relayd.transfers.reporting import ReportedTransfer, TransferOptions
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -96,6 +98,19 @@ def _waiting(
     return waiting
 
 
+class WaitingTransfer(ReportedTransfer):
+    """A transfer for programs without an event loop: ``with wan.transfer(plan) as transfer:``."""
+
+    def __enter__(self) -> Self:
+        """Begin it."""
+        wait_for(self.begin())
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """End it."""
+        wait_for(self.end(error))
+
+
 class RemoteWan(Asking):
     """A service's view of the network, with the methods of :class:`relayd.sources.wan.Wan`.
 
@@ -146,10 +161,20 @@ class RemoteWan(Asking):
     begin_transfer = _waiting(AsyncWan.begin_transfer)
     report_transfer = _waiting(AsyncWan.report_transfer)
     end_transfer = _waiting(AsyncWan.end_transfer)
-    transfer = _waiting(AsyncWan.transfer)
+    transfer_details = _waiting(AsyncWan.transfer_details)
     transfers = _waiting(AsyncWan.transfers)
     pools = _waiting(AsyncWan.pools)
     network_if_changed = _waiting(AsyncWan.network_if_changed)
+
+    def transfer(
+        self, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
+    ) -> WaitingTransfer:
+        """Carry out a plan; see :class:`~relayd.transfers.reporting.ReportedTransfer`."""
+        return WaitingTransfer(self.tell, plan, **options)
+
+    def tell(self, call: Callable[[AsyncWan], T]) -> T:
+        """Call a function with the client for asyncio, to report transfers."""
+        return call(self._wan)
 
     @property
     def catalogue(self) -> Catalogue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import pairwise
 from math import inf
@@ -20,7 +20,7 @@ from planner.model.errors import DataError, InfeasibleError, RelaydError
 from planner.model.link_array import KINDS
 from planner.model.network import Snapshot
 from planner.model.units import S_PER_H
-from planner.replanning.plan import Continuation
+from planner.replanning.plan import Replan
 from planner.replanning.request import ReplanRequest
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.loading import load_catalogue
@@ -28,13 +28,13 @@ from relayd.emitting.formats import emit
 from relayd.http.problems import encoded as problem_bytes
 from relayd.http.problems import problem_of
 from relayd.questions.caveats import old_prices
+from relayd.questions.holds import NONE_HELD, Holds
 from relayd.snapshots.changes import effects_of
 from relayd.sources.stored import StoredWan
 from relayd.sources.wan import Wan
 from relayd.store import Location, Store, open_store
 from relayd.store.samples.decisions import selected, to_decide
 from relayd.tables.figures import evidence_of, pairs_by_price, pairs_that_are, relay_worth
-from relayd.transfers.holds import Holds
 
 MOST_EFFECTS = 100
 VOLUME_GB = 1000.0
@@ -60,7 +60,7 @@ def open_stored(db: Location, catalogues: Sequence[Path], fleet: Path | None) ->
     return StoredWan(load_catalogue(catalogues), db, fleet)
 
 
-def answer_bytes(wan: Wan, request: Specified, holds: Holds) -> bytes:
+def answer_bytes(wan: Wan, request: Specified, holds: Holds = NONE_HELD) -> bytes:
     """Return an answer as JSON, on what transfers under way leave.
 
     Raises what :meth:`relayd.sources.wan.Wan.ask` raises.
@@ -95,24 +95,19 @@ def batch_items(wan: Wan, requests: list[Any], request_id: str | None, holds: Ho
     return items
 
 
-def rests_of(
-    wan: Wan, plans: Sequence[Mapping[str, Any]], holds: Holds
-) -> list[tuple[Continuation, Continuation | None] | None]:
-    """Return the rest of each plan in progress: kept, and changed where that is advised.
+def advice_on(wan: Wan, plans: Sequence[Mapping[str, Any]], holds: Holds) -> list[Replan | None]:
+    """Return the advice on each plan in progress.
 
     None for a plan that can't be re-planned, or that came too late: it takes some 100 ms a plan.
     """
     wan, until_s = wan.holding(holds), time.monotonic() + MOST_S
-    found: list[tuple[Continuation, Continuation | None] | None] = []
+    found: list[Replan | None] = []
     for plan in plans:
-        try:
-            rest = None
-            if time.monotonic() < until_s:
+        advice = None
+        if time.monotonic() < until_s:
+            with suppress(RelaydError):
                 advice = wan.ask(ReplanRequest.from_json(plan))
-                rest = advice.keep, advice.change if advice.verdict == "change" else None
-        except RelaydError:
-            rest = None
-        found.append(rest)
+        found.append(advice)
     return found
 
 

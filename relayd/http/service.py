@@ -21,6 +21,7 @@ from planner.model.link_states import LinkState, Pair, still_believed
 from planner.model.network import Network, NewerSamples, Snapshot
 from probes.importers.limits import PhysicalGate
 from relayd.http.access import Access, RateLimits
+from relayd.http.advice import advise
 from relayd.http.answers import open_stored
 from relayd.http.background import MOST_TIMES_LATER, FleetWatch, SnapshotMaker, forever
 from relayd.http.campaigns import CampaignSupervisor, regions_of
@@ -32,6 +33,7 @@ from relayd.http.settings import ServiceSettings
 from relayd.http.store_access import EventStream, StoreAccess
 from relayd.http.workers import Workers
 from relayd.questions.caveats import DisputedFigure, disputed_figures
+from relayd.questions.holds import NONE_HELD, holds_of
 from relayd.sources.addresses import over_addresses
 from relayd.sources.stored import newer_than
 from relayd.sources.wan import Wan
@@ -41,7 +43,6 @@ from relayd.store.links import LinkStates
 from relayd.store.samples.decisions import all_heeded
 from relayd.store.tokens import FirstToken, Token, Tokens, first_token
 from relayd.store.verifications import Verifications
-from relayd.transfers.holds import NONE_HELD, holds_of
 
 LOG = logging.getLogger(__name__)
 _OVERHEAD_BYTES = 250
@@ -186,6 +187,7 @@ class Service:
         self._state: _State
         self.holds = NONE_HELD
         self.stopping = asyncio.Event()
+        self._knows_more = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self.events = EventStream(self.store)
         self.workers = Workers(settings.workers or os.cpu_count() or 1, settings.answer_limit_s)
@@ -224,6 +226,7 @@ class Service:
         settings, stop = self.settings, self.stopping
         work = [
             forever("store", self.refresh, settings.refresh_s, stop),
+            forever("advice", self.advise, settings.refresh_s, stop),
             forever("events", self.events.poll, POLL_EVENTS_EVERY_S, stop),
             forever("store", self.note_used_tokens, NOTE_USED_EVERY_S, stop),
             forever(
@@ -289,6 +292,18 @@ class Service:
             self.workers.give, current.version, current.catalogue, current.network
         )
         self.current = current
+        self._knows_more.set()
+
+    async def advise(self) -> None:
+        """Say by events which transfers had better change, on what is known since the last time."""
+        await self._knows_more.wait()
+        self._knows_more.clear()
+        current = self.current
+        try:
+            await advise(self.store, self.workers, current.version, current.network, self.holds)
+        except BaseException:
+            self._knows_more.set()
+            raise
 
     async def read_holds(self) -> None:
         """Take up what transfers hold by now."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from functools import partial
+from time import time as clock
 
 from planner.model.estimate import WANTED_ADDRESSES
+from planner.replanning.causes import OtherTransfer
 from planner.replanning.plan import Replan
 from planner.replanning.request import ReplanRequest
+from relayd.questions.holds import Holds
 from relayd.questions.question import Question
 from relayd.questions.resolving import NetworkView, answered, vm_types_of
 
@@ -32,7 +36,21 @@ def replan_in_progress(wan: NetworkView, request: ReplanRequest) -> Replan:
         hosts = "tuned"
     network = wan.network_of(workload.regions, vm_types_of(wan, request), wanted, hosts)
     own = request.document.get("plan_id")
-    return answered(wan, request, request, network, workload.links_gb, replan, own_plan=own)
+    others = _begun_since(wan.holds().without(own), request, workload.regions)
+    recommend = partial(replan, others=others)
+    return answered(wan, request, request, network, workload.links_gb, recommend, own_plan=own)
+
+
+def _begun_since(
+    holds: Holds, request: ReplanRequest, regions: Collection[str]
+) -> list[OtherTransfer]:
+    """Return the transfers that began on pools of a plan in progress after it did."""
+    since_s = clock() - request.elapsed_s - (request.silent_s or 0.0)
+    return [
+        OtherTransfer(one.transfer, one.place, max(one.egress_gbps, one.ingress_gbps))
+        for one in holds.all
+        if one.kind == "pool" and one.place in regions and one.began_s > since_s
+    ]
 
 
 _ENDS = "aws:us-east-1", "aws:sa-east-1"

@@ -20,8 +20,7 @@ from planner.model.rate_cuts import with_lasting_caps
 from planner.model.units import duration_text, usd_text
 from planner.schedule.request import Tariff, TimedTransfer
 from relayd.questions.caveats import Pair, at_border, dated, refuse_old
-from relayd.times import utc_text
-from relayd.transfers.holds import (
+from relayd.questions.holds import (
     Holds,
     catalogue_left,
     held_at,
@@ -30,6 +29,7 @@ from relayd.transfers.holds import (
     when_free,
     with_room,
 )
+from relayd.times import utc_text
 
 A = TypeVar("A", bound=Recommendation)
 R = TypeVar("R", Tariff, TimedTransfer)

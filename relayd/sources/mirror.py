@@ -11,8 +11,9 @@ from planner.model.errors import RelaydError
 from planner.model.link_states import LinkState, Pair
 from planner.model.network import Snapshot
 from relayd.client.blocking import RemoteWan
+from relayd.questions.holds import Holds
 from relayd.sources.wan import NetworkCache, Wan
-from relayd.transfers.holds import Holds
+from relayd.transfers.reporting import Tell
 
 REFRESH_S = 30.0
 
@@ -56,6 +57,9 @@ class MirroredWan(Wan):
     def copied_s_ago(self) -> float:
         """Seconds since the service last confirmed that this is its newest snapshot."""
         return time.monotonic() - self._confirmed_s
+
+    def _teller(self) -> Tell:
+        return self._service.tell
 
     def refresh_link_states(self) -> Mapping[Pair, LinkState]:
         """Ask the service for its newest data; return the links that are down or degraded."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from time import time as clock
+from typing import Any
 
 from planner.model.baseline.modelled_links import baseline_network, baseline_regions, with_regions
 from planner.model.catalogue import Catalogue
@@ -15,15 +17,17 @@ from planner.model.link_states import LinkState, Pair
 from planner.model.network import Network, NewerSamples, Snapshot
 from planner.model.units import parse_duration_s
 from probes.fleet.file import FleetSite, fleet_sites, load_fleet, with_fleet
+from relayd.questions.holds import Holds, holds_of
 from relayd.sources.wan import Wan
+from relayd.store.events import this_user
 from relayd.store.links import LinkStates
 from relayd.store.location import Location, default_path
 from relayd.store.opening import Store, open_if_there, open_store
 from relayd.store.snapshots import SnapshotRow
 from relayd.store.verifications import Verifications
 from relayd.times import seconds_of, utc_text
-from relayd.transfers.holds import Holds, holds_of
-from relayd.transfers.register import achieved_shares
+from relayd.transfers.register import TransferRegister, achieved_shares
+from relayd.transfers.reporting import Tell
 
 
 class StoredWan(Wan):
@@ -60,6 +64,16 @@ class StoredWan(Wan):
         row = snapshot_named(self._store, snapshot, clock())
         network = stored_network(self._store, row.id)
         return Wan(self.catalogue, with_fleet(network, self.catalogue, self._fleet))
+
+    def _teller(self) -> Tell:
+        names = Wan(self.catalogue, self.as_read())
+        names._cache = self._current_cache()
+
+        def told(call: Callable[[Any], Any]) -> Any:  # in a thread with a connection of its own
+            with open_store(self._location or default_path(), mode="create") as store:
+                return call(TransferRegister(store.database, names, this_user()))
+
+        return lambda call: asyncio.to_thread(told, call)
 
     def link_states(self) -> Mapping[Pair, LinkState]:
         self.as_read()

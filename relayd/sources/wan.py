@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from math import inf
 from threading import Lock
 from time import time as clock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from planner.fields.shared import DEFAULT_CONNECTIONS
 from planner.fields.specified import Specified
@@ -25,16 +25,20 @@ from planner.model.network import Network, Snapshot
 from planner.model.pricing import provider_of
 from planner.model.quotas.sites import with_quotas
 from relayd.questions.asking import Asking
+from relayd.questions.holds import NONE_HELD, Holds
 from relayd.questions.registry import question_of, snapshot_of
 from relayd.sources.addresses import over_addresses, within_partitions
 from relayd.sources.given import graph_of
 from relayd.tables.figures import matrix_of, measured_regions
 from relayd.tables.link_table import LinkTable
 from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
-from relayd.transfers.holds import NONE_HELD, Holds
 
 if TYPE_CHECKING:
     import networkx as nx
+
+    from planner.transfer.plan import Plan
+    from relayd.client.blocking import WaitingTransfer
+    from relayd.transfers.reporting import Tell, TransferOptions
 
 LEAST_DERIVED_KEPT, MOST_DERIVED_KEPT = 16, 160
 MOST_LINKS_KEPT = 1_000_000
@@ -319,6 +323,25 @@ class Wan(Asking):
         problem = "can't be looked up: only the newest one is held here"
         remedy = "Ask a store, or a service whose answers are not made of a copy."
         raise InputError("snapshot", problem, value=snapshot, remedy=remedy)
+
+    def transfer(
+        self, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
+    ) -> WaitingTransfer:
+        """Carry out a plan; see :class:`~relayd.transfers.reporting.ReportedTransfer`.
+
+        Raises
+        ------
+        InputError
+            If there is no store or service that would keep it; or see there.
+        """
+        from relayd.client.blocking import WaitingTransfer  # loads what only services need
+
+        return WaitingTransfer(self._teller(), plan, **options)
+
+    def _teller(self) -> Tell:
+        """Return what reports transfers."""
+        remedy = "Open a store or a service: relayd.open(PATH) or relayd.open(ADDRESS)."
+        raise InputError("transfer", "is kept by stores and services, not here", remedy=remedy)
 
     # ---- what is known -------------------------------------------------------------------
 

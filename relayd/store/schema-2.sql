@@ -4,7 +4,7 @@
 -- 'network', 'application', 'disk' or 'unknown'
 ALTER TABLE transfers ADD COLUMN limited_by TEXT NOT NULL DEFAULT 'unknown';
 
--- A hold counts while its transfer runs and is reported: relayd/transfers/holds.py.
+-- A hold counts while its transfer runs and is reported: relayd/questions/holds.py.
 CREATE TABLE holds (
     transfer_number INTEGER NOT NULL REFERENCES transfers (number),
     kind TEXT NOT NULL CHECK (kind IN ('pool', 'vms', 'interconnect')),

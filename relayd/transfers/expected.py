@@ -8,14 +8,12 @@ from math import isfinite
 from typing import Any
 
 from planner.fields.shared import MOST_VMS
-from planner.model.achieved import RATE_OVER_S, after_achieving
+from planner.model.achieved import RATE_OVER_S, SLOW_SHARE, after_achieving
 from planner.model.answer import Bounded
 from planner.model.errors import InputError
 
 DIRECT = "direct"
 """In place of a relay: none."""
-SLOW_SHARE = 0.7
-"""Of the planned rate, where the plan has no low bound: less is much slower than planned."""
 
 _REMEDY = "Give a plan of a transfer as it was answered, or figures of it under the same keys."
 _RATES = "throughput_gbps", "throughput_gbps_low", "throughput_gbps_high"

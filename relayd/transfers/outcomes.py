@@ -18,11 +18,11 @@ from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.importers.limits import PhysicalGate
 from probes.metrics import MAX_DURATION_S
 from probes.samples import MIN_TIME_S, TRANSFER, Sample
+from relayd.questions.holds import is_of_many
 from relayd.questions.resolving import NetworkView
 from relayd.store.database import Database
 from relayd.store.samples.ingest import Batch, SampleWriter
 from relayd.transfers.expected import DIRECT
-from relayd.transfers.holds import is_of_many
 from relayd.transfers.tracked import StoredTransfer, tracked
 
 

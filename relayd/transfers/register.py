@@ -20,13 +20,7 @@ from planner.model.errors import InfeasibleError, InputError
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, volume_text
 from planner.model.verification import AchievedShare
-from relayd.questions.resolving import NetworkView
-from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matching
-from relayd.store.events import Events
-from relayd.store.samples.ingest import Batch
-from relayd.times import utc_text
-from relayd.transfers.expected import DIRECT, expected_of
-from relayd.transfers.holds import (
+from relayd.questions.holds import (
     Hold,
     PoolUse,
     check_room,
@@ -36,6 +30,12 @@ from relayd.transfers.holds import (
     pools_of,
     regions_of,
 )
+from relayd.questions.resolving import NetworkView
+from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matching
+from relayd.store.events import Events
+from relayd.store.samples.ingest import Batch
+from relayd.times import utc_text
+from relayd.transfers.expected import DIRECT, expected_of
 from relayd.transfers.outcomes import store_outcome
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -286,7 +286,7 @@ class TransferRegister:
         """
         return self._reported(name, request, request.moved_gb, request.state, request.problem or "")
 
-    def transfer(self, id: str) -> TransferDetails:  # noqa: A002
+    def transfer_details(self, id: str) -> TransferDetails:  # noqa: A002
         """Return a transfer with its reports.
 
         Raises NoTransferError if there is none with this id.

@@ -247,9 +247,14 @@ def details(row: StoredTransfer, now_s: float) -> TransferDetails:
         for before, report in pairwise([(row.began_s, 0.0), *reports])
     ]
     plan = None if row.plan is None else json.loads(row.plan)
-    return TransferDetails(
-        transfer, tuple(listed), _paths(row, transfer), plan, _rest(transfer, plan, now_s)
-    )
+    seen = {}
+    if transfer.state == "silent":
+        seen["silent_s"] = now_s - row.heard_s
+    elif transfer.is_slow and transfer.expected and (least := transfer.expected.least_gbps):
+        as_planned_s = (one.at_s for one in reversed(listed) if (one.rate_gbps or 0.0) >= least)
+        seen["slow_s"] = transfer.last_s - next(as_planned_s, row.began_s)
+    rest = _rest(transfer, plan, now_s, seen)
+    return TransferDetails(transfer, tuple(listed), _paths(row, transfer), plan, rest)
 
 
 def _state(row: StoredTransfer, now_s: float) -> TrackedState:
@@ -293,7 +298,10 @@ def _paths(row: StoredTransfer, transfer: TrackedTransfer) -> tuple[TrackedPath,
 
 
 def _rest(
-    transfer: TrackedTransfer, plan: Mapping[str, Any] | None, now_s: float
+    transfer: TrackedTransfer,
+    plan: Mapping[str, Any] | None,
+    now_s: float,
+    seen: Mapping[str, float],
 ) -> RestQuestion | None:
     left_gb = transfer.volume_gb - transfer.moved_gb
     if transfer.state not in ("running", "silent") or left_gb < LEAST_FIGURE:
@@ -301,7 +309,7 @@ def _rest(
     advised = bool(transfer.is_late or transfer.is_slow)
     if is_whole_plan(plan):
         elapsed_s = max(0.0, transfer.last_s - transfer.began_s)
-        body = {"plan": plan, "moved_gb": transfer.moved_gb, "elapsed_s": elapsed_s}
+        body = {"plan": plan, "moved_gb": transfer.moved_gb, "elapsed_s": elapsed_s, **seen}
         if transfer.rate_gbps is not None:
             body["rate_gbps"] = transfer.rate_gbps
         return RestQuestion("replan", advised, "/v1/replans", body)

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.model.errors import InfeasibleError
+from planner.model.link_states import Condition
+from probes.liveness.link_health import LinkHealth
+from relayd.client.asynchronous import AsyncWan
 from relayd.client.blocking import RemoteWan
-from tests.http.running import Served, copied, served
+from relayd.sources.mirror import MirroredWan
+from relayd.store import open_store
+from relayd.store.events import Event, Events
+from relayd.store.links import LinkStates
+from relayd.transfers.tracked import TrackedTransfer
+from tests.http.running import REGIONS, Served, copied, read_events, served
+from tests.waiting import TIMEOUT_S, eventually, soon
 
 SRC, DST = "azure:eastus", "aws:sa-east-1"
 CANCELLED = {"state": "cancelled"}
@@ -105,7 +116,7 @@ def test_a_service_answers_on_what_others_leave(measured: Path, tmp_path: Path) 
             ).json["results"]
             assert batched["problem"]["kind"] == "infeasible"
             # Its own hold does not count against the rest of it.
-            details = wan.transfer("one")
+            details = wan.transfer_details("one")
             assert details.rest is not None
             advice = service.ask("POST", "/v1/replans", details.rest.body).json
             assert advice["verdict"] == "keep"
@@ -117,3 +128,97 @@ def test_a_service_answers_on_what_others_leave(measured: Path, tmp_path: Path) 
             wan.end_transfer("one", "cancelled")
             again = wan.plan(**asked, vms=2)
             assert (again.held, again.throughput_gbps) == ((), plan.throughput_gbps)
+
+
+def test_a_program_carries_a_plan_out(changing: Served) -> None:
+    """The pool of a fleet has room for one; reports go out by themselves, with `async` or not."""
+    ends = REGIONS[0], REGIONS[1]
+
+    def found(name: str) -> TrackedTransfer:
+        return wan.transfer_details(name).transfer
+
+    async def failing(own: AsyncWan) -> None:
+        async with own.transfer(plan, label="failing", silent_after_s="1s") as transfer:
+            transfer.moved("20GB")
+            await soon(lambda: found(transfer.id).moved_gb == 20)
+            raise ValueError("disk full")
+
+    async def waiting(own: AsyncWan, begun: asyncio.Event) -> None:
+        async with own.transfer(plan, label="waiting"):
+            begun.set()
+            await asyncio.Event().wait()
+
+    async def with_asyncio() -> None:
+        async with AsyncWan(changing.url) as own, asyncio.timeout(TIMEOUT_S):
+            with pytest.raises(ValueError, match="disk full"):
+                await failing(own)
+            begun = asyncio.Event()
+            task = asyncio.create_task(waiting(own, begun))
+            await begun.wait()
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+
+    with RemoteWan(changing.url) as wan:
+        plan = wan.plan(*ends, volume_gb=500)
+        with wan.transfer(plan, silent_after_s=1) as transfer:
+            assert transfer.rate_gbps == plan.throughput_gbps
+            eventually(lambda: (time.time() - found(transfer.id).began_s) > 2.5)
+            assert (found(transfer.id).state, found(transfer.id).hold) == ("running", "held")
+            with pytest.raises(InfeasibleError) as full, wan.transfer(plan.model_dump("json")):
+                pytest.fail("the pool is full")
+            assert full.value.starts_at_s is not None
+            transfer.moved(500)
+        assert (found(transfer.id).state, found(transfer.id).problem) == ("finished", "")
+        asyncio.run(with_asyncio())
+        ended = {one.label: (one.state, one.problem) for one in wan.transfers(src=ends[0])}
+        assert ended["failing"] == ("failed", "ValueError: disk full")
+        assert ended["waiting"] == ("cancelled", "CancelledError")
+        with MirroredWan(wan).transfer(plan) as transfer:
+            pass
+        assert found(transfer.id).state == "finished"
+
+
+def test_a_better_way_is_an_event_with_its_plan(store: Path) -> None:
+    """The link of one of two running transfers goes down: once that is known, it is said once."""
+    pair = REGIONS[0], REGIONS[1]
+
+    def down(since_s: float, conditions: dict[tuple[str, str], Condition]) -> None:
+        found = {
+            each: LinkHealth(condition, since_s=since_s, reason="no reply")
+            for each, condition in conditions.items()
+        }
+        with open_store(store, mode="write") as opened, opened.database.transaction():
+            LinkStates(opened.database).keep(found, (), time.time() + 3600)
+
+    def advice() -> list[Event]:
+        with open_store(store, mode="read") as opened:
+            return [one for one in Events(opened.database).after(0) if one.kind == "replan"]
+
+    quiet = {"RELAYD_SERVE_SNAPSHOT_EVERY_S": "0"}
+    with served(store, environment=quiet) as service, RemoteWan(service.url) as wan:
+        for ends in (pair, pair[::-1]):
+            plan = wan.plan(*ends, volume_gb=5000, vms=1, objective="time")
+            wan.begin_transfer(*ends, id=ends[0], volume_gb=5000, plan=plan)
+        plan = wan.plan(*pair, volume_gb=10, vms=1)
+        figures = {"throughput_gbps": plan.throughput_gbps}
+        wan.begin_transfer(*pair, id="of figures", volume_gb=10, plan=figures)
+        seen_s = time.time()
+        down(seen_s, {pair: "down"})
+        (event,) = eventually(advice)
+        assert event.at_s - seen_s < 10
+        assert (event.subject, event.detail["verdict"]) == (pair[0], "relay")
+        assert "is down since" in event.detail["cause"]
+        asked = wan.transfer_details(pair[0]).rest
+        assert asked is not None
+        better = wan.replan(**asked.body)
+        assert better.verdict == "change"
+        assert better.plan is not None
+        assert event.detail["plan_id"] == better.plan["plan_id"]
+        # Other knowledge of other links: nothing new of this one. Then of the other's link.
+        down(seen_s, {(REGIONS[2], REGIONS[3]): "down"})
+        down(seen_s + 1, {pair[::-1]: "down"})
+        eventually(lambda: len(advice()) > 1)
+        assert [one.subject for one in advice()] == [*pair]
+        streamed = read_events(service, "/v1/events?after=0", 2, {"kind": "replan"})
+        assert [one["subject"] for one in streamed] == [*pair]

@@ -1,6 +1,6 @@
 """Capacity that transfers hold: never more than there is, nothing after its lease.
 
-The ledger of the state machine shares no code with :mod:`relayd.transfers.holds`.
+The ledger of the state machine shares no code with :mod:`relayd.questions.holds`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from hypothesis.stateful import (
 from planner.model.errors import InfeasibleError, InputError
 from planner.transfer.plan import Plan
 from relayd.catalogue.loading import load_catalogue
+from relayd.questions.holds import holds_of
 from relayd.sources.stored import StoredWan
 from relayd.store import open_store
 from relayd.transfers import register as registers
-from relayd.transfers.holds import holds_of
 from relayd.transfers.register import TransferRegister
 from relayd.transfers.tracked import TrackedTransfer
 from tests.properties import examples
@@ -341,7 +341,7 @@ def test_a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written(
     with closing(StoredWan(load_catalogue([pools]), file)) as wan:
         assert wan.plan(SRC, DST, volume_gb=1).held == ()
         with open_store(file, mode="read") as store:
-            found = TransferRegister(store.database, wan, "").transfer("old").transfer
+            found = TransferRegister(store.database, wan, "").transfer_details("old").transfer
             assert (found.id, found.hold) == ("old", "none")
         assert file.read_bytes() == before
         with open_store(file, mode="write") as store:

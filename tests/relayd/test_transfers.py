@@ -61,7 +61,7 @@ def begin(register: TransferRegister, **more: Any) -> str:
 def test_progress_against_plan_and_deadline(spot: Spot, wan: Wan) -> None:
     with register_at(spot.where, wan) as register:
         name = begin(register, id="one", label="nightly copy")
-        found = register.transfer(name).transfer
+        found = register.transfer_details(name).transfer
         assert (found.src, found.dst, found.who, found.via) == (SRC, DST, "tester", "direct")
         # Without a report the plan says when it ends.
         assert found.forecast_end_s == found.planned_end_s == BEGAN_S + 200
@@ -70,7 +70,7 @@ def test_progress_against_plan_and_deadline(spot: Spot, wan: Wan) -> None:
 
         # 40 GB in 100 s, then 5 GB in 40 s: 1 Gbit/s, where 3 to 4 were planned.
         register.report_transfer(name, 40, at_s=BEGAN_S + 100)
-        assert register.transfer(name).transfer.is_slow is False
+        assert register.transfer_details(name).transfer.is_slow is False
         found = register.report_transfer(name, "45GB", at_s=BEGAN_S + 140)
         assert found.rate_gbps == pytest.approx(1.0)
         assert found.mean_gbps == pytest.approx(8 * 45 / 140)
@@ -82,7 +82,7 @@ def test_progress_against_plan_and_deadline(spot: Spot, wan: Wan) -> None:
             "3 min 00 s after its deadline."
         )
         # Figures alone can't be re-planned: what is left is a question of its own.
-        rest = register.transfer(name).rest
+        rest = register.transfer_details(name).rest
         assert rest is not None
         assert (rest.question, rest.advised) == ("transfer", True)
         assert rest.body == {"src": SRC, "dst": DST, "volume_gb": 55}  # the deadline is over
@@ -90,7 +90,7 @@ def test_progress_against_plan_and_deadline(spot: Spot, wan: Wan) -> None:
         done = register.end_transfer(name, at_s=BEGAN_S + 400)
         assert (done.state, done.moved_gb, done.is_late) == ("finished", 100, False)
         assert done.mean_gbps == pytest.approx(2.0)
-        details = register.transfer(name)
+        details = register.transfer_details(name)
         assert [report.moved_gb for report in details.reports] == [40, 45, 100]
         assert details.rest is None
         assert [one.id for one in register.transfers("finished", "us-east", "sa")] == ["one"]
@@ -127,10 +127,10 @@ def test_saying_it_again_changes_nothing_and_what_is_wrong_is_refused(spot: Spot
             with pytest.raises(InputError, match=problem or None) as caught:
                 call()
             assert caught.value.field == field
-        assert register.transfer(name).transfer.moved_gb == 10
+        assert register.transfer_details(name).transfer.moved_gb == 10
         # Two paths: no outcome of either.
         register.report_transfer(name, 20, via_gb={RELAY: 10}, at_s=BEGAN_S + 20)
-        paths = {path.regions: path.moved_gb for path in register.transfer(name).paths}
+        paths = {path.regions: path.moved_gb for path in register.transfer_details(name).paths}
         assert paths == {(SRC, DST): 10, (SRC, RELAY, DST): 10}
         failed = register.end_transfer(name, "failed", problem="disk full.", at_s=BEGAN_S + 30)
         assert failed.reason == "It failed: disk full."
@@ -177,7 +177,7 @@ def test_rates_and_forecasts_follow_from_what_was_reported(
                 ends_s = [at_s + left_gbit / gbps for gbps in rates]
                 assert ends_s[1] - 1e-6 <= found.forecast_end_s <= ends_s[0] + 1e-6
             assert 0 <= found.share <= 1
-        reports = register.transfer(name).reports
+        reports = register.transfer_details(name).reports
         assert len(reports) == len(steps)
         total = sum(
             (report.rate_gbps or 0.0) * step_s
@@ -195,14 +195,14 @@ def test_many_reports_are_thinned_and_old_ones_removed(
         name = begin(register)
         for number in range(1, 60):
             register.report_transfer(name, number, at_s=BEGAN_S + number)
-            known = register.transfer(name).reports
+            known = register.transfer_details(name).reports
             assert len(known) <= 20
             assert known[-1].moved_gb == number
-        assert register.transfer(name).transfer.rate_gbps == pytest.approx(8.0)
+        assert register.transfer_details(name).transfer.rate_gbps == pytest.approx(8.0)
         register.end_transfer(name, at_s=BEGAN_S + 100)
         assert forget_reports(store.database, time.time() - 100) == 0
         assert forget_reports(store.database, time.time() + 1) > 10
-        found = register.transfer(name)
+        found = register.transfer_details(name)
         assert (found.reports, found.plan) == ((), None)
         assert found.transfer.expected is not None
 
@@ -256,7 +256,7 @@ def test_plans_expect_what_twelve_transfers_achieved(
         snapshot(store)
         name = register.begin_transfer(SRC, DST, volume_gb=500, plan=plan, at_s=now_s - 60).id
         register.report_transfer(name, achieved * 60 / 8, at_s=now_s)
-        rest = register.transfer(name)
+        rest = register.transfer_details(name)
     with_them = library.open(spot.where)
     after = with_them.plan(SRC, DST, **asked)
     assert plan.throughput_gbps > 1.5 * achieved
@@ -346,7 +346,7 @@ def test_replan_and_the_register_say_the_same_of_the_rest(wan: Wan, tmp_path: Pa
             for at_s in (100, 200):
                 moved_gb = share * plan.throughput_gbps * at_s / 8
                 found = register.report_transfer(name, moved_gb, at_s=BEGAN_S + at_s)
-            rest = register.transfer(name).rest
+            rest = register.transfer_details(name).rest
         assert rest is not None
         assert (rest.question, rest.advised) == ("replan", True)
         assert found.forecast_end_s is not None

@@ -17,12 +17,12 @@ from relayd.cli.output import print_rows, respond
 from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled
 from relayd.client.blocking import RemoteWan
+from relayd.questions.holds import PoolUse
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.events import this_user
 from relayd.store.opening import Mode
 from relayd.times import utc_text
-from relayd.transfers.holds import PoolUse
 from relayd.transfers.register import TransferRegister
 from relayd.transfers.requests import (
     TransferEndRequest,
@@ -56,7 +56,7 @@ def listed(options: argparse.Namespace) -> int:
 def shown(options: argparse.Namespace) -> int:
     """Show one transfer, or its plan alone; raises an InputError if there is none."""
     with opened_register(options, "read") as register:
-        found = register.transfer(options.id)
+        found = register.transfer_details(options.id)
     if not options.plan:
         return respond(options, asdict(found), _human(found))
     if found.plan is None:

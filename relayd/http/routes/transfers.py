@@ -15,14 +15,14 @@ from pydantic import Field
 
 from planner.model.errors import InfeasibleError
 from planner.model.estimate import SECONDS_PER_DAY
-from relayd.http.answers import rests_of
+from relayd.http.answers import advice_on
 from relayd.http.models import Name, Page, answer, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, position, route
+from relayd.questions.holds import PoolUse
 from relayd.store import Store
 from relayd.store.events import Event, Events
 from relayd.transfers.expected import is_storable
-from relayd.transfers.holds import PoolUse
 from relayd.transfers.incidents import Outlook, Savings, incidents, links_of, outlook, saved
 from relayd.transfers.register import (
     NotOwnerError,
@@ -111,7 +111,7 @@ async def get_transfer(context: RequestContext) -> dict[str, Any]:
     name, wan = _id(context), context.current.wan
     try:
         found = await context.read(
-            lambda store: TransferRegister(store.database, wan, "").transfer(name)
+            lambda store: TransferRegister(store.database, wan, "").transfer_details(name)
         )
     except NoTransferError:
         raise _unknown(name) from None
@@ -265,14 +265,17 @@ async def _seen(context: RequestContext, troubled: Sequence[TransferDetails]) ->
         for at, one in enumerate(troubled)
         if one.rest and one.rest.question == "replan" and one.transfer.state == "running"
     ][:MOST_PLANNED]
-    rests = []
+    answers = []
     if asked:
-        rests = await context.ask(rests_of, [body for _, body in asked], context.service.holds)
-    known = {at: rest for (at, _), rest in zip(asked, rests, strict=True) if rest}
+        answers = await context.ask(advice_on, [body for _, body in asked], context.service.holds)
+    known = {at: advice for (at, _), advice in zip(asked, answers, strict=True) if advice}
     found = []
     for at, one in enumerate(troubled):
-        kept, changed = known.get(at, (None, None))
+        advice = known.get(at)
+        kept = advice.keep if advice else None
+        changed = advice.change if advice and advice.verdict == "change" else None
         entry = {key: getattr(one.transfer, key) for key in _SHOWN}
+        entry["cause"] = advice.cause if advice else None
         entry["kept"] = outlook(one, kept)
         entry["changed"] = outlook(one, changed, kept) if changed else None
         found.append(entry)

@@ -260,8 +260,11 @@ def test_a_flow_that_the_aggregate_of_its_link_refutes_is_disputed() -> None:
 
 def _achieved(values: Sequence[float], begin_s: float = 0.0) -> list[Sample]:
     tests = _tests(values, begin_s=begin_s)
-    limited = {"tool": "transfer", "detail": '{"limited_by": "network"}'}
-    return [one._replace(connections=None, duration_s=900.0, **limited) for one in tests]
+    limited = '{"limited_by": "network"}'
+    return [
+        one._replace(connections=None, duration_s=900.0, tool="transfer", detail=limited)
+        for one in tests
+    ]
 
 
 def test_transfers_as_fast_as_tests_and_those_of_months_ago_change_nothing() -> None:

@@ -260,7 +260,7 @@ const isNever = ({ kept }) => kept && kept.end_s === null;
 const worse = (is, ...said) => element("span", { class: is ? "bad" : null }, said);
 const HARMED = [
   words("Transfer", (each) => [transferLink(each), small(each.src, " → ", each.dst)]),
-  words("State", (each) => [stateTag(each), " ", lateTags(each)]),
+  words("State", (each) => [stateTag(each), " ", lateTags(each), each.cause && small(each.cause.text)]),
   words("Ends by its plan", "planned_end_s", (planned) => (planned === null ? small("has no plan") : at(planned))),
   words("Ends as it goes on", "kept", (kept, each) => (isNever(each) ? tag("never: a link that it takes is down", "bad")
     : kept ? at(kept.end_s) : small("not known"))),
