@@ -40,7 +40,13 @@ from relayd.transfers.requests import (
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedState, agreed_outcomes
+from relayd.transfers.tracked import (
+    TrackedTransfer,
+    TransferDetails,
+    TransferRate,
+    WantedState,
+    agreed_outcomes,
+)
 
 T = TypeVar("T")
 BATCH = 1000
@@ -281,6 +287,13 @@ class AsyncWan(AskingAsync, Connection):
         """Return a transfer with its reports, its paths and its plan."""
         document = await self._get(_of_transfer(id))
         return answer_of(TransferDetails, document["details"])
+
+    async def transfer_rate(self, id: str) -> TransferRate:  # noqa: A002
+        """Return the rate at which a transfer is to send now.
+
+        Raises InputError if it has ended, or was begun without a plan that says its rate.
+        """
+        return answer_of(TransferRate, await self._get(f"{_of_transfer(id)}/rate"))
 
     async def transfers(
         self, state: WantedState | None = None, src: str | None = None, dst: str | None = None

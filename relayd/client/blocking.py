@@ -147,6 +147,7 @@ class RemoteWan(Asking):
     report_transfer = _waiting(AsyncWan.report_transfer)
     end_transfer = _waiting(AsyncWan.end_transfer)
     transfer = _waiting(AsyncWan.transfer)
+    transfer_rate = _waiting(AsyncWan.transfer_rate)
     transfers = _waiting(AsyncWan.transfers)
     outcomes = _waiting(AsyncWan.outcomes)
     network_if_changed = _waiting(AsyncWan.network_if_changed)
