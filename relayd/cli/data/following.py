@@ -140,8 +140,8 @@ class Follower:
         """Report the end, for a while again where nothing answers; a signal ends that."""
         self._signalled.clear()
         until_s = monotonic() + END_WITHIN_S
-        state, said = "finished", dict[str, Any]()
-        said["moved_gb"] = self._arrived_gb(self._moved_gb if code else self._whole_gb)
+        moved_gb = self._moved_gb if code else max(self._moved_gb, self._whole_gb)
+        state, said = "finished", dict[str, Any](moved_gb=self._arrived_gb(moved_gb))
         if code:
             line = self._rclone.last_line or f"rclone exited with {code}"
             state, said["problem"] = "failed", line[:MOST_NAME].replace("\0", "")
