@@ -157,6 +157,9 @@ transfers progress  say how far a transfer is
   +id
 transfers end  say how a transfer ended
   +id
+transfers follow  run rclone at the rate that its transfer is told, and report it
+  +id
+  words:-- COMMAND*    such as rclone copy SRC DST
 data store COMMAND  look after the store
 data store compact  summarise old samples
   --older-than TIME!   such as 90d; at least a day
@@ -333,7 +336,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     Raises an InputError if a word is wrong, or one is missing.
     """
     parser = build_parser()
-    if [*words[:3]] == ["measure", "lab", "exec"] and "--" in words:  # another program's
+    runs = [*words[:3]] == ["measure", "lab", "exec"] or [*words[:2]] == ["transfers", "follow"]
+    if runs and "--" in words:  # another program's
         at = [*words].index("--")
         options = parser.parse([*words[:at]])
         options.words = [*words[at + 1 :]]

@@ -42,7 +42,7 @@ def handler_of(command: str) -> Handler:
         return _of_measuring(rest)
     last = command.rpartition(" ")[2]
     if first == "transfers":
-        from relayd.cli.data import transfers
+        from relayd.cli.data import following, transfers
 
         return {
             "list": transfers.listed,
@@ -50,6 +50,7 @@ def handler_of(command: str) -> Handler:
             "begin": transfers.begin,
             "progress": transfers.progress,
             "end": transfers.end,
+            "follow": following.follow,
         }[last]
     if command == "study backtest":
         from relayd.cli.data import backtest

@@ -41,7 +41,7 @@ from relayd.transfers.requests import (
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedState
+from relayd.transfers.tracked import TrackedTransfer, TransferDetails, TransferRate, WantedState
 
 T = TypeVar("T")
 BATCH = 1000
@@ -299,6 +299,13 @@ class AsyncWan(AskingAsync, Connection):
     async def pools(self) -> list[PoolUse]:
         """Return what transfers hold of each pool, and of quotas and interconnects."""
         return answer_of(list[PoolUse], (await self._get("/v1/pools"))["pools"])
+
+    async def transfer_rate(self, id: str) -> TransferRate:  # noqa: A002
+        """Return the rate at which a transfer is to send now.
+
+        Raises InputError if it has ended, or was begun without a plan that says its rate.
+        """
+        return answer_of(TransferRate, await self._get(f"{_of_transfer(id)}/rate"))
 
     async def transfers(
         self, state: WantedState | None = None, src: str | None = None, dst: str | None = None

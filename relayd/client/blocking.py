@@ -162,6 +162,7 @@ class RemoteWan(Asking):
     report_transfer = _waiting(AsyncWan.report_transfer)
     end_transfer = _waiting(AsyncWan.end_transfer)
     transfer_details = _waiting(AsyncWan.transfer_details)
+    transfer_rate = _waiting(AsyncWan.transfer_rate)
     transfers = _waiting(AsyncWan.transfers)
     pools = _waiting(AsyncWan.pools)
     network_if_changed = _waiting(AsyncWan.network_if_changed)

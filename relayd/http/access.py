@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import ipaddress
 import time
+from base64 import b64decode
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from heapq import nlargest
 from math import ceil
@@ -41,7 +43,7 @@ SECURITY_HEADERS = {
 _SEC_FETCH_SITE = "Sec-Fetch-Site"
 _OWN_SITES = frozenset({"same-origin", "none"})  # "none": a person asked, not a page
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
-_BEARER = "bearer "
+_BEARER, _BASIC = "bearer ", "basic "
 SESSION = "relayd-session"
 """The cookie that has the token of a signed-in browser. It is of the folder ``v1/``, whatever
 prefix a proxy adds, so that pages and other services of the host's name don't see it."""
@@ -115,6 +117,9 @@ class Access:
 def _authorization(request: web.Request) -> str:
     """Read the Authorization header, or what a signed-in browser's cookie stands for."""
     header = request.headers.get(hdrs.AUTHORIZATION, "")
+    if header[: len(_BASIC)].lower() == _BASIC:
+        with suppress(ValueError):  # of a program that takes a token only in an address
+            return _BEARER + b64decode(header[len(_BASIC) :]).decode().partition(":")[2]
     if not header and (token := request.cookies.get(SESSION)):
         return _BEARER + token
     return header

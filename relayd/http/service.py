@@ -186,6 +186,7 @@ class Service:
         self.open_stored = partial(open_stored, db, catalogues, settings.fleet)
         self._state: _State
         self.holds = NONE_HELD
+        self.free_at_s: dict[str, float] = {}  # of pools, after what was granted; monotonic
         self.stopping = asyncio.Event()
         self._knows_more = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []

@@ -325,27 +325,61 @@ def _shortage(
     needs: Iterable[Hold], holds: Holds, network: Network, catalogue: Catalogue
 ) -> str | None:
     """Return what does not fit, with its figures; None if everything does."""
-    fees = {fee.name: fee.gbps for fee in catalogue.fees if fee.gbps}
     for need in needs:
-        out, into = holds.gbps(need.kind, need.place)
         if need.kind == "vms":
             for quota in network.sites[need.place].quotas:
                 if need.vms > (left := with_held(quota, holds, need.place, catalogue)).vms:
                     return f"{need.vms} VMs at {need.place}, where {left} and {left.vms} may run"
             continue
-        limits = (fees.get(need.place, inf), inf)
-        if need.kind == "pool":
-            site = network.sites[need.place]
-            limits = _pool_gbps(site)
-        for word, rate, held, limit in (
-            ("sent", need.egress_gbps, out, limits[0]),
-            ("received", need.ingress_gbps, into, limits[1]),
-        ):
-            if rate > 0 and rate + held > limit * (1 + ROUNDING):
+        for word, rate, held, limit in _rates(need, holds, network, catalogue):
+            if rate + held > limit * (1 + ROUNDING):
                 where = f"the {'pool at ' if need.kind == 'pool' else ''}{need.place}"
                 room = f"{gbps_text(max(0.0, limit - held))} of {gbps_text(limit)}"
                 return f"{gbps_text(rate)} Gbit/s {word} by {where}, which has {room} left"
     return None
+
+
+def _rates(
+    need: Hold, holds: Holds, network: Network, catalogue: Catalogue
+) -> Iterator[tuple[str, float, float, float]]:
+    """Yield the rate that is needed in each direction, what others hold, and the capacity."""
+    limits = (inf, inf)
+    if need.kind == "pool":
+        limits = _pool_gbps(network.sites[need.place])
+    elif need.kind == "interconnect":
+        fees = {fee.name: fee.gbps for fee in catalogue.fees if fee.gbps}
+        limits = (fees.get(need.place, inf), inf)
+    rates, held = (need.egress_gbps, need.ingress_gbps), holds.gbps(need.kind, need.place)
+    rows = zip(("sent", "received"), rates, held, limits, strict=True)
+    yield from (row for row in rows if row[1] > 0)
+
+
+def share_left(
+    needs: Iterable[Hold], holds: Holds, network: Network, catalogue: Catalogue
+) -> float:
+    """Return which part of what a plan takes others leave, from a thousandth to 1.
+
+    It is never 0, which programs take for no limit.
+    """
+    shares = (
+        (limit - held) / rate
+        for need in needs
+        for _, rate, held, limit in _rates(need, holds, network, catalogue)
+    )
+    return min(1.0, max(LEAST_LEFT / 10, min(shares, default=1.0)))
+
+
+def pool_left_gbps(network: Network, holds: Holds, region: str) -> float:
+    """Return what may pass through a pool beside the holds, at least a thousandth of its rate.
+
+    Raises InputError if no pool is known there.
+    """
+    site = network.sites.get(region)
+    if site is None or not site.vms:
+        remedy = "State it as a `[[pool]]` of a catalogue file, or in the fleet file."
+        raise InputError("region", "has no pool of VMs", value=region, remedy=remedy)
+    limits = zip(_pool_gbps(site), holds.gbps("pool", region), strict=True)
+    return min(max(limit * LEAST_LEFT / 10, limit - held) for limit, held in limits)
 
 
 def _pool_gbps(site: Site) -> tuple[float, float]:

@@ -18,7 +18,7 @@ import numpy as np
 
 from planner.model.errors import InfeasibleError, InputError
 from planner.model.network import Network
-from planner.model.units import BITS_PER_BYTE, volume_text
+from planner.model.units import BITS_PER_BYTE, BYTES_PER_GB, volume_text
 from planner.model.verification import AchievedShare
 from relayd.questions.holds import (
     Hold,
@@ -29,6 +29,7 @@ from relayd.questions.holds import (
     needs_of,
     pools_of,
     regions_of,
+    share_left,
 )
 from relayd.questions.resolving import NetworkView
 from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matching
@@ -47,6 +48,7 @@ from relayd.transfers.tracked import (
     StoredTransfer,
     TrackedTransfer,
     TransferDetails,
+    TransferRate,
     WantedState,
     details,
     tracked,
@@ -293,6 +295,32 @@ class TransferRegister:
         """
         return details(self._require(id), clock())
 
+    def transfer_rate(self, id: str) -> TransferRate:  # noqa: A002
+        """Return the rate at which a transfer is to send now.
+
+        Raises NoTransferError if there is none with this id. Raises InputError if it has ended, or
+        was begun without a plan that says its rate.
+        """
+        row, now_s = self._require(id), clock()
+        of = tracked(row, now_s)
+        if of.state not in ("running", "silent"):
+            raise _after_end(of.state, row)
+        planned = of.expected.throughput_gbps if of.expected else None
+        if planned is None:
+            problem = "is of a transfer without a plan that says its rate"
+            remedy = "Begin it with its plan (`plan`; `relayd transfers begin --plan`)."
+            raise InputError("id", problem, value=id, remedy=remedy)
+        rate, until_s = planned, None
+        if of.hold == "held":
+            until_s = row.heard_s + row.silent_after_s
+        elif row.plan:
+            plan, catalogue = json.loads(row.plan), self._names.catalogue
+            network = self._network_at(regions_of(plan, id))
+            needs = needs_of(plan, id, network, catalogue)
+            rate *= share_left(needs, holds_of(self._database, now_s), network, catalogue)
+        per_s = max(1, int(rate * BYTES_PER_GB / BITS_PER_BYTE))
+        return TransferRate(rate, per_s, of.hold, until_s)
+
     def transfers(
         self, state: WantedState | None = None, src: str | None = None, dst: str | None = None
     ) -> list[TrackedTransfer]:
@@ -363,14 +391,10 @@ class TransferRegister:
             if ends and row.state == state:
                 return tracked(row, now_s)
             if row.state != "running":
-                at_s = row.heard_s if row.ended_s is None else row.ended_s
-                ended = f"{_ENDED[row.state]} at {utc_text(at_s)}"
                 if ends:
-                    problem = f"can't be {state}: the transfer {ended}"
+                    problem = f"can't be {state}: the transfer {_ended(row.state, row)}"
                     raise InputError("state", problem, value=state)
-                problem = f"is of a transfer that {ended}"
-                remedy = "Begin another transfer for what is moved after that."
-                raise InputError("id", problem, value=name, remedy=remedy)
+                raise _after_end(row.state, row)
             if moved_gb is None:
                 moved_gb = row.volume_gb if state == "finished" else row.moved_gb
             at_s = _time(request.at_s, now_s)
@@ -443,6 +467,16 @@ class TransferRegister:
                 (found.forecast_end_s, row.number),
             )
         return found
+
+
+def _ended(state: str, row: StoredTransfer) -> str:
+    return f"{_ENDED[state]} at {utc_text(row.heard_s if row.ended_s is None else row.ended_s)}"
+
+
+def _after_end(state: str, row: StoredTransfer) -> InputError:
+    remedy = "Begin another transfer for what is moved after that."
+    problem = f"is of a transfer that {_ended(state, row)}"
+    return InputError("id", problem, value=row.id, remedy=remedy)
 
 
 def _time(at_s: float | None, now_s: float) -> float:

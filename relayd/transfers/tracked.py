@@ -138,6 +138,29 @@ class TrackedTransfer(Transfer):
 
 
 @dataclass(frozen=True, slots=True)
+class TransferRate:
+    """The rate at which a transfer is to send now.
+
+    Attributes
+    ----------
+    rate_gbps : float
+        That of its plan while it is held; else what others leave of it on its paths, at least a
+        thousandth.
+    bytes_per_s : int
+        The same, never 0.
+    hold : {"none", "held", "lapsed", "lost"}
+    until_s : float | None
+        The hold ends then unless the transfer is reported, in seconds since 1970 (UTC). None
+        without one: what others leave may change at any time.
+    """
+
+    rate_gbps: float
+    bytes_per_s: int
+    hold: HoldState
+    until_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class TrackedReport:
     """The volume that had arrived at one time.
 

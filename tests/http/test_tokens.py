@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import MutableMapping
 from contextlib import closing
 from pathlib import Path
@@ -131,7 +132,11 @@ def test_with_a_token_it_may_listen_behind_a_proxy(store: Path) -> None:
 def test_every_route_with_data_needs_its_scope(guarded: Served) -> None:
     for route in ROUTES:
         path = route.path.replace("{src}", "us-east").replace("{dst}", "sa")
-        path = path.replace("{id}", "1").replace("{folder}/{name}", "shared/base.css")
+        path = (
+            path.replace("{id}", "1")
+            .replace("{region}", "us-east")
+            .replace("{folder}/{name}", "shared/base.css")
+        )
         body: dict[str, object] | None = {} if route.method == "POST" else None
         bare = guarded.ask(route.method, path, body)
         if route.scope is None:
@@ -169,6 +174,11 @@ def test_forged_tokens(guarded: Served, header: str) -> None:
     answer = guarded.get(PLAN, Authorization=header)
     assert (answer.status, answer.json["kind"]) == (401, "unauthorized")
     assert "relayd_" not in answer.content.decode()
+
+
+def test_a_token_may_be_the_password_of_an_address(guarded: Served) -> None:
+    said = b64encode(f"anybody:{guarded.tokens['plan']}".encode()).decode()
+    assert guarded.get(PLAN, Authorization=f"Basic {said}").status == 200
 
 
 def test_an_expired_token_is_refused(guarded: Served) -> None:

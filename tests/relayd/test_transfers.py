@@ -25,7 +25,7 @@ from relayd.store.samples.decisions import decide
 from relayd.store.samples.ingest import append
 from relayd.transfers import register as registers
 from relayd.transfers.register import NotOwnerError, TransferRegister, forget_reports, transfer_rows
-from relayd.transfers.tracked import tracked
+from relayd.transfers.tracked import TransferRate, tracked
 from tests.properties import examples
 from tests.relayd.building import catalogue_of, modelled
 from tests.relayd.conftest import Relayd
@@ -63,6 +63,8 @@ def test_progress_against_plan_and_deadline(spot: Spot, wan: Wan) -> None:
         name = begin(register, id="one", label="nightly copy")
         found = register.transfer_details(name).transfer
         assert (found.src, found.dst, found.who, found.via) == (SRC, DST, "tester", "direct")
+        # Without pools there is nothing to hold, nor to share.
+        assert register.transfer_rate(name) == TransferRate(4.0, 500_000_000, "none", None)
         # Without a report the plan says when it ends.
         assert found.forecast_end_s == found.planned_end_s == BEGAN_S + 200
         # The deadline is over by the clock, and it has not ended.

@@ -17,6 +17,7 @@ from relayd.cli.output import print_rows, respond
 from relayd.cli.questions.options import request_from
 from relayd.cli.text import filled
 from relayd.client.blocking import RemoteWan
+from relayd.client.connection import TIMEOUT_S
 from relayd.questions.holds import PoolUse
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
@@ -86,19 +87,24 @@ def end(options: argparse.Namespace) -> int:
     request = request_from(options, TransferEndRequest)
     with opened_register(options, "write") as register:
         found = register.end_transfer(options.id, **request.to_json())
-    if found.state == "finished" and not service_address(options):
+    learn(options, found)
+    return respond(options, asdict(found), found.reason)
+
+
+def learn(options: argparse.Namespace, ended: TrackedTransfer) -> None:
+    """Make a snapshot of a store with what a transfer achieved that finished."""
+    if ended.state == "finished" and not service_address(options):
         with open_store(store_location(options), mode="write") as store:
             make_snapshot(store, catalogue_of(options))
-    return respond(options, asdict(found), found.reason)
 
 
 @contextmanager
 def opened_register(
-    options: argparse.Namespace, mode: Mode
+    options: argparse.Namespace, mode: Mode, timeout_s: float = TIMEOUT_S
 ) -> Iterator[TransferRegister | RemoteWan]:
     """Yield the register of the store, or the service, that a command names."""
     if url := service_address(options):
-        with RemoteWan(url, ca=options.ca, attempts=2) as remote:
+        with RemoteWan(url, ca=options.ca, timeout_s=timeout_s, attempts=2) as remote:
             yield remote
         return
     with open_store(store_location(options), mode=mode) as store:

@@ -1,7 +1,8 @@
-"""``/v1/transfers``, ``/v1/incidents``: transfers as programs report them, and what goes wrong."""
+"""``/v1/transfers``, ``/v1/pools``, ``/v1/incidents``: what programs report and ask, what fails."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -10,16 +11,18 @@ from math import inf
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from aiohttp import web
-from pydantic import Field
+from aiohttp import hdrs, web
+from pydantic import ConfigDict, Field
 
 from planner.model.errors import InfeasibleError
 from planner.model.estimate import SECONDS_PER_DAY
+from planner.model.network import Snapshot
+from planner.model.units import BITS_PER_BYTE, BYTES_PER_GB
 from relayd.http.answers import advice_on
-from relayd.http.models import Name, Page, answer, page
+from relayd.http.models import Name, Page, RequestModel, answer, model_of, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, position, route
-from relayd.questions.holds import PoolUse
+from relayd.questions.holds import PoolUse, pool_left_gbps
 from relayd.store import Store
 from relayd.store.events import Event, Events
 from relayd.transfers.expected import is_storable
@@ -35,7 +38,14 @@ from relayd.transfers.requests import (
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.transfers.tracked import TrackedTransfer, TransferDetails, WantedState, details, tracked
+from relayd.transfers.tracked import (
+    TrackedTransfer,
+    TransferDetails,
+    TransferRate,
+    WantedState,
+    details,
+    tracked,
+)
 
 T = TypeVar("T")
 DAYS = 7.0
@@ -62,6 +72,7 @@ TRANSFER_ANSWER = answer("TransferAnswer", "One transfer.", transfer=TrackedTran
 TRANSFER_DETAILS_ANSWER = answer(
     "TransferDetailsAnswer", "One transfer, with all that is known of it.", details=TransferDetails
 )
+TRANSFER_RATE_ANSWER = model_of("TransferRateAnswer", TransferRate, snapshot=Snapshot)
 
 
 @route("GET", "/v1/transfers", "read", TRANSFERS_ANSWER, query=TransfersQuery)
@@ -108,14 +119,22 @@ async def get_transfer(context: RequestContext) -> dict[str, Any]:
     With its reports, its paths, its plan, and the question what to do with the rest of it
     (`rest`), filled in; `advised` says whether it is late or much slower than planned.
     """
-    name, wan = _id(context), context.current.wan
-    try:
-        found = await context.read(
-            lambda store: TransferRegister(store.database, wan, "").transfer_details(name)
-        )
-    except NoTransferError:
-        raise _unknown(name) from None
-    return {"details": found}
+    name = _id(context)
+    return {"details": await _read(context, lambda register: register.transfer_details(name))}
+
+
+@route("GET", "/v1/transfers/{id}/rate", "read", TRANSFER_RATE_ANSWER)
+async def get_transfer_rate(context: RequestContext) -> dict[str, Any] | web.Response:
+    """Say at which rate a transfer is to send now.
+
+    That of its plan while it is held for it, else what others leave. With `Accept: text/plain`,
+    `bytes_per_s` alone. A transfer that ended, or has no plan, has none (422).
+    """
+    name = _id(context)
+    found = await _read(context, lambda register: register.transfer_rate(name))
+    if "text/plain" in context.request.headers.get(hdrs.ACCEPT, ""):
+        return web.Response(text=f"{found.bytes_per_s}\n")
+    return asdict(found)
 
 
 @route(
@@ -183,6 +202,14 @@ async def post_transfer_end(context: RequestContext) -> dict[str, Any]:
     return {"transfer": found}
 
 
+async def _read(context: RequestContext, read: Callable[[TransferRegister], T]) -> T:
+    wan = context.current.wan
+    try:
+        return await context.read(lambda store: read(TransferRegister(store.database, wan, "")))
+    except NoTransferError as error:
+        raise _unknown(str(error.value)) from None
+
+
 async def _written(context: RequestContext, change: Callable[[TransferRegister], T]) -> T:
     service, address = context.service, context.request.remote or ""
     who = service.access.holder(context.request) or address
@@ -214,6 +241,57 @@ def _id(context: RequestContext) -> str:
 
 def _unknown(name: str) -> ProblemError:
     return ProblemError(404, "not-found", f"There is no transfer {name[:50]!r}.")
+
+
+# ---- pools ------------------------------------------------------------------------------------
+
+GRANT_S = 0.25
+"""Of a pool's rate, that is granted at a time: small requests would come too often."""
+
+
+class GrantRequest(RequestModel):
+    """How much a program is about to send."""
+
+    model_config = ConfigDict(extra="ignore")  # a refusal lifts the limit of juicefs
+    bytes: int = Field(
+        ge=-(1 << 27), le=1 << 27, description="Below 0: so much of a grant is given back."
+    )
+
+
+GRANT_ANSWER = answer(
+    "GrantAnswer",
+    "Bytes that may be sent.",
+    granted=(int, "At least as many as were asked for."),
+    expired=(int, "Milliseconds, after which the rest of it is to be given back."),
+)
+
+
+@route(
+    "POST",
+    "/v1/pools/{region}/grants",
+    "ingest",
+    GRANT_ANSWER,
+    body=GrantRequest,
+    example={"bytes": 327_680},
+    unlimited=True,
+)
+async def post_grant(context: RequestContext) -> dict[str, Any]:
+    """Ask to send over a pool.
+
+    As `juicefs sync --traffic-control-url` does. The answer comes once that many may be sent:
+    programs that ask share what transfers under way leave, in the order in which they ask.
+    """
+    wan, free_at_s = context.current.wan, context.service.free_at_s
+    region = wan.resolve(str(context.request.match_info["region"]), "region").region_id
+    left_gbps = pool_left_gbps(wan.network, context.service.holds.live(time.time()), region)
+    bytes_per_s, now_s = left_gbps * BYTES_PER_GB / BITS_PER_BYTE, time.monotonic()
+    at_s, granted = max(now_s, free_at_s.get(region, now_s)), context.body.bytes
+    if granted > 0:
+        granted = max(granted, int(bytes_per_s * GRANT_S))
+    free_at_s[region] = at_s + granted / bytes_per_s
+    if granted > 0:
+        await asyncio.sleep(at_s - now_s)
+    return {"granted": max(0, granted), "expired": 1000}
 
 
 # ---- incidents --------------------------------------------------------------------------------
