@@ -315,7 +315,7 @@ class TransferRegister:
             until_s = row.heard_s + row.silent_after_s
         elif row.plan:
             plan, catalogue = json.loads(row.plan), self._names.catalogue
-            network = self._network_at(regions_of(plan, id))
+            network = self._network_of(regions_of(plan, id))
             needs = needs_of(plan, id, network, catalogue)
             rate *= share_left(needs, holds_of(self._database, now_s), network, catalogue)
         per_s = max(1, int(rate * BYTES_PER_GB / BITS_PER_BYTE))
