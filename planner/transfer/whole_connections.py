@@ -80,8 +80,10 @@ def roundings(
         return sum([found.flows[p.region] for p in less]) - sum(left)
 
     for less in sorted(combinations(paths, excess), key=lost_gbps)[:SOLVED]:
-        whole = [counts[path.region] - (path in less) for path in paths]
-        yield _divided_so(transfer, paths, whole, connections, found.src_vms)
+        whole = {path.region: counts[path.region] - (path in less) for path in paths}
+        kept = [path for path in paths if whole[path.region]]
+        opened = [whole[path.region] for path in kept]
+        yield _divided_so(transfer, kept, opened, connections, found.src_vms)
 
 
 def _divided_so(

@@ -166,7 +166,6 @@ def test_texts_names_and_one_rule_are_read() -> None:
         ({"dst": "b", "volum_gb": 1}, "volum_gb", "Did you mean `volume_gb`"),
         ({"dst": "b", "colour": 1}, "colour", "Fields are src, dst"),
         ({"dst": "b", "src": "c"}, "src", "twice"),
-        ({"dst": "a"}, "dst", "source itself"),
         ({"dst": "b", "volume": 5}, "volume", "Write volume='500GB', or volume_gb for a number"),
         ({"dst": "b", "volume": "1TB", "volume_gb": 5}, "volume_gb", "given twice"),
         ({"dst": "b", "volume_gb": "1 apple"}, "volume_gb", "unknown unit"),

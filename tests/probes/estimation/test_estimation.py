@@ -209,7 +209,7 @@ def test_old_samples_give_way_to_new_ones_and_all_pings_lost_is_a_filter() -> No
     assert link_of(lost, sample(0.5, "loss_pct", at_s=WHEN_S + 1)).loss_pct == 0.5
     old = sample(8000.0, "aggregate_mbps", connections=64, at_s=WHEN_S - 90 * 86400)
     new = link_of(old, sample(3000.0, "aggregate_mbps", connections=64)).aggregate_gbps
-    assert new.expected == pytest.approx(3.0, rel=0.01)  # with a grain of what windows allow there
+    assert new.expected == pytest.approx(3.0, rel=0.05)  # with a grain of what windows allow there
 
 
 def test_measurements_fade_to_the_law_and_a_baseline_never_ages() -> None:

@@ -280,7 +280,7 @@ def test_links_that_have_drifted_are_measured_again_and_others_are_not() -> None
         return {(src, dst) for src, dst in ends}
 
     assert again(0) == set()
-    assert ("azure", "gcp") in again(30)  # half a year of memory
+    assert ("azure", "azure") in again(30)  # a quarter of a year of memory
     assert ("aws", "aws") not in again(30)  # ten years
 
 
