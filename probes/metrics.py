@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
+from planner.model.baseline.flow_spreads import REPEAT_ERROR
 from planner.model.errors import InputError
 from planner.model.link import LinkFigure, SiteFigure
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS, MS_PER_S, S_PER_H
-from planner.single_flow.spreads import REPEAT_ERROR
 
 Metric: TypeAlias = Literal[
     "rtt_ms",

@@ -43,7 +43,7 @@ def usd(task, path, rates):
     hours = 8 * 100 / min(rates[link] for link in links) / 3600
     ramp_h = 8.5 * sum(TRUTH["rtt_ms"][link] for link in links) / 1000 / 3600
     fees = sum(task.prices.egress_usd_per_gb(*link, 100) for link in links) * 100
-    vms = sum(task.prices.vm_usd_per_h(region) for region in path) * (hours + 60 / 3600)
+    vms = sum(map(task.prices.vm_usd_per_h, path)) * (hours + ramp_h + 60 / 3600)
     return fees + vms, fees + vms + 20 * (hours + ramp_h + 60 / 3600)
 
 def rates_of(task):

@@ -12,6 +12,13 @@ from math import exp, hypot, inf, isfinite, log, nan
 from statistics import median
 from typing import NamedTuple, TypeAlias
 
+from planner.model.baseline.flow_spreads import (
+    DEVIATION_TO_90,
+    WITHOUT_CAPS,
+    FlowSpreads,
+    later_test_error,
+    window_error,
+)
 from planner.model.baseline.modelled_links import NO_CAP_KNOWN, WINDOW_ERROR, stock_window, within
 from planner.model.errors import DataError, InputError
 from planner.model.estimate import Estimate, Method, Origin, exactly
@@ -20,13 +27,6 @@ from planner.model.link_array import LinkArray
 from planner.model.network import Network
 from planner.model.throughput import MBIT_PER_MB, steady_rates, stock_window_mb, window_limited_mbps
 from planner.model.units import MBPS_PER_GBPS, MS_PER_S
-from planner.single_flow.spreads import (
-    DEVIATION_TO_90,
-    WITHOUT_CAPS,
-    FlowSpreads,
-    later_test_error,
-    window_error,
-)
 
 Pair: TypeAlias = tuple[str, str]
 TESTED: Method = "median-of-samples"

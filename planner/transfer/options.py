@@ -19,12 +19,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 
 from planner.model.answer import Cost, FeeLine
+from planner.model.baseline.flow_spreads import spread_of_level
 from planner.model.estimate import BOUNDS, Bound, Estimate
 from planner.model.network import Network
 from planner.model.pricing import Pair, Prices, fee_lines, link_gbps
 from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
-from planner.single_flow.spreads import spread_of_level
 from planner.solvers.joint import (
     Draws,
     Gain,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.model.baseline.flow_spreads import REPEAT_ERROR
 from planner.model.baseline.modelled_links import baseline_links, least_cap
 from planner.model.catalogue import Catalogue
 from planner.model.estimate import BOUNDS, Achieved, AddressKind, Figures, Kind, Method, Origin
@@ -18,7 +19,6 @@ from planner.model.link import AT_LIMIT, Site
 from planner.model.link_array import LinkArray, Origins, bounds_of
 from planner.model.throughput import UNKNOWN_NOISE, law_of, steady_rates
 from planner.model.units import MBPS_PER_GBPS
-from planner.single_flow.spreads import REPEAT_ERROR
 from probes.estimation.agreement import (
     LEAST_TOLERANCE,
     NOISES,

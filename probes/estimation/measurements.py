@@ -15,6 +15,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from planner.model.baseline import backbone
+from planner.model.baseline.flow_spreads import (
+    DEVIATION_TO_90,
+    FLOW_CLASSES_MS,
+    FlowSpreads,
+    later_test_error,
+)
 from planner.model.baseline.modelled_links import (
     BY_BACKBONE,
     CAP_ERROR,
@@ -27,12 +33,6 @@ from planner.model.link import AT_LIMIT, Site
 from planner.model.link_array import KINDS, Origins, Records
 from planner.model.throughput import UNKNOWN_NOISE, law_of
 from planner.model.units import MBPS_PER_GBPS
-from planner.single_flow.spreads import (
-    DEVIATION_TO_90,
-    FLOW_CLASSES_MS,
-    FlowSpreads,
-    later_test_error,
-)
 from probes.analysis.falls import fall_of, rate_cut, shows_lasting
 from probes.analysis.ramp import fit_ramp, ramp_steps, saturates
 from probes.estimation.agreement import figures_with

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.model.baseline.flow_spreads import window_error
 from planner.model.baseline.modelled_links import (
     CAP_ERROR,
     HOSTS_TUNED,
@@ -33,7 +34,6 @@ from planner.model.link_array import Origins
 from planner.model.throughput import MBIT_PER_MB, STOCK_RANGE_MB, TUNED_WINDOW_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
 from planner.single_flow.flow_tests import CAP_BELOW_MS, SHARE_OF_CAP
-from planner.single_flow.spreads import window_error
 from probes.analysis.falls import FEWEST_TESTS, TokenBucket, burst_of, token_bucket
 from probes.analysis.fleet_caps import MOST_OPEN_CAP
 from probes.estimation.agreement import figures_with, is_own, still_told

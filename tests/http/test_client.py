@@ -126,7 +126,8 @@ def test_matrices_are_those_of_a_local_store(local: Wan, remote: RemoteWan, metr
 
 
 def test_many_questions_in_one_call(local: Wan, remote: RemoteWan) -> None:
-    requests: list[dict[str, Any]] = [{"src": "sa", "dst": "sa"}] * 1200  # refused in no time
+    refused = {"src": "sa", "dst": "sa", "relays": "sa"}  # in no time
+    requests: list[dict[str, Any]] = [refused] * 1200
     good, unknown = (0, 500, 1199), range(7, 1200, 100)
     for number in good:
         requests[number] = {"src": "us-east", "dst": "sa", "volume_gb": 10.0 + number}

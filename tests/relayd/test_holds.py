@@ -335,6 +335,7 @@ def test_a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written(
         register.begin_transfer(SRC, DST, volume_gb=1, id="old")
     with closing(sqlite3.connect(file)) as plain:
         plain.execute("DROP TABLE holds")
+        plain.execute("ALTER TABLE transfers DROP COLUMN limited_by")
         plain.execute("PRAGMA user_version = 1")
         plain.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = file.read_bytes()

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from planner.exploring.outcome import Outcome
 
 from planner.model.link_states import LinkState
 from planner.model.network import Network
+from planner.model.verification import AchievedShare
 from planner.replanning.causes import OtherTransfer
 from planner.replanning.plan import Replan
 from planner.replanning.recommendation import replan
@@ -28,14 +28,6 @@ OTHERS = (
 def asked(moved_gb: float, net: Network = NET, others: Any = (), **more: Any) -> Replan:
     request = ReplanRequest(PLAN, moved_gb=moved_gb, elapsed_s=120.0, **more)
     return replan(request, net, PRICES, others)
-
-
-def outcomes(*rates_gbps: float, vms: int | None = None) -> list[Outcome]:
-    found = [
-        Outcome(id=str(n), src="a", dst="b", rate_gbps=rate, ended_s=0.0, vms=vms)
-        for n, rate in enumerate(rates_gbps)
-    ]
-    return [*found, replace(found[0], id="elsewhere", dst="c", rate_gbps=99.0)]
 
 
 def test_each_cause_goes_before_those_after_it() -> None:
@@ -70,18 +62,18 @@ def test_each_cause_goes_before_those_after_it() -> None:
 @pytest.mark.parametrize(
     ("before", "text"),
     [
-        (outcomes(5.5, *[6.0] * 8), "9 had at least 5.50 Gbit/s on as many VMs"),
-        (outcomes(5.5, *[6.0] * 7), None),  # too few to tell
-        (outcomes(2.75, *[6.0] * 8), None),
-        (outcomes(*[12.0] * 9, vms=2), "9 had at least 6.00 Gbit/s on as many VMs"),
-        (outcomes(*[8.0] * 9, vms=2), None),  # 4 a VM, and the plan has one
+        (
+            AchievedShare("a", "b", "", 1.1, 1.05, 1.2, 9),
+            "of the last 9, 95 % reached at least 1.05",
+        ),
+        (AchievedShare("a", "b", "", 1.1, 1.05, 1.2, 8), None),  # too few to tell
+        (AchievedShare("a", "b", "", 0.9, 0.5, 1.0, 20), None),
+        (AchievedShare("", "", "nightly", 1.1, 1.05, 1.2, 20), None),
     ],
 )
-def test_as_planned_it_may_yet_be_slower_than_ever(before: Any, text: str | None) -> None:
-    cause = asked(75, others=OTHERS, outcomes=before).cause
-    assert (cause and cause.kind) == (text and "slowest")
-    said = "It runs at 5.02 Gbit/s, slower than any transfer before: "
-    assert (cause and cause.text) == (text and f"{said}{text}.")
+def test_as_planned_it_may_yet_be_slower_than_ever(before: AchievedShare, text: str | None) -> None:
+    cause = asked(75, NET.with_(achieved=(before,)), OTHERS).cause
+    assert (cause and cause.text) == (text and f"It runs at 1.00 of its plan's rate: {text}.")
 
 
 def test_nothing_is_said_before_it_is_up_to_speed() -> None:

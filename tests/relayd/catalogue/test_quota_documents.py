@@ -42,13 +42,14 @@ def test_quotas_are_imported_planned_with_and_undone(
         "quotas without a limit": 1,
         "quotas that no known VM type counts against": 2,
     }
+    as_of = "2026-11-22"
     source = "AWS Service Quotas and Azure's VM usage and Google Cloud's regions, as of 2026-11-22"
     assert load_catalogue().vcpu_quotas == (
-        VcpuQuota("aws:us-east-1", "L-1216C47A", 96, 0, (), source),
-        VcpuQuota("azure:westeurope", "cores", 100, 12, (), source),
-        VcpuQuota("azure:westeurope", "standardDv5Family", 80, 12, (), source),
-        VcpuQuota("gcp:us-east4", "CPUS", 72, 1, (), source),
-        VcpuQuota("gcp:us-west1", "N2_CPUS", 64, 40, (), source),
+        VcpuQuota("aws:us-east-1", "L-1216C47A", 96, 0, (), source, as_of),
+        VcpuQuota("azure:westeurope", "cores", 100, 12, (), source, as_of),
+        VcpuQuota("azure:westeurope", "standardDv5Family", 80, 12, (), source, as_of),
+        VcpuQuota("gcp:us-east4", "CPUS", 72, 1, (), source, as_of),
+        VcpuQuota("gcp:us-west1", "N2_CPUS", 64, 40, (), source, as_of),
     )
     asked = ["plan", "aws:us-east-1", "aws:eu-west-1", "--volume", "5TB", "--objective", "time"]
     asked += ["--vm-type", "aws=m5.8xlarge"]

@@ -287,7 +287,7 @@ def test_quotas_are_read_kept_and_sent_alike(write: Write) -> None:
     first = load_catalogue(files)
     assert first.vcpu_quotas == (
         VcpuQuota("azure:eastus", "cores", 100, 8, (), "user1.toml"),
-        VcpuQuota("aws:*", "ours", 9, 0, ("m5.*",), "console, as of 2026-11"),
+        VcpuQuota("aws:*", "ours", 9, 0, ("m5.*",), "console, as of 2026-11", "2026-11"),
     )
     assert load_catalogue(files) == first == catalogue_of(content_of(first), first.digest)
 

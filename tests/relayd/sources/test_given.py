@@ -90,7 +90,7 @@ def test_stated_prices_decide() -> None:
     wan = relayd.open({**MATRICES, "usd_per_gb": 0.1, "vm_usd_per_h": [1.5, 0, 0]})
     plan = wan.plan("paris", "tokyo", volume_gb=500, vms=1)
     assert plan.verdict == "direct"
-    hours = (60 + 8 * 500 / 1.0) / 3600  # until it has started, and at 1 Gbit/s
+    hours = (60 + 8 * 500 / 1.0 + 8.5 * 0.12) / 3600  # starting, sending, and slow start
     assert plan.cost_usd.total == pytest.approx(0.1 * 500 + 1.5 * hours)
     assert not any("0 USD/GB" in note for note in plan.warnings)
     graphed = graph()
