@@ -5,17 +5,21 @@ from __future__ import annotations
 import gc
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 import relayd
 from benchmarks.service import make_store
-from benchmarks.table import judge, quantile, reference_ms, show, times_s, written
+from benchmarks.table import judge, quantile, reference_ms, show, timed, times_s, written
 from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.optimum import cost_time_frontier, fastest, least_cost, least_value
 from planner.transfer.problem import TransferProblem
+from relayd.sources.wan import Wan
 from relayd.tables.figures import measured_regions
 from tests.planner.grid import Grid, january_grid
 from tests.planner.independent import least_cost_usd
@@ -25,6 +29,10 @@ FEWER = 200
 TIME_VALUE_USD_PER_H = 20.0
 Asked = tuple[TransferProblem, float]
 HEADER = ("", "plans", "median", "p95")
+OWN_REGIONS = 50, 100, 300, 1000
+MOST_MS = {300: 500, 1000: 3000}
+"""Regions to the goal for opening a network with fees and asking for the first plan."""
+LATER = 20
 
 
 def requests(january: Grid, count: int, seed: int = 1) -> list[Asked]:
@@ -97,9 +105,38 @@ def answers(folder: Path) -> None:
     show(f"wan.plan on a store; {what}", HEADER, rows)
 
 
+def _planned(wan: Wan, pair: tuple[str, str]) -> object:
+    return wan.plan(*pair, volume_gb=500)
+
+
+def own_networks(seed: int = 5) -> None:
+    """Print the time to open matrices with a fee for each link, and of plans on them."""
+    random, rows = np.random.default_rng(seed), []
+    for count in OWN_REGIONS:
+        names, shape = [f"site{k}" for k in range(count)], (count, count)
+        free = {"regions": names, "aggregate_gbps": random.uniform(0.5, 10, shape)}
+        fees = random.uniform(0.01, 0.12, shape).round(4)
+        pairs = [(f"site{k}", f"site{k + LATER}") for k in range(1 + LATER)]
+        later_s = []
+        for figures in (free, {**free, "usd_per_gb": fees}):
+            first: list[float] = []
+            wan = timed(first, relayd.open, figures)
+            seconds = times_s(partial(_planned, wan), pairs)
+            first.append(seconds[0])
+            later_s.append(median(seconds[1:]))
+        rows.append((str(count), *map(written, (*first, later_s[1], later_s[0]))))
+        if most_ms := MOST_MS.get(count):
+            what = f"opening {count} regions with fees, and the first plan, ms"
+            judge(what, sum(first) * 1e3 / reference_ms(), most_ms)
+            judge("later plans there, times those without fees", later_s[1] / later_s[0], 1.5)
+    header = ("regions", "opening", "first plan", "later plans", "these without fees")
+    show("Matrices of one's own, with a fee for each link", header, rows)
+
+
 def main() -> None:
     """Print the tables."""
     optimiser(january_grid())
+    own_networks()
     with tempfile.TemporaryDirectory() as folder:
         answers(Path(folder))
 

@@ -262,6 +262,9 @@ class Catalogue:
     provider, region or VM type. ``rule NAME`` and ``TYPE in REGION`` stand for one price."""
     vcpu_quotas: tuple[VcpuQuota, ...] = ()  # what the user's account may run
     fees: tuple[Fee, ...] = ()
+    link_prices: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Region to region to USD per GB, where a network states it; goes before :attr:`egress_prices`
+    unless it is what their first tier charges, when later tiers hold, too."""
     pools: Mapping[str, Pool] = field(default_factory=dict)  # by region
 
     def __getstate__(self) -> dict[str, Any]:
@@ -372,6 +375,11 @@ class Catalogue:
             region = self.region(source)
             return [(price, into) for price, out_of, into in rules if _cover(out_of, region)]
 
+        def charged(price: EgressPrice, start: Region, fees_usd: float) -> EgressPrice:
+            subjects = (f"rule {price.name}", start.id, start.provider) if self.discounts else ()
+            share = self._discount("egress", subjects)
+            return _charged(price, share, fees_usd) if share or fees_usd else price
+
         def price_between(source: str, destination: str) -> EgressPrice | None:
             start, end = self.region(source), self.region(destination)
             fees = sum(fee.usd_per_gb * fee.times(start, end) for fee in self.fees)
@@ -380,12 +388,14 @@ class Catalogue:
                     tiers, stated = (Tier(0.0),), (over.source, over.as_of)
                     own = EgressPrice(over.name, (), (), tiers, *stated, gbps=over.gbps)
                     return _charged(own, 0.0, fees)
-            for price, into in that_start_at(source):
-                if _cover(into, end, start):
-                    subjects = f"rule {price.name}", source, start.provider
-                    share = self._discount("egress", subjects)
-                    return _charged(price, share, fees) if share or fees else price
-            return None
+            rules = that_start_at(source)
+            rule = next((price for price, into in rules if _cover(into, end, start)), None)
+            found = rule and charged(rule, start, fees)
+            usd_per_gb = self.link_prices.get(source, {}).get(destination)
+            if usd_per_gb is None or (found and found.tiers[0].usd_per_gb == usd_per_gb):
+                return found
+            name, tiers = f"{source} -> {destination}", (Tier(usd_per_gb),)
+            return charged(EgressPrice(name, (source,), (destination,), tiers), start, fees)
 
         return cache(price_between)
 
@@ -438,7 +448,8 @@ class Catalogue:
         A thousand regions have a million pairs, but no more prices than there are kinds of regions.
         """
         first: dict[tuple[object, ...], str] = {}
-        texts: dict[str, set[str]] = {"id": set(), "prefix": set(), "glob": set()}
+        named = {*self.discounts, *self.link_prices}.union(*self.link_prices.values())
+        texts: dict[str, set[str]] = {"id": named, "prefix": set(), "glob": set()}
         lists = [(*price.sources, *price.destinations) for price in self.egress_prices]
         for patterns in lists + [(*f.at, *f.sources, *f.destinations) for f in self.fees]:
             for pattern in _terms(patterns):
@@ -449,7 +460,7 @@ class Catalogue:
             region = self.region(region_id)
             kind = (
                 *(region.partition, region.continent, region.country),
-                region_id if region_id in self.discounts or region_id in texts["id"] else "",
+                region_id if region_id in named else "",
                 *map(region_id.startswith, texts["prefix"]),
                 *(_holds("glob", glob, region, None) for glob in texts["glob"]),
             )

@@ -104,6 +104,7 @@ def catalogue_of(content: Mapping[str, Any], digest: str) -> Catalogue:
         vm_price_ratios=content["vm_price_ratios"],
         vm_prices=content.get("vm_prices", {}),
         discounts=content.get("discounts", {}),
+        link_prices=content.get("link_prices", {}),
         # A service of an older version knows of none.
         vcpu_quotas=tuple(
             VcpuQuota(region, family, vcpus, used, tuple(types), *of)
@@ -130,6 +131,7 @@ def content_of(catalogue: Catalogue) -> dict[str, Any]:
         "vm_price_ratios": catalogue.vm_price_ratios,
         "vm_prices": catalogue.vm_prices,
         "discounts": catalogue.discounts,
+        "link_prices": catalogue.link_prices,
         "egress": egress,
         "vcpu_quotas": [[*quota] for quota in catalogue.vcpu_quotas],
         "pools": {region: [*pool] for region, pool in catalogue.pools.items()},

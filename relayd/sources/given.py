@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from inspect import signature
+from itertools import product
 from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ import numpy as np
 from planner.model.catalogue import Catalogue, EgressPrice, Tier
 from planner.model.errors import InputError
 from planner.model.network import Network
-from planner.model.pricing import CataloguePrices, Pair, usd_per_gb_or_inf
+from planner.model.pricing import CataloguePrices, usd_per_gb_or_inf
 from probes.importers.graphs import directed
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ def given(db: Any, catalogue: Catalogue) -> tuple[Network, Catalogue]:
         If a figure is missing or wrong.
     """
     if isinstance(db, Network):
-        return db, _priced(catalogue, db, {}, {})
+        return db, _priced(catalogue, db, (), {})
     if hasattr(db, "columns"):
         import networkx as nx
 
@@ -47,7 +49,7 @@ def given(db: Any, catalogue: Catalogue) -> tuple[Network, Catalogue]:
             )
         graph = directed(db)
         network = Network.from_networkx(graph)
-        fees = {(u, v): usd for u, v, usd in graph.edges(data="usd_per_gb", default=np.nan)}
+        fees = graph.edges(data="usd_per_gb", default=np.nan)
         return network, _priced(catalogue, network, fees, graph.nodes(data="vm_usd_per_h"))
     figures = dict(db)
     index = getattr(figures.get("aggregate_gbps"), "index", None)
@@ -63,26 +65,29 @@ def given(db: Any, catalogue: Catalogue) -> tuple[Network, Catalogue]:
         remedy = f"Figures are {', '.join(known)}, usd_per_gb and vm_usd_per_h."
         raise InputError(name, "is not a figure of a network", remedy=remedy)
     network = Network.from_matrices(**figures)
-    fees = {(regions[i], regions[j]): usd for (i, j), usd in np.ndenumerate(usd_per_gb)}
+    pairs = product(regions, repeat=2)
+    fees = ((*pair, usd) for pair, usd in zip(pairs, usd_per_gb.ravel().tolist(), strict=True))
     return network, _priced(catalogue, network, fees, dict(zip(regions, hourly, strict=True)))
 
 
 def _priced(
-    catalogue: Catalogue, network: Network, fees: Mapping[Pair, float], hourly: Mapping[str, Any]
+    catalogue: Catalogue,
+    network: Network,
+    fees: Iterable[tuple[str, str, float]],
+    hourly: Mapping[str, Any],
 ) -> Catalogue:
     """Return a catalogue with USD per GB of links and per hour of VMs, where they differ."""
     free = replace(catalogue, egress_prices=(_FREE, *catalogue.egress_prices))
     usual, vm_prices = CataloguePrices(free, network), dict(catalogue.vm_prices)
-    own = [
-        EgressPrice(f"{src} -> {dst}", (src,), (dst,), (Tier(float(usd)),))
-        for (src, dst), usd in fees.items()
-        if src != dst and not isnan(usd) and usd != usual.egress_usd_per_gb(src, dst, 1.0)
-    ]
+    link_prices = defaultdict[str, dict[str, float]](dict)
+    for src, dst, usd in fees:
+        if src != dst and not isnan(usd):
+            link_prices[src][dst] = float(usd)
     for name, usd in dict(hourly).items():
         type_id = network.sites[name].vm_type
         if usd is not None and not isnan(usd) and usd != usual.vm_usd_per_h(name):
             vm_prices[type_id] = {**vm_prices.get(type_id, {}), name: float(usd)}
-    return replace(free, egress_prices=(*free.egress_prices, *own), vm_prices=vm_prices)
+    return replace(free, link_prices=link_prices, vm_prices=vm_prices)
 
 
 def graph_of(network: Network, catalogue: Catalogue) -> nx.DiGraph:

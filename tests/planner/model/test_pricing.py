@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.model.catalogue import Catalogue, EgressPrice, Region, Tier
+from planner.model.catalogue import Catalogue, EgressPrice, Fee, Region, Tier
 from planner.model.errors import DataError, InputError
 from planner.model.network import Network
 from planner.model.pricing import (
@@ -65,6 +65,13 @@ def test_rows_hold_what_each_pair_costs(
             assert fee == expected
 
 
+def price_or_none(catalogue: Catalogue, pair: tuple[str, str]) -> EgressPrice | None:
+    try:
+        return catalogue.egress_price(*pair)
+    except DataError:
+        return None
+
+
 _OWN = ("own:a1", "own:a2", "own:b1", "else:a1", "else:b2")
 _ANY = ("*", "own:*", "own:a*", "*:a1", "own:a2", "else:b2", "own:* & country:DE", "continent:EU")
 _SEEN_FROM = (*_ANY, "same-provider", "other-provider & own:a*", "same-continent", "same-region")
@@ -87,16 +94,48 @@ def test_a_price_is_that_of_its_own_pair(
     discounts = {subject: {"egress": 0.1} for subject in discounted}
     catalogue = Catalogue(regions, {}, {}, {}, prices, discounts=discounts)
 
-    def price(catalogue: Catalogue, pair: tuple[str, str]) -> EgressPrice | None:
-        try:
-            return catalogue.egress_price(*pair)
-        except DataError:
-            return None
-
     for pair in pairs:  # one has been asked for others before, the other has not
-        found = price(catalogue, pair)
-        assert found == price(replace(catalogue), pair)
+        found = price_or_none(catalogue, pair)
+        assert found == price_or_none(replace(catalogue), pair)
         assert not found or ("same-region" in found.destinations) == (pair[0] == pair[1])
+
+
+_LINKS = [(src, dst) for src in _OWN for dst in _OWN if src != dst]
+
+
+@patient
+@given(
+    st.lists(st.tuples(st.sampled_from(_ANY), st.sampled_from(_SEEN_FROM)), max_size=6),
+    st.sets(st.sampled_from([*_OWN, "own", "rule 1", "rule own:a1 -> own:b1"])),
+    st.dictionaries(st.sampled_from(_LINKS), st.integers(0, 6).map(float)),
+    st.booleans(),
+)
+def test_stated_prices_are_rules_that_follow_all_others(
+    rules: list[tuple[str, str]],
+    discounted: set[str],
+    stated: dict[tuple[str, str], float],
+    has_fee: bool,
+) -> None:
+    listed = Catalogue(
+        {name: Region(name, country="DE", continent="EU") for name in _OWN[1:4]},
+        *({}, {}, {}),
+        tuple(
+            EgressPrice(str(number), (source,), (destination,), (Tier(float(number), 9.0), *TIERS))
+            for number, (source, destination) in enumerate(rules)
+        ),
+        discounts={subject: {"egress": 0.5} for subject in discounted},
+        fees=(Fee("gateway", at=("own:a*",), usd_per_gb=1.0),) if has_fee else (),
+    )
+    link_prices = {a: {b: usd for (of, b), usd in stated.items() if of == a} for a, _ in stated}
+    found = replace(listed, link_prices=link_prices)
+    for pair, usd in stated.items():  # what rules charge for the first GB leaves them as they are
+        usual = price_or_none(listed, pair)
+        if usual is None or usual.tiers[0].usd_per_gb != usd:
+            own = EgressPrice(" -> ".join(pair), pair[:1], pair[1:], (Tier(usd),))
+            listed = replace(listed, egress_prices=(*listed.egress_prices, own))
+    for src in _OWN:
+        for dst in _OWN:
+            assert price_or_none(found, (src, dst)) == price_or_none(listed, (src, dst))
 
 
 def charged_by_the_gb(

@@ -13,6 +13,7 @@ import planner
 import relayd
 from planner.model.answer import Answer
 from relayd.__main__ import main
+from relayd.catalogue.loading import catalogue_of, content_of
 from relayd.questions.registry import QUESTIONS
 from relayd.sources.wan import Wan
 
@@ -98,6 +99,7 @@ def test_stated_prices_decide() -> None:
     nx.set_node_attributes(graphed, {"paris": 1.5}, "vm_usd_per_h")
     again = relayd.open(graphed).plan("paris", "tokyo", volume_gb=500, vms=1)
     assert again.model_dump("json") == plan.model_dump("json")
+    assert catalogue_of(content_of(wan.catalogue), wan.catalogue.digest) == wan.catalogue
 
 
 def test_a_graph_goes_out_and_back_unchanged() -> None:
