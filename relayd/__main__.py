@@ -20,10 +20,11 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         from relayd.cli.running import main as run_command
+
+        return run_command(arguments)
     except RelaydError as error:
         print(f"relayd: {error}", file=sys.stderr)
         return error.exit_code
-    return run_command(arguments)
 
 
 if __name__ == "__main__":

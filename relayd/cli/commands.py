@@ -23,7 +23,6 @@ from relayd.transfers.requests import (
     TransferProgressRequest,
     TransferStartRequest,
 )
-from relayd.version import __version__
 
 FIRST = """\
 A first question, which needs no measurement and no account:
@@ -364,7 +363,9 @@ def build_parser() -> Parser:
         epilog="Exit codes: 0 done, 2 bad input, 3 no feasible plan, 4 data missing or too old, "
         "5 finished in part, 1 internal error.",
     )
-    parser.add_argument("--version", action="version", version=f"relayd {__version__}")
+    parser.add_argument(  # answered by :mod:`relayd.cli.running`, before this is built
+        "--version", action="store_true", help="show program's version number and exit"
+    )
     parser.add_argument(
         "--print-completion",
         action=_PrintCompletion,

@@ -9,12 +9,15 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from planner.fields.specified import Specified, fields_of
 from planner.model.errors import InputError, RelaydError
 from relayd.cli import handlers
-from relayd.cli.commands import introduction, parse
 from relayd.cli.text import filled, safe_output
+from relayd.version import __version__
+
+if TYPE_CHECKING:
+    from planner.fields.specified import Specified
 
 
 def run(arguments: list[str]) -> int:
@@ -28,13 +31,19 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    options = None
+    options, code = None, 0
     try:
-        if not arguments:
-            print(introduction())
-            return 0
-        options = parse(arguments)
-        code = handlers.run(options)
+        if arguments[:1] == ["--version"]:
+            print(f"relayd {__version__}")
+        else:
+            # It loads the questions of all distributions, and with them the planner.
+            from relayd.cli.commands import introduction, parse
+
+            if arguments:
+                options = parse(arguments)
+                code = handlers.run(options)
+            else:
+                print(introduction())
         sys.stdout.flush()  # here, where a closed pipe can still be told from a fault
     except RelaydError as error:
         _print_error(error, options, getattr(options, "json", {"--json", "-j"} & {*arguments}))
@@ -78,6 +87,8 @@ def _document(
     Of bad input it has its parts, too, and of an unknown or ambiguous region also ``near``. An
     error begins with the field's name; a remedy has other fields' names between backticks.
     """
+    from planner.fields.specified import fields_of  # not before a command needs it
+
     options = {**renamed} | {
         field.key: renamed.get(field.name, field.option)
         for field in (fields_of(request).values() if request else ())

@@ -46,7 +46,7 @@ class ServiceSettings:
     no_auth: bool = False
     """Answer everyone on this machine, without tokens."""
     workers: Annotated[int, (0, 256)] = 0
-    """Processes for batches, shuffles and other long questions; 0 for one a core."""
+    """Processes that answer questions; 0 for one a core."""
     cache_mb: Annotated[float, (0, 1e6)] = 64.0
     """Memory for plans that were answered before."""
     answer_limit_s: Annotated[float, (0.1, 3600)] = 30.0

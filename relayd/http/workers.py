@@ -1,4 +1,4 @@
-"""Worker processes, each of which reads the network, for questions that take a while.
+"""Worker processes, each of which reads the network, that answer questions.
 
 Why it is so: docs/decisions/07-no-processes-of-our-own.md.
 """

@@ -247,16 +247,18 @@ def test_workers_end_with_the_service_however_it_ends(store: Path) -> None:
     eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
 
 
-def test_a_worker_that_hangs_does_not_hold_up_the_end(store: Path) -> None:
+def test_a_worker_that_hangs_holds_up_neither_known_plans_nor_the_end(store: Path) -> None:
     service = Served(store, environment={"RELAYD_SERVE_SHUTDOWN_S": "0"})
-    assert service.metric("relayd_http_in_flight") == "1.0"  # that which asks
+    assert service.metric("relayd_worker_queue") == "0.0"
+    known = service.get(PLAN)
     workers = workers_of(service)
     assert workers
     for pid in workers:
         os.kill(pid, signal.SIGSTOP)
-    body = json.dumps(SHUFFLE).encode()
-    with sending(service, "/v1/shuffles", body, len(body)):
-        eventually(lambda: service.metric("relayd_http_in_flight") == "2.0")
+    body = json.dumps({"src": "us-east", "dst": "eu"}).encode()
+    with sending(service, "/v1/plans", body, len(body)):
+        eventually(lambda: service.metric("relayd_worker_queue") == "1.0")
+        assert service.get(PLAN).content == known.content
         assert service.stop() == 0
 
 

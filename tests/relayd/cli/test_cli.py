@@ -292,6 +292,9 @@ def test_settings_come_from_options_environment_and_file(
 
 @pytest.mark.slow
 def test_as_a_process_it_says_its_version() -> None:
-    command = [sys.executable, "-m", "relayd", "--version"]
+    command = [sys.executable, "-X", "importtime", "-m", "relayd", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert re.fullmatch(r"relayd \d+\.\d+\.\d+\n", done.stdout)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "relayd.cli.running" in loaded
+    assert not loaded & {"numpy", "pydantic", "relayd.cli.commands"}
