@@ -198,10 +198,8 @@ def _with_zone(name: str, regions: list[Region]) -> list[str]:
     if not (zone := re.fullmatch(_ZONE, name)):
         return []
     region, number = zone["region"] or zone["code"] or zone["azure"], zone["number"]
-    if number and any(r.name == f"{region}{number}" for r in regions):  # eastus-2, or eastus2?
-        return []
-    if number:
-        regions = [r for r in regions if r.provider == "azure"]
+    if number:  # a site of a user's own may be called azure:place-1
+        regions = [r for r in regions if r.provider == "azure" and r.country]
     # AWS's ids of zones begin with a code of the region, such as apse1.
     short = {r.id: re.sub(_WAYS, lambda way: way[1][0], r.name).replace("-", "") for r in regions}
     codes = {r.id: short[r.id] for r in regions if r.provider == "aws"}

@@ -160,7 +160,7 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
         *first, last = (name for name in NAMES if METRICS[name].dimension.units)
         remedy = (
             f"Figures are {', '.join(first)} and {last}, or the same with another unit, such as "
-            "aggregate_gbps."
+            "aggregate_gbps; say --columns rtt_ms=NAME for other names."
         )
         raise FormatError(options.name, problem, value=header, remedy=remedy)
     if "measured_at" not in found:

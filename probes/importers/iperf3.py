@@ -8,6 +8,7 @@ only if the totals of both sides agree, because bytes in a send buffer have arri
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Any, BinaryIO, NamedTuple, NoReturn
@@ -20,9 +21,9 @@ from probes.analysis.steady_state import Interval
 from probes.importers import limits
 from probes.importers.importer import FileKind, Importer
 from probes.importers.options import ImportedRow, ImportOptions
-from probes.importers.rates import RateTest
+from probes.importers.rates import MIN_INTERVALS, RateTest
 from probes.importers.text import documents, field, list_field, number_field, text_field
-from probes.samples import MAX_CONNECTIONS, MAX_TIME_S, MIN_TIME_S, SkippedRow
+from probes.samples import MAX_CONNECTIONS, MAX_TIME_S, MIN_TIME_S, Sample, SkippedRow
 
 NOISE = ("warning: ", "iperf3: ")
 SAME_TEST_AGAIN = "the same test again (iperf3 3.16 and 3.17 write some documents twice)"
@@ -33,8 +34,15 @@ BYTES_PER_MB = 1e6
 
 NO_RECEIVER = "no figure of the receiver (interrupted, or the sender's file only)"
 NO_DIRECTIONS = "sums are there twice (--bidir of iperf3 3.7 to 3.10), without their directions"
+EVEN = "a round rate in every interval: it was paced, and counts as a lower bound alone"
 BAD_TIME = "start.timestamp is no time"
 
+STATES_TARGET = 13
+"""Minor version of iperf3 from which on its JSON states what ``-b`` asked for."""
+EVEN_WITHIN = 0.01
+"""Of the mean: a second at 100 Mbit/s is 95 or 96 writes of 128 KiB."""
+ROUND_WITHIN = 0.002
+"""Of a round figure; texts give intervals three digits."""
 _WAYS = ("sent", "received")
 SIDES_AGREE_WITHIN = 0.05
 """Sent and received totals closer than this: send buffers do not distort the intervals."""
@@ -172,7 +180,10 @@ def samples_of_test(
             continue
         way = {"bidir": len(flows) > 1, "reverse": flow.reverse}
         rates = rates._replace(way={name: True for name, holds in way.items() if holds})
-        yield rates.row(line, options)
+        row = rates.row(line, options)
+        if isinstance(row, Sample) and "paced_at_mbps" in row.detail and not rates.paced_by:
+            yield SkippedRow(line, EVEN)
+        yield row
 
 
 def _tell_directions(sums: object, *, is_client: bool) -> bool:
@@ -231,6 +242,8 @@ class _Flow(NamedTuple):
     def pace(self) -> tuple[float, str]:
         """Return the least rate in Mbit/s to which the sender was held, and by which option.
 
+        That is ``""`` where the file states none and the intervals show it.
+
         ``-b``, ``--fq-rate`` and ``-w`` each hold one stream. A window of ``-w`` carries at most
         itself a round trip; where the path holds the stream instead, queues make that longer.
         """
@@ -243,7 +256,26 @@ class _Flow(NamedTuple):
             (fq_bps * streams / BITS_PER_MBIT, "--fq-rate"),
             (window_bits * streams * MS_PER_S / rtt_ms / BITS_PER_MBIT, "-w"),
         ]
-        return min((one for one in held if one[0] > 0), default=(0.0, ""))
+        return min((one for one in held if one[0] > 0), default=(self.even_mbps(), ""))
+
+    def even_mbps(self) -> float:
+        """Return the round rate that all intervals show; 0 if none, or if the file has ``-b``.
+
+        Versions before 3.13, and texts, do not say what ``-b`` asked for. Paths begin with slow
+        start, and what shapes them counts headers too, so that payload comes at no round rate.
+        """
+        minor = re.search(r"\b3\.(\d+)", text_field(self.test, "start", "version"))
+        stated = number_field(self.test, "start", "test_start", "target_bitrate") is not None
+        rates = [*self.intervals(self.test, omitted=True), *self.counted()[0]]
+        if stated or (minor and int(minor[1]) >= STATES_TARGET) or len(rates) < MIN_INTERVALS:
+            return 0.0
+        mbps = sum(one.seconds * one.mbps for one in rates) / sum(one.seconds for one in rates)
+        is_even = all(abs(one.mbps - mbps) <= EVEN_WITHIN * mbps for one in rates)
+        # 1, 1.5, 2 and so on, of all streams or of each, which is what -b states
+        of_streams = (mbps, mbps / (self.setting("num_streams") or 1))
+        figures = [2 * float(f"{one:e}".partition("e")[0]) for one in of_streams]
+        is_round = any(abs(one - round(one)) <= ROUND_WITHIN * one for one in figures)
+        return mbps if is_even and is_round else 0.0
 
     def window_mb(self) -> float:
         """Return the receive window of the sockets, where it is not a host's as it comes; else 0.

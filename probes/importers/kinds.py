@@ -74,9 +74,9 @@ REFUSED = (
         "Run `ping -c 20 HOST`.",
     ),
     RefusedKind(
-        "netperf's text",
+        "netperf's output",
         r"(?m)^(?:MIGRATED )?(?:TCP|UDP|OMNI) .{0,30}TEST from",
-        "Write its figures as CSV.",
+        "Write its figures as rows below src,dst,per_flow_mbps.",
     ),
     RefusedKind(
         "pScheduler's text",
@@ -87,6 +87,11 @@ REFUSED = (
         "esmond's list of measurements, without values",
         r'\A\s*[\[{](?s:.*?)"event-types"\s*:',
         "Fetch the base-uri of an event type.",
+    ),
+    RefusedKind(
+        "ethr's output",
+        r"(?m)^\[ *ID\] +Protocol +Interval +Bits/s",
+        "Measure with `iperf3 -J` instead.",
     ),
     RefusedKind(
         "nuttcp's output",

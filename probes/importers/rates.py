@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
@@ -25,6 +26,9 @@ MIN_INTERVALS = 8
 PACED_SHARE = 0.9
 """A test that reaches this share of its target rate was held back by the target."""
 PACED = "paced: the rate is what was asked for, not what the path gives"
+WENT_DOWN = "nothing came in the last seconds of the test: the path went down, or one of its ends"
+LEAST_SILENCE_S = 3.0
+"""Stalls may stand at the end of a test; longer than this and than twice any stall, it is over."""
 
 
 class RateTest(NamedTuple):
@@ -47,7 +51,8 @@ class RateTest(NamedTuple):
     warmed_up : bool
         Whether slow start was left out already.
     paced_at_mbps, paced_by : float and str
-        The least rate to which the sender's options held all streams, and the options; 0 without.
+        The least rate to which the sender's options held all streams, and the options; 0 without,
+        and ``""`` where the intervals alone show it.
     sent_mbps : float | None
         Of UDP, where it is known.
     detail, more : mapping
@@ -88,9 +93,13 @@ class RateTest(NamedTuple):
             return SkippedRow(line, problem)
         detail = {**self.detail, **of_intervals, **self.more}
         if not self.is_udp and 0 < self.paced_at_mbps * PACED_SHARE <= mbps:
-            if not options.force:
+            if not self.paced_by:
+                metric = "aggregate_mbps"  # of which there are lower bounds
+            elif not options.force:
                 return SkippedRow(line, f"{PACED} ({self.paced_by})")
             detail["paced_at_mbps"] = self.paced_at_mbps
+        if not self.is_udp and _went_down(self.intervals) and not options.force:
+            return SkippedRow(line, WENT_DOWN)
         return options.sample(
             metric,
             mbps,
@@ -103,6 +112,14 @@ class RateTest(NamedTuple):
             warmed_up=self.is_udp or self.warmed_up or intervals is not None,
             intervals=intervals,
         )
+
+
+def _went_down(intervals: Sequence[Interval]) -> bool:
+    """Whether data stopped for good in a test."""
+    stalls_s = [0.0]
+    for is_silent, run in groupby(intervals, lambda one: one.mbps <= 0):
+        stalls_s.append(is_silent * sum(one.seconds for one in run))
+    return stalls_s[-1] >= max(LEAST_SILENCE_S, 2 * max(stalls_s[:-1], default=0.0))
 
 
 def _lasting(test: RateTest) -> tuple[float, float | None, int | None, dict[str, Any]]:

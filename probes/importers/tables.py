@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
 from planner.model.errors import FormatError, InputError
-from probes.importers.options import ImportOptions
+from probes.importers.options import BAD_REGION, ImportOptions
 from probes.importers.text import CUT_OFF, Lines, documents
 
 _UNIT = re.compile(
@@ -57,12 +58,12 @@ def csv_table(stream: BinaryIO, options: ImportOptions) -> FileTable:
     if found is None:
         raise FormatError(options.name, "holds nothing but blank lines")
     header_line, text = found
-    header = [cell.strip() for cell in _cells(options.name, header_line, text)]
-    if len(header) == 1 and (";" in text or "\t" in text):
+    if "," not in text and (";" in text or "\t" in text):
         separator = "semicolons" if ";" in text else "tabs"
         problem = f"separates its columns by {separator}"
         remedy = "Write commas between columns and points in figures."
         raise FormatError(options.name, problem, remedy=remedy)
+    header = [cell.strip() for cell in _cells(options.name, header_line, text)]
     twice = [column for column in header if header.count(column) > 1 and column]
     if twice:
         problem = f"line {header_line} names the column {twice[0]!r} twice"
@@ -155,13 +156,27 @@ def matrix_table(table: FileTable, options: ImportOptions) -> FileTable:
     """Make rows of source, destination and figure of a matrix of one figure.
 
     Its header has the destinations, its first column the sources, unless its corner begins with
-    "to". Empty cells and those of a region to itself hold nothing.
+    "to". Empty cells and those of a region to itself hold nothing. Headings name regions if they
+    have a provider, are known or stand on the other axis too; a table without any is returned as
+    it is.
 
     Raises
     ------
     InputError
         If the corner names another unit than :attr:`~.ImportOptions.metric`.
     """
+    # As many rows as a square matrix has; all rows might not fit into memory.
+    first = list(islice(table.rows, len(table.header)))
+    table = table._replace(rows=chain(first, table.rows))
+    heads = [head.strip() for head in table.header[1:]]
+    on_left = {cells[0].strip() for _, cells in first if not isinstance(cells, str)}
+
+    def is_region(name: str, others: Container[str]) -> bool:
+        return ":" in name or name in others or options.named(name) != name
+
+    regions = {head for head in heads if is_region(head, on_left)}
+    if not regions:
+        return table
     corner = table.header[0].strip().replace("µ", "u").replace("μ", "u") if table.header else ""
     unit, stated = _UNIT.search(corner), options.metric.rpartition("_")[2]
     told = re.sub("bits?/s", "bps", unit[1]).replace("%", "pct") if unit else stated
@@ -176,8 +191,10 @@ def matrix_table(table: FileTable, options: ImportOptions) -> FileTable:
             if isinstance(cells, str):
                 yield number, cells
                 continue
-            for dst, cell in zip(table.header[1:], cells[1:], strict=True):
-                if cell.strip() and dst.strip() != cells[0].strip():
-                    yield number, [cells[0], dst, cell]
+            src = cells[0].strip()
+            for dst, cell in zip(heads, cells[1:], strict=True):
+                if cell.strip() and dst != src:
+                    both = dst in regions and is_region(src, regions)
+                    yield number, [src, dst, cell] if both else BAD_REGION
 
     return FileTable([*ends, options.metric], table.header_line, rows())

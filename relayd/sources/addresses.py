@@ -24,9 +24,11 @@ import numpy as np
 from planner.model.baseline.changed_hosts import by_models
 from planner.model.catalogue import DEFAULT_NETWORK, Catalogue
 from planner.model.estimate import ADDRESS_KINDS, WantedAddresses
+from planner.model.link import LinkFigure
 from planner.model.link_array import KINDS, Bools, LinkArray
 from planner.model.network import Network
 
+_RATES: tuple[LinkFigure, ...] = ("per_flow_mbps", "aggregate_gbps")
 _PUBLIC, _PRIVATE = (ADDRESS_KINDS.index(kind) + 1 for kind in ADDRESS_KINDS)
 
 
@@ -123,8 +125,9 @@ def _are_tested_publicly(network: Network, others: LinkArray, is_end: Bools) -> 
                 pairs
                 & links.present
                 & (links.whole["address"] == _PUBLIC)
-                & (links.kinds(links.whole, "aggregate_gbps") == measured)
+                & (links.kinds(links.whole, figure) == measured)
             ).any()
         )
         for links in (network.usual, others)
+        for figure in _RATES
     )

@@ -127,6 +127,38 @@ def test_a_matrix_is_read_as_the_figure_that_it_is_of(relayd: Relayd, db: Path) 
     assert relayd("import", "csv", given("30", "m.csv"), "--metric", "luck", "--db", db).code == 2
 
 
+def test_a_list_of_records_is_no_matrix(relayd: Relayd, db: Path) -> None:
+    """The older API of cloudping.co."""
+    file = given("42", "ab_cloudping_old.json")
+    asked = ("import", file, "--provider", "aws", "--db", db)
+    told = relayd(*asked, "--metric", "rtt_ms")
+    assert (told.code, "say --columns src=NAME,dst=NAME" in told.err) == (2, True)
+    columns = ("--columns", "src=region,dst=regionTo,rtt_ms=average")
+    for metric in ((), ("--metric", "rtt_ms")):
+        assert relayd(*asked, *columns, *metric).code == 0
+        asked_for = "SELECT src, dst, value FROM measurements ORDER BY value"
+        with sqlite3.connect(db) as opened:
+            assert opened.execute(asked_for).fetchall() == [
+                ("aws:us-east-1", "aws:eu-west-1", 68.3),
+                ("aws:eu-west-1", "aws:us-east-1", 68.5),
+            ]
+
+
+def test_zones_of_node_labels_stand_for_their_regions(relayd: Relayd) -> None:
+    told = relayd("plan", "shuffle", given("53", "demands.csv"), "--vms", 1)
+    assert (told.code, "azure:eastus -> gcp:europe-west4" in told.out) == (0, True)
+
+
+def test_a_plan_rests_on_tests_of_single_flows_whose_addresses_are_not_stated(
+    relayd: Relayd, db: Path
+) -> None:
+    assert relayd("import", "csv", given("56", "grid.csv"), "--db", db).code == 0
+    asked = ("plan", "gcp:us-east1", "gcp:europe-west4", "--vms", 1, "-n", 1, "--relays", "none")
+    told = flat(relayd(*asked, "--volume", "10GB", "--db", db))
+    assert "Rests on 1 measured link" in told
+    assert "was planned over public addresses" in told
+
+
 def test_a_report_of_mtr_is_told_apart_and_read(relayd: Relayd, db: Path) -> None:
     told = relayd("import", "ping", given("21", "mtr.json"), *ENDS, *AT, "--db", db)
     assert (told.code, "Use `relayd import mtr`" in told.err) == (2, True)

@@ -227,6 +227,9 @@ def _add_gb(found: PriceList, row: DocumentRow) -> None:
     elif kind == "InterRegion Outbound" and usage.endswith("-AWS-Out-Bytes"):
         destination = f"aws:{to}" if (to := row.text("toregioncode")) else ""
     in_region = _in_region(row, "fromlocationtype")
+    if in_region and not source and row.text("fromlocation"):
+        found.left_out["prices without a region code, as in old lists: download a new one"] += 1
+        return
     if not (source and destination and in_region) or row.text("operation"):
         found.left_out["prices other than traffic out of a region"] += 1
         return

@@ -90,6 +90,7 @@ def test_a_fault_skips_its_row_or_figure_and_names_the_column(row: str, reason: 
         ("src,dst,rtt_ms,rtt_s\n", "twice, in 'rtt_ms' and 'rtt_s'"),
         ("src,dst,rtt_ms,rtt_ms\n", "names the column 'rtt_ms' twice"),
         ("src;dst;rtt_ms\n", "separates its columns by semicolons"),
+        ('"Time";"source";"target"\n', "separates its columns by semicolons"),
         ("src,dst,rtt_ms\n", "a header and no rows"),
         ('src,dst,rtt_ms\naws:a,"gcp:b,1\n', "line 2 has a quotation mark"),
         ("\n \n", "nothing but blank lines"),

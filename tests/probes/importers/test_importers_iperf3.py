@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from planner.model.errors import FormatError, InputError
 from probes.analysis.steady_state import Interval, changes_in, steady_state
 from probes.importers import iperf3
-from probes.importers.rates import PACED
+from probes.importers.iperf3 import EVEN
+from probes.importers.rates import PACED, WENT_DOWN
 from probes.samples import Sample, SkippedRow
 from tests.probes.importers.reading import FIXTURES, outcomes, patient, samples, skipped
 
@@ -373,6 +374,44 @@ def long_test(rates: list[float], *, udp: bool = False, sent: float = 0.0) -> st
     sent_sum = total | {"bits_per_second": sent * 1e6} if sent else total
     end = {"sum_sent": sent_sum, "sum_received": total | {"lost_percent": 1.0}}
     return json.dumps({"start": start, "intervals": intervals, "end": end})
+
+
+@pytest.mark.parametrize(
+    ("rates", "is_paced"),
+    [
+        ([99.6, 100.7, 99.6, 99.6, 100.7] * 3, True),  # -b 100M in writes of 128 KiB
+        ([94.1] * 15, False),  # a shaper of 100 Mbit/s, less its headers
+        ([70.0, *[100.0] * 14], False),  # slow start
+        ([99.0, 101.5] * 8, False),
+    ],
+)
+def test_a_round_rate_in_all_intervals_was_paced(rates: list[float], is_paced: bool) -> None:
+    found = outcomes("iperf3", long_test(rates))
+    assert [row.reason for row in found if isinstance(row, SkippedRow)] == [EVEN] * is_paced
+    (sample,) = samples("iperf3", long_test(rates))
+    assert sample.metric == ("aggregate_mbps" if is_paced else "per_flow_mbps")
+    assert ("paced_at_mbps" in detail(sample)) is is_paced
+    stated = json.loads(long_test(rates))
+    stated["start"]["test_start"]["target_bitrate"] = 0
+    (free,) = samples("iperf3", json.dumps(stated))
+    assert (free.metric, "paced_at_mbps" in detail(free)) == ("per_flow_mbps", False)
+
+
+@pytest.mark.parametrize(
+    ("rates", "reasons"),
+    [
+        ([300.0, *[930.0, 940.0] * 4, *[0.0] * 5], [WENT_DOWN]),
+        ([300.0, *[930.0, 940.0] * 4, 0.0, 0.0], []),
+        ([300.0, *[930.0, 0.0, 0.0, 940.0] * 3, 0.0, 0.0, 0.0], []),  # it stalls
+    ],
+)
+def test_a_path_that_went_down_in_the_test_has_no_rate(
+    rates: list[float], reasons: list[str]
+) -> None:
+    found = outcomes("iperf3", long_test(rates))
+    assert [row.reason for row in found if isinstance(row, SkippedRow)] == reasons
+    (kept,) = samples("iperf3", long_test(rates), force=True)
+    assert kept.value < 940
 
 
 def test_what_was_omitted_counts_to_the_time_and_volume_of_a_fall() -> None:

@@ -33,7 +33,7 @@ def test_iperf_2_with_enhanced_reports() -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("perfkit-netperf_results.txt", "netperf's text"),
+        ("perfkit-netperf_results.txt", "netperf's output"),
         ("jc-freebsd12-traceroute.out", "traceroute's output"),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from planner.model.errors import FormatError, InputError
+from probes.importers.options import BAD_REGION
 from probes.samples import Sample
 from tests.probes.importers.reading import FIXTURES, OPTIONS, outcomes, patient, reasons, samples
 from tests.probes.importers.test_importers_iperf3 import long_test
@@ -126,7 +127,7 @@ def test_a_key_given_twice_never_loses_one_of_its_values(keys: list[str]) -> Non
 def test_stalls_never_vanish(stalled: list[bool], mbps: int) -> None:
     assume(stalled.count(False) >= 5)
     rates = [0.0 if one else float(mbps) for one in stalled]
-    (sample,) = samples("iperf3", long_test(rates))
+    (sample,) = samples("iperf3", long_test(rates), force=True)
     if sample.intervals is None:
         assert sample.value == pytest.approx(sum(rates) / len(rates))
         return
@@ -315,6 +316,10 @@ def test_matrices_may_be_turned_and_may_be_json() -> None:
     for content in (nested, {"metadata": {"deprecated": False, "unit": {}}, "data": nested}):
         found = samples("", json.dumps(content), metric="rtt_ms", provider="aws")
         assert [(one.src, one.value) for one in found] == [(A, 70.2), ("aws:eu-west-1", 71.0)]
+    odd = "from,x:a,x:b,note\nx:a,0,2,5\nx:b,3,0,\nmean,1,1,\n"
+    found = outcomes("", odd, metric="rtt_ms")
+    assert [one.dst for one in found if isinstance(one, Sample)] == ["x:b", "x:a"]
+    assert reasons(found) == {BAD_REGION: 3}
     with pytest.raises(FormatError, match="holds no list of objects"):
         outcomes("", json.dumps({"columns": [A], "data": [[1]]}), metric="rtt_ms")
 

@@ -197,6 +197,15 @@ def test_lists_of_aws_say_the_same_as_json(tmp_path: Path, catalogue: Commands) 
     check_aws()
 
 
+def test_a_list_of_aws_without_region_codes_is_told_as_one(
+    tmp_path: Path, catalogue: Commands
+) -> None:
+    table = aws_traffic_table(TRAFFIC_OF_AWS).replace(b"From Region Code", b"From Location")
+    (tmp_path / "old.csv").write_bytes(table)
+    told = catalogue("import", tmp_path / "old.csv", code=2)
+    assert "prices without a region code, as in old lists: download a new one" in told.err
+
+
 def test_types_of_google_cost_what_their_cores_and_memory_do(
     server: Publisher, update: Update, monkeypatch: pytest.MonkeyPatch
 ) -> None:
