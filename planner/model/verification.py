@@ -94,9 +94,11 @@ class AchievedShare:
 
 
 def ago(seconds: float) -> str:
-    """Return a time span as words: ``2 h ago``."""
-    minutes = max(0.0, seconds) / 60
-    if minutes < 60:
-        return f"{minutes:.0f} min ago"
-    hours = seconds / 3600
-    return f"{hours:.0f} h ago" if seconds < RECENT_S else f"{seconds / SECONDS_PER_DAY:.0f} d ago"
+    """Return an age as words, as coarse as ages are looked at: ``39 h ago``."""
+    age_s = max(0.0, seconds)
+    if age_s >= 730 * SECONDS_PER_DAY:
+        return f"{age_s / (365.25 * SECONDS_PER_DAY):.1f} years ago"
+    for unit, size_s, below_s in (("s", 1, 60), ("min", 60, 3600), ("h", 3600, RECENT_S)):
+        if age_s < below_s:
+            return f"{age_s // size_s:.0f} {unit} ago"
+    return f"{age_s // SECONDS_PER_DAY:.0f} d ago"

@@ -7,7 +7,6 @@ from itertools import pairwise
 from math import inf
 
 from planner.model.catalogue import Catalogue, VmType
-from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.link import Link
 from planner.model.rate_cuts import burst_in_words, credits_in_words, in_words
 from planner.model.throughput import ramp_up_s
@@ -19,7 +18,7 @@ from planner.model.units import (
     rate_text,
     usd_text,
 )
-from planner.model.verification import Verified
+from planner.model.verification import Verified, ago
 from planner.solvers.joint import DRAWS, ODD_RATE, Gain, Risk
 from planner.transfer.allocation import EQUAL
 from planner.transfer.decision import Decision, counted
@@ -111,14 +110,6 @@ def _cost_ratio(option: Option, direct: Option) -> float:
     if not direct.allocation.cost_usd:
         return inf if option.allocation.cost_usd else 1.0
     return option.allocation.cost_usd / direct.allocation.cost_usd
-
-
-def _age(days: float) -> str:
-    if days < 1:
-        return "less than a day old"
-    if days < 90:
-        return f"{days:.0f} day{'s' if days >= 1.5 else ''} old"
-    return f"{days / 30.44:.0f} months old" if days < 730 else f"{days / 365.25:.1f} years old"
 
 
 # ---- why this plan -------------------------------------------------------------------------------
@@ -313,8 +304,7 @@ def confidence(decision: Decision, low_gbps: float, high_gbps: float, now_s: flo
     rests = " and ".join(counted(n, f"{source} link") for source, n in counts.items() if n)
     text = f"Rests on {rests}: {rate_text(low_gbps, high_gbps)}"
     if oldest_s is not None and now_s is not None:
-        days = max(0.0, (now_s - oldest_s) / SECONDS_PER_DAY)
-        text += f", oldest measurement {_age(days)}"
+        text += f", oldest measurement {ago(now_s - oldest_s)}"
     if counts["baseline"]:
         text += "; baseline figures come from models, not from measuring these VMs"
     if counts["baseline"] or counts["inferred"]:

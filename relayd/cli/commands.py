@@ -144,7 +144,7 @@ data samples reject  keep samples in quarantine for good
   +numbers
 transfers list  list transfers, the newest first
   +listing
-  --state {in-flight,finished,failed,cancelled}  in-flight: running or silent
+  --state {in-flight,ended,finished,failed,cancelled}  in-flight: running or silent
   --src REGION         only from this region
   --dst REGION         only to this region
   --pools              list what they hold of pools, quotas and interconnects instead

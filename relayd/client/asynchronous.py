@@ -314,7 +314,7 @@ class AsyncWan(AskingAsync, Connection):
 
         Parameters
         ----------
-        state : {"in-flight", "finished", "failed", "cancelled"}, optional
+        state : {"in-flight", "ended", "finished", "failed", "cancelled"}, optional
         src, dst : str, optional
         """
         query = {"state": state, "src": src, "dst": dst, "limit": MOST_LISTED}

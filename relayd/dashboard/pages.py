@@ -100,16 +100,25 @@ PAGES = (
     Page("/quarantine", "quarantine", "Quarantine", "Samples that nothing rests on."),
     Page("/tokens", "tokens", "Tokens", "Who may do what, and when it was last used."),
 )
-MOVED_PAGES = {"/pair": "pair", "/map": "world-map"}
-"""Pages of before, as parts of what Ask answers to the same query."""
+LEADS = {
+    "/ask": "./",
+    "/network": "matrix",
+    "/measure": "campaigns",
+    "/pair": "./#open=pair",
+    "/map": "./#open=world-map",
+}
+"""What the menu calls pages, and pages of before that are parts of Ask: where they lead."""
 SIGN_IN = Page("/sign-in", "sign-in", "Sign in", "A token says what you may see and do.")
 DOCS = Page("/docs", "docs", "API", "Every path, with a form to try it.")
 
 
 @cache
-def rendered(page: Page) -> Asset:
-    """Return a page as HTML, ready to be sent; its figures come later, by its script."""
-    return asset(framed(page).encode(), HTML)
+def rendered(page: Page, *, needs_token: bool) -> Asset:
+    """Return a page as HTML, ready to be sent; its figures come later, by its script.
+
+    Where it says that it needs a token, the script of a signed-out page asks for nothing.
+    """
+    return asset(framed(page, mark=" data-needs-token" * needs_token).encode(), HTML)
 
 
 def error_page(title: str, detail: str, request_id: str, path: str) -> bytes:
@@ -132,7 +141,7 @@ def error_page(title: str, detail: str, request_id: str, path: str) -> bytes:
     return framed(Page(path, "error", title, ""), content, root).encode()
 
 
-def framed(page: Page, content: str = "", root: str = "") -> str:
+def framed(page: Page, content: str = "", root: str = "", mark: str = "") -> str:
     """Return the HTML of a page; links begin with ``root``, where its path has several levels."""
     template = Template((FILES / "shared" / "page.html").read_text("utf-8"))
     return template.substitute(
@@ -140,6 +149,7 @@ def framed(page: Page, content: str = "", root: str = "") -> str:
         summary=escape(page.summary),
         name=page.name,
         root=root,
+        mark=mark,
         version=escape(__version__),
         modules="".join(_preload(name, root) for name in _modules(f"{page.name}/page.js")),
         content=content,

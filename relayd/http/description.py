@@ -97,7 +97,7 @@ def _document() -> bytes:
             },
         },
     }
-    return json.dumps(described, indent=1).encode()
+    return json.dumps(described, indent=1, allow_nan=False).encode()
 
 
 def _definitions(routes: tuple[Route, ...]) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def _responses(route: Route) -> dict[str, Any]:
 @route("GET", "/docs", media_type="text/html")
 async def get_docs(context: RequestContext) -> web.StreamResponse:
     """Describe the API to people."""
-    return sent(context, rendered(DOCS))
+    return sent(context, rendered(DOCS, needs_token=False))
 
 
 @route("GET", "/openapi.json")

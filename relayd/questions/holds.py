@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from math import inf
@@ -79,7 +79,7 @@ class Hold:
     transfer: str = ""
     who: str = ""
     began_s: float = 0.0
-    until_s: float = inf
+    until_s: float = field(default_factory=lambda: inf)  # no default in JSON, which lacks it
 
     @property
     def at(self) -> Place:

@@ -113,6 +113,7 @@ def transfer_rows(
             "(state = 'failed' OR (state = 'running' AND heard_s < ?))": (
                 lost_s if state == "failed" else None
             ),
+            "(state != 'running' OR heard_s < ?)": lost_s if state == "ended" else None,
             "state = ?": state if state in ("finished", "cancelled") else None,
             "src.name = ?": src,
             "dst.name = ?": dst,

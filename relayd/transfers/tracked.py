@@ -22,7 +22,7 @@ LOST_AFTER_S = 86_400.0
 """A transfer without a report for a day has failed."""
 
 StoredState: TypeAlias = Literal["running", "finished", "failed", "cancelled"]
-WantedState: TypeAlias = Literal["in-flight", "finished", "failed", "cancelled"]
+WantedState: TypeAlias = Literal["in-flight", "ended", "finished", "failed", "cancelled"]
 HoldState: TypeAlias = Literal["none", "held", "lapsed", "lost"]
 TrackedState: TypeAlias = Literal["running", "silent", "finished", "failed", "cancelled"]
 
@@ -111,9 +111,11 @@ class TrackedTransfer(Transfer):
         When it ends at the rate to expect of the plan at what it achieves now, as `replan` reckons;
         by the plan where it has not reported yet.
     is_late : bool | None
-        Whether it ended, or is to end, after the deadline; None where that is not known.
+        Whether it ended, or is to end, after the deadline; None where that is not known. One that
+        is silent is late if it was when last reported, or would be at its plan's rate from now on.
     is_slow : bool | None
-        Whether its rate is below the plan's low bound; None where that is not known.
+        Whether its rate is below the plan's low bound, or was when last reported; None where that
+        is not known.
     reason : str
         The state in a sentence: rate against plan, end against deadline.
     is_retracted : bool
@@ -227,18 +229,23 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
     """Return a transfer's state at a time."""
     expected = None if row.expected is None else _EXPECTED.validate_json(row.expected)
     state = _state(row, now_s)
-    rate = _rate_gbps(row) if state == "running" else None
+    is_running, under_way = state == "running", state in ("running", "silent")
+    rate = _rate_gbps(row) if under_way else None
     plan = expected or ExpectedTransfer()
     planned_end_s = None if plan.duration_s is None else row.began_s + plan.duration_s
-    forecast_end_s = planned_end_s if state == "running" and rate is None else None
+    forecast_end_s = planned_end_s if under_way and rate is None else None
+    left_gb = max(0.0, row.volume_gb - row.moved_gb)
     if rate is not None and rate > LEAST_FIGURE:
-        left_gb = max(0.0, row.volume_gb - row.moved_gb)
         forecast_end_s = row.last_s + duration_s(left_gb, plan.rest_gbps(rate))
     slow = None if rate is None or plan.least_gbps is None else rate < plan.least_gbps
-    late = None
+    late: bool | None = None
     if row.deadline_at_s is not None:
         end_s = row.ended_s if state == "finished" else forecast_end_s
-        if state in ("running", "silent") and now_s > row.deadline_at_s:
+        if state == "silent":
+            least_s = duration_s(left_gb, plan.throughput_gbps) if plan.throughput_gbps else 0.0
+            # It may have stopped: nothing says that it will be in time.
+            late = max(end_s or 0.0, now_s + least_s) > row.deadline_at_s or None
+        elif is_running and now_s > row.deadline_at_s:
             late = True
         elif end_s is not None:
             late = end_s > row.deadline_at_s
@@ -248,11 +255,11 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
         **{one.name: getattr(row, one.name) for one in fields(Transfer)},
         state=state,
         share=min(1.0, row.moved_gb / row.volume_gb),
-        rate_gbps=rate,
+        rate_gbps=rate if is_running else None,
         mean_gbps=mean,
         expected=expected,
         planned_end_s=planned_end_s,
-        forecast_end_s=forecast_end_s,
+        forecast_end_s=forecast_end_s if is_running else None,
         is_late=late,
         is_slow=slow,
         is_retracted=row.is_retracted,
@@ -346,7 +353,9 @@ def _reason(of: TrackedTransfer) -> str:
     if of.state == "silent":
         last = "began" if of.reported_s is None else "was reported"
         often = f"should be reported at least every {duration_text(of.silent_after_s)}"
-        return f"It is silent: it {last} at {utc_text(of.last_s)}, and {often}."
+        seen = ["late"] * bool(of.is_late) + ["much slower than planned"] * bool(of.is_slow)
+        known = f" As far as is known, it is {' and '.join(seen)}." if seen else ""
+        return f"It is silent: it {last} at {utc_text(of.last_s)}, and {often}.{known}"
     if of.state in ("failed", "cancelled"):
         why = of.problem.rstrip(".") or (
             "no program has reported it for a day" if of.ended_s is None else "no reason was given"

@@ -9,7 +9,7 @@ from playwright.sync_api import Browser
 from tests.dashboard.browser import Watched, text_of, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, GCP, SA, US, fleet_file
-from tests.http.running import Served, served
+from tests.http.running import Served, fleet_at_port, served
 from tests.probes.fleet.machines import machines, need
 from tests.waiting import eventually
 
@@ -98,6 +98,13 @@ def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
                 page.goto(f"{service.url}/campaigns")
                 page.get_by_text("No campaign can be started from here.").wait_for()
                 assert "of $1.00" in text_of(page, ".part.watch")
+
+
+def test_links_that_are_not_watched_are_not_said_to_be_up(tmp_path: Path, browser: Browser) -> None:
+    fleet = str(fleet_at_port(tmp_path))
+    with served(tmp_path / "relayd.db", "--fleet", fleet) as service, watched(browser) as seen:
+        said = text_of(seen.open(f"{service.url}/fleet"), ".health")
+    assert "Links down not watched Links degraded not watched" in said
 
 
 def test_all_caps_of_the_grid_are_listed(grid: Served, page: Watched) -> None:

@@ -58,8 +58,8 @@ def test_late_and_slow_transfers_lead_to_what_to_do(reported: Served, page: Watc
 
     # By keyboard to those that failed, and to one transfer.
     ended = shown.locator("table.ended tbody tr")
-    expect(ended).to_contain_text(["finished-1"])
-    shown.get_by_label("Show those that").select_option("failed")
+    expect(ended).to_contain_text(["cancelled-1", "failed-1", "finished-1"])
+    shown.locator("#ended").get_by_label("Show").select_option("failed")
     expect(ended).to_contain_text(["failed-1"], timeout=WAIT_MS)
     late.get_by_role("link").first.focus()
     shown.keyboard.press("Enter")
@@ -155,3 +155,60 @@ def test_incidents_say_since_when_and_what_they_cost(
             assert seen.violations() == []
             row.get_by_role("link").first.click()
             shown.get_by_role("link", name="Ask what to do with the rest").wait_for()
+
+
+def test_trouble_stays_listed_while_a_transfer_is_silent_or_lost_its_hold(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, browser: Browser
+) -> None:
+    file = tmp_path / "pools.toml"
+    file.write_text(f'[[pool]]\nregion = "{CANADA}"\nvm_type = "azure:D32_v5"\nvms = 2\n')
+    db, now_s = copy_of_grid(tmp_path_factory), time.time()
+    with served(db, f"--catalogue={file}", environment=QUICK) as service:
+        with RemoteWan(service.url) as wan:
+            plan = wan.plan(CANADA, SAO_PAULO, volume_gb=20_000, relays="none", vms=2)
+            (pool,) = wan.pools()
+            most_gbps = 0.6 * (pool.held.egress_gbps_left or 0.0)  # there is room for one
+            whole = {"regions": [CANADA, SAO_PAULO], "throughput_gbps": most_gbps, "share": 1.0}
+            taken = {**plan.model_dump("json"), "paths": [whole]}
+            begin = partial(wan.begin_transfer, CANADA, SAO_PAULO, plan=taken, volume_gb=20_000)
+            sent_gb = plan.throughput_gbps / 8 * 1800
+            # As planned, then silent for longer than a hold lasts; a second one takes its place.
+            begin(id="lost-1", at_s=now_s - 1800, silent_after_s=1)
+            wan.report_transfer("lost-1", 0.98 * sent_gb, at_s=now_s - 2)
+            eventually(lambda: wan.transfers("in-flight")[0].state == "silent")
+            begin(id="held-1", at_s=now_s - 1800)
+            wan.report_transfer("held-1", sent_gb, at_s=now_s)
+            wan.report_transfer("lost-1", sent_gb, at_s=now_s)
+            # Slow, then silent; and one that was as planned, and has no time left for the rest.
+            slow = {"deadline_s": "3d", "silent_after_s": 1, "no_hold": True}
+            begin(id="slow-1", at_s=now_s - 1800, **slow)
+            wan.report_transfer("slow-1", 0.15 * sent_gb, at_s=now_s)
+            begin(id="short-1", at_s=now_s - 1800, **slow | {"deadline_s": "40min"})
+            wan.begin_transfer(CANADA, SAO_PAULO, id="fine-1", volume_gb=9, silent_after_s=1)
+            of = {one.id: one for one in wan.transfers("in-flight")}
+            assert (of["slow-1"].state, of["slow-1"].is_slow) == ("running", True)
+            known = {one["id"]: one for one in service.get("/v1/incidents").json["transfers"]}
+            eventually(
+                lambda: [one.state for one in wan.transfers("in-flight")].count("silent") == 4
+            )
+        found = {one["id"]: one for one in service.get("/v1/incidents").json["transfers"]}
+        assert {name: one["hold"] for name, one in found.items()} == {
+            "lost-1": "lost",
+            "slow-1": "none",
+            "short-1": "none",
+        }
+        assert found["short-1"]["is_late"]
+        # What was known last stands.
+        assert found["slow-1"]["is_slow"]
+        assert found["slow-1"]["kept"] == known["slow-1"]["kept"]
+        with watched(browser) as seen:
+            shown = seen.open(f"{service.url}/now")
+            wrong = shown.locator(".part.wrong")
+            expect(wrong).to_contain_text("3 transfers are touched", timeout=WAIT_MS)
+            expect(wrong).to_contain_text("1 other is silent")
+            row = wrong.locator("tr[data-key=slow-1]")
+            for text in ("silent", "slow", "last known", "as known last", "+$"):
+                expect(row).to_contain_text(text)
+            expect(wrong.locator("tr[data-key=lost-1]")).to_contain_text("hold lost")
+            expect(shown.locator("table.pools")).to_contain_text("held-1")
+            holds_at_all_widths(seen)

@@ -18,7 +18,7 @@ import pytest
 
 from relayd.__main__ import main
 from relayd.client.blocking import RemoteWan
-from relayd.dashboard.pages import MOVED_PAGES
+from relayd.dashboard.pages import LEADS
 from relayd.http.description import ALL_ROUTES as ROUTES
 from relayd.store import open_store
 from relayd.store.tokens import SCOPES, Tokens, digest_of, first_token, token_for
@@ -140,7 +140,7 @@ def test_every_route_with_data_needs_its_scope(guarded: Served) -> None:
         body: dict[str, object] | None = {} if route.method == "POST" else None
         bare = guarded.ask(route.method, path, body)
         if route.scope is None:
-            assert bare.status == (302 if path in MOVED_PAGES else 200), path
+            assert bare.status == (302 if path in LEADS else 200), path
             continue
         assert (bare.status, bare.json["kind"]) == (401, "unauthorized"), path
         assert bare.headers["WWW-Authenticate"].startswith('Bearer realm="relayd"')

@@ -15,16 +15,7 @@ from pydantic import Field
 
 from planner.model.errors import InputError
 from planner.model.estimate import SECONDS_PER_DAY
-from relayd.dashboard.pages import (
-    MOVED_PAGES,
-    PAGES,
-    POLICY,
-    SIGN_IN,
-    Asset,
-    Page,
-    assets,
-    rendered,
-)
+from relayd.dashboard.pages import LEADS, PAGES, POLICY, SIGN_IN, Asset, Page, assets, rendered
 from relayd.http.access import session_cookie
 from relayd.http.answers import encoded, knowledge_bytes, relay_gains_bytes
 from relayd.http.models import RequestModel, answer, model_of
@@ -339,12 +330,15 @@ def _framed(event: Event) -> bytes:
 
 
 async def _show(page: Page, context: RequestContext) -> web.StreamResponse:
-    return sent(context, rendered(page))
+    access = context.service.access  # a proxy may sign all its readers in
+    needs_token = access.needs_tokens and access.token(context.request) is None
+    return sent(context, rendered(page, needs_token=needs_token))
 
 
-async def _lead(part: str, context: RequestContext) -> web.StreamResponse:
+async def _lead(target: str, context: RequestContext) -> web.StreamResponse:
     query = context.request.rel_url.raw_query_string  # names may hold what no header may
-    location = f"./{'?' * bool(query)}{query}#open={part}"
+    page, mark, part = target.partition("#")
+    location = f"{page}{'?' * bool(query)}{query}{mark}{part}"
     return web.Response(status=302, headers={hdrs.LOCATION: location})
 
 
@@ -381,8 +375,8 @@ ROUTES = tuple(
     for path, handler, summary in (
         *((page.path, partial(_show, page), page.summary) for page in (*PAGES, SIGN_IN)),
         *(
-            (path, partial(_lead, part), "Lead to a part of Ask.")
-            for path, part in MOVED_PAGES.items()
+            (path, partial(_lead, target), "Lead to a page or a part of it.")
+            for path, target in LEADS.items()
         ),
     )
 )

@@ -52,14 +52,19 @@ DAYS = 7.0
 MOST_INCIDENTS, MOST_EVENTS, MOST_FINISHED = 50, 1000, 200
 MOST_PLANNED = 20
 """Transfers whose rest is planned for one answer; of others, their rate tells the end."""
-_SHOWN = ("id", "label", "src", "dst", "state", "is_late", "is_slow", "planned_end_s")
+_SHOWN = (
+    *("id", "label", "src", "dst", "state", "hold", "last_s"),
+    *("is_late", "is_slow", "planned_end_s"),
+)
 EXAMPLE = {"id": "nightly-7", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 7200}
 
 
 class TransfersQuery(Page):
     """Which transfers."""
 
-    state: WantedState | None = Field(None, description="`in-flight`: running or silent.")
+    state: WantedState | None = Field(
+        None, description="`in-flight`: running or silent; `ended`: all others."
+    )
     src: Name | None = Field(None, description="Only from this region.")
     dst: Name | None = Field(None, description="Only to this region.")
 
@@ -302,17 +307,18 @@ async def get_incidents(context: RequestContext) -> dict[str, Any]:
     """List what is wrong with links and transfers.
 
     Links that are down or degraded, or were within a week; transfers in flight that this touches,
-    or that are late or slow, with the time and cost that they take beyond their plans; and what
-    finished transfers have saved by relays of their plans.
+    or that are late, slow or without what they held, with the time and cost that they take beyond
+    their plans, as known last of those that are silent; and what finished transfers have saved by
+    relays of their plans.
     """
     now_s = time.time()
     since_s = now_s - DAYS * SECONDS_PER_DAY
     events, flying, gains = await context.read(lambda store: _stored(store, since_s, now_s))
     found = incidents(reversed(events), context.current.network.states)[:MOST_INCIDENTS]
     listed = [asdict(incident) | {"transfers": []} for incident in found]
-    troubled: list[TransferDetails] = []
-    for one in flying:
-        of, links = one.transfer, links_of(one)
+    troubled: list[tuple[TrackedTransfer, TransferDetails]] = []
+    for of, one in flying:
+        links = links_of(one)
         touching = [
             row
             for incident, row in zip(found, listed, strict=True)
@@ -320,39 +326,45 @@ async def get_incidents(context: RequestContext) -> dict[str, Any]:
         ]
         for row in touching:
             row["transfers"].append(of.id)
-        if touching or of.is_late or of.is_slow:
-            troubled.append(one)
+        if touching or of.is_late or of.is_slow or of.hold in ("lapsed", "lost"):
+            troubled.append((of, one))
     seen = await _seen(context, troubled)
     return {"since_s": since_s, "incidents": listed, "transfers": seen, "saved": gains}
 
 
 def _stored(
     store: Store, since_s: float, now_s: float
-) -> tuple[list[Event], list[TransferDetails], Savings | None]:
+) -> tuple[list[Event], list[tuple[TrackedTransfer, TransferDetails]], Savings | None]:
+    """Return events, transfers in flight, each with its details as known last, and savings."""
     database = store.database
-    flying = [details(row, now_s) for row in transfer_rows(database, "in-flight")]
+    flying = []
+    for row in transfer_rows(database, "in-flight"):
+        of = tracked(row, now_s)
+        flying.append((of, details(row, row.heard_s if of.state == "silent" else now_s)))
     finished = transfer_rows(database, "finished", limit=MOST_FINISHED)
     events = Events(database).newest(("leg",), since_s, limit=MOST_EVENTS)
     return events, flying, saved(finished, now_s)
 
 
-async def _seen(context: RequestContext, troubled: Sequence[TransferDetails]) -> list[Any]:
-    """Return transfers with their ends; a silent one may have stopped, so nothing tells its end."""
+async def _seen(
+    context: RequestContext, troubled: Sequence[tuple[TrackedTransfer, TransferDetails]]
+) -> list[Any]:
+    """Return transfers with their ends."""
     asked = [
         (at, one.rest.body)
-        for at, one in enumerate(troubled)
-        if one.rest and one.rest.question == "replan" and one.transfer.state == "running"
+        for at, (_, one) in enumerate(troubled)
+        if one.rest and one.rest.question == "replan"
     ][:MOST_PLANNED]
     answers = []
     if asked:
         answers = await context.ask(advice_on, [body for _, body in asked], context.service.holds)
     known = {at: advice for (at, _), advice in zip(asked, answers, strict=True) if advice}
     found = []
-    for at, one in enumerate(troubled):
+    for at, (of, one) in enumerate(troubled):
         advice = known.get(at)
         kept = advice.keep if advice else None
         changed = advice.change if advice and advice.verdict == "change" else None
-        entry = {key: getattr(one.transfer, key) for key in _SHOWN}
+        entry = {key: getattr(of, key) for key in _SHOWN}
         entry["cause"] = advice.cause if advice else None
         entry["kept"] = outlook(one, kept)
         entry["changed"] = outlook(one, changed, kept) if changed else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -144,7 +145,7 @@ def test_plans_of_every_verdict_carry_what_is_predicted(bench: Bench) -> None:
     }
     assert bench.nothing_is_left()
     again = bench.plan(db, FROM, TO, relays=VIA, connections=1)
-    assert "verified 0 min ago" in again.confidence or "verified 1 min ago" in again.confidence
+    assert re.search(r"verified (\d+ s|1 min) ago", again.confidence)
 
 
 @pytest.mark.alone

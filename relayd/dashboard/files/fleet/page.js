@@ -33,7 +33,8 @@ function summary(fleet, watch) {
       element("p", {}, "Without one, this page shows what imported measurements and the catalogue say."));
   }
   const regions = (hosts) => new Set(hosts.map((host) => host.region)).size;
-  const links = (condition) => fleet.leg_states.filter((link) => link.condition === condition).length;
+  const isWatched = watch || fleet.leg_states.length > 0;
+  const links = (condition) => (isWatched ? fleet.leg_states.filter((link) => link.condition === condition).length : "not watched");
   const kindOf = (value, kind) => (value > 0 ? kind : "");
   return tiles([
     ["Hosts", fleet.hosts.length], ["Regions", regions(fleet.hosts)],

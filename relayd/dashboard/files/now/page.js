@@ -31,7 +31,9 @@ function heard({ kind }, again) {
 
 const STATES = { running: "good", silent: "warn", finished: "good", failed: "bad", cancelled: "muted" };
 const stateTag = ({ state }) => tag(state, STATES[state]);
-const lateTags = ({ is_slow: slow, is_late: late }) => [slow && tag("slow", "warn"), " ", late && tag("late", "bad")];
+const HOLDS = { lost: ["hold lost", "bad"], lapsed: ["holds nothing", "warn"] };
+const troubleTags = ({ is_slow: slow, is_late: late, hold }) => [slow && tag("slow", "warn"), " ", late && tag("late", "bad"), " ",
+  HOLDS[hold] && tag(...HOLDS[hold])];
 const transferAddress = (id) => `now?${new URLSearchParams({ id })}`;
 const transferLink = ({ id, label }) => link(transferAddress(id), label || id);
 
@@ -71,14 +73,14 @@ const left = (at_s) => (at_s * 1000 < Date.now() ? "any moment" : `in ${duration
 
 // ---- all of it ----
 
-const ENDS = ["finished", "failed", "cancelled"];
+const ENDS = [["ended", "all"], ["finished"], ["failed"], ["cancelled"]].map(([state, text = state]) => [state, text]);
 const PAGE = 25;
 const MOST_CHANGES = 3;
 
 function nowPage() {
   const parts = partsOf("prices", "wrong", "tiles", "in-flight", "pools", "changed", "ended");
   const { prices, wrong, tiles: figures, changed, "in-flight": flying, ended } = parts;
-  const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0] };
+  const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0][0] };
   const newest = (state, pages) => all("v1/transfers", "transfers", { state, limit: PAGE }, { most: PAGE * pages });
   const again = (pages, state = shown.state) => {
     Object.assign(shown, { state, pages: { ...shown.pages, ...pages } });
@@ -91,8 +93,7 @@ function nowPage() {
     ]);
     restsOn(now.snapshot);
     health(found, trouble, changes);
-    const isNew = !now.transfers.length && !past.transfers.length && shown.state === ENDS[0]
-      && !(await get("v1/transfers", { limit: 1 })).transfers.length;
+    const isNew = !now.transfers.length && !past.transfers.length && shown.state === "ended";
     const { state, pages } = shown;
     redraw(flying, [isNew, now.transfers, now.next_cursor],
       () => (isNew ? nothingYet() : inFlight(now, () => again({ flying: pages.flying + 1 }))));
@@ -106,8 +107,9 @@ function nowPage() {
     const isQuiet = !trouble.incidents.length && !trouble.transfers.length;
     const isWatched = measuring.budget_usd !== null;
     redraw(prices, [isEmpty, knowledge.old_prices], () => !isEmpty && oldPriceNotes(knowledge.old_prices));
-    redraw(wrong, [trouble.incidents, trouble.transfers, isWatched, isEmpty],
-      () => !(isEmpty && isQuiet) && incidentsOf(trouble, now, isWatched));
+    const { silent } = others.transfers;
+    redraw(wrong, [trouble.incidents, trouble.transfers, isWatched, isEmpty, silent],
+      () => !(isEmpty && isQuiet && !silent) && incidentsOf(trouble, now, isWatched, silent));
     redraw(figures, [isEmpty, knowledge, measuring, others, trouble.saved],
       () => !isEmpty && tilesOf({ ...found, saved: trouble.saved }));
     // The time that is compared with moves on; what was found is what counts.
@@ -141,23 +143,22 @@ const KINDS = { pool: "pool", vms: "VMs of their own", interconnect: "interconne
 const heldOf = (held, left, word) => (left === null ? `${rate(held)} Gbit/s`
   : barred(held / (held + left), `Part of what is ${word} that is held`, `${rate(held)} of ${rate(held + left)} Gbit/s`));
 const POOLS = [
-  words("Of", ({ held: { place, kind } }) => [place, small(KINDS[kind])]),
-  words("Held, sent", ({ held }) => (held.kind === "vms" ? plural(held.vms, "VM")
-    : heldOf(held.egress_gbps, held.egress_gbps_left, "sent"))),
-  words("Received", ({ held }) => (held.kind === "pool" ? heldOf(held.ingress_gbps, held.ingress_gbps_left, "received")
-    : held.vms_left === null ? small(held.kind === "vms" ? "no quota is stated" : "") : `${count(held.vms_left)} more may run`)),
+  words("Where", ({ held: { place, kind } }) => [place, small(KINDS[kind])]),
+  words("Held, sent", ({ held }) => (held.kind === "vms" ? [plural(held.vms, "VM"),
+    small(held.vms_left === null ? "no quota is stated" : `${count(held.vms_left)} more may run`)] : heldOf(held.egress_gbps, held.egress_gbps_left, "sent"))),
+  words("Received", ({ held }) => (held.kind === "pool" ? heldOf(held.ingress_gbps, held.ingress_gbps_left, "received") : "")),
   words("By", ({ by }) => (by.length ? by.map(({ transfer }, place) => [place > 0 && ", ", transferLink({ id: transfer })])
     : small("none"))),
-  number("First ends", "held.frees_at_s", (end) => (end === null ? UNKNOWN : left(end))),
+  words("First ends", "held.frees_at_s", (end) => (end === null ? UNKNOWN : left(end))),
 ];
 const poolsOf = (found) => [element("h2", {}, "Capacity they share"), cardTable("pools", "What transfers under way hold, and what is left",
   POOLS, found, { key: ({ held }) => `${held.kind} ${held.place}` })];
 
 function itsEnd(found, state, choose, older) {
-  const were = state === "cancelled" ? "were " : "";
+  const which = state === "ended" ? state : state === "cancelled" ? "were cancelled" : state;
   return [element("h2", {}, "Ended"),
-    element("div", { class: "row" }, choice(`Show those that ${were}`, ENDS.map((each) => [each, each]), state, choose)),
-    transfers("ended", "Ended", `Transfers that ${were}${state}, the newest first`, found, "None.", older)];
+    element("div", { class: "row" }, choice("Show", ENDS, state, choose)),
+    transfers("ended", "Ended", `Transfers that ${which}, the newest first`, found, "None.", older)];
 }
 
 const nothingYet = () => element("section", {}, element("h2", {}, "No transfer has been reported"),
@@ -228,11 +229,11 @@ function reportsOf(found) {
 const FIRST = 8;
 const CONDITIONS = { down: "bad", degraded: "warn" };
 
-function incidentsOf({ incidents, transfers: found, since_s: first }, now, isWatched) {
+function incidentsOf({ incidents, transfers: found, since_s: first }, now, isWatched, silent) {
   const lasting = incidents.filter((each) => !each.is_over).length;
   const named = new Map(found.map((each) => [each.id, each]));
-  return [element("h2", {}, "What is wrong"), element("p", {}, summary(lasting, found, isWatched)),
-    found.length > 0 && cardTable("harmed", "Transfers in flight that links in trouble touch, or that are late or slow",
+  return [element("h2", {}, "What is wrong"), element("p", {}, summary(lasting, found, isWatched, silent - found.filter(isSilent).length)),
+    found.length > 0 && cardTable("harmed", "Transfers in flight that links in trouble touch, or that are late, slow or without what they held",
       HARMED, found, { key: ({ id }) => id }),
     // What lasts is always shown, of what is over only some.
     incidents.length > 0 && cardTable("incidents", "Links that are down or degraded, or were in the last week",
@@ -240,14 +241,16 @@ function incidentsOf({ incidents, transfers: found, since_s: first }, now, isWat
       { first: Math.max(FIRST, lasting), key: ({ src, dst, since_s: from }) => `${src}>${dst} ${from}` })];
 }
 
-function summary(lasting, found, isWatched) {
+const isSilent = ({ state }) => state === "silent";
+function summary(lasting, found, isWatched, silent) {
+  const others = silent > 0 ? `, and ${plural(silent, found.length ? "other" : "transfer")} ${silent === 1 ? "is" : "are"} silent` : "";
   const links = lasting ? `${count(lasting)} ${lasting === 1 ? "link is" : "links are"} down or degraded`
     : isWatched ? "No link is down or degraded" : "Links are not watched, so no failure of one would be seen";
-  if (!found.length) return `${links}; no reported transfer is touched, late or slow.`;
+  if (!found.length) return `${links}; no reported transfer is touched, late, slow or without its hold${others}.`;
   const sum = (key) => found.reduce((total, { kept }) => total + Math.max(0, kept?.[key] ?? 0), 0);
   const open = found.filter(({ kept }) => (kept?.extra_s ?? null) === null).length;
-  const subject = found.length === 1 ? "1 transfer is" : `${count(found.length)} transfers are`;
-  return [`${links}; ${subject} touched, late or slow: `,
+  const [subject, its] = found.length === 1 ? ["1 transfer is", "its"] : [`${count(found.length)} transfers are`, "their"];
+  return [`${links}; ${subject} touched, late, slow or without ${its} hold${others}: `,
     element("strong", {}, `${whole(sum("extra_s"))} and ${usd(sum("extra_usd"))} more`), " than planned",
     open ? `, without ${count(open)} of which that is not known.` : "."];
 }
@@ -260,10 +263,11 @@ const isNever = ({ kept }) => kept && kept.end_s === null;
 const worse = (is, ...said) => element("span", { class: is ? "bad" : null }, said);
 const HARMED = [
   words("Transfer", (each) => [transferLink(each), small(each.src, " → ", each.dst)]),
-  words("State", (each) => [stateTag(each), " ", lateTags(each), each.cause && small(each.cause.text)]),
+  words("State", (each) => [stateTag(each), " ", troubleTags(each),
+    isSilent(each) && small(since(each.last_s, "last known ")), each.cause && small(each.cause.text)]),
   words("Ends by its plan", "planned_end_s", (planned) => (planned === null ? small("has no plan") : at(planned))),
   words("Ends as it goes on", "kept", (kept, each) => (isNever(each) ? tag("never: a link that it takes is down", "bad")
-    : kept ? at(kept.end_s) : small("not known"))),
+    : kept ? [at(kept.end_s), isSilent(each) && small("as known last")] : small("not known"))),
   number("More time", "kept.extra_s", (more, each) =>
     (isNever(each) ? worse(true, small("without end")) : worse(more > 0, signed(more, whole)))),
   number("More cost", "kept.extra_usd", (more) => worse(more > 0, signed(more, usd))),

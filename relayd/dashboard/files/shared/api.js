@@ -13,6 +13,7 @@ export class Problem extends Error {
 }
 
 export const isSignedIn = () => document.cookie.includes(`${MARK}=1`);
+export const isSignedOut = () => "needsToken" in document.documentElement.dataset && !isSignedIn();
 const mark = (more) => { document.cookie = `${MARK}=1; SameSite=Strict${more}`; };
 
 // From then on the browser sends the token by itself, from pages of this service alone.
@@ -32,10 +33,10 @@ let ask = null;
 export const onUnauthorized = (go) => { ask = go; };
 
 async function send(path, options) {
-  const response = await fetch(path, options).catch((error) => {
+  const response = (!ask || path === "v1/session" || !isSignedOut()) && await fetch(path, options).catch((error) => {
     throw error.name === "AbortError" ? error : new Problem(0, { detail: "The service does not answer. Is it still running?" });
   });
-  if (response.status === 401 && ask) {
+  if (ask && (!response || response.status === 401)) {
     ask();
     await new Promise(() => {}); // this page ends here
   }

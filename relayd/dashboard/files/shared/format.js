@@ -39,14 +39,14 @@ export function duration(seconds) {
 export const count = (value) => value.toLocaleString("en-US");
 export const when = (seconds) => (known(seconds) ? new Date(seconds * 1000).toISOString().replace("T", " ").replace(/\.\d+Z/, "Z") : UNKNOWN);
 const [HOUR_S, DAY_S] = [3600, 86400];
-// As coarse as ages are looked at; which of two is older is seen by their times.
-export function ago(seconds) {
-  if (!known(seconds)) return "never";
-  const age_s = Math.max(0, Math.round(Date.now() / 1000 - seconds));
-  if (age_s >= 730 * DAY_S) return `${(age_s / (365.25 * DAY_S)).toFixed(1)} years ago`;
+// As coarse as ages are looked at, by the rule of the service's own texts; which of two is older is seen by their times.
+export function aged(age_s) {
+  if (!known(age_s)) return UNKNOWN;
+  if (age_s >= 730 * DAY_S) return `${(age_s / (365.25 * DAY_S)).toFixed(1)} years`;
   const [unit, size] = age_s < 60 ? ["s", 1] : age_s < HOUR_S ? ["min", 60] : age_s < 2 * DAY_S ? ["h", HOUR_S] : ["d", DAY_S];
-  return `${Math.floor(age_s / size)} ${unit} ago`;
+  return `${Math.floor(age_s / size)} ${unit}`;
 }
+export const ago = (seconds) => (known(seconds) ? `${aged(Math.max(0, Date.now() / 1000 - seconds))} ago` : "never");
 
 export const range = (low, high, shown = figure) => `${shown(low)} to ${shown(high)}`;
 // An estimate of the API: expected (low to high).

@@ -1,18 +1,11 @@
 // The figures that a matrix can show: what they mean, how they read, and which class each falls in.
 
-import { UNKNOWN, figure, gbps, mbps, ms, perGb, percent, quantile, times } from "./kit.js";
+import { UNKNOWN, aged, figure, gbps, mbps, ms, perGb, percent, quantile, times } from "./kit.js";
 
 const LEVELS = 9;
 const HOUR = 3600;
 const DAY = 86400;
 const YEAR = 365.25 * DAY;
-
-// An age as coarse as it is looked at: 41 min, 7 h, 30 d, 4.8 y.
-function age(seconds) {
-  if (seconds === null) return UNKNOWN;
-  const [unit, size] = seconds < HOUR ? ["min", 60] : seconds < DAY ? ["h", HOUR] : seconds < YEAR ? ["d", DAY] : ["y", YEAR];
-  return `${unit === "y" ? (seconds / size).toFixed(1).replace(".0", "") : Math.floor(seconds / size)} ${unit}`;
-}
 
 // limits: fixed ones, or none for classes of equal width from zero, so that like colours mean like
 // figures. shown: with unit; bare: a limit without it. best: what the better end of the figure is called;
@@ -30,7 +23,7 @@ export const METRICS = {
     best: "cleaner", isLess: true, meaning: "Packets lost" },
   "relay-gain": { title: "Relay gain", unit: "× direct", shown: times, limits: [1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5],
     best: "larger", meaning: "Throughput through the best relay over the direct path, one VM a region" },
-  age: { title: "Age", unit: "", shown: age, bare: age, best: "fresher", isLess: true,
+  age: { title: "Age", unit: "", shown: aged, bare: aged, best: "fresher", isLess: true,
     limits: [HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 30 * DAY, 90 * DAY, YEAR],
     meaning: "Time since the newest sample of the pair" },
 };

@@ -2,7 +2,7 @@
 // until it is closed or its reader signs out. Who is signed in sees what the token allows.
 
 import {
-  Problem, content, element, facts, fail, get, isSignedIn, link, onUnauthorized, replace, restsOn, say,
+  Problem, content, element, facts, fail, get, isSignedIn, isSignedOut, link, onUnauthorized, replace, restsOn, say,
   show, signIn, signOut, tag, when, withCode,
 } from "../shared/kit.js";
 
@@ -67,7 +67,8 @@ if (given) {
 }
 if (location.hash === "#signed-out") say("You are signed out: this browser has forgotten the token.");
 try {
-  signedIn(await get("v1/token"));
+  if (isSignedOut()) form();
+  else signedIn(await get("v1/token"));
 } catch (error) {
   if (isSignedIn() || error.status !== 401) fail(error);
   if (error.status === 401 || error.status === 403) {
