@@ -1,7 +1,8 @@
 """What holds bring, and what they cost: ``python -m benchmarks.holds [--lab]``.
 
-The time of a plan with a thousand holds on pools in forty regions, against one without. With
-``--lab`` (root): 30 transfers of four programs, on pools of one VM in each of twelve emulated
+The time of a plan with a thousand holds on pools in forty regions, against one without; and how
+many transfers can begin in a second, each with a hold on one pool, in a file and on PostgreSQL.
+With ``--lab`` (root): 30 transfers of four programs, on pools of one VM in each of twelve emulated
 datacenters, begun over two minutes and sent by iperf3; once each is planned as if nothing else were
 under way and begins at once, once each holds what its plan takes and waits for when it ends
 soonest. A transfer is as planned if it ends within a tenth of the planned time.
@@ -12,10 +13,11 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -35,13 +37,17 @@ from probes.lab.controller import Lab
 from probes.lab.topology import GOODPUT_SHARE, Topology, private_address
 from relayd.catalogue.loading import load_catalogue
 from relayd.questions.holds import holds_of
+from relayd.sources.stored import StoredWan
 from relayd.sources.wan import Wan
 from relayd.store import open_store
 from relayd.transfers.register import TransferRegister
+from tests.http.running import Answer, served
+from tests.postgresql import running_server
 
 HOLDS, POOLS, PAIRS, REPEATS = 1000, 40, 30, 5
 VM_TYPES = {"aws": "aws:m5.8xlarge", "azure": "azure:D32_v5", "gcp": "gcp:n2-standard-32"}
 MOST_RATIO = 1.2
+BEGIN_FOR_S, CLIENTS = 5.0, 8
 
 TRANSFERS, BEGIN_WITHIN_S, SITES, SCALE = 30, 120.0, 12, 0.05
 ALONE_S = 10.0, 30.0
@@ -83,6 +89,60 @@ def speed() -> None:
     rows = [("without holds", f"{without_ms:.2f}"), (f"{HOLDS:,} holds", f"{with_ms:.2f}")]
     show("Plans on pools, median of their best times", ("", "ms"), rows)
     judge("plan with 1,000 holds to one without", with_ms / without_ms, MOST_RATIO)
+
+
+# ---- begins a second -----------------------------------------------------------------------------
+
+
+def begins() -> None:
+    """Count the transfers that begin with a hold in a second, on either engine."""
+    folder = Path(tempfile.mkdtemp())
+    ends, catalogue = ("aws:us-east-1", "aws:sa-east-1"), folder / "pools.toml"
+    pool = f'[[pool]]\nregion = "{ends[0]}"\nvm_type = "{VM_TYPES["aws"]}"\nvms = 1000\n'
+    catalogue.write_text(pool)
+    known, rows = load_catalogue([catalogue]), []
+    plan = {"paths": [{"regions": ends, "throughput_gbps": 0.001}], "duration_s": 9e3}
+    said: dict[str, Any] = {"volume_gb": 500, "plan": plan, "silent_after_s": 86_400}
+    with running_server() as server:
+        for engine, where in (("SQLite", str(folder / "s.db")), ("PostgreSQL", server.new_store())):
+            open_store(where, mode="create").close()
+            wan = StoredWan(known, where)
+            with open_store(where, mode="write") as store:
+                begin = TransferRegister(store.database, wan, "benchmark").begin_transfer
+                alone = begun_per_s(partial(begin, *ends, **said), 1)
+            wan.close()
+            by_http = []
+            for clients in (1, CLIENTS):
+                options = "--catalogue", str(catalogue)
+                with served(where, *options, log=folder / "log") as service:
+
+                    def post(ask: Callable[..., Answer] = service.ask) -> None:
+                        body = {"src": ends[0], "dst": ends[1], **said}
+                        if (answer := ask("POST", "/v1/transfers", body)).status != 201:
+                            raise RuntimeError(answer)
+
+                    by_http.append(begun_per_s(post, clients))
+            rows.append((engine, *(f"{per_s:.0f}" for per_s in (alone, *by_http))))
+    heads = ("", "register", "HTTP", f"HTTP, {CLIENTS} clients")
+    show("Begins with a hold, a second", heads, rows)
+
+
+def begun_per_s(begin: Callable[[], object], clients: int) -> float:
+    """Return how many begin in a second while some clients do nothing else."""
+    since_s = time.perf_counter()
+
+    def keep_on(_: int) -> int:
+        done = 0
+        while time.perf_counter() < since_s + BEGIN_FOR_S:
+            begin()
+            done += 1
+        return done
+
+    if clients == 1:  # here, as a store is its thread's own
+        return keep_on(0) / (time.perf_counter() - since_s)
+    with ThreadPoolExecutor(clients) as threads:
+        done = sum(threads.map(keep_on, range(clients)))
+    return done / (time.perf_counter() - since_s)
 
 
 # ---- real bytes ----------------------------------------------------------------------------------
@@ -213,3 +273,4 @@ if __name__ == "__main__":
         in_lab()
     else:
         speed()
+        begins()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf
 from typing import Any, TypeAlias
@@ -61,11 +61,14 @@ class Workload:
         The regions of each path, or of each branch of a tree from its root.
     vms : mapping
         Region to number of VMs.
+    relayed : tuple of tuples of str
+        The regions of a transfer's paths over a relay; no two share a link.
     """
 
     links_gb: Mapping[Pair, float]
     routes: frozenset[tuple[str, ...]]
     vms: Mapping[str, int]
+    relayed: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
     def of(cls, plan: Mapping[str, Any], left_gb: Left) -> Workload:
@@ -78,6 +81,7 @@ class Workload:
         """
         by_pair, whole_gb = (left_gb, 0.0) if isinstance(left_gb, Mapping) else ({}, left_gb)
         paths = [(path["regions"], path["share"], whole_gb) for path in plan.get("paths") or ()]
+        relayed = tuple(tuple(regions) for regions, *_ in paths if len(regions) > 2)
         for pair in plan.get("pairs") or ():
             gb = by_pair.get((pair["src"], pair["dst"]), 0.0)
             paths += [(path["regions"], path["share"], gb) for path in pair["paths"] if gb > 0]
@@ -93,7 +97,7 @@ class Workload:
                 reached[link["dst"]] = (*before, link["dst"])
                 links_gb[link["src"], link["dst"]] += whole_gb * tree["share"]
             routes |= {route for route in reached.values() if len(route) > 1}
-        return cls(dict(links_gb), frozenset(routes), dict(plan["vms"]))
+        return cls(dict(links_gb), frozenset(routes), dict(plan["vms"]), relayed)
 
     @property
     def regions(self) -> tuple[str, ...]:
@@ -117,6 +121,14 @@ class Workload:
             if gb > 0:
                 network.link(src, dst)  # known, or a DataError
                 gbit[index[src], index[dst]] = gb * BITS_PER_BYTE
+        changed = []
+        for hops in map(list, map(pairwise, self.relayed)):
+            # A relay opens as many connections as it accepts: the slowest link sets their count.
+            links = [network.link(*hop) for hop in hops]
+            flow = min((link.per_flow_mbps for link in links), key=lambda one: one.expected)
+            changed += [replace(link, per_flow_mbps=flow) for link in links]
+        if changed:
+            network = network.with_(links=network.usual.with_links(changed))
         vms = np.array([float(max(1, self.vms.get(region, 1))) for region in index])
         may = np.ones(len(index), dtype=bool)
         of_vms = vms, may, connections, pair_connections
