@@ -242,8 +242,6 @@ class _Flow(NamedTuple):
     def pace(self) -> tuple[float, str]:
         """Return the least rate in Mbit/s to which the sender was held, and by which option.
 
-        That is ``""`` where the file states none and the intervals show it.
-
         ``-b``, ``--fq-rate`` and ``-w`` each hold one stream. A window of ``-w`` carries at most
         itself a round trip; where the path holds the stream instead, queues make that longer.
         """

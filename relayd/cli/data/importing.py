@@ -228,7 +228,7 @@ _OWN_SITES = (
 def _print_report(file: _Input, what: str, report: ImportReport) -> None:
     line = f"{file.name}{what}: {report.accepted:,} samples added"
     if report.duplicates:
-        line += f", {report.duplicates:,} that are stored or stand in the file twice"
+        line += f", {report.duplicates:,} already there or twice in the file"
     if report.quarantined:
         line += f", {report.quarantined:,} in quarantine (`relayd data samples quarantine`)"
     print(line)
