@@ -317,9 +317,9 @@ def test_matrices_may_be_turned_and_may_be_json() -> None:
         found = samples("", json.dumps(content), metric="rtt_ms", provider="aws")
         assert [(one.src, one.value) for one in found] == [(A, 70.2), ("aws:eu-west-1", 71.0)]
     odd = "from,x:a,x:b,note\nx:a,0,2,5\nx:b,3,0,\nmean,1,1,\n"
-    found = outcomes("", odd, metric="rtt_ms")
-    assert [one.dst for one in found if isinstance(one, Sample)] == ["x:b", "x:a"]
-    assert reasons(found) == {BAD_REGION: 3}
+    read = outcomes("", odd, metric="rtt_ms")
+    assert [one.dst for one in read if isinstance(one, Sample)] == ["x:b", "x:a"]
+    assert reasons(read) == {BAD_REGION: 3}
     with pytest.raises(FormatError, match="holds no list of objects"):
         outcomes("", json.dumps({"columns": [A], "data": [[1]]}), metric="rtt_ms")
 
