@@ -303,7 +303,7 @@ serve  answer questions over HTTP
                        addresses are; repeatable
   [how]
   * --no-auth            need no tokens; on loopback alone
-  --workers N          processes for long questions (default: one for each core)
+  --workers N          processes that answer questions (default: one for each core)
   * --fleet FILE         the fleet file of campaigns
   * --check              only print the settings and every problem with them
 serve mcp  answer questions of assistants (MCP)

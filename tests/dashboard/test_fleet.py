@@ -72,11 +72,13 @@ def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
         found[GCP].stop()
         environment = {**QUICK, **watching}
         with served(own_history, "--fleet", str(path), environment=environment) as service:
-            eventually(
-                lambda: (
-                    GCP in ((service.get("/v1/watch").json["watch"] or {}).get("unreachable") or {})
-                )
-            )
+
+            def has_looked() -> bool:
+                watch = service.get("/v1/watch").json["watch"] or {}
+                has_ended = watch.get("last_look_age_s") is not None
+                return has_ended and GCP in (watch.get("unreachable") or {})
+
+            eventually(has_looked)
             with watched(browser, width=1024) as seen:
                 page = seen.open(f"{service.url}/fleet")
                 trouble = text_of(page, "table.hosts tr[data-key='gcp-us-east1']")

@@ -21,6 +21,7 @@ from planner.model.estimate import (
     ADDRESS_KINDS,
     METHODS,
     SECONDS_PER_DAY,
+    Achieved,
     Addresses,
     Estimate,
     Figures,
@@ -63,6 +64,8 @@ _figures = st.builds(
     vm_type=st.none() | _names,
     rate_cut=st.none() | st.builds(RateCut, *[st.floats(0.1, 99)] * 4, st.just("time"), st.none()),
     note=st.none() | _names,
+    transfers=st.none()
+    | st.builds(Achieved, *[st.integers(0, 99)] * 2, st.floats(0, 1e6), st.booleans()),
 )
 _times = st.none() | st.sampled_from([0.0, 1.6e9])
 # A method with figures that its sentence is not made of would be a fault of who made the origin.
