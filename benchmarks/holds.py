@@ -57,7 +57,7 @@ RETRY_S = 0.2
 
 
 def speed() -> None:
-    """Compare plans on pools that nobody holds anything of with plans among many holds."""
+    """Compare plans on free pools with plans among many holds."""
     random, folder = Random(1), Path(tempfile.mkdtemp())
     known = load_catalogue()
     public = [name for name in known.regions if name not in known.apart]
@@ -173,7 +173,7 @@ def jobs(topology: Topology) -> list[Job]:
 
 
 def network_of(topology: Topology) -> Network:
-    """Return what is true of a lab, with one VM in each region."""
+    """Return the network that a lab emulates, with one VM in each region."""
     sites = topology.sites
     flow = np.array(
         [

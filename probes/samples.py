@@ -235,6 +235,11 @@ class Samples:
             rows.append(renamed)
         return cls(np.concatenate(rows), names, details)
 
+    @property
+    def are_transfers(self) -> NDArray[np.bool_]:
+        """Which of them are of transfers, length n."""
+        return np.asarray(self.rows["tool"] == self.names.get(TRANSFER, -1))
+
     def with_names(self, names: NameTable) -> Samples:
         """Return a copy whose texts are numbers among other names, to which theirs are added."""
         number, rows = names.numbers(self.names), self.rows.copy()

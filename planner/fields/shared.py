@@ -192,7 +192,7 @@ class PricedRequest(Specified):
         Limit, Duration(), "Refuse to answer from egress prices older than this."
     ] = field(default=None, example="365d", group="limits", label="Oldest price")
     queue: Annotated[
-        Switch, "Where transfers under way leave too little, plan from when they leave enough."
+        Switch, "Where transfers under way leave little, plan from when it ends soonest."
     ] = field(default=False, group="limits", label="Wait for capacity")
     snapshot: Annotated[
         str | None,

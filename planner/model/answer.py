@@ -183,7 +183,7 @@ class Recommendation(Answer):
     resolutions: tuple[Resolution, ...] = field(default=(), kw_only=True)
     """Which regions were taken for names that fit several, and the others."""
     held: tuple[HeldCapacity, ...] = field(default=(), kw_only=True)
-    """What transfers under way hold of what this rests on."""
+    """The capacity that transfers under way hold where this answer takes some."""
     without_others: WithoutOthers | None = field(default=None, kw_only=True)
     """The answer without them; None where it is the same, or has no single duration and cost."""
     starts_at_s: float | None = field(default=None, kw_only=True)

@@ -86,7 +86,7 @@ class Region:
 
     @property
     def law_domain(self) -> str:
-        """What laws of throughput tell it by: its partition, or that it is in mainland China."""
+        """The key by which laws of throughput know it: its partition, or mainland China."""
         return f"{self.provider} china" if self.country == "CN" else self.partition
 
     @property

@@ -87,7 +87,7 @@ class RateCut(NamedTuple):
 
 
 class Achieved(NamedTuple):
-    """How transfers of a link were read.
+    """Counts of the transfers of a link, by how they were read.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class ChangeCost:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What most probably holds a plan in progress up.
+    """The most probable cause that holds up a plan in progress.
 
     Attributes
     ----------

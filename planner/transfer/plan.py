@@ -157,7 +157,7 @@ class MeasureFirst:
 
 @dataclass(frozen=True, slots=True)
 class AsAchieved:
-    """What the last transfers reached of their plans' rates, and what that means for this one.
+    """The share of their plans' rates that the last transfers reached, and the time by it.
 
     It tells of programs and moves no decision.
 

@@ -211,7 +211,7 @@ def recommend(
 
 
 def _as_achieved(decision: Decision) -> AsAchieved | None:
-    """Return what the last transfers of the request's label, or else of its ends, reached."""
+    """Return the shares that transfers of the request's label reached, or else of its ends."""
     request, chosen = decision.request, decision.chosen
     shares = {(one.src, one.dst, one.label): one for one in decision.search.network.achieved}
     found = shares.get(("", "", request.label or "")) if request.label else None

@@ -19,7 +19,7 @@ from planner.model.estimate import AddressKind
 from probes.analysis.level_shift import LEARNT_FROM, level_shifts
 from probes.estimation.groups import Bools, Groups, Ints
 from probes.metrics import METRICS, NAMES, Metric, number_of
-from probes.samples import ADDRESSES, FILES, OWN, TRANSFER, NameTable, Rows, Sample, Samples
+from probes.samples import ADDRESSES, FILES, OWN, NameTable, Rows, Sample, Samples
 
 MOST_SAMPLES = 64
 """Of a link, metric and source: their median is known well."""
@@ -131,7 +131,7 @@ class CurrentSamples(NamedTuple):
     @property
     def is_mixed(self) -> bool:
         """Whether several sources have reported tests, or one that is not trusted."""
-        names, tests = list(self.samples.names), ~_are_transfers(self.samples)
+        names, tests = list(self.samples.names), ~self.samples.are_transfers
         used = np.unique(self.samples.rows["source"][tests])
         sources = {names[number] for number in used.tolist()}
         return len(sources) > 1 or not sources <= {OWN, FILES}
@@ -154,7 +154,7 @@ def current_samples(samples: Samples) -> CurrentSamples:
     judged = parts.newest(MOST_JUDGED)
     shown_s = np.where(rows["new_level"] & levels & judged, rows["measured_at_s"], -np.inf)
     since_s = parts.reduced(np.maximum, shown_s)
-    achieved = _are_transfers(samples)[parts.first]  # what held one says nothing of the next
+    achieved = samples.are_transfers[parts.first]  # what held one says nothing of the next
     long = (parts.counts > LEARNT_FROM) & levels[parts.first] & ~achieved
     tells = _tell_of_shifts(rows, parts, achieved)
     shifts = []
@@ -186,7 +186,7 @@ def _order(samples: Samples) -> Ints:
     rank = np.empty(len(names), np.int64)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
     private = rows["address"] == PRIVATE
-    keys = rows["measured_at_s"], _are_transfers(samples), rank[rows["source"]], private
+    keys = rows["measured_at_s"], samples.are_transfers, rank[rows["source"]], private
     order: Ints = np.lexsort((*keys, rows["metric"], rows["dst"], rows["src"]))
     return order
 
@@ -194,11 +194,7 @@ def _order(samples: Samples) -> Ints:
 def _parts(samples: Samples) -> Groups:
     rows = samples.rows
     series = rows["src"], rows["dst"], rows["metric"], rows["address"] == PRIVATE
-    return Groups.of(*series, rows["source"], _are_transfers(samples))
-
-
-def _are_transfers(samples: Samples) -> Bools:
-    return np.asarray(samples.rows["tool"] == samples.names.get(TRANSFER, -1))
+    return Groups.of(*series, rows["source"], samples.are_transfers)
 
 
 def _tell_of_shifts(rows: Rows, parts: Groups, achieved: Bools) -> Bools:

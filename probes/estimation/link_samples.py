@@ -104,7 +104,7 @@ class CountedSamples(NamedTuple):
     achieved: Mapping[tuple[int, int], Achieved] = {}
 
     def waiting(self) -> dict[tuple[int, int], Figures]:
-        """Return what links, or caps, are to be marked with that their estimates do not have yet.
+        """Return the marks of links, or caps, that their estimates do not have yet.
 
         These are the sources of samples of which none counts, and what transfers achieved.
         """

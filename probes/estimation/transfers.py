@@ -20,7 +20,7 @@ from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.estimation.agreement import ENOUGH, claimed_level
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.metrics import number_of
-from probes.samples import KNOWN_LIMITS, TRANSFER, Rows, Samples, read_detail
+from probes.samples import KNOWN_LIMITS, Rows, Samples, read_detail
 
 REACHED = 0.9
 """Of its plan's rate: a transfer with as much has reached it."""
@@ -29,7 +29,7 @@ OF_THE_TIME_S = 7 * 86_400.0
 
 
 class Readings(NamedTuple):
-    """How each of some samples is read.
+    """The readings of some samples, in their order.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class _Finished(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """What transfers teach of a link.
+    """The rate of a link as its transfers tell it.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def readings_of(samples: Samples, finished: Samples) -> Readings:
     count = len(samples)
     flags = np.zeros((3, count), np.bool_)
     found = Readings(flags[0], flags[1], flags[2], np.ones(count), [""] * count)
-    is_transfer = samples.rows["tool"] == samples.names.get(TRANSFER, -1)
+    is_transfer = samples.are_transfers
     details, told = list(samples.details), ('"limited_by"', '"paced_at_mbps"')
     stated = np.array([any(word in text for word in told) for text in details], np.bool_)
     is_rate = samples.rows["metric"] == number_of("aggregate_mbps")
@@ -167,7 +167,7 @@ def _finished(samples: Samples, programs: dict[tuple[str, str], int]) -> _Finish
 def learnt(
     rows: Rows, read: Readings, tested: Rows, level: float, slow_below: float, tolerance: float
 ) -> Learnt:
-    """Return what the transfers of a link teach.
+    """Return the samples that the transfers of a link are, and how many are lower bounds.
 
     Parameters
     ----------

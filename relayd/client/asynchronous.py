@@ -297,7 +297,7 @@ class AsyncWan(AskingAsync, Connection):
         return answer_of(TransferDetails, document["details"])
 
     async def pools(self) -> list[PoolUse]:
-        """Return what transfers hold of each pool, and of quotas and interconnects."""
+        """Return the use of each pool, and of quotas and interconnects, by transfers."""
         return answer_of(list[PoolUse], (await self._get("/v1/pools"))["pools"])
 
     async def transfer_rate(self, id: str) -> TransferRate:  # noqa: A002

@@ -94,7 +94,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class PoolUse:
-    """What is held of one pool, quota or interconnect, and by which transfers."""
+    """The held part of one pool, quota or interconnect, and the transfers that hold it."""
 
     held: HeldCapacity
     by: tuple[Hold, ...]
@@ -150,7 +150,7 @@ class Holds:
         return min((one.until_s for one in self.all), default=inf)
 
     def gbps(self, kind: HoldKind, place: str) -> tuple[float, float]:
-        """Return what is held of a pool or an interconnect, sent and received."""
+        """Return the rates held of a pool or an interconnect, sent and received."""
         held = self.by_place.get((kind, place), ())
         return sum(one.egress_gbps for one in held), sum(one.ingress_gbps for one in held)
 
@@ -174,7 +174,7 @@ def holds_of(database: Database, now_s: float) -> Holds:
 def needs_of(
     plan: Mapping[str, Any], transfer: str, network: Network, catalogue: Catalogue
 ) -> list[Hold]:
-    """Return what a plan takes of pools, quotas and interconnects.
+    """Return the capacity of pools, quotas and interconnects that a plan takes.
 
     Parameters
     ----------
@@ -190,28 +190,24 @@ def needs_of(
     InputError
         If it is no such plan.
     """
-    found: dict[Place, Hold] = {}
+    found: list[Hold] = []
+    rates = defaultdict[Place, list[float]](lambda: [0.0, 0.0])  # sent and received
     try:
         plan_id = str(plan.get("plan_id", ""))
         for region, count in (plan.get("vms") or {}).items():
             if region in network.sites and not network.sites[region].vms:
                 vm_type = str((plan.get("vm_types") or {}).get(region, ""))
                 vms = int(_figure(count))
-                found["vms", region] = Hold("vms", region, vm_type, vms, plan_id=plan_id)
+                found.append(Hold("vms", region, vm_type, vms, plan_id=plan_id))
         for src, dst, gbps in _flows(plan, transfer):
-            for need in _of_flow(network, catalogue, src, dst, _figure(gbps)):
-                known = found.get(need.at, replace(need, egress_gbps=0.0, ingress_gbps=0.0))
-                found[need.at] = replace(
-                    known,
-                    egress_gbps=known.egress_gbps + need.egress_gbps,
-                    ingress_gbps=known.ingress_gbps + need.ingress_gbps,
-                    plan_id=plan_id,
-                )
+            for at, end, rate in _of_flow(network, catalogue, src, dst, _figure(gbps)):
+                rates[at][end] += rate
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"does not say what it takes ({type(error).__name__}: {error})"
         remedy = "Give a plan as it was answered, or begin it with `--no-hold`."
         raise InputError("plan", problem, remedy=remedy) from None
-    return list(found.values())
+    found += [Hold(*at, "", 0, out, into, plan_id) for at, (out, into) in rates.items()]
+    return found
 
 
 def _figure(value: Any) -> float:
@@ -258,23 +254,23 @@ def _flows(plan: Mapping[str, Any], transfer: str) -> Iterator[tuple[str, str, f
 
 def _of_flow(
     network: Network, catalogue: Catalogue, src: str, dst: str, gbps: float
-) -> Iterator[Hold]:
+) -> Iterator[tuple[Place, int, float]]:
+    """Yield each place that a flow takes a rate of, as sent (0) or received (1)."""
     link = network.usual.link(src, dst)
     kind: AddressKind = link.address if link else "public"
-    for region, sends in ((src, True), (dst, False)):
+    for end, region in enumerate((src, dst)):
         site = network.sites[region]
         if site.vms:
-            own = (site.egress(kind) if sends else site.ingress(kind)).expected
-            weighed = gbps if own == inf else gbps * _cap_gbps(site, sends=sends) / own
-            rates = (weighed, 0.0) if sends else (0.0, weighed)
-            yield Hold("pool", region, "", 0, *rates)
+            own = (site.ingress(kind) if end else site.egress(kind)).expected
+            weighed = gbps if own == inf else gbps * _cap_gbps(site, sends=not end) / own
+            yield ("pool", region), end, weighed
     price = catalogue.egress_price(src, dst) if catalogue.has_interconnects else None
     if price and price.gbps and kind == "private":
-        yield Hold("interconnect", price.name, "", 0, gbps)
+        yield ("interconnect", price.name), 0, gbps
 
 
 def _cap_gbps(site: Site, *, sends: bool) -> float:
-    """Return what one VM sends, or receives, in all."""
+    """Return the cap of one VM for all that it sends, or receives."""
     cap = site.egress if sends else site.ingress
     return max(cap(kind).expected for kind in ADDRESS_KINDS)
 
@@ -283,7 +279,7 @@ def _cap_gbps(site: Site, *, sends: bool) -> float:
 
 
 def check_room(needs: Iterable[Hold], holds: Holds, network: Network, catalogue: Catalogue) -> None:
-    """Refuse what does not fit beside the holds of others.
+    """Refuse a plan that does not fit with the holds of others.
 
     Raises
     ------
@@ -324,7 +320,7 @@ def _first_time(holds: Holds, fits: Callable[[Holds], bool]) -> float | None:
 def _shortage(
     needs: Iterable[Hold], holds: Holds, network: Network, catalogue: Catalogue
 ) -> str | None:
-    """Return what does not fit, with its figures; None if everything does."""
+    """Return the first need that does not fit, in words; None if all fit."""
     for need in needs:
         if need.kind == "vms":
             for quota in network.sites[need.place].quotas:
@@ -343,12 +339,7 @@ def _rates(
     need: Hold, holds: Holds, network: Network, catalogue: Catalogue
 ) -> Iterator[tuple[str, float, float, float]]:
     """Yield the rate that is needed in each direction, what others hold, and the capacity."""
-    limits = (inf, inf)
-    if need.kind == "pool":
-        limits = _pool_gbps(network.sites[need.place])
-    elif need.kind == "interconnect":
-        fees = {fee.name: fee.gbps for fee in catalogue.fees if fee.gbps}
-        limits = (fees.get(need.place, inf), inf)
+    limits = _capacity_gbps(*need.at, network, catalogue) or (inf, inf)
     rates, held = (need.egress_gbps, need.ingress_gbps), holds.gbps(need.kind, need.place)
     rows = zip(("sent", "received"), rates, held, limits, strict=True)
     yield from (row for row in rows if row[1] > 0)
@@ -357,7 +348,7 @@ def _rates(
 def share_left(
     needs: Iterable[Hold], holds: Holds, network: Network, catalogue: Catalogue
 ) -> float:
-    """Return which part of what a plan takes others leave, from a thousandth to 1.
+    """Return the part of a plan's needs that others leave, from a thousandth to 1.
 
     It is never 0, which programs take for no limit.
     """
@@ -370,7 +361,7 @@ def share_left(
 
 
 def pool_left_gbps(network: Network, holds: Holds, region: str) -> float:
-    """Return what may pass through a pool beside the holds, at least a thousandth of its rate.
+    """Return the rate that the holds of a pool leave, at least a thousandth of its own.
 
     Raises InputError if no pool is known there.
     """
@@ -382,8 +373,18 @@ def pool_left_gbps(network: Network, holds: Holds, region: str) -> float:
     return min(max(limit * LEAST_LEFT / 10, limit - held) for limit, held in limits)
 
 
+def _capacity_gbps(
+    kind: HoldKind, place: str, network: Network, catalogue: Catalogue
+) -> tuple[float, float] | None:
+    """Return the capacity of a pool or an interconnect, sent and received; None of VMs."""
+    if kind == "pool":
+        return _pool_gbps(network.sites[place])
+    lines = (fee.gbps or inf for fee in catalogue.fees if fee.name == place)
+    return (next(lines, inf), inf) if kind == "interconnect" else None
+
+
 def _pool_gbps(site: Site) -> tuple[float, float]:
-    """Return what all VMs of a pool send, and receive, together."""
+    """Return the caps of all VMs of a pool together, sent and received."""
     vms = site.vms or 0
     return vms * _cap_gbps(site, sends=True), vms * _cap_gbps(site, sends=False)
 
@@ -442,14 +443,17 @@ def _with_less(site: Site, out_gbps: float, into_gbps: float) -> Site:
 
 def catalogue_left(catalogue: Catalogue, holds: Holds) -> Catalogue:
     """Return the catalogue with what others leave of its interconnects; the same if all of it."""
-    held = {place: holds.gbps("interconnect", place)[0] for kind, place in holds.by_place}
+    places = [place for kind, place in holds.by_place if kind == "interconnect"]
+    if not places:
+        return catalogue
+    held = {place: holds.gbps("interconnect", place)[0] for place in places}
     fees = tuple(
         replace(fee, gbps=max(LEAST_LEFT / 10 * fee.gbps, fee.gbps - held[fee.name]))
         if fee.gbps and held.get(fee.name)
         else fee
         for fee in catalogue.fees
     )
-    return replace(catalogue, fees=fees) if fees != catalogue.fees else catalogue
+    return replace(catalogue, fees=fees)
 
 
 def refuse_full(network: Network, holds: Holds, pairs: Collection[tuple[str, str]]) -> None:
@@ -496,7 +500,7 @@ def when_free(holds: Holds, solve: Callable[[Holds], T]) -> tuple[T, float | Non
 def held_at(
     network: Network, holds: Holds, regions: Collection[str], catalogue: Catalogue
 ) -> tuple[HeldCapacity, ...]:
-    """Return what is held in some regions, and of all interconnects, and what is left there."""
+    """Return the held capacity of some regions and of all interconnects, and the rest of it."""
     return tuple(
         _held(network, holds, kind, place, catalogue)
         for kind, place in sorted(holds.by_place)
@@ -505,7 +509,7 @@ def held_at(
 
 
 def pools_of(network: Network, holds: Holds, catalogue: Catalogue) -> list[PoolUse]:
-    """Return what is held of every pool, and of all else that anything is held of."""
+    """Return the use of every pool, and of quotas and interconnects of which a part is held."""
     pools: set[Place] = {("pool", name) for name, site in network.sites.items() if site.vms}
     return [
         PoolUse(_held(network, holds, *at, catalogue), tuple(holds.by_place.get(at, ())))
@@ -518,14 +522,8 @@ def _held(
 ) -> HeldCapacity:
     held = holds.by_place.get((kind, place), ())
     sent, received = holds.gbps(kind, place)
-    limits: tuple[float, float] | None = None
-    vms_left = None
-    if kind == "pool":
-        limits = _pool_gbps(network.sites[place])
-    elif kind == "interconnect":
-        lines = (fee.gbps or inf for fee in catalogue.fees if fee.name == place)
-        limits = next(lines, inf), inf
-    elif quotas := network.sites[place].quotas:
+    limits, vms_left = _capacity_gbps(kind, place, network, catalogue), None
+    if limits is None and (quotas := network.sites[place].quotas):
         vms_left = min(with_held(one, holds, place, catalogue).vms for one in quotas)
     ends = [one.ends_at_s for one in held if one.ends_at_s is not None]
     return HeldCapacity(

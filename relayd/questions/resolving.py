@@ -55,7 +55,7 @@ class NetworkView(Protocol):
         """Return the whole graph, with regions of the catalogue that it does not have yet."""
 
     def holds(self) -> Holds:
-        """Return what transfers under way hold at this time."""
+        """Return the capacity that transfers under way hold now."""
 
     def known_regions(self) -> list[str]:
         """Return the ids of all regions of the graph."""

@@ -136,7 +136,7 @@ class Wan(Asking):
         return states
 
     def holds(self) -> Holds:
-        """Return what transfers under way hold at this time."""
+        """Return the capacity that transfers under way hold now."""
         return self._holds.live(clock())
 
     def holding(self, holds: Holds) -> Wan:
@@ -339,7 +339,7 @@ class Wan(Asking):
         return WaitingTransfer(self._teller(), plan, **options)
 
     def _teller(self) -> Tell:
-        """Return what reports transfers."""
+        """Return the function that reports transfers."""
         remedy = "Open a store or a service: relayd.open(PATH) or relayd.open(ADDRESS)."
         raise InputError("transfer", "is kept by stores and services, not here", remedy=remedy)
 

@@ -12,6 +12,8 @@ from planner.model.achieved import RATE_OVER_S, SLOW_SHARE, after_achieving
 from planner.model.answer import Bounded
 from planner.model.errors import InputError
 
+SAME_VOLUME = 0.01
+"""By which the volumes of a transfer and of its plan, and what has moved, may differ."""
 DIRECT = "direct"
 """In place of a relay: none."""
 

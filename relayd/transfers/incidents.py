@@ -18,11 +18,8 @@ from planner.model.link_states import Condition, LinkState, Pair
 from planner.replanning.plan import Continuation
 from relayd.store.events import Event
 from relayd.times import seconds_of
-from relayd.transfers.expected import DIRECT
+from relayd.transfers.expected import DIRECT, SAME_VOLUME
 from relayd.transfers.tracked import StoredTransfer, TrackedTransfer, TransferDetails, tracked
-
-SAME_VOLUME = 0.01
-"""By which the volume of a transfer may differ from that of its plan."""
 
 
 @dataclass(frozen=True, slots=True)

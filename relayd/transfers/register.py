@@ -131,7 +131,7 @@ def _rows(database: Database, condition: str, *values: object) -> list[StoredTra
 
 
 def achieved_shares(database: Database) -> tuple[AchievedShare, ...]:
-    """Return what the last transfers of each pair and label reached of their plans' rates.
+    """Return the shares of planned rates that the last transfers of each pair and label reached.
 
     Of the newest thousand that finished with a plan, the :data:`LAST` of each.
     """
@@ -230,9 +230,9 @@ class TransferRegister:
         database, now_s = self._database, clock()
         needs: list[Hold] = []
         if plan and not request.no_hold:
-            network = self._network_of(regions_of(plan, name))
-            needs = needs_of(plan, name, network, self._names.catalogue)
-            network = self._network_of(network.sites, needs)
+            regions, catalogue = regions_of(plan, name), self._names.catalogue
+            needs = needs_of(plan, name, self._network_of(regions), catalogue)
+            network = self._network_of(regions, needs)
         with database.transaction():
             if request.id is not None and (known := self._find(request.id)) is not None:
                 if known.digest != request.digest or not self._owns(known):
@@ -334,7 +334,7 @@ class TransferRegister:
         return [tracked(row, now_s) for row in rows]
 
     def pools(self) -> list[PoolUse]:
-        """Return what transfers hold of each pool, and of quotas and interconnects."""
+        """Return the use of each pool, and of quotas and interconnects, by transfers."""
         holds = holds_of(self._database, clock())
         network = self._network_of(one.place for one in holds.all)
         return pools_of(network, holds, self._names.catalogue)

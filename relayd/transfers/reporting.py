@@ -12,15 +12,13 @@ from planner.fields.kinds import MOST_NAME
 from planner.model.errors import InputError, RelaydError
 from planner.model.units import volume_text
 from planner.transfer.plan import Plan
-from relayd.transfers.expected import expected_of
+from relayd.transfers.expected import SAME_VOLUME, expected_of
 from relayd.transfers.requests import TransferProgressRequest, TransferStartRequest
 from relayd.transfers.tracked import TrackedTransfer
 
 LOG = logging.getLogger(__name__)
 REPORT_EVERY_S = 10.0
 """Or a third of the time after which it is silent, where that is shorter."""
-SAME_VOLUME = 0.01
-"""Of the volume: what lacks less than that has all moved. Plans are asked for round figures."""
 
 Tell: TypeAlias = Callable[[Callable[[Any], Any]], Awaitable[TrackedTransfer]]
 """Calls a function with what has ``begin_transfer``, ``report_transfer`` and ``end_transfer``."""
@@ -92,7 +90,7 @@ class ReportedTransfer:
 
     @property
     def moved_gb(self) -> float:
-        """What has arrived, as far as was said."""
+        """The volume that has arrived, as far as was said."""
         return self._said[0]
 
     async def begin(self) -> None:

@@ -31,7 +31,7 @@ from planner.fields.specified import (
     specified,
 )
 from planner.model.errors import InputError
-from relayd.transfers.expected import DIRECT, expected_of, is_storable
+from relayd.transfers.expected import DIRECT, SAME_VOLUME, expected_of, is_storable
 
 GROUP = "transfer"
 SILENT_AFTER_S = 120.0
@@ -105,7 +105,7 @@ class TransferStartRequest(Specified):
         _check_texts(self)
         expected = expected_of(self.document)
         whole_gb = expected.volume_gb if expected else None
-        if whole_gb is not None and abs(whole_gb - self.volume_gb) > 0.01 * whole_gb:
+        if whole_gb is not None and abs(whole_gb - self.volume_gb) > SAME_VOLUME * whole_gb:
             raise InputError(
                 "plan",
                 f"moves {whole_gb:g} GB, and the transfer {self.volume_gb:g} GB",

@@ -74,7 +74,7 @@ class Rclone:
             self._limit = bytes_per_s
 
     def moved_gb(self) -> tuple[float, float]:
-        """Return what it has moved, and is to move in all; zeros where it does not say."""
+        """Return the GB that it has moved, and those in all; zeros where it does not say."""
         said = self._call("core/stats") or {"bytes": 0, "totalBytes": 0}
         return said["bytes"] / BYTES_PER_GB, said["totalBytes"] / BYTES_PER_GB
 

@@ -255,7 +255,7 @@ GRANT_S = 0.25
 
 
 class GrantRequest(RequestModel):
-    """How much a program is about to send."""
+    """The bytes that a program is about to send."""
 
     model_config = ConfigDict(extra="ignore")  # a refusal lifts the limit of juicefs
     bytes: int = Field(
