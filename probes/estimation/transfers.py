@@ -4,13 +4,14 @@ A transfer says what it achieved; what limited that is another matter (`limited_
 *network*, it is a sample of the path; by its *application* or a *disk*, a lower bound, as a test is
 that its sender paced. Where that is *unknown*, other transfers of its program tell: if these reach
 the rates of their plans on other pairs, it is believed about the path; if not, or if there are
-none, it is a lower bound. What transfers of a pair carried at the same time is added up. The same
-holds whoever reports and through whichever door: docs/estimates.md#what-transfers-teach.
+none, it is a lower bound. What transfers of a pair, or from or to a pool of VMs, carried at the
+same time is added up. The same holds whoever reports and through whichever door:
+docs/estimates.md#what-transfers-teach.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS
 from probes.estimation.agreement import ENOUGH, claimed_level
 from probes.estimation.groups import Bools, Floats, Ints
 from probes.metrics import number_of
-from probes.samples import KNOWN_LIMITS, Rows, Samples, read_detail
+from probes.samples import KNOWN_LIMITS, NameTable, Rows, Samples, read_detail
 
 REACHED = 0.9
 """Of its plan's rate: a transfer with as much has reached it."""
@@ -39,7 +40,8 @@ class Readings(NamedTuple):
         Of these: whether it is believed about the path, or else is a lower bound; and whether its
         reporter does not know what limited it.
     together : array
-        What all transfers between its ends carried while it ran, over what itself did.
+        What all transfers between its ends, or on a pool of VMs at either, carried while it ran,
+        over what itself did.
     who : list of str
         Its reporter, as it names itself; sources of samples that came in name theirs.
     """
@@ -61,6 +63,7 @@ class _Finished(NamedTuple):
     """Transfers that finished, as arrays: rates of all their VMs, of those of their plans."""
 
     pair: Any
+    pooled: Any  # whether either end of the pair is a pool
     begin_s: Floats
     took_s: Floats
     gbps: Floats
@@ -124,7 +127,8 @@ def readings_of(samples: Samples, finished: Samples) -> Readings:
         own_gbit = BITS_PER_BYTE * _number(detail, "volume_gb")
         begin_s = float(row["measured_at_s"])
         if took_s > 0 and own_gbit > 0:
-            beside = others.where((others.pair == pair).all(axis=1))
+            same, pooled = others.pair == pair, _pooled(pair, detail, samples.names)
+            beside = others.where(same.all(1) | (same & others.pooled & pooled).any(1))
             begins, ends = beside.begin_s, beside.begin_s + beside.took_s
             over_s = np.minimum(begin_s + took_s, ends) - np.maximum(begin_s, begins)
             carried_gbit = float(np.maximum(over_s, 0.0) @ beside.gbps)
@@ -152,6 +156,13 @@ def _program(detail: Mapping[str, Any]) -> tuple[str, str]:
     return str(detail.get("who") or ""), str(detail.get("label") or "")
 
 
+def _pooled(pair: Sequence[int], detail: Mapping[str, Any], names: NameTable) -> list[bool]:
+    """Return of each end whether other transfers share its VMs."""
+    pools = detail.get("pools")
+    numbers = [names.get(str(one), -1) for one in pools] if isinstance(pools, list) else []
+    return [end in numbers for end in pair]
+
+
 def _finished(samples: Samples, programs: dict[tuple[str, str], int]) -> _Finished:
     rows, details = samples.rows, list(samples.details)
     told = [read_detail(details[number]) for number in rows["detail"].tolist()]
@@ -161,7 +172,17 @@ def _finished(samples: Samples, programs: dict[tuple[str, str], int]) -> _Finish
     share = np.divide(gbps, planned, out=np.full(len(told), np.nan), where=planned > 0)
     numbers = [programs.setdefault(_program(one), len(programs)) for one in told]
     pair = np.stack((rows["src"], rows["dst"]), axis=1)
-    return _Finished(pair, rows["measured_at_s"], took_s, gbps, share, np.array(numbers))
+    ends = zip(pair.tolist(), told, strict=True)
+    pooled = np.array([_pooled(pair_of, one, samples.names) for pair_of, one in ends], np.bool_)
+    return _Finished(
+        pair,
+        pooled.reshape(pair.shape),
+        rows["measured_at_s"],
+        took_s,
+        gbps,
+        share,
+        np.array(numbers),
+    )
 
 
 def learnt(

@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from planner.fields.specified import Specified
+from planner.model.answer import Recommendation
 from planner.model.catalogue import Catalogue, Region
 from planner.model.document import NETWORK_COLUMNS, link_of, network_of, network_of_columns
 from planner.model.errors import FormatError, RelaydError
@@ -211,7 +212,7 @@ class AsyncWan(AskingAsync, Connection):
     # ---- transfers under way --------------------------------------------------------------
 
     def transfer(
-        self, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
+        self, plan: Recommendation | Mapping[str, Any], **options: Unpack[TransferOptions]
     ) -> ReportedTransfer:
         """Carry out a plan: ``async with wan.transfer(plan) as transfer:``.
 
@@ -219,17 +220,17 @@ class AsyncWan(AskingAsync, Connection):
         """
         return ReportedTransfer(lambda call: call(self), plan, **options)
 
-    async def begin_transfer(self, /, src: str, dst: str, **fields: Any) -> TrackedTransfer:
+    async def begin_transfer(self, /, *ends: str, **fields: Any) -> TrackedTransfer:
         """Report the start of a transfer; may be repeated.
 
         Parameters
         ----------
-        src, dst : str
-            Region ids or aliases.
+        *ends : str
+            `src` and `dst`, region ids or aliases; as the plan has them, unless given.
         **fields
-            Of :class:`~relayd.transfers.requests.TransferStartRequest`: ``volume_gb`` and, where
-            wanted, ``id``, ``label``, ``plan``, ``deadline_s``, ``silent_after_s``,
-            ``no_hold``, ``at_s``.
+            Of :class:`~relayd.transfers.requests.TransferStartRequest`: ``volume_gb`` or ``plan``
+            and, where wanted, ``id``, ``label``, ``deadline_s``, ``silent_after_s``, ``no_hold``,
+            ``at_s``.
 
         Raises
         ------
@@ -240,7 +241,7 @@ class AsyncWan(AskingAsync, Connection):
         """
         # A name of its own, so that repeating the call after a lost answer begins it once.
         named = {"id": uuid.uuid4().hex[:16], **fields}
-        return await self._report("/v1/transfers", TransferStartRequest(src, dst, **named))
+        return await self._report("/v1/transfers", TransferStartRequest(*ends, **named))
 
     async def report_transfer(
         self,

@@ -12,9 +12,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
+from planner.model.answer import Recommendation
 from planner.model.catalogue import Catalogue
 from planner.model.network import Network, Snapshot
-from planner.transfer.plan import Plan
 from relayd.client.asynchronous import AsyncWan
 from relayd.client.connection import TIMEOUT_S
 from relayd.questions.asking import Asking
@@ -168,7 +168,7 @@ class RemoteWan(Asking):
     network_if_changed = _waiting(AsyncWan.network_if_changed)
 
     def transfer(
-        self, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
+        self, plan: Recommendation | Mapping[str, Any], **options: Unpack[TransferOptions]
     ) -> WaitingTransfer:
         """Carry out a plan; see :class:`~relayd.transfers.reporting.ReportedTransfer`."""
         return WaitingTransfer(self.tell, plan, **options)

@@ -36,7 +36,7 @@ from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
 if TYPE_CHECKING:
     import networkx as nx
 
-    from planner.transfer.plan import Plan
+    from planner.model.answer import Recommendation
     from relayd.client.blocking import WaitingTransfer
     from relayd.transfers.reporting import Tell, TransferOptions
 
@@ -325,7 +325,7 @@ class Wan(Asking):
         raise InputError("snapshot", problem, value=snapshot, remedy=remedy)
 
     def transfer(
-        self, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
+        self, plan: Recommendation | Mapping[str, Any], **options: Unpack[TransferOptions]
     ) -> WaitingTransfer:
         """Carry out a plan; see :class:`~relayd.transfers.reporting.ReportedTransfer`.
 

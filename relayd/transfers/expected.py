@@ -97,6 +97,25 @@ def is_storable(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
+def task_of(plan: Mapping[str, Any], transfer: str | None = None) -> dict[str, Any]:
+    """Return `src`, `dst` and `volume_gb` of what a plan moves, as far as it says them.
+
+    Of a shuffle these are the ends of the largest pair, of a broadcast the first destination, and
+    of a schedule those of the transfer of that id.
+    """
+    try:
+        found = dict(plan.get("request") or {})
+        if trees_to := found.get("destinations"):
+            found["dst"] = trees_to[0]
+        elif pairs := plan.get("pairs"):
+            found = {**max(pairs, key=lambda pair: pair["volume_gb"]), **found}
+        found |= next((one for one in plan.get("transfers") or () if one["id"] == transfer), {})
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}  # what needs them says what is missing
+    kinds = {"src": str, "dst": str, "volume_gb": int | float}
+    return {name: found[name] for name, kind in kinds.items() if isinstance(found.get(name), kind)}
+
+
 def expected_of(plan: Mapping[str, Any] | None) -> ExpectedTransfer | None:
     """Return the figures of a plan; raises InputError if they are no figures of a transfer."""
     if plan is None:

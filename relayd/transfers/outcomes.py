@@ -51,6 +51,9 @@ def _samples(row: StoredTransfer, names: NetworkView) -> Iterator[Sample]:
     detail |= {"transfer": row.id, "limited_by": row.limited_by}
     if expected and expected.throughput_gbps:
         detail["planned_gbps"] = expected.throughput_gbps
+    sites = names.network_of([row.src, row.dst]).sites
+    if pools := [end for end in (row.src, row.dst) if sites[end].vms]:
+        detail["pools"] = pools
     whole = Sample(row.src, row.dst, "transfer_s", took_s, row.began_s, TRANSFER)
     yield whole.with_detail(**detail)
     if row.via != DIRECT or took_s < TEST_S:
@@ -63,7 +66,6 @@ def _samples(row: StoredTransfer, names: NetworkView) -> Iterator[Sample]:
         return
     vms = (expected.most_vms or expected.vms) if expected else None
     if vms is None:  # as many as its rate takes
-        sites = names.network_of([row.src, row.dst]).sites
         vms = ceil(gbps / least_cap(sites[row.src], sites[row.dst]).expected)
     rate = whole._replace(
         metric="aggregate_mbps",

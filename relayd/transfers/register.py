@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from planner.model.errors import InfeasibleError, InputError
+from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.network import Network
 from planner.model.units import BITS_PER_BYTE, BYTES_PER_GB, volume_text
 from planner.model.verification import AchievedShare
@@ -35,7 +36,7 @@ from relayd.questions.resolving import NetworkView
 from relayd.store.database import COLUMNS_OF_ENDS, NAMED_ENDS, Database, matching
 from relayd.store.events import Events
 from relayd.store.samples.ingest import Batch
-from relayd.times import utc_text
+from relayd.times import seconds_of, utc_text
 from relayd.transfers.expected import DIRECT, expected_of
 from relayd.transfers.outcomes import store_outcome
 from relayd.transfers.requests import (
@@ -62,6 +63,8 @@ MOST_OF_ONE = 2000
 """Transfers of one reporter, not counting the operator, that were reported within a day."""
 CLOCK_SKEW_S = 60.0
 """By which a reporter's clock may be ahead of ours."""
+OLDEST_PLAN_S = 7 * SECONDS_PER_DAY
+"""By which figures may be newer than those that a plan rests on that takes capacity."""
 VOLUME_ROUNDING = 1e-6
 """By which volumes may disagree that were counted in another way."""
 
@@ -200,9 +203,9 @@ class TransferRegister:
         reporter = who if has_token else ""
         self._batch = Batch("transfer", "live", reporter=reporter, address=address)
 
-    def begin_transfer(self, src: str, dst: str, **fields: Any) -> TrackedTransfer:
+    def begin_transfer(self, *ends: str, **fields: Any) -> TrackedTransfer:
         """Report the start of a transfer; see :class:`.TransferStartRequest`."""
-        found, _ = self.begin(TransferStartRequest(src, dst, **fields))
+        found, _ = self.begin(TransferStartRequest(*ends, **fields))
         return found
 
     def report_transfer(self, id: str, moved_gb: float | str, **fields: Any) -> TrackedTransfer:  # noqa: A002
@@ -219,8 +222,9 @@ class TransferRegister:
         It holds what its plan takes, unless it asks for no hold.
 
         Raises InputError if a region is unknown, another transfer has its id, it begins in the
-        future, or takes more than there ever is. Raises InfeasibleError if others leave too little.
-        Raises NotOwnerError if the reporter has :data:`MOST_OF_ONE` already.
+        future, or its plan is too old or takes more than there ever is. Raises InfeasibleError if
+        others leave too little. Raises NotOwnerError if the reporter has :data:`MOST_OF_ONE`
+        already.
         """
         source, target, _ = self._names.resolve_pair(request.src, request.dst)
         request = replace(request, src=source, dst=target)
@@ -264,7 +268,8 @@ class TransferRegister:
                 "moved_via": "{}",
                 "reports": "[]",
             }
-            if needs:
+            if plan and needs:
+                _refuse_old(plan, network)
                 check_room(needs, holds_of(database, now_s), network, self._names.catalogue)
             number = database.add("transfers", row, "number")
             for need in needs:
@@ -478,6 +483,19 @@ def _after_end(state: str, row: StoredTransfer) -> InputError:
     remedy = "Begin another transfer for what is moved after that."
     problem = f"is of a transfer that {_ended(state, row)}"
     return InputError("id", problem, value=row.id, remedy=remedy)
+
+
+def _refuse_old(plan: Mapping[str, Any], network: Network) -> None:
+    of = plan.get("snapshot")
+    made_on, now = of.get("as_of") if isinstance(of, Mapping) else None, network.snapshot.as_of
+    try:
+        age_s = seconds_of(now) - seconds_of(made_on) if made_on and now else 0.0
+    except (TypeError, ValueError):
+        return
+    if age_s > OLDEST_PLAN_S:
+        problem = f"rests on what was known at {made_on}, and newer figures are of {now}"
+        remedy = "Plan again, or begin it with `--no-hold`."
+        raise InputError("plan", problem, remedy=remedy)
 
 
 def _time(at_s: float | None, now_s: float) -> float:

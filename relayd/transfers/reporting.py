@@ -9,9 +9,9 @@ from time import monotonic
 from typing import Any, Self, TypeAlias, TypedDict, Unpack
 
 from planner.fields.kinds import MOST_NAME
+from planner.model.answer import Recommendation
 from planner.model.errors import InputError, RelaydError
 from planner.model.units import volume_text
-from planner.transfer.plan import Plan
 from relayd.transfers.expected import SAME_VOLUME, expected_of
 from relayd.transfers.requests import TransferProgressRequest, TransferStartRequest
 from relayd.transfers.tracked import TrackedTransfer
@@ -47,8 +47,8 @@ class ReportedTransfer:
     ----------
     tell : Tell
         The register, here or at a service.
-    plan : Plan or mapping
-        Of one transfer, as it was answered, or its document.
+    plan : Recommendation or mapping
+        A plan as it was answered, or its document; of a schedule, its transfer that `id` names.
     **options
         Of :class:`TransferOptions`.
 
@@ -64,26 +64,23 @@ class ReportedTransfer:
     Raises
     ------
     InputError
-        If it is no plan of one transfer, or an option is wrong; on entering, if the id is of a
-        transfer that has ended, or the plan takes more than there is.
+        If the plan does not say what it moves, or an option is wrong; on entering, if the id is of
+        a transfer that has ended, or the plan is too old or takes more than there is.
     InfeasibleError
         On entering, if others leave too little; ``starts_at_s`` says from when they do not.
     """
 
     def __init__(
-        self, tell: Tell, plan: Plan | Mapping[str, Any], **options: Unpack[TransferOptions]
+        self,
+        tell: Tell,
+        plan: Recommendation | Mapping[str, Any],
+        **options: Unpack[TransferOptions],
     ) -> None:
-        document: Any = plan.model_dump("json") if isinstance(plan, Plan) else plan
-        asked = document.get("request") if isinstance(document, Mapping) else None
-        if not isinstance(asked, Mapping) or not {"src", "dst", "volume_gb"} <= asked.keys():
-            remedy = "Give what `wan.plan` answered; `wan.transfer_details(id)` reads a transfer."
-            raise InputError("plan", "is not a plan of one transfer", remedy=remedy)
-        ends, volume_gb = (asked["src"], asked["dst"]), asked["volume_gb"]
-        request = TransferStartRequest(*ends, volume_gb=volume_gb, plan=document, **options)
+        request = TransferStartRequest(plan=plan, **options)
         self._tell, self._fields = tell, request.to_json()
         self._volume_gb = request.volume_gb
         self._every_s = min(REPORT_EVERY_S, request.silent_after_s / 3)
-        expected = expected_of(document)
+        expected = expected_of(request.document)
         self.id, self._said, self._has_said = request.id or "", (0.0, 0.0), False
         self.rate_gbps = expected and expected.throughput_gbps
         self.problem: RelaydError | None = None

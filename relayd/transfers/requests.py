@@ -31,7 +31,7 @@ from planner.fields.specified import (
     specified,
 )
 from planner.model.errors import InputError
-from relayd.transfers.expected import DIRECT, SAME_VOLUME, expected_of, is_storable
+from relayd.transfers.expected import DIRECT, SAME_VOLUME, expected_of, is_storable, task_of
 
 GROUP = "transfer"
 SILENT_AFTER_S = 120.0
@@ -56,6 +56,7 @@ LimitedBy: TypeAlias = Annotated[
     ),
     "What limited its rate.",
 ]
+_AS_PLANNED = "as its plan has it, unless given."
 _UNLESS_GIVEN = "in seconds since 1970 (UTC); now unless given."
 _time_field = partial(field, default=None, option=None, group=GROUP)
 _limit_field = partial(field, default="unknown", group=GROUP)
@@ -66,11 +67,15 @@ _via_field = partial(field, default={}, example=f"{DIRECT}=80GB", option="--via"
 class TransferStartRequest(Specified):
     """A transfer that begins."""
 
-    src: Annotated[str, Region(), "Region that sends."] = field(example="us-east", group=GROUP)
-    dst: Annotated[str, Region(), "Region that receives."] = field(example="sa", group=GROUP)
+    src: Annotated[str, Region(), f"Region that sends; {_AS_PLANNED}"] = field(
+        default="", example="us-east", group=GROUP
+    )
+    dst: Annotated[str, Region(), f"Region that receives; {_AS_PLANNED}"] = field(
+        default="", example="sa", group=GROUP
+    )
     _: KW_ONLY
-    volume_gb: Annotated[Figure, Volume(), "Volume to move, in GB."] = field(
-        example="500GB", group=GROUP
+    volume_gb: Annotated[Figure, Volume(), f"Volume to move, in GB; {_AS_PLANNED}"] = field(
+        default=0.0, example="500GB", group=GROUP
     )
     id: Annotated[
         str | None,
@@ -101,6 +106,12 @@ class TransferStartRequest(Specified):
     at_s: Annotated[Moment, f"When it began, {_UNLESS_GIVEN}"] = _time_field()
 
     def _check(self) -> None:
+        planned = task_of(self.document or {}, self.id)
+        for name in ("src", "dst", "volume_gb"):
+            if not getattr(self, name) and not planned.get(name):
+                remedy = "Name it, or give a plan that has it."
+                raise InputError(name, "is missing", remedy=remedy)
+            self.__dict__[name] = getattr(self, name) or planned[name]
         check_ends_differ(self.src, self.dst)
         _check_texts(self)
         expected = expected_of(self.document)

@@ -223,10 +223,11 @@ def wan(file: Path, pools: Path) -> Iterator[StoredWan]:
 
 @pytest.fixture
 def begun(file: Path, wan: StoredWan) -> Callable[..., TrackedTransfer]:
-    def begin(plan: Plan | dict[str, Any], src: str = SRC, dst: str = DST, **more: Any) -> Any:
+    def begin(plan: Plan | dict[str, Any], **more: Any) -> Any:
+        if isinstance(plan, dict):  # figures only: what moves is not among them
+            more = {"src": SRC, "dst": DST, "volume_gb": 500, **more}
         with open_store(file, mode="write") as store:
-            register = TransferRegister(store.database, wan, "tester")
-            return register.begin_transfer(src, dst, plan=plan, **{"volume_gb": 500, **more})
+            return TransferRegister(store.database, wan, "tester").begin_transfer(plan=plan, **more)
 
     return begin
 
@@ -277,7 +278,7 @@ def test_vms_of_ones_own_without_a_quota_take_nothing_and_it_is_said(
     ends = RELAY, "aws:eu-west-1"
     before = wan.plan(*ends, volume_gb=500)
     for name in ("one", "two", "three"):
-        begun(wan.plan(*ends, volume_gb=500), *ends, id=name)
+        begun(wan.plan(*ends, volume_gb=500), id=name)
     fourth = wan.plan(*ends, volume_gb=500)
     assert (fourth.throughput_gbps, fourth.vms) == (before.throughput_gbps, before.vms)
     assert [one.transfers for one in fourth.held] == [3, 3]
@@ -296,6 +297,9 @@ def test_what_is_wrong_is_refused(begun: Begin) -> None:
         with pytest.raises(InputError, match=problem):
             begun(plan)
         assert begun(plan, no_hold=True).hold == "none"
+    old = {**plan_of(1.0, 1), "snapshot": {"as_of": "2020-01-01"}}
+    with pytest.raises(InputError, match="newer figures are of 2022"):
+        begun(old)
 
 
 def test_any_plan_can_be_begun(wan: StoredWan, begun: Begin, file: Path) -> None:
@@ -305,12 +309,12 @@ def test_any_plan_can_be_begun(wan: StoredWan, begun: Begin, file: Path) -> None
 
     demands = {(SRC, DST): 50, (SRC, RELAY): 50, (RELAY, DST): 50}
     shuffle = wan.shuffle(demands, vms=2)
-    begun(shuffle, id="shuffle", volume_gb=150)
+    assert begun(shuffle, id="shuffle").volume_gb == 150
     out = [pair.throughput_gbps for pair in shuffle.pairs if pair.src == SRC]
     assert sent() == pytest.approx(sum(out))
     broadcast = wan.broadcast(SRC, [DST, RELAY], volume_gb=500, vms=1)
     assert any(one.limits for one in broadcast.held)
-    begun(broadcast, id="broadcast")
+    assert begun(broadcast, id="broadcast").dst == DST
     links = [link for tree in broadcast.trees for link in tree.legs if link.src == SRC]
     assert sent() == pytest.approx(sum(out) + sum(link.throughput_gbps for link in links))
     for name in ("shuffle", "broadcast"):
@@ -319,7 +323,9 @@ def test_any_plan_can_be_begun(wan: StoredWan, begun: Begin, file: Path) -> None
     assert sent() == 0
     timed = {"id": "nightly", "src": SRC, "dst": DST, "volume_gb": 500, "deadline_s": 3600}
     schedule = wan.schedule([timed], vms=1)
-    begun(schedule, id="nightly")
+    assert begun(schedule, id="nightly").volume_gb == 500
+    with pytest.raises(InputError, match="Missing src"):
+        begun(schedule, id="weekly")
     (admitted,) = schedule.transfers
     assert sent() == pytest.approx(max(one.throughput_gbps for one in admitted.periods))
     # A shuffle's ends are no pair: its time says nothing of a link.

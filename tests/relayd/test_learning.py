@@ -116,6 +116,23 @@ def test_what_the_network_holds_is_a_sample_of_the_path(door: Door, tmp_path: Pa
     assert f"{door.who} report, which the prober has not confirmed" in said
 
 
+@pytest.mark.parametrize("pooled", [False, True])
+def test_what_a_pool_sends_at_the_same_time_is_added_up(pooled: bool, tmp_path: Path) -> None:
+    ledger, pool = Ledger(tmp_path / "db"), tmp_path / "pool.toml"
+    pool.write_text(f'[[pool]]\nregion = "{SRC}"\nvm_type = "aws:m5.8xlarge"\nvms = 1\n')
+    wan = library.open(ledger.db, catalogues=[pool] if pooled else [])
+    with open_store(ledger.db, mode="write") as store:
+        register = TransferRegister(store.database, wan, "robot")
+        for number in range(3):
+            for dst in (DST, "aws:eu-west-1"):
+                begin_s = ledger.begin_s + 2000 * number
+                begun = register.begin_transfer(SRC, dst, volume_gb=500, at_s=begin_s)
+                register.end_transfer(begun.id, at_s=begin_s + 1600, limited_by="network")
+        make_snapshot(store, CATALOGUE)
+    # Half of what its one VM sends went elsewhere; VMs of one's own are not shared.
+    assert ledger.rate() == pytest.approx(TESTED if pooled else 2.5, rel=0.02)
+
+
 @pytest.mark.parametrize("door", DOORS)
 def test_what_is_sent_at_the_same_time_is_added_up(door: Door, tmp_path: Path) -> None:
     for limited_by in ("network", "unknown"):

@@ -122,11 +122,10 @@ def test_what_can_not_be_carried_out_is_refused(wan: Wan) -> None:
     plan = wan.plan(SRC, DST, volume_gb=500)
     with pytest.raises(InputError, match="is kept by stores and services"):
         modelled().transfer(plan)
-    copies = wan.broadcast(SRC, [DST], volume_gb=1)
-    for wrong in ("nightly-7", 7, {"throughput_gbps": 4}, copies.model_dump("json")):
+    for wrong, field in (("nightly-7", "plan"), (7, "plan"), ({"throughput_gbps": 4}, "src")):
         with pytest.raises(InputError) as caught:
             wan.transfer(wrong)  # type: ignore[arg-type]
-        assert caught.value.field == "plan"
+        assert caught.value.field == field
     with pytest.raises(InputError, match="silent_after_s"):
         wan.transfer(plan, silent_after_s=-1)
 
