@@ -96,7 +96,8 @@ class Achieved(NamedTuple):
     gbps : float
         Median of what one VM pair achieved; transfers at the same time are added up.
     contradicts : bool
-        Whether several fell short of what was measured, and what limited them is not known.
+        Whether several fell short of what was measured before them, and what limited them is not
+        known.
     """
 
     of_path: int
@@ -165,6 +166,11 @@ class Figures(NamedTuple):
     rate_cut: RateCut | None = None
     vms: int | None = None
     transfers: Achieved | None = None
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether transfers contradict what was measured, and no test after them has settled it."""
+        return bool(self.transfers and (self.unconfirmed or self.transfers.contradicts))
 
 
 class Origin(NamedTuple):

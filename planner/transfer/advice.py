@@ -340,7 +340,7 @@ class Adviser:
         for pair in dict.fromkeys(pair for one in paths for pair in self.figures.pairs_of(one)):
             link = self.network.links.get(pair[0], {}).get(pair[1])
             told = link and link.aggregate_gbps.origin.figures
-            if told and told.transfers and (told.unconfirmed or told.transfers.contradicts):
+            if told and told.transfers and told.is_contradicted:
                 reason = (
                     f"transfers reached {rate_text(told.transfers.gbps)} a VM pair, where other "
                     "rates were measured"

@@ -216,6 +216,7 @@ def learnt(
         is_slow = (share < 0) & (rates < share + slow_below)
         of_path &= ~(is_slow & (np.abs(rates - share - level) <= tolerance))
     short = read.unexplained & ~of_path & (together < level - tolerance)
+    short &= rows["measured_at_s"] > tested["measured_at_s"].max(initial=-np.inf)
     # What arrived was carried, whatever held the transfer.
     of_path |= alone > level + tolerance
     achieved = Achieved(

@@ -38,7 +38,7 @@ RETRY_S = 3600.0
 """Before another try of a campaign that failed as a whole."""
 BETWEEN_S = 600.0
 """Least time between campaigns."""
-COLLAPSED_AGAIN_S = 1800.0
+DOUBTFUL_AGAIN_S = 1800.0
 MOST_CHANGED_LINKS = 20
 LONGEST_S = 6 * 3600.0
 LEAST_S = 120.0
@@ -85,8 +85,8 @@ class CampaignScheduler:
     catalogue: Catalogue
     options: WatchOptions
     liveness_usd_per_day: float  # share of liveness probes in the budget, USD
-    # Returns the links whose throughput had collapsed when measured before a time
-    collapsed: Callable[[float], list[Pair]] = lambda _: []
+    # Returns the links whose throughput is in doubt and was not measured since a time
+    doubtful: Callable[[float], list[Pair]] = lambda _: []
     on_note: Callable[[str], None] = lambda _: None
     running: str = ""
     progress: dict[str, Any] = field(default_factory=dict)
@@ -138,8 +138,9 @@ class CampaignScheduler:
 
     def _changed(self, store: Store, now_s: float) -> DueCampaign | None:
         changed = LevelShifts(store.database).open()
-        # A collapse is measured again: it may be over, and only a measurement can tell.
-        links = dict.fromkeys([*changed, *self.collapsed(now_s - COLLAPSED_AGAIN_S)])
+        # A collapse may be over, and transfers may have been held by their programs: only a
+        # measurement can tell.
+        links = dict.fromkeys([*changed, *self.doubtful(now_s - DOUBTFUL_AGAIN_S)])
         first = first_hosts(self.fleet.region_of)
         chosen = [(src, dst) for src, dst in links if src in first and dst in first]
         chosen = chosen[:MOST_CHANGED_LINKS]
@@ -151,7 +152,7 @@ class CampaignScheduler:
             pairs=tuple((first[src], first[dst]) for src, dst in chosen),
         )
         many = f"{len(chosen)} links have" if len(chosen) > 1 else "a link has"
-        return DueCampaign(f"{many} changed", spec, tuple(chosen))
+        return DueCampaign(f"{many} changed or are in doubt", spec, tuple(chosen))
 
     def reserve(self, store: Store, day: str, now_s: float) -> float:
         """Reserve the rest of the budget of ``day``, without the share of liveness probes.

@@ -116,13 +116,22 @@ class WatchedLinks:
             self.changed.add(pair)
         return after
 
-    def collapsed(self, before_s: float) -> list[Pair]:
-        """Return the links whose throughput had collapsed when measured, before a time."""
+    def doubtful(self, before_s: float) -> list[Pair]:
+        """Return the links to measure again of those measured last before a time, or never.
+
+        Their throughput had collapsed, or transfers contradict it.
+        """
         return [
             pair
             for pair, health in self.healths.items()
-            if health.rate_share < 1 and health.rate_at_s < before_s
+            if health.rate_at_s < before_s
+            and (health.rate_share < 1 or self._is_contradicted(*pair))
         ]
+
+    def _is_contradicted(self, src: str, dst: str) -> bool:
+        link = self._network.usual.get(src, {}).get(dst) if self._network else None
+        figures = link and link.aggregate_gbps.origin.figures
+        return bool(figures and figures.is_contradicted)
 
     # ---- changes and samples to store ---------------------------------------------------------
 

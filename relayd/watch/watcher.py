@@ -178,7 +178,7 @@ class _Prober:
             watcher.catalogue,
             watcher.options,
             self.monitor.usd_per_day,
-            self.links.collapsed,
+            self.links.doubtful,
             watcher.on_note,
         )
 

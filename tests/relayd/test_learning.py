@@ -13,12 +13,14 @@ import pytest
 
 import relayd as library
 from planner.transfer.plan import Plan
+from probes.liveness.link_health import HealthPolicy
 from probes.samples import Sample
 from relayd.catalogue.loading import load_catalogue
 from relayd.snapshots.building import make_snapshot
 from relayd.store import open_store
 from relayd.store.samples.ingest import append
 from relayd.transfers.register import TransferRegister
+from relayd.watch.links import WatchedLinks
 from tests.relayd.conftest import Relayd
 
 SRC, DST = "aws:us-east-1", "aws:sa-east-1"
@@ -164,8 +166,17 @@ def test_slower_transfers_elsewhere_vouch_for_none(tmp_path: Path) -> None:
     assert ledger.sent(*[2.0] * 6).rate() == pytest.approx(TESTED, rel=0.01)
 
 
-def test_the_prober_settles_what_transfers_claim(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "db").sent(*[2.5] * 3, limited_by="network")
+@pytest.mark.parametrize("limited_by", ["network", "unknown"])
+def test_the_prober_settles_what_transfers_claim(limited_by: str, tmp_path: Path) -> None:
+    ledger, links = Ledger(tmp_path / "db"), WatchedLinks([(SRC, DST), (DST, SRC)], HealthPolicy())
+
+    def doubtful() -> list[tuple[str, str]]:
+        links.expect(library.open(ledger.db).network)
+        return links.doubtful(time.time())
+
+    assert doubtful() == []
+    ledger.sent(*[2.5] * 3, limited_by=limited_by)
+    assert doubtful() == [(SRC, DST)]
     for gbps, expected in ((5.0, 5.0), (2.5, 2.5)):
         with open_store(ledger.db, mode="write") as store:
             test = Sample(SRC, DST, "aggregate_mbps", 1e3 * gbps, 0.0, "iperf3", 64, 60.0)
@@ -175,6 +186,7 @@ def test_the_prober_settles_what_transfers_claim(tmp_path: Path) -> None:
             make_snapshot(store, CATALOGUE)
         assert ledger.rate() == pytest.approx(expected, rel=0.02)
         assert "not confirmed" not in " ".join(ledger.plan().warnings)
+        assert doubtful() == []
 
 
 @pytest.mark.parametrize("door", DOORS)
