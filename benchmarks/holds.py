@@ -3,8 +3,8 @@
 The time of a plan with a thousand holds on pools in forty regions, against one without; and how
 many transfers can begin in a second, each with a hold on one pool, in a file and on PostgreSQL.
 With ``--lab`` (root): 30 transfers of four programs, on pools of one VM in each of twelve emulated
-datacenters, begun over five minutes and sent by iperf3; once each is planned as if nothing else were
-under way and begins at once, once each holds what its plan takes and waits for when it ends
+datacenters, begun over five minutes and sent by iperf3; once each is planned as if nothing else
+were under way and begins at once, once each holds what its plan takes and waits for when it ends
 soonest. A transfer is as planned if it ends within a tenth of the planned time.
 """
 
