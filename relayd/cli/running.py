@@ -1,4 +1,8 @@
-"""Runs one command, and reports its errors."""
+"""Runs one command, and reports its errors.
+
+Modules are imported when their command is given: a service, a lab and documents of prices take a
+while, and a plan waits for none of them.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,81 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.errors import InputError, RelaydError
-from relayd.cli import handlers
 from relayd.cli.text import filled, safe_output
 from relayd.version import __version__
 
 if TYPE_CHECKING:
     from planner.fields.specified import Specified
+
+Handler: TypeAlias = Callable[[argparse.Namespace], int]
+# Of commands that ask no question: the function that runs each, as `pkgutil` resolves it.
+_HANDLERS = {
+    "import": "data.importing:run",
+    "data regions": "data.listing:regions",
+    "data vm-types": "data.listing:vm_types",
+    "data links": "data.listing:links",
+    "data matrix": "data.matrix:run",
+    "data export": "data.exporting:run",
+    "data doctor": "help.doctor:run",
+    "data samples list": "data.samples:batches",
+    "data samples quarantine": "data.samples:apart",
+    "data samples decisions": "data.samples:list_decisions",
+    "data samples retract": "data.samples:run_decision",
+    "data samples restore": "data.samples:run_decision",
+    "data samples confirm": "data.samples:run_decision",
+    "data samples accept": "data.samples:run_on_quarantine",
+    "data samples reject": "data.samples:run_on_quarantine",
+    "data store compact": "data.store:compact",
+    "data store rebuild": "data.store:rebuild",
+    "data store check": "data.store:check",
+    "data store backup": "data.store:backup",
+    "data store restore": "data.store:restore",
+    "data store changes": "data.store:list_changes",
+    "data catalogue show": "catalogue.showing:run",
+    "data catalogue diff": "catalogue.changing:run",
+    "data catalogue import": "catalogue.changing:run",
+    "data catalogue update": "catalogue.changing:update",
+    "data catalogue undo": "catalogue.changing:undo",
+    "probe": "measuring.probe:run",
+    "measure verify": "measuring.verify:run",
+    "measure watch": "measuring.watch:run",
+    "measure fleet check": "measuring.fleet:check",
+    "measure fleet caps": "measuring.fleet:caps",
+    "measure lab up": "measuring.lab:up",
+    "measure lab status": "measuring.lab:status",
+    "measure lab exec": "measuring.lab:execute",
+    "measure lab set host": "measuring.lab:set_host",
+    "measure lab set link": "measuring.lab:set_link",
+    "measure lab set clear": "measuring.lab:clear",
+    "measure lab down": "measuring.lab:down",
+    "transfers list": "data.transfers:listed",
+    "transfers show": "data.transfers:shown",
+    "transfers begin": "data.transfers:begin",
+    "transfers progress": "data.transfers:progress",
+    "transfers end": "data.transfers:end",
+    "transfers follow": "data.following:follow",
+    "study report": "data.report:run",
+    "study series": "data.report:series",
+    "study backtest": "data.backtest:run",
+    "serve": "serving.serve:run",
+    "serve mcp": "serving.mcp:run",
+    "serve token create": "serving.token:create",
+    "serve token list": "serving.token:listing",
+    "serve token revoke": "serving.token:revoke",
+    "help": "help.explain:run",
+}
+
+
+def handler_of(options: argparse.Namespace) -> Handler:
+    """Return the function that runs the command that was given."""
+    name = "questions.answers:run" if "question" in options else _HANDLERS[options.command]
+    handler: Handler = resolve_name(f"relayd.cli.{name}")
+    return handler
 
 
 def run(arguments: list[str]) -> int:
@@ -41,7 +110,7 @@ def _run(arguments: list[str]) -> int:
 
             if arguments:
                 options = parse(arguments)
-                code = handlers.run(options)
+                code = handler_of(options)(options)
             else:
                 print(introduction())
         sys.stdout.flush()  # here, where a closed pipe can still be told from a fault

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from relayd.__main__ import main
 from relayd.cli.commands import build_parser
-from relayd.cli.handlers import handler_of
+from relayd.cli.running import handler_of
 from tests.properties import examples
 from tests.relayd.building import imported
 from tests.relayd.conftest import Relayd
@@ -195,7 +195,7 @@ def test_every_command_refuses_bad_input_in_one_sentence(tmp_path: Path, relayd:
 def test_each_command_that_asks_no_question_has_a_handler() -> None:
     for parser in build_parser().known.values():
         if (command := parser.get_default("command")) and not parser.get_default("question"):
-            assert callable(handler_of(command))
+            assert callable(handler_of(argparse.Namespace(command=command)))
 
 
 def test_vm_types_are_listed_cheapest_first(relayd: Relayd) -> None:
