@@ -223,9 +223,6 @@ def throughput_of(connections: int | None) -> Metric:
 def number_of(name: str) -> int:
     """Return the number of a metric in arrays of samples.
 
-    Raises
-    ------
-    InputError
-        If it is not one that relayd knows.
+    Raises InputError if it is not one that relayd knows.
     """
     return NAMES.index(METRICS[name].name)

@@ -39,6 +39,9 @@ def registered(
 
     An entry point names an object, and is called like it, or names a function that returns several.
 
+    Raises RegistrationError if there are none, one can't be loaded or is of another class, or two
+    have the same value of a unique attribute; names the distributions.
+
     Parameters
     ----------
     group : str
@@ -49,12 +52,6 @@ def registered(
         Attributes, of which no two objects may have the same value.
     found : sequence of EntryPoint, optional
         In place of those of all installed distributions.
-
-    Raises
-    ------
-    RegistrationError
-        If there are none, one can't be loaded or is of another class, or two have the same value of
-        a unique attribute; names the distributions.
     """
     found = tuple(_all().select(group=group)) if found is None else found
     if not found:

@@ -203,12 +203,8 @@ class Samples:
     def of(cls, samples: Iterable[Sample], source: str = OWN) -> Samples:
         """Return samples as an array.
 
-        Raises
-        ------
-        InputError
-            If a metric is not one that relayd knows.
-        TypeError, OverflowError
-            If a value or a time is no number.
+        Raises InputError if a metric is not one that relayd knows; TypeError or OverflowError if a
+        value or a time is no number.
         """
         columns = list(zip(*samples, strict=True))
         found = cls(np.zeros(len(columns[0]) if columns else 0, ROW))

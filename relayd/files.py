@@ -38,10 +38,7 @@ def read_text(name: str, what: str) -> str:
 def json_of(text: str, name: str, what: str) -> Any:
     """Return the content of a JSON text from the file `name`.
 
-    Raises
-    ------
-    FormatError
-        If it is not valid JSON; names `what`, and the file as the value.
+    Raises FormatError if it is not valid JSON; names `what`, and the file as the value.
     """
     try:
         return json_text.read_json(text)
@@ -105,12 +102,7 @@ def read_demands(name: str) -> Any:
     first column of sources. JSON is ``[{"src": ..., "dst": ..., "volume_gb": ...}]`` or
     ``{src: {dst: GB}}``. A volume is a number of GB or has a unit, such as ``1.5TB``.
 
-    Raises
-    ------
-    InputError
-        If the file can't be read.
-    FormatError
-        If it is neither, naming the line.
+    Raises InputError if the file can't be read; FormatError if it is neither, naming the line.
     """
     text = read_text(name, "demands")
     if not is_json(text, name):

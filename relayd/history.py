@@ -165,12 +165,8 @@ SampleHistory: TypeAlias = StoredHistory | DataSetHistory
 def open_history(where: Location) -> Iterator[SampleHistory]:
     """Open a store, or a data set as ``relayd data export samples`` writes it: a folder.
 
-    Raises
-    ------
-    StoreError
-        If it is a store that can't be read.
-    InputError
-        If it is a folder that holds no Parquet files.
+    Raises StoreError if it is a store that can't be read; InputError if it is a folder that holds
+    no Parquet files.
     """
     if isinstance(where, Path) and where.is_dir():
         yield DataSetHistory(where)

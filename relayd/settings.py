@@ -49,10 +49,7 @@ def load_settings() -> Settings:
     The file is named by ``RELAYD_CONFIG``, else ``relayd/config.toml`` in the user's
     configuration folder; it need not exist.
 
-    Raises
-    ------
-    InputError
-        If the file is malformed, has an unknown key, or was named and is missing.
+    Raises InputError if the file is malformed, has an unknown key, or was named and is missing.
     """
     from_file, path = _file_settings()
     for key, value in from_file.items():

@@ -18,10 +18,8 @@ class ShadowedPackageError(ImportError):
 def require_own_packages() -> None:
     """Look where Python finds the packages of relayd, without importing them.
 
-    Raises
-    ------
-    ShadowedPackageError
-        If one is found elsewhere, or was imported from elsewhere; it names the file.
+    Raises ShadowedPackageError if one is found elsewhere, or was imported from elsewhere; it names
+    the file.
     """
     for name in PACKAGES:
         module = sys.modules.get(name)

@@ -28,10 +28,7 @@ def utc_date(at_s: float) -> str:
 def seconds_of(written: str) -> float:
     """Return an ISO 8601 time in seconds since 1970; a time without a zone is UTC.
 
-    Raises
-    ------
-    ValueError
-        If it is no such time.
+    Raises ValueError if it is no such time.
     """
     moment = datetime.fromisoformat(written)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -91,14 +91,8 @@ def broadcast_problem(
 ) -> BroadcastProblem:
     """Return the figures of a broadcast.
 
-    Raises
-    ------
-    InputError
-        If an end is not in the network.
-    DataError
-        If a destination can't be reached over links whose rates and fees are known.
-    InfeasibleError
-        If quotas leave an end no VM.
+    Raises InputError if an end is not in the network; DataError if a destination can't be reached
+    over links whose rates and fees are known; InfeasibleError if quotas leave an end no VM.
     """
     for name, region in (("src", request.src), *(("dst", r) for r in request.destinations)):
         network.check_region(region, name)

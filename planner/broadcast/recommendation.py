@@ -54,6 +54,9 @@ SITES_SHOWN = 2
 class BroadcastDecision:
     """The decision on one broadcast with some numbers of VMs by region.
 
+    Raises InfeasibleError if no plan meets the deadline; DataError if a destination can't be
+    reached, or no region may forward to one without a direct link.
+
     Attributes
     ----------
     optimum : BroadcastCandidate
@@ -62,13 +65,6 @@ class BroadcastDecision:
         Of the optimum over the proven bound.
     over_direct : Gain | None
         Of the optimum over direct; None if direct is missing or too late.
-
-    Raises
-    ------
-    InfeasibleError
-        If no plan meets the deadline.
-    DataError
-        If a destination can't be reached, or no region may forward to one without a direct link.
     """
 
     def __init__(
@@ -304,17 +300,13 @@ def recommend_broadcast(
 ) -> BroadcastPlan:
     """Return the recommended plan for one volume to several destinations.
 
+    Raises InfeasibleError if no plan meets the deadline; names one that can be met. Raises
+    DataError if a destination can't be reached over known links.
+
     Parameters
     ----------
     notes : tuple of str
         How the request's names were understood; goes first among the warnings.
-
-    Raises
-    ------
-    InfeasibleError
-        If no plan meets the deadline; names one that can be met.
-    DataError
-        If a destination can't be reached over known links.
     """
     problem = broadcast_problem(request, network, prices)
     regions, root = problem.regions, problem.root

@@ -51,12 +51,8 @@ def recommend_reduce(
 ) -> ReducePlacement:
     """Return the fractions of a reduce stage for each region.
 
-    Raises
-    ------
-    InfeasibleError
-        If the budget or the deadline can't be met; names one that can.
-    InputError, DataError
-        If a region is not known, or none can reduce.
+    Raises InfeasibleError if the budget or the deadline can't be met; names one that can. Raises
+    InputError or DataError if a region is not known, or none can reduce.
     """
     made = partial(_Reduce, request, network, prices)
     most = made({})

@@ -51,12 +51,8 @@ def recommend_tasks(
 ) -> TaskPlacement:
     """Return a VM for each task.
 
-    Raises
-    ------
-    InfeasibleError
-        If the tasks do not fit on the VMs.
-    InputError, DataError
-        If a region is not in the network, or nothing is known of a link between two VMs.
+    Raises InfeasibleError if the tasks do not fit on the VMs; InputError or DataError if a region
+    is not in the network, or nothing is known of a link between two VMs.
     """
     return _Tasks(request, network, prices).plan(notes)
 

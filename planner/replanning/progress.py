@@ -176,6 +176,8 @@ class InProgress:
     For a shuffle, the volume moved is that of all pairs together (divided by the plan's rates) or
     of each pair; otherwise, the volume that every destination has.
 
+    Raises InputError if the document is no plan, the figures are out of range, or nothing is left.
+
     Attributes
     ----------
     plan : mapping
@@ -192,11 +194,6 @@ class InProgress:
         Of the moment, where it is known.
     since_asked_s : float
         Since its VMs began to start, from which deadlines count.
-
-    Raises
-    ------
-    InputError
-        If the document is no plan, the figures are out of range, or nothing is left.
     """
 
     def __init__(self, asked: ReplanRequest) -> None:

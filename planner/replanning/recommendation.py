@@ -53,19 +53,15 @@ def replan(
 ) -> Replan:
     """Return the advice to keep a plan in progress or to change it, with the gain.
 
+    Raises InputError if the document is no plan, a figure is out of range, or nothing is left;
+    DataError if nothing is known of a link of the plan any more.
+
     Parameters
     ----------
     network, prices
         As they are now.
     others : sequence of OtherTransfer
         That the network's VMs carry besides.
-
-    Raises
-    ------
-    InputError
-        If the document is no plan, a figure is out of range, or nothing is left.
-    DataError
-        If nothing is known of a link of the plan any more.
     """
     progress = InProgress(request)
     for region in progress.workload.regions:

@@ -82,10 +82,7 @@ def progress_of(
     In the schedule's order; a transfer given up partway has ended, and one that was refused before
     it sent anything is left out: it may be asked for again.
 
-    Raises
-    ------
-    InputError
-        If the time is before the one that the schedule was planned from.
+    Raises InputError if the time is before the one that the schedule was planned from.
     """
     if existing is None:
         return []
@@ -297,11 +294,8 @@ def as_shuffle(
 
     No path may connect the ends of some, see :func:`is_connected`.
 
-    Raises
-    ------
-    InputError, DataError, InfeasibleError
-        As for a shuffle: ends that are not in the network, or whose quotas leave no VM, or an
-        unknown fee.
+    Raises InputError, DataError, InfeasibleError as for a shuffle: ends that are not in the
+    network, or whose quotas leave no VM, or an unknown fee.
     """
     demands = defaultdict[tuple[str, str], float](float)
     for item in pending:

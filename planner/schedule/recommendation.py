@@ -249,19 +249,15 @@ def recommend_schedule(
 ) -> SchedulePlan:
     """Return a schedule of the transfers that can be admitted.
 
+    Raises InputError if a transfer is in the existing schedule already; DataError if nothing is
+    known of any permitted path of any transfer.
+
     Parameters
     ----------
     request : ScheduleRequest
         New transfers; those admitted earlier stay admitted as long as the estimates allow.
     notes : tuple of str
         What was understood from the request's names; goes first among the warnings.
-
-    Raises
-    ------
-    InputError
-        If a transfer is in the existing schedule already.
-    DataError
-        If nothing is known of any permitted path of any transfer.
     """
     now_s = request.now_s or 0.0
     begun = progress_of(request.existing, now_s)

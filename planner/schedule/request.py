@@ -172,10 +172,7 @@ _IN_PROGRESS = TypeAdapter(ScheduleInProgress)
 def schedule_from(document: Any, field: str = "existing") -> ScheduleInProgress:
     """Return the schedule of a JSON document.
 
-    Raises
-    ------
-    FormatError
-        If the document is not that of a schedule, naming the entry.
+    Raises FormatError if the document is not that of a schedule, naming the entry.
     """
     remedy = "Give the JSON that `relayd plan schedule` printed."
     try:

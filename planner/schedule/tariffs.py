@@ -75,10 +75,7 @@ class LinkTariffs:
         Changes within a microsecond of a given time are dropped, or rounding would make slots of no
         length, in which VMs stop and start again.
 
-        Raises
-        ------
-        InputError
-            If that is too often.
+        Raises InputError if that is too often.
         """
         times = np.unique(np.array(list(times_s), dtype=float))
         if not len(times):

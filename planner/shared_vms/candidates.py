@@ -131,6 +131,8 @@ def with_decided_vms(
 
     Where the request states how many that is, only those without which it is no worse are left out.
 
+    Raises InfeasibleError if no plan meets the deadline.
+
     Parameters
     ----------
     figures : SharedFigures
@@ -143,11 +145,6 @@ def with_decided_vms(
         Volumes of a plausible routing, to begin with; else with the most VMs.
     solve : callable
         Returns the decision with some numbers of VMs by region.
-
-    Raises
-    ------
-    InfeasibleError
-        If no plan meets the deadline.
     """
     most = dict(zip(figures.regions, figures.resources.vms.tolist(), strict=True))
 

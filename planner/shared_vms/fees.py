@@ -56,10 +56,7 @@ class LinkFees:
     def add(self, src: int, dst: int) -> None:
         """Add a link.
 
-        Raises
-        ------
-        DataError
-            If its price is not known.
+        Raises DataError if its price is not known.
         """
         pair, prices = (self._regions[src], self._regions[dst]), self._prices
         key: Hashable = pair  # custom prices may depend on the volume

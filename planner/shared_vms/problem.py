@@ -169,6 +169,8 @@ def shared_figures(
 ) -> SharedFigures:
     """Return the figures of sites.
 
+    Raises DataError if the price of a link that is needed is not known.
+
     Parameters
     ----------
     regions : tuple of str, length n
@@ -182,11 +184,6 @@ def shared_figures(
     links_out : array, length n, optional
         Links over which a VM of each site sends at once, at least. Each takes a connection, which
         no other link has then.
-
-    Raises
-    ------
-    DataError
-        If the price of a link that is needed is not known.
     """
     n, cells, fees = len(regions), link_cells(network, regions), LinkFees(prices, regions)
     used = (cells["address"] > 0) & ~np.eye(n, dtype=bool) & usable

@@ -47,21 +47,16 @@ def shuffle_problem(
 ) -> ShuffleProblem:
     """Return the figures of a shuffle.
 
+    Raises InputError if an end is not in the network; DataError if nothing is known of any
+    permitted path of a pair, or no fee of its direct link; InfeasibleError if quotas leave an end
+    no VM.
+
     Parameters
     ----------
     at_once : bool
         Whether all pairs send at the same time, so that each has connections of its own.
     needs_paths : bool
         Whether each pair must have a path.
-
-    Raises
-    ------
-    InputError
-        If an end is not in the network.
-    DataError
-        If nothing is known of any permitted path of a pair, or no fee of its direct link.
-    InfeasibleError
-        If quotas leave an end no VM.
     """
     for region in request.ends:
         network.check_region(region, "demands", names="name a region that")

@@ -96,6 +96,9 @@ class ShuffleCandidate(Candidate):
 class ShuffleSearch:
     """Finds candidates for one shuffle, and decides.
 
+    Raises InfeasibleError if no plan meets the deadline; DataError if a pair has no direct link and
+    relays are not allowed.
+
     Attributes
     ----------
     direct : ShuffleCandidate | None
@@ -109,13 +112,6 @@ class ShuffleSearch:
         nothing is relayed.
     bound_usd : float
         No plan that meets the deadline has lower egress fees.
-
-    Raises
-    ------
-    InfeasibleError
-        If no plan meets the deadline.
-    DataError
-        If a pair has no direct link and relays are not allowed.
     """
 
     def __init__(self, request: ShuffleRequest, problem: ShuffleProblem, network: Network) -> None:
@@ -423,17 +419,13 @@ def recommend_shuffle(
 ) -> ShufflePlan:
     """Return the recommended plan for many transfers that start together.
 
+    Raises InfeasibleError if no plan meets the deadline; names one that can be met. Raises
+    DataError if nothing is known of any permitted path of a pair.
+
     Parameters
     ----------
     notes : tuple of str
         How the request's names were understood; goes first among the warnings.
-
-    Raises
-    ------
-    InfeasibleError
-        If no plan meets the deadline; names one that can be met.
-    DataError
-        If nothing is known of any permitted path of a pair.
     """
     problem = shuffle_problem(request, network, prices, at_once=True)
     all_direct = bool((problem.resources.rate_gbps[problem.demands_gbit > 0] > 0).all())

@@ -33,10 +33,7 @@ def solved(solver: Any) -> Any:
 
     Its variables and constraints are in the order of the given one's. None if there is no solution.
 
-    Raises
-    ------
-    ArithmeticError
-        If both fail.
+    Raises ArithmeticError if both fail.
     """
     status = status_of(solver)
     if status not in {solver.OPTIMAL, solver.INFEASIBLE}:

@@ -198,11 +198,8 @@ def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:
     taken for what it had with others: a quarter of a second leaves under 1 % in the lab, a whole
     second up to 5 %.
 
-    Raises
-    ------
-    InputError
-        If all ran together for less than :data:`LEAST_TOGETHER_S`, :data:`BEGIN_S` and
-        :data:`END_S` aside.
+    Raises InputError if all ran together for less than :data:`LEAST_TOGETHER_S`, :data:`BEGIN_S`
+    and :data:`END_S` aside.
     """
     began_s = {
         name: one.at_s - sum(i.seconds for i in one.intervals) for name, one in tests.items()

@@ -72,10 +72,7 @@ def fit_ramp(measured_mbps: Mapping[int, float]) -> Ramp:
     For each place where the line may turn flat, f and A are geometric means of either side; the
     place with the least error wins.
 
-    Raises
-    ------
-    InputError
-        If there is nothing, or a figure not above 0.
+    Raises InputError if there is nothing, or a figure not above 0.
     """
     if not measured_mbps or min(measured_mbps.values()) <= 0 or min(measured_mbps) < 1:
         raise InputError(

@@ -102,10 +102,7 @@ class Provenance:
     def of(self, src: str, dst: str) -> list[FigureProvenance]:
         """Return the provenance of each figure of a link and of the VMs at its ends.
 
-        Raises
-        ------
-        DataError
-            If nothing is known of the link.
+        Raises DataError if nothing is known of the link.
         """
         link = self._network.link(src, dst)
         if self._address is None and self._network.has_private_links:

@@ -91,6 +91,9 @@ def backtest(
 ) -> Backtest:
     """Replay stored history: the plans that relayd would have recommended, and their results.
 
+    Raises InputError or StoreError if an option is wrong, or the store can't be read; DataError if
+    there is too little to conclude from.
+
     Parameters
     ----------
     db : str or Path, optional
@@ -101,13 +104,6 @@ def backtest(
         Catalogue files of one's own.
     **asked
         Fields of :class:`relayd.backtesting.request.BacktestRequest`.
-
-    Raises
-    ------
-    InputError, StoreError
-        If an option is wrong, or the store can't be read.
-    DataError
-        If there is too little to conclude from.
     """
     return replayed(BacktestRequest(**asked), db, dask, catalogues)
 
@@ -294,10 +290,7 @@ def replay_all(
 
     Steps come the oldest first; the address is that of the scheduler of a running cluster.
 
-    Raises
-    ------
-    InputError
-        If the cluster can't be used.
+    Raises InputError if the cluster can't be used.
     """
     if not address:
         yield from (replay(step, scene) for step in steps)

@@ -68,12 +68,8 @@ class Downloads:
     async def fetch(self, address: str, suffix: str) -> Path:
         """Return the file of an address, fetched again if it has changed.
 
-        Raises
-        ------
-        DataError
-            If the server does not answer, breaks off, or a limit is reached.
-        InputError
-            If the address is of another origin.
+        Raises DataError if the server does not answer, breaks off, or a limit is reached;
+        InputError if the address is of another origin.
         """
         url = f"{self.base}{address}" if address.startswith("/") else address
         if _origin(url) != _origin(self.base):

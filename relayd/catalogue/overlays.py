@@ -33,10 +33,7 @@ def overlay_folder() -> Path:
 def overlays_in_force() -> list[Path]:
     """Return the overlays that count, the oldest first.
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be read.
+    Raises InputError if the folder cannot be read.
     """
     where = overlay_folder()
     try:
@@ -55,11 +52,8 @@ def add_overlay(text: str, source: str, on: date) -> Path:
 
     `source` is a word for the file's name, such as ``azure-retail``.
 
-    Raises
-    ------
-    InputError
-        If the folder cannot be written, or all numbers are in use; nothing has changed
-        then.
+    Raises InputError if the folder cannot be written, or all numbers are in use; nothing has
+    changed then.
     """
     folder = overlay_folder()
     try:
@@ -94,10 +88,8 @@ def undo_overlay(name: str | None = None) -> list[Path]:
     An overlay holds what differs from those before it, so none of them counts without those.
     Returns where they lie now, the newest first.
 
-    Raises
-    ------
-    InputError
-        If no overlay is in force, none has that name, or the folder cannot be written.
+    Raises InputError if no overlay is in force, none has that name, or the folder cannot be
+    written.
     """
     in_force = overlays_in_force()
     if not in_force:

@@ -52,6 +52,8 @@ def print_rows(
 ) -> int:
     """Print rows with equal keys as the options ask for; return the exit code.
 
+    Raises InputError if the file can't be written, or the format needs what is not there.
+
     Parameters
     ----------
     options : argparse.Namespace
@@ -62,11 +64,6 @@ def print_rows(
         Returns what people see instead of a table of all.
     document : callable, optional
         Returns what JSON has, where that is more than the rows.
-
-    Raises
-    ------
-    InputError
-        If the file can't be written, or the format needs what is not there.
     """
     file = Path(options.output) if options.output else None
     by_name = {".csv": "csv", ".json": "json", ".parquet": "parquet"}
@@ -124,10 +121,7 @@ def _csv(rows: Sequence[Row]) -> str:
 def write_text(name: str | Path, text: str) -> None:
     """Write the file of ``--output``.
 
-    Raises
-    ------
-    InputError
-        If it can't be written.
+    Raises InputError if it can't be written.
     """
     with _writable(Path(name)):
         Path(name).write_text(text, encoding="utf-8", newline="")

@@ -156,9 +156,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Raise with what argparse found wrong.
 
-        Raises
-        ------
-        InputError
+        Raises InputError.
         """
         if self.unfinished:
             super().error(message)

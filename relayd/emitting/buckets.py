@@ -57,10 +57,7 @@ def one_lane(emission: Emission) -> Emission:
 def host_of(emission: Emission) -> str:
     """Return the host that the bucket is read from, for ``NO_PROXY``.
 
-    Raises
-    ------
-    InputError
-        If what is written goes to the same.
+    Raises InputError if what is written goes to the same.
     """
     src, dst = ("".join(url.split("/")[2:3]) for url in _written(emission, _WEB))
     if src == dst:
@@ -71,10 +68,8 @@ def host_of(emission: Emission) -> str:
 def copy(emission: Emission, tool: str) -> str:
     """Return a script that copies from bucket to bucket with one tool of ``copies.toml``.
 
-    Raises
-    ------
-    InputError
-        If an end is no bucket that the tool takes, or the plan has relays that it would leave out.
+    Raises InputError if an end is no bucket that the tool takes, or the plan has relays that it
+    would leave out.
     """
     how, plan = copies()["tool"][tool], emission.plan
     if emission.src_bucket[:2] not in how["from"] or emission.dst_bucket[:2] not in how["to"]:

@@ -24,10 +24,8 @@ DEFAULT_PORT = 5201  # of iperf3
 def emitters() -> Mapping[str, Emitter]:
     """Return all installed emitters by name: those of relayd, then those of other distributions.
 
-    Raises
-    ------
-    RegistrationError
-        If an entry point can't be loaded, or names anything but emitters with new names.
+    Raises RegistrationError if an entry point can't be loaded, or names anything but emitters with
+    new names.
     """
     return {one.name: one for one in registered(GROUP, Emitter, unique=["name"])}
 
@@ -41,6 +39,8 @@ def emit(
 ) -> str:
     """Return a plan as a script or a configuration of a tool.
 
+    Raises InputError if there is no such emitter, it does not fit the plan, or an address is none.
+
     Parameters
     ----------
     plan : Plan, mapping or str
@@ -53,11 +53,6 @@ def emit(
     port : int
         On which relays and destinations listen; where a plan has several chains of VMs, the next
         ones follow.
-
-    Raises
-    ------
-    InputError
-        If there is no such emitter, it does not fit the plan, or an address is none.
     """
     known = emitters()
     if to not in known:

@@ -143,16 +143,14 @@ def emission(
 ) -> Emission:
     """Divide a plan into lanes; parameters and errors as of :func:`relayd.emit`.
 
+    Raises InputError if the plan, an address or a bucket is wrong, or the ports would go above
+    65535.
+
     Parameters
     ----------
     to_vms : bool
         Whether the receivers are the plan's VMs, rather than a store that takes any number of
         connections.
-
-    Raises
-    ------
-    InputError
-        If the plan, an address or a bucket is wrong, or the ports would go above 65535.
     """
     whole = _whole(plan_of(plan))
     paths, counts = whole.paths, whole.vms
@@ -246,10 +244,7 @@ def _addresses(
 def must_be_address(vm: Vm, tool: str) -> None:
     """Refuse a host name where a tool compares addresses.
 
-    Raises
-    ------
-    InputError
-        If the VM was given by a name.
+    Raises InputError if the VM was given by a name.
     """
     try:
         ip_address(vm.address or "0.0.0.0")  # noqa: S104 - not given: checked where it runs

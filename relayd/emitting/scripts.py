@@ -17,10 +17,7 @@ def haproxy(emission: Emission) -> str:
 
     Missing addresses are taken from the environment; ``haproxy -c`` stops and names them.
 
-    Raises
-    ------
-    InputError
-        If the plan is direct, or a source was given by a host name.
+    Raises InputError if the plan is direct, or a source was given by a host name.
     """
     if not emission.relays:
         problem = "is haproxy, which relays, and this plan is direct"

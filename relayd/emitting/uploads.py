@@ -24,10 +24,7 @@ def upload(emission: Emission, tool: str) -> str:
 
     It divides files over the plan's lanes, checks what arrived, and sums up.
 
-    Raises
-    ------
-    InputError
-        If the plan ends at a provider to whose store the tool does not send.
+    Raises InputError if the plan ends at a provider to whose store the tool does not send.
     """
     how, dst = copies()["upload"][tool], emission.destinations[0].region
     provider = dst.partition(":")[0]

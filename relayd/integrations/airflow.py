@@ -139,10 +139,8 @@ class RelaydPlanOperator(BaseOperator):
     def execute(self, context: Any) -> dict[str, Any]:
         """Ask, or begin to wait.
 
-        Raises
-        ------
-        AirflowFailException
-            If the question is wrong, or no plan meets its limits: trying again would not help.
+        Raises AirflowFailException if the question is wrong, or no plan meets its limits: trying
+        again would not help.
         """
         try:
             with RelaydHook(self.relayd_conn_id).get_conn() as wan:

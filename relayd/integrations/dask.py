@@ -47,6 +47,9 @@ def shuffle_plan(
 ) -> PlacedShuffle:
     """Return a region for each partition of a shuffle of what workers hold.
 
+    Raises InputError if nothing is held, or a worker that holds a part is in no region; else as of
+    :meth:`relayd.Wan.place_reduce`. Raises Exception what a task raised that was to make a part.
+
     Parameters
     ----------
     client : Client
@@ -60,14 +63,6 @@ def shuffle_plan(
         Further fields of :class:`~planner.placement.request.ReduceRequest`, such as ``budget_usd``.
         Unless stated, each region has a VM for each host that its workers are on, with
         :data:`CONNECTIONS` connections.
-
-    Raises
-    ------
-    InputError
-        If nothing is held, or a worker that holds a part is in no region; else as of
-        :meth:`relayd.Wan.place_reduce`.
-    Exception
-        What a task raised that was to make a part.
     """
     futures = futures_of(data)
     wait(futures)

@@ -76,6 +76,9 @@ def reduce_plan(
 ) -> PlacedShuffle:
     """Return the region for each task of a stage in which each takes an equal part of all data.
 
+    Raises InputError if data is on a node without a region; else as of
+    :meth:`relayd.Wan.place_reduce`.
+
     Parameters
     ----------
     refs : sequence of ray.ObjectRef
@@ -86,11 +89,6 @@ def reduce_plan(
     **question
         Further fields of :class:`~planner.placement.request.ReduceRequest`. Unless stated, each
         region has as many VMs as nodes.
-
-    Raises
-    ------
-    InputError
-        If data is on a node without a region; else as of :meth:`relayd.Wan.place_reduce`.
     """
     nodes = _nodes()
     input_gb: dict[str, float] = {}
@@ -110,6 +108,8 @@ def place_tasks(
 ) -> PlacedTasks:
     """Return the node for each task or actor, such that all is exchanged soonest.
 
+    Raises InputError, InfeasibleError, DataError as of :meth:`relayd.Wan.place_tasks`.
+
     Parameters
     ----------
     cpus : mapping
@@ -120,11 +120,6 @@ def place_tasks(
         What is known of the network; without it, the store of the user.
     **question
         Further fields of :class:`~planner.placement.request.TasksRequest`.
-
-    Raises
-    ------
-    InputError, InfeasibleError, DataError
-        As of :meth:`relayd.Wan.place_tasks`.
     """
     machines = [
         {"id": node["NodeID"], "region": region, "cpus": node["Resources"]["CPU"]}
@@ -149,6 +144,9 @@ def broadcast(
     Each region on a tree receives from the one before and sends on what it has received; Ray by
     itself would fetch every copy from wherever one is. This returns at once: wait for the copies.
 
+    Raises InputError if a destination has no node, or the parts are not in one region;
+    InfeasibleError or DataError as of :meth:`relayd.Wan.broadcast`.
+
     Parameters
     ----------
     refs : sequence of ray.ObjectRef
@@ -161,13 +159,6 @@ def broadcast(
     **question
         Further fields of :class:`~planner.broadcast.request.BroadcastRequest`. Unless stated, only
         regions with nodes forward.
-
-    Raises
-    ------
-    InputError
-        If a destination has no node, or the parts are not in one region.
-    InfeasibleError, DataError
-        As of :meth:`relayd.Wan.broadcast`.
     """
     nodes = _nodes()
     for region in regions:
@@ -236,10 +227,7 @@ def _nodes() -> dict[str, list[dict[str, Any]]]:
 def _held(refs: Sequence[Any]) -> list[tuple[set[str], int]]:
     """Return the regions and the size in bytes of each object.
 
-    Raises
-    ------
-    InputError
-        If there is none, or one is on no node with a region.
+    Raises InputError if there is none, or one is on no node with a region.
     """
     if not refs:
         raise InputError("refs", "are none")

@@ -48,10 +48,7 @@ class DataGravity(sky.AdminPolicy):
     def validate_and_mutate(cls, user_request: Any) -> Any:
         """Return the request with the task's resources in fewer regions.
 
-        Raises
-        ------
-        InputError
-            If a variable is wrong, or no region that the task allows is known.
+        Raises InputError if a variable is wrong, or no region that the task allows is known.
         """
         task = user_request.task
         text = task.envs.get(VARIABLE)
@@ -76,10 +73,7 @@ def _has_cluster(user_request: Any) -> bool:
 def read_volumes_gb(text: str) -> dict[str, float]:
     """Return GB by region of what a task says that it reads.
 
-    Raises
-    ------
-    InputError
-        If it is not written as :data:`VARIABLE` says.
+    Raises InputError if it is not written as :data:`VARIABLE` says.
     """
     found: dict[str, float] = {}
     for part in filter(None, map(str.strip, text.split(","))):
@@ -101,6 +95,8 @@ def data_costs_usd(wan: Wan | RemoteWan, reads_gb: Mapping[str, float]) -> dict[
     Egress fees from each region that has data, and the longest of the transfers at the usual value
     of an hour (20 USD). What lies in the region itself is free.
 
+    Raises UnknownRegionError if data lies in none that is known.
+
     Parameters
     ----------
     reads_gb : mapping
@@ -110,11 +106,6 @@ def data_costs_usd(wan: Wan | RemoteWan, reads_gb: Mapping[str, float]) -> dict[
     -------
     dict
         Without regions that nothing is known of.
-
-    Raises
-    ------
-    UnknownRegionError
-        If data lies in none that is known.
     """
     regions = [region.id for region in wan.regions()]
     for region in reads_gb:

@@ -65,19 +65,15 @@ def read_shuffles(
 ) -> list[SparkShuffle]:
     """Return the shuffles that a job's event log tells of, in the order of their stages.
 
+    Raises InputError if there is no log, or an executor that wrote or read is in no region;
+    FormatError if a file is not an event log, or compressed otherwise.
+
     Parameters
     ----------
     event_log : str or Path
         A file, or the folder of a rolling log; as text or compressed with zstd, Spark's default.
     regions : mapping, optional
         Region by host, for executors that do not say theirs.
-
-    Raises
-    ------
-    InputError
-        If there is no log, or an executor that wrote or read is in no region.
-    FormatError
-        If a file is not an event log, or compressed otherwise.
     """
     log = _Log(regions or {})
     for file in _files(Path(event_log)):
@@ -98,6 +94,8 @@ def shuffle_plan(
 ) -> PlacedShuffle:
     """Return a region for each partition of a shuffle like one that was logged.
 
+    Raises InputError, InfeasibleError, DataError as of :meth:`relayd.Wan.place_reduce`.
+
     Parameters
     ----------
     shuffle : SparkShuffle
@@ -108,11 +106,6 @@ def shuffle_plan(
     **question
         Further fields of :class:`~planner.placement.request.ReduceRequest`, such as ``budget_usd``,
         or ``connections`` of a VM (Spark opens ``spark.shuffle.io.numConnectionsPerPeer`` a peer).
-
-    Raises
-    ------
-    InputError, InfeasibleError, DataError
-        As of :meth:`relayd.Wan.place_reduce`.
     """
     wanted = shuffle.partitions if partitions is None else partitions
     return place_shuffle(wan, shuffle.input_gb, wanted, **question)
@@ -124,10 +117,7 @@ def cores_by_region(plan: PlacedShuffle, cores: int) -> dict[str, int]:
     Spark gives a stage's tasks to free cores. With ``spark.shuffle.reduceLocality.enabled=false``
     nothing else decides.
 
-    Raises
-    ------
-    InputError
-        If there are fewer cores than regions that reduce.
+    Raises InputError if there are fewer cores than regions that reduce.
     """
     counts = plan.partitions_in
     if cores < len(counts):

@@ -52,10 +52,8 @@ class Plot:
     def svg(self) -> str:
         """Return it as SVG.
 
-        Raises
-        ------
-        InputError
-            If vl-convert is not installed, or can't draw :attr:`spec` as it was changed.
+        Raises InputError if vl-convert is not installed, or can't draw :attr:`spec` as it was
+        changed.
         """
         try:
             return svg(self.spec, "plot", "draw a chart as SVG")
@@ -69,10 +67,7 @@ class Plot:
     def save(self, file: str | Path) -> None:
         """Write it as ``.svg``, or as ``.json`` for tools that read Vega-Lite.
 
-        Raises
-        ------
-        InputError
-            If the name ends otherwise, or SVG can't be drawn.
+        Raises InputError if the name ends otherwise, or SVG can't be drawn.
         """
         path = Path(file)
         if path.suffix == ".svg":
@@ -94,17 +89,14 @@ class Plot:
 def plot(what: Plotted | Matrix) -> Plot:
     """Return a chart of an answer, or of a matrix.
 
+    Raises InputError if there is no chart of such a thing, nothing to draw, or a matrix has more
+    than ``MOST_REGIONS`` regions.
+
     Parameters
     ----------
     what : Plan, BroadcastPlan, ReducePlacement or Matrix
         Of an answer, time and cost of what was chosen and of the other options, with the frontier
         where it was asked for; of a matrix, a heat map.
-
-    Raises
-    ------
-    InputError
-        If there is no chart of such a thing, nothing to draw, or a matrix has more than
-        ``MOST_REGIONS`` regions.
     """
     if isinstance(what, Matrix):
         return Plot(_matrix_chart(what))

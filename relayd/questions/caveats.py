@@ -96,10 +96,8 @@ def refuse_old(
 ) -> None:
     """Refuse to answer from measurements and prices older than a request allows.
 
-    Raises
-    ------
-    DataError
-        If a link was measured longer ago, or never; or if a price is older, or has no date.
+    Raises DataError if a link was measured longer ago, or never; or if a price is older, or has no
+    date.
     """
     now_s, most_s, most_price_s = time.time(), request.max_age_s, request.max_price_age_s
     if most_s is None and most_price_s is None:

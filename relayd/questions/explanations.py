@@ -25,10 +25,7 @@ def terms() -> list[Explanation]:
 def explanation(word: str) -> Explanation:
     """Explain a term, a field or an option, however it is written.
 
-    Raises
-    ------
-    InputError
-        If it is not explained, with what was probably meant.
+    Raises InputError if it is not explained, with what was probably meant.
     """
     known = {**_fields(), **_terms()}
     entry = known.get(_key(word))

@@ -31,10 +31,7 @@ def snapshot_of(request: Specified) -> str | None:
 def question_of(request: Specified) -> Question:
     """Return the question that a request asks; also a request of a class derived from its class.
 
-    Raises
-    ------
-    TypeError
-        If it is no request.
+    Raises TypeError if it is no request.
     """
     for question in QUESTIONS:
         if isinstance(request, question.request):

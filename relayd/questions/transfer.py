@@ -111,10 +111,7 @@ def _with_requests(
 ) -> Catalogue:
     """Add the requests that read and write a transfer's objects to the fees of a catalogue.
 
-    Raises
-    ------
-    InputError
-        If there are objects, and no price of requests at an end.
+    Raises InputError if there are objects, and no price of requests at an end.
     """
     if not request.objects:
         return catalogue

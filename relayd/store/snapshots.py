@@ -138,10 +138,7 @@ class Snapshots(Part):
 
         Plans that name one of them can no longer be traced to its figures. Samples stay.
 
-        Raises
-        ------
-        InputError
-            If `keep` is below 1.
+        Raises InputError if `keep` is below 1.
         """
         if keep < 1:
             raise InputError("keep", "must be at least 1: the newest is in use", value=keep)

@@ -47,10 +47,7 @@ class SqliteDatabase(Database):
     def translating(self) -> Iterator[None]:
         """Turn SQLite's errors about the file into errors of the store.
 
-        Raises
-        ------
-        StoreError
-            In place of an error of SQLite that is about the file.
+        Raises StoreError in place of an error of SQLite that is about the file.
         """
         try:
             yield

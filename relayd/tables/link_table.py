@@ -71,10 +71,7 @@ def link_row(link: Link) -> dict[str, Any]:
 def imported_pandas() -> Any:
     """Return pandas.
 
-    Raises
-    ------
-    InputError
-        If it is not installed.
+    Raises InputError if it is not installed.
     """
     try:
         import pandas

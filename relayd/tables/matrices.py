@@ -73,10 +73,7 @@ class Matrix:
     def among(self, names: Sequence[str]) -> Matrix:
         """Part of it, of these regions by id, alias or city, in this order.
 
-        Raises
-        ------
-        InputError
-            If a name fits no region of it.
+        Raises InputError if a name fits no region of it.
         """
         at = list(map(self._position, names))
         sources = self.sources and tuple(tuple(self.sources[i][j] for j in at) for i in at)

@@ -45,10 +45,7 @@ class DocumentRow:
     def at(self, *path: str | int, default: object = _MISSING) -> Any:
         """Return a value as it is; a default where it is missing, if there is one.
 
-        Raises
-        ------
-        FormatError
-            If it is missing and there is no default; names the place and the key.
+        Raises FormatError if it is missing and there is no default; names the place and the key.
         """
         found: Any = self.content
         for key in path:
@@ -64,10 +61,7 @@ class DocumentRow:
     def text(self, *path: str | int) -> str:
         """Return a text, empty where it is null or missing.
 
-        Raises
-        ------
-        FormatError
-            If it is something other than text.
+        Raises FormatError if it is something other than text.
         """
         found = self.at(*path, default="") or ""
         if not isinstance(found, str):
@@ -77,10 +71,7 @@ class DocumentRow:
     def figure(self, *path: str | int, most: float = MOST_USD, default: object = _MISSING) -> float:
         """Return a number from 0 on, which may be written as text; True is no number.
 
-        Raises
-        ------
-        FormatError
-            If it is missing without a default, no number, negative, or above `most`.
+        Raises FormatError if it is missing without a default, no number, negative, or above `most`.
         """
         found = self.at(*path, default=default)
         try:
@@ -94,10 +85,7 @@ class DocumentRow:
     def one_of(self, *path: str | int, words: Collection[str], remedy: str = "") -> str:
         """Return a text that must be one of some words.
 
-        Raises
-        ------
-        FormatError
-            If it is missing, or none of the words; lists them.
+        Raises FormatError if it is missing, or none of the words; lists them.
         """
         found = self.at(*path)
         if not isinstance(found, str) or found not in words:
@@ -117,10 +105,7 @@ class DocumentRow:
 def items_of(where: str, items: object) -> Iterator[DocumentRow]:
     """Yield each object of a list.
 
-    Raises
-    ------
-    FormatError
-        If it is no list.
+    Raises FormatError if it is no list.
     """
     if not isinstance(items, list):
         raise FormatError(where, "must be a list", value=items)
@@ -214,10 +199,7 @@ def files_of(path: Path) -> list[Path]:
     A folder is SkyPilot's (``aws/vms.csv``, ``azure/vms.csv``, ``gcp/vms.csv``), or one with files
     of the others, JSON or CSV.
 
-    Raises
-    ------
-    FormatError
-        If a folder has no price documents, or a path cannot be read.
+    Raises FormatError if a folder has no price documents, or a path cannot be read.
     """
     with _readable(path):
         if not path.is_dir():

@@ -84,10 +84,7 @@ class ServerConnection(psycopg.Connection[Any]):
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **options: Any) -> Any:
         """Wait for the driver's steps, as all statements do.
 
-        Raises
-        ------
-        psycopg.OperationalError
-            If the session ended, or the server was silent for too long.
+        Raises psycopg.OperationalError if the session ended, or the server was silent for too long.
         """
         try:
             return super().wait(self._unless_silent(gen), *arguments, **options)
@@ -191,11 +188,8 @@ def parameters_of(address: Address) -> dict[str, Any]:
 
     Errors of the driver would then show it: they name the host, port or database they failed at.
 
-    Raises
-    ------
-    StoreError
-        If it is not an address of PostgreSQL, or its password contains characters that are
-        part of addresses.
+    Raises StoreError if it is not an address of PostgreSQL, or its password contains characters
+    that are part of addresses.
     """
     try:
         written = conninfo_to_dict(address.reveal())
