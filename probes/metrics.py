@@ -42,18 +42,11 @@ CAP_NOISE = 0.05
 
 
 class Dimension(NamedTuple):
-    """A kind of figure: its units, and the most that can be a measurement.
+    """A kind of figure: its units, and the most that can be a measurement."""
 
-    Attributes
-    ----------
-    units : mapping
-        Units in which tables of users may state it, and the factor of each to the metric's own.
-    most, most_in_words : float, str
-        In the metric's own unit.
-    """
-
+    # Units in which tables of users may state it, and the factor of each to the metric's own
     units: Mapping[str, float]
-    most: float
+    most: float  # in the metric's own unit
     most_in_words: str
 
 
@@ -79,43 +72,25 @@ _WORDS_OF_UNITS = {"mbps": "Mbit/s", "pct": "%"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricFacts:
-    """A metric.
+    """A metric."""
 
-    Attributes
-    ----------
-    name : str
-        Ends in the unit of its values.
-    dimension : Dimension
-        Its units and the greatest value that can be a measurement.
-    may_be_zero : bool
-    flows : "one", "many" or None
-        Of the steady throughput of TCP between two VMs: how many connections it has.
-    cap_of : "src", "dst" or None
-        Of a cap of one VM over all destinations together: its end of the path. Both regions of
-        such a sample are the VM's own.
-    estimate : str or None
-        The figure of a link or a site that it tells.
-    noise : float or None
-        Relative error that repeating a test shows; None where the tests themselves show it. Of
-        loss, the error of the logarithm of one more percent.
-    has_levels : bool
-        Whether a lasting change of its level is looked for, and ends the use of older samples.
-    counts_events : bool
-        Whether it is zero most of the time, so that a value above zero is an event.
-    has_series : bool
-        Whether reports show its course on one link.
-    """
-
-    name: Metric
-    dimension: Dimension
+    name: Metric  # ends in the unit of its values
+    dimension: Dimension  # its units and the greatest value that can be a measurement
     may_be_zero: bool = False
+    # Of the steady throughput of TCP between two VMs: how many connections it has
     flows: Literal["one", "many"] | None = None
+    # Of a cap of one VM over all destinations together: its end of the path. Both regions of such a
+    # sample are the VM's own
     cap_of: Literal["src", "dst"] | None = None
-    estimate: LinkFigure | SiteFigure | None = None
+    estimate: LinkFigure | SiteFigure | None = None  # the figure of a link or a site that it tells
+    # Relative error that repeating a test shows; None where the tests themselves show it. Of loss,
+    # the error of the logarithm of one more percent
     noise: float | None = None
+    # Whether a lasting change of its level is looked for, and ends the use of older samples
     has_levels: bool = False
+    # Whether it is zero most of the time, so that a value above zero is an event
     counts_events: bool = False
-    has_series: bool = False
+    has_series: bool = False  # whether reports show its course on one link
 
     @property
     def base(self) -> str:

@@ -16,23 +16,12 @@ FILE_NAME = "config.toml"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Defaults of all commands; options override them.
+    """Defaults of all commands; options override them."""
 
-    Attributes
-    ----------
-    db : Location | None
-        The store, a file or a server; None for the default per-user file.
-    catalogues : tuple of Path
-        A user's own catalogue files.
-    fleet : Path | None
-        The user's fleet file: plans assume its VMs.
-    time_value, margin, vms, connections : str | None
-        Defaults for ``relayd plan``, written as on the command line.
-    """
-
-    db: Location | None = None
-    catalogues: tuple[Path, ...] = ()
-    fleet: Path | None = None
+    db: Location | None = None  # the store, a file or a server; None for the default per-user file
+    catalogues: tuple[Path, ...] = ()  # a user's own catalogue files
+    fleet: Path | None = None  # the user's fleet file: plans assume its VMs
+    # These are defaults for ``relayd plan``, written as on the command line
     time_value: str | None = None
     margin: str | None = None
     vms: str | None = None

@@ -59,22 +59,12 @@ FEW = (1, 2, 3, 4, 6, 8, 12)
 
 
 class Tree(NamedTuple):
-    """A tree that may carry all or a part of the volume.
-
-    Attributes
-    ----------
-    loads : array, length rows
-        VM-seconds of every row that it needs, carrying the whole volume.
-    usd : float
-        Fees of the whole volume.
-    entered : array, length n
-        1 for each site on it that is not an end, else 0.
-    """
+    """A tree that may carry all or a part of the volume."""
 
     arcs: Arcs
-    loads: Floats
-    usd: float
-    entered: Floats
+    loads: Floats  # length rows: VM-seconds of every row that it needs, carrying the whole volume
+    usd: float  # fees of the whole volume
+    entered: Floats  # length n: 1 for each site on it that is not an end, else 0
 
 
 class Trees:
@@ -107,36 +97,20 @@ class Trees:
 
 
 class Deadline(NamedTuple):
-    """A time limit for a packing of least cost.
+    """A time limit for a packing of least cost."""
 
-    Attributes
-    ----------
-    transfer_s : float
-        Without getting up to speed.
-    paid_s : float
-        Time that every VM is paid for.
-    """
-
-    transfer_s: float
-    paid_s: float
+    transfer_s: float  # without getting up to speed
+    paid_s: float  # time that every VM is paid for
 
 
 @dataclass(frozen=True)
 class Packing:
-    """Shares of trees, and a proven bound.
-
-    Attributes
-    ----------
-    shares : array
-        Above 0; their sum is 1.
-    objective, bound : float
-        Its value, and a bound that no packing can beat: s, or USD.
-    """
+    """Shares of trees, and a proven bound."""
 
     trees: tuple[Arcs, ...]
-    shares: Floats
-    objective: float = 0.0
-    bound: float = 0.0
+    shares: Floats  # above 0; their sum is 1
+    objective: float = 0.0  # its value: s, or USD
+    bound: float = 0.0  # that no packing can beat
 
 
 def fewer_trees(trees: Trees, packing: Packing, deadline: Deadline | None = None) -> Packing:

@@ -27,27 +27,15 @@ from planner.solvers.steiner import Arcs, closure
 
 @dataclass(frozen=True)
 class BroadcastProblem(SharedFigures):
-    """The figures of a broadcast on a network of n sites.
+    """The figures of a broadcast on a network of n sites."""
 
-    Attributes
-    ----------
-    root : int
-        Position of the source.
-    terminals : tuple of int
-        Positions of the destinations, in the request's order.
-    volume_gbit : float
-        Of one copy.
-    usd_per_gbit : array, shape (n, n)
-        Infinite where there is no link. Fees if every destination gets its copy from the source,
-        or those that a later search uses.
-    most_gbps : array, shape (n, n)
-        Rate of one VM pair with the most connections that it may have.
-    """
-
-    root: int
-    terminals: tuple[int, ...]
-    volume_gbit: float
+    root: int  # position of the source
+    terminals: tuple[int, ...]  # positions of the destinations, in the request's order
+    volume_gbit: float  # of one copy
+    # shape (n, n): infinite where there is no link. Fees if every destination gets its copy from
+    # the source, or those that a later search uses
     usd_per_gbit: Floats
+    # shape (n, n): rate of one VM pair with the most connections that it may have
     most_gbps: Floats
 
     @property

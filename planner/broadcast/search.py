@@ -69,20 +69,13 @@ CHARGED_ROUNDS = 3
 
 @dataclass(frozen=True)
 class BroadcastCandidate(Candidate):
-    """Trees that carry shares of the volume, with their time, VMs and cost.
-
-    Attributes
-    ----------
-    shares : array
-        Of the volume; their sum is 1.
-    ramps_s : dict
-        By destination, the time that getting up to speed adds: 8.5 round trips for each link of its
-        longest path.
-    """
+    """Trees that carry shares of the volume, with their time, VMs and cost."""
 
     figures: BroadcastProblem
     trees: tuple[Arcs, ...]
-    shares: Floats
+    shares: Floats  # of the volume; their sum is 1
+    # By destination, the time that getting up to speed adds: 8.5 round trips for each link of its
+    # longest path
     ramps_s: dict[int, float]
 
     @property

@@ -18,19 +18,11 @@ FEWEST_BEFORE = 9
 
 
 class OtherTransfer(NamedTuple):
-    """A transfer that began while the plan was in progress, on VMs that the plan takes, too.
-
-    Attributes
-    ----------
-    region : str
-        Of the VMs.
-    rate_gbps : float
-        What it takes of what these send or receive.
-    """
+    """A transfer that began while the plan was in progress, on VMs that the plan takes, too."""
 
     name: str
-    region: str
-    rate_gbps: float
+    region: str  # of the VMs
+    rate_gbps: float  # what it takes of what these send or receive
 
 
 def cause_of(

@@ -51,23 +51,14 @@ ALL = 1 - 1e-9
 
 @dataclass(frozen=True)
 class Workload:
-    """The remaining volume of each link, with routes and VMs.
+    """The remaining volume of each link, with routes and VMs."""
 
-    Attributes
-    ----------
-    links_gb : mapping
-        Source and destination of a link to the volume that it still carries.
-    routes : frozenset of tuples of str
-        The regions of each path, or of each branch of a tree from its root.
-    vms : mapping
-        Region to number of VMs.
-    relayed : tuple of tuples of str
-        The regions of a transfer's paths over a relay; no two share a link.
-    """
-
+    # Source and destination of a link to the volume that it still carries
     links_gb: Mapping[Pair, float]
+    # The regions of each path, or of each branch of a tree from its root
     routes: frozenset[tuple[str, ...]]
-    vms: Mapping[str, int]
+    vms: Mapping[str, int]  # region to number of VMs
+    # The regions of a transfer's paths over a relay; no two share a link
     relayed: tuple[tuple[str, ...], ...] = ()
 
     @classmethod

@@ -51,27 +51,18 @@ class Disk(NamedTuple):
 
 @dataclass(frozen=True)
 class PendingTransfer:
-    """A transfer that still has volume to send.
-
-    Attributes
-    ----------
-    known : bool
-        Whether it is part of a schedule already: it is decided before all others, and has begun to
-        get up to speed in time.
-    stored_gb : mapping
-        Its volume stored at relays, by region.
-    starting_s : float | None
-        When its VMs began to start: None for now, minus infinity once it has sent.
-    past : tuple of Period
-        Before now.
-    """
+    """A transfer that still has volume to send."""
 
     transfer: TimedTransfer
     left_gb: float
+    # Whether it is part of a schedule already: it is decided before all others, and has begun to
+    # get up to speed in time
     known: bool = False
+    # Its volume stored at relays, by region
     stored_gb: Mapping[str, float] = field(default_factory=dict)
+    # When its VMs began to start: None for now, minus infinity once it has sent
     starting_s: float | None = None
-    past: tuple[Period, ...] = ()
+    past: tuple[Period, ...] = ()  # before now
 
 
 def progress_of(
@@ -118,40 +109,22 @@ def progress_of(
 
 @dataclass(frozen=True)
 class Commodity:
-    """A pending transfer among sites, with or without a deadline.
+    """A pending transfer among sites, with or without a deadline."""
 
-    Attributes
-    ----------
-    item : PendingTransfer
-        What is left of it.
-    src, dst : int
-        Sites.
-    start_s : float
-        When it can be up to speed.
-    first, last : int
-        Slots in which it may send by its deadline, both included. None if last is before first, as
-        it is without a deadline.
-    hops, distant : array of int
-        Sites that may relay it; and those of them on paths that take longer to be up to speed.
-    later : int
-        The first slot in which it may use distant relays.
-    direct : bool
-        Whether there is a direct link.
-    stored_gbit : mapping
-        Stored at relays at the first cut: volume by site, part of `volume_gbit`.
-    """
-
-    item: PendingTransfer
-    src: int
+    item: PendingTransfer  # what is left of it
+    src: int  # its sites
     dst: int
     volume_gbit: float
-    start_s: float
+    start_s: float  # when it can be up to speed
+    # Slots in which it may send by its deadline, from first to last, both included. None if last is
+    # before first, as it is without a deadline
     first: int
     last: int
-    hops: np.ndarray
-    distant: np.ndarray
-    later: int
-    direct: bool
+    hops: np.ndarray  # sites that may relay it
+    distant: np.ndarray  # those of them on paths that take longer to be up to speed
+    later: int  # the first slot in which it may use distant relays
+    direct: bool  # whether there is a direct link
+    # Stored at relays at the first cut: volume by site, part of `volume_gbit`
     stored_gbit: Mapping[int, float]
 
     @property
@@ -171,26 +144,14 @@ class Commodity:
 
 @dataclass(frozen=True)
 class ScheduleProblem:
-    """The figures of a schedule.
-
-    Attributes
-    ----------
-    resources : SiteResources
-        At the rates that guarantees rest on.
-    cuts_s : array
-        The last slot is beyond all deadlines, and long enough for any transfer alone.
-    commodities : tuple of Commodity
-        All pending transfers, in the order given.
-    disks : mapping
-        By site.
-    """
+    """The figures of a schedule."""
 
     problem: ShuffleProblem
-    resources: SiteResources
-    cuts_s: Floats
-    commodities: tuple[Commodity, ...]
+    resources: SiteResources  # at the rates that guarantees rest on
+    cuts_s: Floats  # the last slot is beyond all deadlines, and long enough for any transfer alone
+    commodities: tuple[Commodity, ...]  # all pending transfers, in the order given
     tariffs: LinkTariffs
-    disks: Mapping[int, Disk]
+    disks: Mapping[int, Disk]  # by site
 
     @property
     def timed(self) -> list[int]:

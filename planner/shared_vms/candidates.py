@@ -36,28 +36,16 @@ F = TypeVar("F", float, Floats)
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to send everything.
+    """One way to send everything."""
 
-    Attributes
-    ----------
-    figures : SharedFigures
-        Those that its time rests on.
-    links_gbit : array, shape (n, n)
-    transfer_s, vm_start_s, ramp_s : float
-        For moving all volumes; before that, until VMs have started, and until the slowest path is
-        up to speed.
-    vms : array, length n
-    value : float
-        Under the request's objective, the less the better: USD, or s where time alone counts.
-    """
-
-    figures: SharedFigures
-    links_gbit: Floats
-    transfer_s: float
-    vm_start_s: float
-    ramp_s: float
-    vms: Floats
+    figures: SharedFigures  # those that its time rests on
+    links_gbit: Floats  # shape (n, n)
+    transfer_s: float  # for moving all volumes
+    vm_start_s: float  # before that, until VMs have started
+    ramp_s: float  # before that, until the slowest path is up to speed
+    vms: Floats  # length n
     cost: Cost
+    # Under the request's objective, the less the better: USD, or s where time alone counts
     value: float
 
     @property

@@ -40,24 +40,14 @@ _STEP, _MIX = 0x9E3779B97F4A7C15, (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 
 @dataclass(frozen=True)
 class DrawnTimes:
-    """Times of plans of one question, in each draw of the unknowns.
-
-    Attributes
-    ----------
-    regions : sequence of str, length n
-        Of the sites.
-    resources, low, high : SiteResources
-        As expected, and at the bounds of the estimates.
-    connections : int
-        Of a VM, on which the figures rest.
-    """
+    """Times of plans of one question, in each draw of the unknowns."""
 
     network: Network
-    regions: Sequence[str]
-    resources: SiteResources
-    low: SiteResources
+    regions: Sequence[str]  # length n: of the sites
+    resources: SiteResources  # as expected
+    low: SiteResources  # these two at the bounds of the estimates
     high: SiteResources
-    connections: int
+    connections: int  # of a VM, on which the figures rest
 
     @cached_property
     def _names(self) -> NDArray[np.uint64]:

@@ -43,32 +43,19 @@ RESOURCES = "resources", "low", "high"
 
 @dataclass(frozen=True)
 class SharedFigures:
-    """The figures of n sites.
+    """The figures of n sites."""
 
-    Attributes
-    ----------
-    regions : tuple of str, length n
-    resources : SiteResources
-        With the greatest numbers of VMs.
-    low, high : SiteResources
-        The same at the bounds of the estimates.
-    rtt_ms : array, shape (n, n)
-    vm_usd_per_h : array, length n
-    vm_start_s : array, length n
-        Time that a VM takes to start, and is paid for; 0 where a fleet's VMs run.
-    untested : array of bool, shape (2, n)
-        Whether the egress and the ingress cap of a VM of each site were never measured, over
-        several links at once, here or on others of its type.
-    """
-
-    regions: tuple[str, ...]
-    resources: SiteResources
-    low: SiteResources
+    regions: tuple[str, ...]  # length n
+    resources: SiteResources  # with the greatest numbers of VMs
+    low: SiteResources  # these two are the same at the bounds of the estimates
     high: SiteResources
     fees: LinkFees
-    rtt_ms: Floats
-    vm_usd_per_h: Floats
+    rtt_ms: Floats  # shape (n, n)
+    vm_usd_per_h: Floats  # length n
+    # length n: time that a VM takes to start, and is paid for; 0 where a fleet's VMs run
     vm_start_s: Floats
+    # shape (2, n): whether the egress and the ingress cap of a VM of each site were never measured,
+    # over several links at once, here or on others of its type
     untested: np.ndarray
 
     def untested_at(self, links_gbit: Floats) -> tuple[str, ...]:

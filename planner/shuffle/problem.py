@@ -18,18 +18,11 @@ from planner.shuffle.request import ShuffleRequest
 
 @dataclass(frozen=True)
 class ShuffleProblem(SharedFigures):
-    """The figures of a shuffle on a network.
+    """The figures of a shuffle on a network."""
 
-    Attributes
-    ----------
-    ends : array of bool, length n
-    demands_gbit, usd_per_gbit : arrays, shape (n, n)
-        Fees if all volume goes direct.
-    """
-
-    ends: np.ndarray
-    demands_gbit: Floats
-    usd_per_gbit: Floats
+    ends: np.ndarray  # length n
+    demands_gbit: Floats  # shape (n, n)
+    usd_per_gbit: Floats  # shape (n, n): fees if all volume goes direct
 
     @property
     def most_gbit(self) -> float:

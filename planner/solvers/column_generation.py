@@ -43,23 +43,14 @@ SLIVERS = (0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.003, 0.001, 1e-4, 1e-6)
 
 @dataclass(frozen=True)
 class Routing:
-    """A routing of all demands, with a proven bound.
+    """A routing of all demands, with a proven bound."""
 
-    Attributes
-    ----------
-    paths_gbit : array, shape (n, n, n)
-        Volume by source, first hop and destination; direct where the first hop is the
-        destination.
-    objective, bound : float
-        What it reaches, and what no routing can beat.
-    row_prices : array
-        What a VM-second of each row is worth, in the objective's unit.
-    """
-
+    # shape (n, n, n): volume by source, first hop and destination; direct where the first hop is
+    # the destination
     paths_gbit: Floats
-    objective: float
-    bound: float
-    row_prices: Floats
+    objective: float  # what it reaches
+    bound: float  # what no routing can beat
+    row_prices: Floats  # what a VM-second of each row is worth, in the objective's unit
 
 
 class PathColumns:

@@ -53,24 +53,13 @@ MOST_SPREAD = 1e2
 
 
 class Gain(NamedTuple):
-    """The gain of one plan over another, as a ratio.
+    """The gain of one plan over another, as a ratio."""
 
-    Attributes
-    ----------
-    expected : float
-        By the expected figures.
-    low, high : float
-        Of the draws, 90 % lie between them.
-    probability : float
-        That it is at least the margin.
-    worth : bool
-        Whether the better plan has less expected regret, at the margin and the attitude to risk.
-    """
-
-    expected: float
-    low: float
+    expected: float  # by the expected figures
+    low: float  # of the draws, 90 % lie between this and the next
     high: float
-    probability: float
+    probability: float  # that it is at least the margin
+    # Whether the better plan has less expected regret, at the margin and the attitude to risk
     worth: bool
     margin: float
 

@@ -29,18 +29,10 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class Closure:
-    """Shortest paths between all nodes.
+    """Shortest paths between all nodes."""
 
-    Attributes
-    ----------
-    distance : array, shape (n, n)
-        Infinite where there is no path.
-    last : array of int, shape (n, n)
-        The node before the end of the path; -1 where there is no path.
-    """
-
-    distance: Floats
-    last: Integers
+    distance: Floats  # shape (n, n): infinite where there is no path
+    last: Integers  # shape (n, n): the node before the end of the path; -1 where there is no path
 
     def path(self, start: int, end: int) -> list[Arc]:
         """Return the arcs of the shortest path, from its end to its start."""

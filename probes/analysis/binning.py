@@ -17,23 +17,14 @@ MOST_BARS = 60
 
 
 class TimeBin(NamedTuple):
-    """Samples of a stretch of time.
+    """Samples of a stretch of time."""
 
-    Attributes
-    ----------
-    begin_s, end_s : float
-        From the first to the last sample in it, seconds since 1970 (UTC).
-    samples : int
-    low, median, high : float
-        Least, middle and greatest value.
-    """
-
-    begin_s: float
-    end_s: float
+    begin_s: float  # of the first sample in it, seconds since 1970 (UTC)
+    end_s: float  # of the last one
     samples: int
-    low: float
+    low: float  # least value
     median: float
-    high: float
+    high: float  # greatest value
 
 
 class HistogramBar(NamedTuple):

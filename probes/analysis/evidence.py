@@ -129,19 +129,11 @@ def discoveries(p_values: ArrayLike) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The share of predictions whose bounds of 90 % held.
-
-    Attributes
-    ----------
-    predictions : int
-    share : float | None
-        Of later measurements that lay within the bounds; None without any.
-    low, high : float | None
-        The 95 % confidence interval of the share, if predictions are independent.
-    """
+    """The share of predictions whose bounds of 90 % held."""
 
     predictions: int
-    share: float | None
+    share: float | None  # of later measurements that lay within the bounds; None without any
+    # The 95 % confidence interval of the share, if predictions are independent
     low: float | None
     high: float | None
 

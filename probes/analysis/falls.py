@@ -111,27 +111,17 @@ def shows_lasting(sample: Sample, cut: RateCut) -> bool:
 
 
 class BurstTest(NamedTuple):
-    """One test of a VM, at any destination.
+    """One test of a VM, at any destination."""
 
-    Attributes
-    ----------
-    begin_s, end_s : float
-        Seconds since 1970.
-    burst_s, burst_gb : float
-        Duration of the higher rate, and volume sent by then: a report in which the rate falls may
-        count to either.
-    peak_mbps, sustained_mbps : float
-        Before and after.
-    after_gb : float | None
-        Volume sent after it until the end of the test; None where only the sustained rate tells.
-    """
-
-    begin_s: float
+    begin_s: float  # seconds since 1970
     end_s: float
+    # Duration of the higher rate, and volume sent by then: a report in which the rate falls may
+    # count to either
     burst_s: float
     burst_gb: float
-    peak_mbps: float
-    sustained_mbps: float
+    peak_mbps: float  # before
+    sustained_mbps: float  # after
+    # Volume sent after it until the end of the test; None where only the sustained rate tells
     after_gb: float | None = None
 
     @property
@@ -163,33 +153,20 @@ def burst_of(sample: Sample) -> BurstTest | None:
 
 
 class TokenBucket(NamedTuple):
-    """A VM's bucket.
-
-    Attributes
-    ----------
-    tests : int
-    peak_mbps, sustained_mbps : float
-    depth_gb : float
-        Tokens of a full bucket: the volume that may be sent beyond the sustained rate.
-    volume_gb : float
-        Volume sent at the peak until a full bucket is empty.
-    refill_mbps : float | None
-        Median of those measured between tests of which the later found it partly filled; None with
-        fewer than two.
-    refills_mbps : list of float
-        Each of them.
-    refilling : Refilling
-        ``bucket`` where pauses were seen to fill it; ``per-test`` where each test had the whole
-        of it, whatever the pause; ``undecided`` where all pauses were long.
-    """
+    """A VM's bucket."""
 
     tests: int
     peak_mbps: float
     sustained_mbps: float
+    # Tokens of a full bucket: the volume that may be sent beyond the sustained rate
     depth_gb: float
-    volume_gb: float
+    volume_gb: float  # volume sent at the peak until a full bucket is empty
+    # Median of those measured between tests of which the later found it partly filled; None with
+    # fewer than two
     refill_mbps: float | None
-    refills_mbps: list[float]
+    refills_mbps: list[float]  # each of them
+    # ``bucket`` where pauses were seen to fill it; ``per-test`` where each test had the whole of
+    # it, whatever the pause; ``undecided`` where all pauses were long
     refilling: Refilling
 
 

@@ -52,22 +52,12 @@ LEAST_RETURNS = 2
 
 
 class Shift(NamedTuple):
-    """A change of level.
+    """A change of level."""
 
-    Attributes
-    ----------
-    position : int
-        Of the first sample of the new level.
-    found_at : int
-        Of the sample that settled it.
-    before, after : float
-        Median of the old level, and of the new one as far as it was seen.
-    """
-
-    position: int
-    found_at: int
-    before: float
-    after: float
+    position: int  # of the first sample of the new level
+    found_at: int  # of the sample that settled it
+    before: float  # median of the old level
+    after: float  # median of the new one as far as it was seen
 
 
 def level_shifts(values: Sequence[float]) -> list[Shift]:
@@ -141,25 +131,15 @@ def _usual(logs: Sequence[float]) -> tuple[float, float, float]:
 
 
 class Levels(NamedTuple):
-    """Two rates of one path.
+    """Two rates of one path."""
 
-    Attributes
-    ----------
-    pattern : LevelPattern
-        ``two-level`` where the path returned to each; ``shift`` where it left one for good;
-        ``undecided`` where there are too few tests on either side, or it has come back just once.
-    low_mbps, high_mbps : float
-    changes : int
-        From one level to the other.
-    position : int
-        Of the first test after the last change.
-    """
-
+    # ``two-level`` where the path returned to each; ``shift`` where it left one for good;
+    # ``undecided`` where there are too few tests on either side, or it has come back just once
     pattern: LevelPattern
     low_mbps: float
     high_mbps: float
-    changes: int
-    position: int
+    changes: int  # from one level to the other
+    position: int  # of the first test after the last change
 
 
 def levels_between_tests(rates_mbps: Sequence[float]) -> Levels | None:

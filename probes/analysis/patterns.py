@@ -43,21 +43,11 @@ ORDERS = 399
 
 
 class Grid(NamedTuple):
-    """A series on a grid of equal steps.
+    """A series on a grid of equal steps."""
 
-    Attributes
-    ----------
-    times_s : array, length n
-        Begin of each step, seconds since 1970.
-    step_s : float
-        The length of each.
-    values : array, length n
-        Mean of the samples in each step; NaN where there is none.
-    """
-
-    times_s: Floats
-    step_s: float
-    values: Floats
+    times_s: Floats  # length n: begin of each step, seconds since 1970
+    step_s: float  # the length of each
+    values: Floats  # length n: mean of the samples in each step; NaN where there is none
 
 
 def on_grid(times_s: ArrayLike, values: ArrayLike, *, fewest: int) -> Grid:

@@ -16,20 +16,13 @@ LEAST_GAIN = 0.05
 
 
 class Ramp(NamedTuple):
-    """A fitted ramp.
+    """A fitted ramp."""
 
-    Attributes
-    ----------
-    per_flow_mbps, saturated_mbps : float
-        f and A. Where ``saturated`` is False, A is what the most connections reached: a lower
-        bound. Where it is true already of the fewest connections, f is a lower bound.
-    saturated : bool
-        Whether the flat part was reached.
-    """
-
+    # f: a lower bound where ``saturated`` is true already of the fewest connections
     per_flow_mbps: float
+    # A: where ``saturated`` is False, what the most connections reached, a lower bound
     saturated_mbps: float
-    saturated: bool
+    saturated: bool  # whether the flat part was reached
 
     @property
     def knee_connections(self) -> float:

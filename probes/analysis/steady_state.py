@@ -70,61 +70,34 @@ class Interval(NamedTuple):
 
 
 class RateChange(NamedTuple):
-    """A change of rate in a series.
-
-    Attributes
-    ----------
-    pattern : Pattern
-    at_s, at_gb : float
-        Time and volume of the change since the start of the series.
-    before_mbps, after_mbps : float
-        Medians of the levels on either side; of the two levels, the earlier first.
-    after_gb : float
-        Volume sent from then on, to the end of the series.
-    """
+    """A change of rate in a series."""
 
     pattern: Pattern
-    at_s: float
-    at_gb: float
+    at_s: float  # time of the change since the start of the series
+    at_gb: float  # volume until then
+    # Medians of the levels on either side; of the two levels, the earlier first
     before_mbps: float
     after_mbps: float
-    after_gb: float
+    after_gb: float  # volume sent from then on, to the end of the series
 
 
 class SteadyState(NamedTuple):
-    """The steady rate of a test, and its changes of rate.
+    """The steady rate of a test, and its changes of rate."""
 
-    Attributes
-    ----------
-    mbps, low_mbps, high_mbps : float
-        Median after the last lasting change, or bytes over time where they differ by over 5 %,
-        and 90 % bounds of the median (the extremes where there are fewer than five intervals), of
-        which `mbps` is never outside. For a two-level path that of all and the two levels.
-    duration_s : float
-        Time that it was taken from, in so many `intervals`.
-    transient_s : float
-        Time before the first level.
-    transient_mbps : float | None
-        Its median; None without any.
-    findings : tuple of RateChange
-        In order of time; of stalls the first.
-    is_mean : bool
-        Whether `mbps` is bytes over time.
-    mean_error : float
-        Relative standard error of bytes over time by the spread of the intervals, where these
-        stall or `mbps` is that; else 0. Where nothing came in a share s of n, it is
-        sqrt(s / (n (1 - s))).
-    """
-
+    # Median after the last lasting change, or bytes over time where they differ by over 5 %, and
+    # 90 % bounds of the median (the extremes where there are fewer than five intervals), of which
+    # `mbps` is never outside. For a two-level path that of all and the two levels
     mbps: float
     low_mbps: float
     high_mbps: float
-    duration_s: float
-    intervals: int
-    transient_s: float
-    transient_mbps: float | None
-    findings: tuple[RateChange, ...]
-    is_mean: bool = False
+    duration_s: float  # time that it was taken from
+    intervals: int  # in that time
+    transient_s: float  # time before the first level
+    transient_mbps: float | None  # its median; None without any
+    findings: tuple[RateChange, ...]  # in order of time; of stalls the first
+    is_mean: bool = False  # whether `mbps` is bytes over time
+    # Relative standard error of bytes over time by the spread of the intervals, where these stall
+    # or `mbps` is that; else 0. Where nothing came in a share s of n, it is sqrt(s / (n (1 - s)))
     mean_error: float = 0.0
 
 

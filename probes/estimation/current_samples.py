@@ -80,27 +80,16 @@ def evaluated(samples: Samples, place: int) -> Iterator[None]:
 
 
 class CurrentSamples(NamedTuple):
-    """Samples since their link last changed its level.
+    """Samples since their link last changed its level."""
 
-    Attributes
-    ----------
-    samples : Samples
-        By source, destination, metric, kind of address and reporter, the oldest first; of each
-        such part the newest.
-    first_id : array of int
-        Of each sample, the lowest order of arrival of its part since then.
-    shifts : list of LinkShift
-        Every change that was found, by the own prober where it has measured a link.
-    before : int
-        Samples from before a change, among those that were looked at.
-    since_s : float
-        Time of the first of them since the changes; infinity where there is none.
-    """
-
+    # By source, destination, metric, kind of address and reporter, the oldest first; of each such
+    # part the newest
     samples: Samples
-    first_id: Ints
+    first_id: Ints  # of each sample, the lowest order of arrival of its part since then
+    # Every change that was found, by the own prober where it has measured a link
     shifts: list[LinkShift]
-    before: int = 0
+    before: int = 0  # samples from before a change, among those that were looked at
+    # Time of the first of them since the changes; infinity where there is none
     since_s: float = inf
 
     def over(self, address: AddressKind) -> CurrentSamples:

@@ -34,32 +34,18 @@ _UNKNOWN = (
 
 
 class Dispute(NamedTuple):
-    """Samples that contradict others, or a new level that the own prober has not found yet.
-
-    Attributes
-    ----------
-    sources : tuple of str
-        Their reporters.
-    samples, of : int
-        Number of those that contradict, and of those that are recent.
-    value : float
-        Their median.
-    level : float | None
-        The median of the samples that count; None without any.
-    counts : bool
-        Whether these samples count, because several sources agree.
-    """
+    """Samples that contradict others, or a new level that the own prober has not found yet."""
 
     src: str
     dst: str
     metric: Metric
     address: AddressKind
-    sources: tuple[str, ...]
-    samples: int
-    of: int
-    value: float
-    level: float | None
-    counts: bool
+    sources: tuple[str, ...]  # their reporters
+    samples: int  # number of those that contradict
+    of: int  # number of those that are recent
+    value: float  # their median
+    level: float | None  # the median of the samples that count; None without any
+    counts: bool  # whether these samples count, because several sources agree
 
 
 class _OfKind(NamedTuple):

@@ -80,27 +80,16 @@ CANDIDATE = np.dtype(
 
 
 class CountedSamples(NamedTuple):
-    """The samples of one metric that count, by link.
+    """The samples of one metric that count, by link."""
 
-    Attributes
-    ----------
-    rows : Rows
-        Of :data:`CANDIDATE`, the oldest of each link first.
-    groups : Groups
-        One for each link.
-    origins : array of int
-        For each link, that of an estimate from its samples, without their kind of address.
-    judged : mapping
-        Source and destination, as numbers, to the samples that count and those that contradict
-        them, where several sources have reported or one reports what models hardly allow.
-    achieved : mapping
-        Source and destination, as numbers, to how transfers of the link were read.
-    """
-
-    rows: Rows
-    groups: Groups
+    rows: Rows  # of :data:`CANDIDATE`, the oldest of each link first
+    groups: Groups  # one for each link
+    # For each link, that of an estimate from its samples, without their kind of address
     origins: Ints
+    # Source and destination, as numbers, to the samples that count and those that contradict them,
+    # where several sources have reported or one reports what models hardly allow
     judged: Mapping[tuple[int, int], Agreement] = {}
+    # Source and destination, as numbers, to how transfers of the link were read
     achieved: Mapping[tuple[int, int], Achieved] = {}
 
     def waiting(self) -> dict[tuple[int, int], Figures]:

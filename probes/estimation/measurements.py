@@ -245,33 +245,15 @@ SHORT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class AggregateTests:
-    """The tests of m links that count, in Gbit/s, corrected for slow start.
+    """The tests of m links that count, in Gbit/s, corrected for slow start."""
 
-    Attributes
-    ----------
-    pairs : (array, array)
-        Numbers of the ends of each link.
-    alone : EstimateArray
-        Estimates from the tests alone.
-    values : array
-        Of all tests.
-    groups : Groups
-        Those of each link.
-    connections : array of int
-        0 where they are not known.
-    is_lone : array of bool
-        Whether there is one test alone, and it is short and from a cold start.
-    fallen : Samples
-        Those whose rate fell, of links whose rate falls.
-    """
-
-    pairs: Pairs
-    alone: EstimateArray
-    values: Floats
-    groups: Groups
-    connections: Ints
-    is_lone: Bools
-    fallen: Samples
+    pairs: Pairs  # numbers of the ends of each link
+    alone: EstimateArray  # estimates from the tests alone
+    values: Floats  # of all tests
+    groups: Groups  # those of each link
+    connections: Ints  # 0 where they are not known
+    is_lone: Bools  # whether there is one test alone, and it is short and from a cold start
+    fallen: Samples  # those whose rate fell, of links whose rate falls
 
 
 def aggregate_tests(samples: LinkSamples) -> AggregateTests:

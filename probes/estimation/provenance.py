@@ -42,46 +42,26 @@ Kind: TypeAlias = Literal["samples", "inference", "model", "stated", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class UsedSeries:
-    """A link and metric whose samples took part.
-
-    Attributes
-    ----------
-    most : float
-        Samples above it did not.
-    """
+    """A link and metric whose samples took part."""
 
     src: str
     dst: str
     metric: Metric
-    most: float = inf
+    most: float = inf  # samples above it did not
 
 
 @dataclass(frozen=True, slots=True)
 class FigureProvenance:
-    """The samples and the rule of which one figure was made.
-
-    Attributes
-    ----------
-    region : str
-        Region of its VM; empty for the link itself.
-    estimate : Estimate | None
-        None for loss, which has no bounds.
-    kind : str
-        ``samples`` of this very quantity, ``inference`` from others, ``model`` alone, ``stated`` by
-        the operator, or ``nothing`` is known.
-    rule : str
-        The rule in a sentence.
-    rests_on : tuple of str
-        Other quantities of this link that it depends on.
-    series : tuple of UsedSeries
-    """
+    """The samples and the rule of which one figure was made."""
 
     quantity: Quantity
-    region: str
-    estimate: Estimate | None
+    region: str  # region of its VM; empty for the link itself
+    estimate: Estimate | None  # None for loss, which has no bounds
+    # ``samples`` of this very quantity, ``inference`` from others, ``model`` alone, ``stated`` by
+    # the operator, or ``nothing`` is known
     kind: Kind
-    rule: str
-    rests_on: tuple[Quantity, ...] = ()
+    rule: str  # the rule in a sentence
+    rests_on: tuple[Quantity, ...] = ()  # other quantities of this link that it depends on
     series: tuple[UsedSeries, ...] = ()
 
 

@@ -51,32 +51,17 @@ class StepSamples(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step in which something was measured; arrays of shape (n, n), from row to column.
+    """A step in which something was measured; arrays of shape (n, n), from row to column."""
 
-    Attributes
-    ----------
-    begin_s : float
-        Seconds since 1970.
-    factors : tuple of RateBounds
-        As believed before the step: rates of one VM pair, 0 where a link was not measured; caps of
-        one VM that sends, and of one that receives.
-    believed : RateBounds
-        Of one VM pair within the VMs' caps, before the step.
-    estimated : array of bool
-        Pairs whose rate rests on their own measurements.
-    rtt_ms : array
-        As it was believed.
-    truth_gbps, true_rtt_ms : arrays
-        As measured in the step: NaN where throughput was not, and the believed round-trip time.
-    """
-
-    begin_s: float
+    begin_s: float  # seconds since 1970
+    # As believed before the step: rates of one VM pair, 0 where a link was not measured; caps of
+    # one VM that sends, and of one that receives
     factors: tuple[RateBounds, RateBounds, RateBounds]
-    believed: RateBounds
-    estimated: Truths
-    rtt_ms: Floats
-    truth_gbps: Floats
-    true_rtt_ms: Floats
+    believed: RateBounds  # of one VM pair within the VMs' caps, before the step
+    estimated: Truths  # pairs whose rate rests on their own measurements
+    rtt_ms: Floats  # as it was believed
+    truth_gbps: Floats  # as measured in the step; NaN where it was not
+    true_rtt_ms: Floats  # as measured in the step; the believed one where it was not
 
     @property
     def covered(self) -> Truths:
