@@ -18,7 +18,7 @@ from typing import Any
 
 from planner.model.errors import InputError, not_installed
 from planner.model.network import Snapshot
-from relayd.cli.text import formula_safe, shown_safely, table
+from relayd.cli.text import formula_safe, page, shown_safely
 
 Row = Mapping[str, Any]
 
@@ -82,15 +82,15 @@ def print_rows(
         text = shown()
     else:
         cells = [["-" if value is None else str(value) for value in row.values()] for row in rows]
-        text = table(tuple(rows[0]), cells, left=True)
+        text = page().table(tuple(rows[0]), cells, left=True)
     if file is not None:
         write_text(file, f"{text}\n")
     else:
-        (page if chosen == "table" else print)(text)
+        (print_paged if chosen == "table" else print)(text)
     return 0
 
 
-def page(shown: str) -> None:
+def print_paged(shown: str) -> None:
     """Print text; through a pager (``PAGER``, else ``less``) where it is longer than the screen."""
     pager = shlex.split(os.environ.get("PAGER", "less"))
     long = shown.count("\n") + 1 >= shutil.get_terminal_size().lines

@@ -17,7 +17,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, TypeAlias
 
 from planner.model.errors import InputError, RelaydError
-from relayd.cli.text import filled, safe_output
+from relayd.cli.text import page, safe_output
 from relayd.version import __version__
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _print_error(error: RelaydError, options: argparse.Namespace | None, as_json
     if as_json:
         text = json.dumps({"error": found}, indent=2, default=str)
     elif sys.stderr.isatty():
-        text = "\n".join(filled(line, stream=sys.stderr) for line in text.split("\n"))
+        text = "\n".join(page(sys.stderr).filled(line) for line in text.split("\n"))
     print(text, file=sys.stderr)
 
 

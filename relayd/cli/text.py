@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from math import inf
 from typing import Any, TextIO, cast
@@ -118,36 +118,9 @@ def page(stream: TextIO | None = None) -> TextPage:
     return TextPage(columns(), "" if plain or not sys.stdout.isatty() else _ESCAPE)
 
 
-def styled(text: str, style: str) -> str:
-    """Return text in a style; see :meth:`planner.model.text.page.TextPage.styled`."""
-    return page().styled(text, style)
-
-
-def filled(words: str, indent: str = "", stream: TextIO | None = None) -> str:
-    """Return words in lines; see :meth:`planner.model.text.page.TextPage.filled`."""
-    return page(stream).filled(words, indent)
-
-
-def table_of(
-    items: Iterable[Any], columns: str, *, left: bool = False, **cells: Callable[[Any], str]
-) -> str:
-    """Return a table of items; see :meth:`planner.model.text.page.TextPage.table_of`."""
-    return page().table_of(items, columns, left=left, **cells)
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: bool = False) -> str:
-    """Return rows under a header; see :meth:`planner.model.text.page.TextPage.table`."""
-    return page().table(header, rows, left=left)
-
-
 def columns() -> int:
     """Return the width of the terminal in characters; 80 where there is none."""
     return shutil.get_terminal_size().columns
-
-
-def notes_block(warnings: Sequence[str]) -> list[str]:
-    """Return the block of notes; see :meth:`planner.model.text.page.TextPage.notes`."""
-    return page().notes(warnings)
 
 
 def percent(share: float | None) -> str:

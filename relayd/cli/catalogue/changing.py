@@ -139,9 +139,9 @@ def _report(change: _Change) -> list[str]:
         for name, moves in (("VM prices", found.vms), ("prices of traffic", found.traffic))
     ]
     lines = [
-        text.styled(headline, text.BOLD),
+        text.page().styled(headline, text.BOLD),
         f"{change.reading.title}, {number:,} {'file' if number == 1 else 'files'}{dated}\n",
-        text.table(("", "known", "over 1 % up", "over 1 % down", "about as before"), known),
+        text.page().table(("", "known", "over 1 % up", "over 1 % down", "about as before"), known),
     ]
     if found.quotas:
         moved_to = [quota for quota in found.quotas if quota.before != quota.after]
@@ -157,12 +157,12 @@ def _report(change: _Change) -> list[str]:
         if names:
             more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
             named = f"{len(names):,} {words}: {', '.join(names[:_SHOWN])}{more}"
-            lines.append(text.filled(named, indent="  "))
+            lines.append(text.page().filled(named, indent="  "))
     if prices.left_out:
         why = "; ".join(f"{count:,} {reason}" for reason, count in prices.left_out.most_common())
-        lines.append(text.filled(f"Not used: {why}", indent="  "))
+        lines.append(text.page().filled(f"Not used: {why}", indent="  "))
     if moves := _largest([*found.vms, *found.traffic]):
-        shown = text.table_of(
+        shown = text.page().table_of(
             moves,
             "largest changes=subject | $ before=before | $ after=after | =change",
             change=lambda move: f"{move.ratio - 1:+.1%}" if move.before else "from 0",
@@ -187,7 +187,7 @@ def _plans(found: Sequence[PlanEffect]) -> str:
     transfers = f"{len(found)} usual transfers of {VOLUME_GB:g} GB"
     if not changed:
         return f"None of {transfers} would be planned otherwise, or cost more or less."
-    return text.table_of(
+    return text.page().table_of(
         changed,
         f"{len(changed)} of {transfers} change=link | before=before.verdict | "
         "$=before.cost_usd.total | after=after.verdict | $=after.cost_usd.total",

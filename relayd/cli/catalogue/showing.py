@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     if options.names:
         return _figures(options, catalogue, layers)
     rows = [_layer(file) for file in layers]
-    shown = text.table_of(
+    shown = text.page().table_of(
         rows,
         "file | layer | holds | as of=dates",
         left=True,
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
         "import back."
     )
     document = {"files": rows, "digest": catalogue.digest}
-    return respond(options, document, f"{shown}\n{text.filled(told)}")
+    return respond(options, document, f"{shown}\n{text.page().filled(told)}")
 
 
 def _layer(file: CatalogueFile) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _figures(
             raise InputError("NAME", problem, value=name, remedy=remedy)
         found += of_name
         found += _computed(name, catalogue)
-    shown = text.table_of(
+    shown = text.page().table_of(
         found,
         "entry | field | value | as of=as_of | file | source",
         left=True,

@@ -8,9 +8,8 @@ from planner.model.units import duration_text, usd_text, volume_text
 from relayd.backtesting.replay import replayed
 from relayd.backtesting.request import BacktestRequest
 from relayd.backtesting.result import Backtest, PairsResult
-from relayd.cli import text
 from relayd.cli.questions.options import request_from
-from relayd.cli.text import filled, notes_block, percent
+from relayd.cli.text import BOLD, page, percent
 
 NAMES = {
     "relayd": "following relayd",
@@ -49,12 +48,12 @@ def human(found: Backtest) -> str:
         f"{percent(total.verdict_right)} that it is worth its while or not."
     )
     blocks = [
-        text.styled(verdict, text.BOLD) + "\n" + filled(head),
-        filled(f"{asked} {counts}"),
+        page().styled(verdict, BOLD) + "\n" + page().filled(head),
+        page().filled(f"{asked} {counts}"),
         _strategies(found),
         _providers(found),
         _coverage(found),
-        *notes_block(found.warnings),
+        *page().notes(found.warnings),
     ]
     return "\n\n".join(blocks)
 
@@ -67,7 +66,7 @@ def _strategies(found: Backtest) -> str:
         f"Achieved: hindsight's value over the strategy's, {worth}; p10: its 10th percentile. "
         "Regret: value beyond hindsight's. Switches: by pair and day."
     )
-    shown = text.table_of(
+    shown = page().table_of(
         found.total.strategies,
         "mean of all decisions=name | achieved | p10 | Gbit/s=throughput_gbps | time=time_s | "
         "$=cost_usd | regret | switches=switches_a_day:.2f",
@@ -80,8 +79,8 @@ def _strategies(found: Backtest) -> str:
         f"{NAMES[one.strategy]}: {one.stalled:,}" for one in found.total.strategies if one.stalled
     ]
     nothing = "Paths that then carried nothing (0 achieved, left out of the other means): "
-    more = [filled(f"{nothing}{', '.join(stalled)}.")] if stalled else []
-    return "\n".join([shown, filled(told), *more])
+    more = [page().filled(f"{nothing}{', '.join(stalled)}.")] if stalled else []
+    return "\n".join([shown, page().filled(told), *more])
 
 
 def _value(value: float, objective: str) -> str:
@@ -102,7 +101,7 @@ def _providers(found: Backtest) -> str:
         return (name, f"{among.judged:,}", *map(percent, shares), f"{relayd.switches:,}")
 
     rows = [row(f"{group.src} > {group.dst}", group.found) for group in found.by_providers]
-    return text.table(("from > to", "decisions", *followed), rows)
+    return page().table(("from > to", "decisions", *followed), rows)
 
 
 def _coverage(found: Backtest) -> str:
@@ -117,4 +116,4 @@ def _coverage(found: Backtest) -> str:
     rows += [row(f"{group.src} > {group.dst}", group.found) for group in found.by_providers]
     told = "In bounds: measurements of direct links within the 90 % bounds of before their step."
     header = ("from > to", "predictions", "in bounds", "95 % interval")
-    return f"{text.table(header, rows)}\n{filled(told)}"
+    return f"{page().table(header, rows)}\n{page().filled(told)}"

@@ -22,7 +22,7 @@ from probes.importers.options import BAD_REGION
 from probes.samples import Sample
 from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
 from relayd.cli.output import pick, respond, snapshot_as_json
-from relayd.cli.text import Progress, filled
+from relayd.cli.text import Progress, page
 from relayd.history import DataSetHistory  # few imports are of such
 from relayd.snapshots.building import make_snapshot, vm_type_notes
 from relayd.store import Store, open_store
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         }
         if not options.json:
             for note in notes:
-                print(filled(f"Note: {note}.", "  "))
+                print(page().filled(f"Note: {note}.", "  "))
         said = snapshot and f"Snapshot {snapshot.id}, as of {snapshot.as_of}, in {location}"
         respond(options, document, said or "")
     unusable = [
@@ -238,7 +238,7 @@ def _print_report(file: _Input, what: str, report: ImportReport) -> None:
         lines = f" (line {rows}{more})" if rows else ""
         print(f"  skipped {skipped.total:,}: {reason}{lines}")
         if reason == BAD_REGION:
-            print(filled(_OWN_SITES, "  "))
+            print(page().filled(_OWN_SITES, "  "))
 
 
 def _as_json(file: _Input, report: ImportReport) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def regions(options: argparse.Namespace) -> int:
         options,
         "regions",
         listed,
-        shown=lambda: text.table_of(
+        shown=lambda: text.page().table_of(
             listed,
             "region=id | city | country | continent | access | VM type=type | aliases",
             left=True,
@@ -58,7 +58,7 @@ def vm_types(options: argparse.Namespace) -> int:
     units = "Rates are Gbit/s of one VM, sustained. --json has their sources."
 
     def shown() -> str:
-        listed = text.table_of(
+        listed = text.page().table_of(
             found,
             "VM type=id | vCPUs=vcpus | to other clouds=egress_gbps:g | to own regions=own | "
             "receives=ingress_gbps:g | one flow=flow_gbps:g | $/h=price_usd_per_h:.4g | "
@@ -66,7 +66,7 @@ def vm_types(options: argparse.Namespace) -> int:
             own=lambda vm: f"{vm.region_egress_gbps or vm.egress_gbps:g}",
             per_gbps=lambda vm: f"{vm.price_usd_per_h / vm.egress_gbps:.3g}",
         )
-        return f"{listed}\n{text.filled(units)}"
+        return f"{listed}\n{text.page().filled(units)}"
 
     return print_rows(options, "vm_types", [asdict(vm) for vm in found], shown=shown)
 
@@ -112,7 +112,7 @@ def links(options: argparse.Namespace) -> int:
         options,
         "links",
         [_row(link) for link in links],
-        shown=lambda: text.table_of(
+        shown=lambda: text.page().table_of(
             links,
             "link | RTT ms=rtt_ms.expected:.1f | flow Mbit/s=per_flow_mbps.expected:.0f | "
             "VM pair Gbit/s=aggregate_gbps.expected:.2f | bounds | "

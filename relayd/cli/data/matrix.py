@@ -66,7 +66,7 @@ def _summary(found: Matrix, described: dict[str, Any], options: argparse.Namespa
         options,
         "summary",
         summed,
-        shown=lambda: text.table_of(
+        shown=lambda: text.page().table_of(
             summed,
             f"{found.metric} ({found.unit})=providers | pairs | p10=p10:.3g | median=median:.3g | "
             "p90=p90:.3g" + " | 1.2x or more=share" * shares,

@@ -101,7 +101,7 @@ def disputed(options: argparse.Namespace) -> int:
         estimation = estimated(store, catalogue, through=store.samples.last_id())
     if not options.json:
         for note in estimation.estimator.other_vm_types():
-            print(text.filled(f"{note}.", "  "))
+            print(text.page().filled(f"{note}.", "  "))
     rows = [
         {
             "link": text.link(one.src, one.dst, one.address, " > "),
@@ -167,7 +167,7 @@ def _agreed(options: argparse.Namespace, count: int, changed: Sequence[Effect]) 
         figures = f"{len(changed):,} figures change by over {MOVED:.1%}"
         print(f"{count:,} samples to {options.decision}; {figures}.")
         if changed:
-            shown = text.table_of(
+            shown = text.page().table_of(
                 changed[:MOST_SHOWN],
                 "link or VM=link | figure | now=before | then=after | change",
                 left=True,

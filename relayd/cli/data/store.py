@@ -64,7 +64,7 @@ def check(options: argparse.Namespace) -> int:
         counts = store.samples.counts()
         schema, damage, notes = find_damage(store.database)
     said = [f"Schema {schema}: {_held(counts)}."]
-    said += [text.filled(f"Note: {note}.", indent="  ") for note in notes]
+    said += [text.page().filled(f"Note: {note}.", indent="  ") for note in notes]
     for one in damage[:_SHOWN]:
         place = f"{one.table} ({one.row})" if one.row else one.table
         said.append(f"  {place}: {one.problem}" if place else f"  {one.problem}")
@@ -119,5 +119,5 @@ def list_changes(options: argparse.Namespace) -> int:
     shown = [{**row, "at": utc_text(row["at_s"])} for row in rows]
     columns = "at | who | from=address | what=action | of=subject"
     return print_rows(
-        options, "changes", rows, shown=lambda: text.table_of(shown, columns, left=True)
+        options, "changes", rows, shown=lambda: text.page().table_of(shown, columns, left=True)
     )

@@ -11,11 +11,10 @@ from typing import Any
 
 from planner.model.errors import InputError
 from planner.model.units import gbps_text, volume_text
-from relayd.cli import text
 from relayd.cli.options import catalogue_of, service_address, store_location, wan_of
 from relayd.cli.output import print_rows, respond
 from relayd.cli.questions.options import request_from
-from relayd.cli.text import filled
+from relayd.cli.text import BOLD, page
 from relayd.client.blocking import RemoteWan
 from relayd.client.connection import TIMEOUT_S
 from relayd.questions.holds import PoolUse
@@ -167,13 +166,15 @@ def _human(found: TransferDetails) -> str:
     rows = [(name, utc_text(at_s)) for name, at_s in times.items() if at_s is not None]
     rows += [("Reported by", of.who)] * bool(of.who)
     blocks = [
-        f"{text.styled(f'Transfer {of.id}', text.BOLD)}\n{filled(head + label)}",
-        filled(of.reason),
-        text.table(("", ""), rows, left=True),
+        f"{page().styled(f'Transfer {of.id}', BOLD)}\n{page().filled(head + label)}",
+        page().filled(of.reason),
+        page().table(("", ""), rows, left=True),
     ]
     columns = "path | planned Gbit/s=planned_gbps | moved=moved_gb"
-    blocks.append(text.table_of(found.paths, columns, path=lambda path: " -> ".join(path.regions)))
-    blocks.append(filled(_rest(of, found.rest)) if found.rest else "")
+    blocks.append(
+        page().table_of(found.paths, columns, path=lambda path: " -> ".join(path.regions))
+    )
+    blocks.append(page().filled(_rest(of, found.rest)) if found.rest else "")
     return "\n\n".join(filter(None, blocks))
 
 

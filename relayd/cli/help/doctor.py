@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
     checks = [*_installed(), *_knowledge(options)]
     style = {"ok": text.GREEN, "note": text.DIM, "problem": text.YELLOW}
     lines = [
-        text.filled(
-            f"{text.styled(one.state.ljust(7), style[one.state])}  {one.name}: {one.found}. "
+        text.page().filled(
+            f"{text.page().styled(one.state.ljust(7), style[one.state])}  {one.name}: {one.found}. "
             f"{one.remedy}".rstrip(),
             " " * 9,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from relayd.cli import text
-from relayd.cli.output import page, respond
+from relayd.cli.output import print_paged, respond
 from relayd.questions.explanations import explanation, terms
 
 
@@ -17,12 +17,12 @@ def run(options: argparse.Namespace) -> int:
         firsts = (
             f"{of['name']}: {of['text'].partition('. ')[0].removesuffix('.')}." for of in terms()
         )
-        page("\n".join(text.filled(first, "  ") for first in firsts))
+        print_paged("\n".join(text.page().filled(first, "  ") for first in firsts))
         return 0
     entry = explanation(" ".join(options.term))
-    lines = [text.styled(entry["name"], text.BOLD), text.filled(entry["text"])]
+    lines = [text.page().styled(entry["name"], text.BOLD), text.page().filled(entry["text"])]
     if entry["commands"]:
-        lines.append(text.filled(f"An option of {', '.join(entry['commands'])}."))
+        lines.append(text.page().filled(f"An option of {', '.join(entry['commands'])}."))
     if entry["page"]:
         lines.append(f"More: docs/{entry['page']}")
     return respond(options, entry, "\n".join(lines))

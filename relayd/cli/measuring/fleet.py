@@ -29,7 +29,7 @@ from probes.tools.host_check import (
 from relayd.campaigns.inputs import measured_caps
 from relayd.cli.options import agreed, catalogue_of, store_location
 from relayd.cli.output import pick, respond
-from relayd.cli.text import table_of
+from relayd.cli.text import page
 from relayd.settings import load_settings
 from relayd.store import open_if_there
 
@@ -152,7 +152,7 @@ def _table(reports: list[HostReport]) -> str:
         is_open = report.facts.get("probe_port_reachable")
         return "-" if is_open is None else "open" if is_open else "closed"
 
-    return table_of(
+    return page().table_of(
         reports,
         "host=host.name | state | iperf3 | rcv window=window | "
         "congestion=facts.congestion_control | clock=facts.clock_offset_s:{:+.2f} s | "
@@ -174,7 +174,7 @@ def caps(options: argparse.Namespace) -> int:
             "measures those of every VM of a fleet."
         )
     said = [
-        table_of(
+        page().table_of(
             found,
             "host | type=vm_type | cap | Mbit/s=mbps | slower | recreate",
             left=True,

@@ -61,7 +61,7 @@ def _described(status: dict[str, Any]) -> str:
     late = lateness_quantile_ms([0] * len(counts), counts, 0.95)
     health = "" if all(status["workers_alive"]) else " BROKEN: a worker has ended."
     lateness = "no packet yet" if late is None else f"lateness p95 {late:.2f} ms"
-    sites = text.table_of(
+    sites = text.page().table_of(
         status["sites"],
         "region | address=private_address | ssh port=port | egress Mbit/s=egress_mbps | "
         "ingress Mbit/s=ingress_mbps | window kB=window | set",

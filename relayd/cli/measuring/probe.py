@@ -30,7 +30,7 @@ from relayd.campaigns.running import CampaignRunner, run_interruptibly
 from relayd.cli.measuring.fleet import PARTLY, fleet_path, recreate_lines, say
 from relayd.cli.options import agreed, catalogue_of, number, store_location, whole_number
 from relayd.cli.output import pick, respond, snapshot_as_json
-from relayd.cli.text import Progress, table_of
+from relayd.cli.text import Progress, page
 from relayd.store import Location, open_if_there, open_store
 from relayd.store.campaigns import Campaigns, StoredCampaign
 from relayd.store.events import record_change
@@ -228,12 +228,12 @@ def forecast_text(forecast: CampaignForecast) -> str:
     ]
     phases.append({"phase": "in all, at most", **cost})
     columns = "phase | rounds | time=duration_s | volume=volume_gb | $ egress=egress_usd"
-    blocks = [table_of(phases, columns)]
+    blocks = [page().table_of(phases, columns)]
     paid = {region: part for region, part in cost["regions"].items() if part["egress_usd"] > 0}
     if paid:
         rows = [{"region": region, **part} for region, part in list(paid.items())[:SHOWN_REGIONS]]
         columns = "sent from=region | volume=sent_gb | $ egress=egress_usd"
-        blocks.append(table_of(rows, columns))
+        blocks.append(page().table_of(rows, columns))
         if (others := len(cost["regions"]) - len(rows)) > 0:
             blocks[-1] += f"\nand {others} other regions (--json lists all)"
     saved = forecast.regret_saved_per_usd

@@ -153,12 +153,12 @@ def _forecast(plans: Sequence[Verification], verifier: Verifier) -> tuple[dict[s
         after = {"runs": runs, "second_looks": taken(rechecks), "notes": one.notes}
         documents.append({"plan_id": one.plan.plan_id, **_asked(one.plan), **after})
     at_most = taken(everything, at_most=True)
-    shown = text.table_of(
+    shown = text.page().table_of(
         [*rows, {"run": "in all, at most", **at_most}],
         "run | hosts | time=duration_s | volume=volume_gb | $ egress=egress_usd",
         hosts=lambda row: str(len(row["hosts"])),
     )
-    notes = text.notes_block([note for one in plans for note in one.notes])
+    notes = text.page().notes([note for one in plans for note in one.notes])
     return {"plans": documents, "at_most": at_most}, "\n\n".join([shown, *notes])
 
 
@@ -193,7 +193,7 @@ def _results(
     if snapshot:
         end += f" Snapshot {snapshot.id}, as of {snapshot.as_of}."
     blocks = [block for one in plans for block in _plan_as_text(one)]
-    return document, "\n\n".join([*blocks, text.filled(end)])
+    return document, "\n\n".join([*blocks, text.page().filled(end)])
 
 
 def _plan_as_text(one: Verification) -> list[str]:
@@ -205,9 +205,9 @@ def _plan_as_text(one: Verification) -> list[str]:
         if rows[-1]["judgement"] == "below":  # the run was allowed more than the limit
             rows[-1]["judgement"] = None
     rows += [row for recheck in one.rechecked for row in _rows(recheck)]
-    block = text.styled(f"{plan.title}, {plan.verdict}, plan {plan.plan_id}", text.BOLD)
+    block = text.page().styled(f"{plan.title}, {plan.verdict}, plan {plan.plan_id}", text.BOLD)
     if rows:
-        shown = text.table_of(
+        shown = text.page().table_of(
             rows,
             "run | connections | low=low_gbps | predicted=expected_gbps | high=high_gbps | "
             "achieved=achieved_gbps | ratio | =judgement",
@@ -222,8 +222,8 @@ def _plan_as_text(one: Verification) -> list[str]:
         named = ", ".join(f"{host} ({program})" for host, program in relays.items())
         blocks.append(f"Relayed by {named}.")
     if one.error:
-        blocks.append(text.filled(f"Failed: {one.error}"))
-    return [*blocks, *text.notes_block(one.notes)]
+        blocks.append(text.page().filled(f"Failed: {one.error}"))
+    return [*blocks, *text.page().notes(one.notes)]
 
 
 def _rows(run: Run) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any
 from planner.model.units import parse_duration_s
 from relayd.cli.options import number, store_of, whole_number
 from relayd.cli.output import print_rows, respond
-from relayd.cli.text import table_of
+from relayd.cli.text import page
 from relayd.store.samples.ingest import source_of_token
 from relayd.store.tokens import Tokens
 from relayd.times import utc_date
@@ -58,7 +58,7 @@ def listing(options: argparse.Namespace) -> int:
         options,
         "tokens",
         listed,
-        shown=lambda: table_of(
+        shown=lambda: page().table_of(
             listed,
             "number | name | scopes | made | used | expires | requests/s=requests_per_s | "
             "series | state",

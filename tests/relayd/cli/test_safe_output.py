@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from planner.model.network import Network
 from relayd.cli.data.exporting import write_adjacency, write_csv
 from relayd.cli.output import _csv
-from relayd.cli.text import neutralised, redrawn, safe_output, styled, table
+from relayd.cli.text import neutralised, page, redrawn, safe_output
 from tests.properties import examples
 from tests.relayd.cli.conftest import Terminal
 from tests.relayd.conftest import Relayd
@@ -45,7 +45,7 @@ def test_a_terminal_gets_our_own_sequences_alone(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "stdout", out)
     monkeypatch.setattr(sys, "stderr", err)
     with safe_output():
-        print(styled(f"bold {HOSTILE}", "1"))
+        print(page().styled(f"bold {HOSTILE}", "1"))
         print(f"relayd: {HOSTILE}", file=sys.stderr)
         sys.stderr.writelines([redrawn("half")])
     shown = "\\u001b]0;owned\\u0007\\u001b[2J\\u009b31mBer\\u000dlin\\u202e\\u0000\\u007f"
@@ -55,7 +55,7 @@ def test_a_terminal_gets_our_own_sequences_alone(monkeypatch: pytest.MonkeyPatch
 
 def test_a_name_can_not_forge_a_row_of_a_table() -> None:
     for left in (False, True):
-        assert len(table(("a", "b"), [("x\ny", "1\t2")], left=left).splitlines()) == 2
+        assert len(page().table(("a", "b"), [("x\ny", "1\t2")], left=left).splitlines()) == 2
 
 
 @pytest.mark.parametrize(

@@ -80,20 +80,20 @@ def test_a_table_stays_one_while_its_words_fit(monkeypatch: pytest.MonkeyPatch) 
     """Words are put below each other; what still does not fit is a paragraph a row."""
     header, rows = ("path", "long name, Gbit/s"), [("aws:us-east-1 -> aws:sa-east-1", "4.84")]
     whole = [f"{'path':30}  long name, Gbit/s", f"{rows[0][0]}  {'4.84':>17}"]
-    assert text.table(header, rows).split("\n") == whole
+    assert text.page().table(header, rows).split("\n") == whole
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "49")
-    assert text.table(header, rows).split("\n") == whole
+    assert text.page().table(header, rows).split("\n") == whole
     monkeypatch.setenv("COLUMNS", "48")
-    assert text.table(header, rows).split("\n") == [
+    assert text.page().table(header, rows).split("\n") == [
         f"{'path':29}  long name, Gbit/s",
         f"{'aws:us-east-1 ->':29}  {'4.84':>17}",
         "aws:sa-east-1",
     ]
     for columns in range(21, 48):
         monkeypatch.setenv("COLUMNS", str(columns))
-        shown = text.table(header, rows)
+        shown = text.page().table(header, rows)
         assert max(map(len, shown.split("\n"))) <= columns
         assert shown.split().count("4.84") == shown.split().count("aws:us-east-1") == 1
 
