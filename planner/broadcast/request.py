@@ -98,11 +98,6 @@ class BroadcastRequest(RelayingRequest):
         return VmLimits(self.vms, self.vms_in, self.volume_gb)
 
     @property
-    def any_may_relay(self) -> bool:
-        """Whether regions that are no ends may relay."""
-        return self.relays == "any"
-
-    @property
     def ends(self) -> tuple[str, ...]:
         """The source and the destinations."""
         return (self.src, *self.destinations)

@@ -304,11 +304,6 @@ class ScheduleRequest(RelayingRequest):
         if self.now_s is None:
             self.__dict__["now_s"] = self.existing.now_s if self.existing else 0.0
 
-    @property
-    def any_may_relay(self) -> bool:
-        """Whether regions that are no ends may relay."""
-        return self.relays == "any"
-
     def disk_price(self, region: str) -> float:
         """Return the monthly price of a GB on the disk of a region, in USD."""
         price = self.disk_usd_per_gb_month

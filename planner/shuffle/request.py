@@ -95,11 +95,6 @@ class ShuffleRequest(RelayingRequest):
         return VmLimits(self.vms, self.vms_in, self.volume_gb)
 
     @property
-    def any_may_relay(self) -> bool:
-        """Whether regions that are no ends may relay."""
-        return self.relays == "any"
-
-    @property
     def ends(self) -> tuple[str, ...]:
         """Regions that send or receive, in the order of the demands."""
         return tuple(dict.fromkeys(region for pair in self.demands_gb for region in pair))

@@ -49,10 +49,6 @@ class StageProgress:
     usd: float = 0.0
     left_s: float = 0.0
 
-    def as_dict(self) -> dict[str, str | float]:
-        """Return the figures by name, without the number of probes that were left out."""
-        return {name: value for name, value in vars(self).items() if name != "left_out"}
-
 
 @dataclass(eq=False, kw_only=True)
 class Job(ProbeOutcome):

@@ -1,15 +1,15 @@
 """Chooses the links to measure, so that decisions come out right for little money.
 
-The order of a campaign: :func:`rtt_tasks`, :func:`per_flow_tasks`, :func:`cap_tasks`, then
+The order of a campaign: round-trip times, :func:`per_flow_tasks`, :func:`cap_tasks`, then
 :func:`choose_links` again and again, each time with the network estimated from the samples so far.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from itertools import combinations, product
+from itertools import product
 from math import ceil, inf, isfinite
 from typing import NamedTuple, TypeAlias
 
@@ -52,11 +52,6 @@ class Choice(NamedTuple):
 def first_hosts(region_of: Mapping[str, str]) -> dict[str, str]:
     """Return each region's first host."""
     return {region: host for host, region in reversed(list(region_of.items()))}
-
-
-def rtt_tasks(hosts: Sequence[str], *, pings_s: float = 2.0) -> list[ProbeTask]:
-    """Return one RTT task for every unordered pair of hosts: both directions share a route."""
-    return [ProbeTask("rtt", (pair,), 0, pings_s) for pair in combinations(hosts, 2)]
 
 
 def _by_type(region_of: Mapping[str, str], network: Network) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from itertools import permutations
+from itertools import combinations, permutations
 from math import isfinite
 
 from planner.model.link import Link
@@ -13,13 +13,7 @@ from probes.campaign.costing import UNLIMITED, Allowance, Price, frugal_allowanc
 from probes.campaign.engine import Engine, critical_path_s
 from probes.campaign.probing import warm_up_s
 from probes.campaign.ramping import with_ramps
-from probes.campaign.selection import (
-    cap_tasks,
-    choose_links,
-    first_hosts,
-    per_flow_tasks,
-    rtt_tasks,
-)
+from probes.campaign.selection import cap_tasks, choose_links, first_hosts, per_flow_tasks
 from probes.campaign.specification import CampaignSpec, Method
 from probes.campaign.tasks import CampaignLimits, CampaignLog, Phase, Probe, ProbeOutcome, ProbeTask
 from probes.fleet.hosts import Fleet
@@ -81,8 +75,9 @@ class CampaignInputs:
         by_pair = bool(spec.pairs) or spec.thorough
         tasks, reason = [], ""
         if stage == "rtt":
-            tasks = [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in spec.pairs]
-            tasks = tasks or rtt_tasks(list(region_of), pings_s=RTT_S)
+            # Both directions share a route.
+            pairs = spec.pairs or combinations(region_of, 2)
+            tasks = [ProbeTask("rtt", (pair,), 0, RTT_S) for pair in pairs]
         elif stage == "per-flow" and by_pair:
             tasks = [] if spec.flow_first_s else self.all_pairs("per-flow", spec)
         elif stage == "per-flow":

@@ -27,9 +27,7 @@ Cause: TypeAlias = Literal[
 # Trying again right away gives the same answer.
 _LASTING: frozenset[Cause] = frozenset({"host-key", "login", "missing-tool", "no-space", "setting"})
 # It is the host that fails, whatever is asked of it.
-_OF_THE_HOST: frozenset[Cause] = frozenset(
-    {"unreachable", "host-key", "login", "missing-tool", "no-space", "setting"}
-)
+_OF_THE_HOST: frozenset[Cause] = _LASTING | {"unreachable"}
 
 
 class ProbeError(RelaydError):

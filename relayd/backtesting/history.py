@@ -32,11 +32,6 @@ Truths = NDArray[np.bool_]
 MOST_STEPS = 1_000_000
 
 
-def metric_of(connections: int) -> Metric:
-    """Return the metric of throughput that transfers of some connections rest on."""
-    return throughput_of(connections)
-
-
 class StepSamples(NamedTuple):
     """Samples known when a step began (`begin_s`, seconds since 1970), and those measured in it.
 
@@ -104,7 +99,7 @@ class StepEstimator:
         true_rtt_ms = np.where(np.isnan(either_ms), rtt_ms, either_ms)
         truth, is_private = samples.truth, cells["address"] == PRIVATE
         truth = truth[(truth.rows["address"] == PRIVATE) == is_private[ends_of(truth.rows)]]
-        steady = steady_values(truth.rows, metric_of(connections), true_rtt_ms)
+        steady = steady_values(truth.rows, throughput_of(connections), true_rtt_ms)
         return Step(
             samples.begin_s,
             (of_links, egress, ingress),

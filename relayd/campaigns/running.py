@@ -108,7 +108,7 @@ class CampaignRunner:
             on_progress(now)
             if now.stage != stage or time.monotonic() - written_s >= EVENT_EVERY_S:
                 written_s, stage = time.monotonic(), now.stage
-                tell("running", **now.as_dict())
+                tell("running", **{k: v for k, v in vars(now).items() if k != "left_out"})
 
         def is_to_stop() -> bool:
             with suppress(StoreError):

@@ -241,15 +241,15 @@ def _addresses(
     return found
 
 
-def must_be_address(vm: Vm, tool: str) -> None:
-    """Refuse a host name where a tool compares addresses.
+def must_be_address(vm: Vm) -> None:
+    """Refuse a host name, as haproxy compares addresses.
 
     Raises InputError if the VM was given by a name.
     """
     try:
         ip_address(vm.address or "0.0.0.0")  # noqa: S104 - not given: checked where it runs
     except ValueError:
-        problem = f"must be an address: {tool} lets in this one alone"
+        problem = "must be an address: haproxy lets in this one alone"
         remedy = "Give the address that the relay sees connections come from."
         field = f"endpoint of {vm.region}"
         raise InputError(field, problem, value=vm.address, remedy=remedy) from None

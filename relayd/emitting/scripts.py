@@ -25,7 +25,7 @@ def haproxy(emission: Emission) -> str:
         raise InputError("emit", problem, remedy=remedy)
     lanes = emission.relayed
     for lane in lanes:
-        must_be_address(lane.src, "haproxy")
+        must_be_address(lane.src)
     notes = ["On each relay VM: haproxy -f FILE. It lets in the sources of the plan alone."]
     notes += [lane_words(lane) for lane in lanes]
     text = header(emission, "Relays for haproxy", notes)

@@ -174,9 +174,9 @@ def first_token(tokens: Tokens) -> FirstToken | None:
     return FirstToken(secret, path if is_kept else None, kept is None)
 
 
-def token_for(url: str, environment: Mapping[str, str] = os.environ) -> str | None:
+def token_for(url: str) -> str | None:
     """Return ``RELAYD_TOKEN``, else for a service on this machine the kept token."""
-    if given := environment.get(VARIABLE):
+    if given := os.environ.get(VARIABLE):
         return given
     path = default_path().with_name("token")
     return _read(path) if is_loopback(urlsplit(url).hostname or "") else None

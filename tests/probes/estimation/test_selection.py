@@ -22,7 +22,7 @@ from planner.transfer.request import Objective
 from probes.campaign.costing import Allowance, Meter, frugal_allowance, task_volume_gb
 from probes.campaign.regret import RateMatrices, regret_on, regret_once_measured
 from probes.campaign.rounds import schedule
-from probes.campaign.selection import ENOUGH, cap_tasks, choose_links, per_flow_tasks, rtt_tasks
+from probes.campaign.selection import ENOUGH, cap_tasks, choose_links, per_flow_tasks
 from probes.estimation import Estimator
 from probes.samples import Sample, Samples
 from tests.probes.campaign.everything import all_pairs_tasks
@@ -298,7 +298,6 @@ def test_tasks_are_of_the_fleet_and_of_the_right_kind() -> None:
     regions, _, _ = grid()
     network = unmeasured()
     hosts = {f"host-{i}": region for i, region in enumerate(regions)}
-    assert len(rtt_tasks(list(hosts))) == len(hosts) * (len(hosts) - 1) / 2
     flows = per_flow_tasks(hosts, network)
     assert 3 <= len(flows) <= 9
     for task in flows:
