@@ -142,9 +142,8 @@ def document_of(
         except ValueError as fault:
             raise InputError("plan", str(fault), value=name, remedy=_REMEDY) from None
     if not isinstance(found, Mapping):
-        raise InputError(
-            "plan", "is not a plan", value=name or type(found).__name__, remedy=_REMEDY
-        )
+        problem = "is not a plan"
+        raise InputError("plan", problem, value=name or type(found).__name__, remedy=_REMEDY)
     return found
 
 
@@ -160,9 +159,8 @@ def plan_of(plan: Answer | Mapping[str, Any] | str) -> Plan:
     except ValidationError as faults:
         first = faults.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise InputError(
-            "plan", f"is not a plan of one transfer: {place}: {first['msg']}", remedy=_REMEDY
-        ) from None
+        problem = f"is not a plan of one transfer: {place}: {first['msg']}"
+        raise InputError("plan", problem, remedy=_REMEDY) from None
 
 
 def sync(path: Path) -> None:

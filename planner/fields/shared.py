@@ -296,12 +296,9 @@ class RuledRequest(VmRequest):
         """
         rules = [*self.allow, *(rule for rule in self.avoid if rule.startswith(RULE_KINDS))]
         if rules:
-            raise InputError(
-                "avoid",
-                "must name regions for the planner",
-                value=rules[0],
-                remedy="Resolve rules with planner.model.aliases.permitted.",
-            )
+            problem = "must name regions for the planner"
+            remedy = "Resolve rules with planner.model.aliases.permitted."
+            raise InputError("avoid", problem, value=rules[0], remedy=remedy)
         return frozenset(self.avoid)
 
     def described(self) -> dict[str, Any]:

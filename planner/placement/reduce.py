@@ -114,12 +114,9 @@ class _Reduce:
             if dst != src
         }
         if not demands:
-            raise InputError(
-                "input_gb",
-                "is already in the region that reduces it",
-                value=reachable[0],
-                remedy="Name two regions with input, or another one to reduce in.",
-            )
+            problem = "is already in the region that reduces it"
+            remedy = "Name two regions with input, or another one to reduce in."
+            raise InputError("input_gb", problem, value=reachable[0], remedy=remedy)
         same = ("vms", "vms_in", "connections", "vm_start_s", "vms_running")
         asked = {name: getattr(request, name) for name in same}
         shuffle = ShuffleRequest(Demands(demands), relays="none", **asked)

@@ -207,11 +207,9 @@ def together_mbps(tests: Mapping[str, PeerTest]) -> dict[str, float]:
     begin_s = max(began_s.values()) + BEGIN_S
     end_s = min(test.at_s for test in tests.values()) - END_S
     if end_s - begin_s < LEAST_TOGETHER_S - 1e-6:
-        raise InputError(
-            "cap probe",
-            f"had all {len(tests)} peers at work for {max(0.0, end_s - begin_s):.1f} s only",
-            remedy="Measure again when hosts and controller are less busy.",
-        )
+        problem = f"had all {len(tests)} peers at work for {max(0.0, end_s - begin_s):.1f} s only"
+        remedy = "Measure again when hosts and controller are less busy."
+        raise InputError("cap probe", problem, remedy=remedy)
     found = {}
     for name, test in tests.items():
         seconds, rates = np.array(test.intervals).T

@@ -68,9 +68,8 @@ def fit_ramp(measured_mbps: Mapping[int, float]) -> Ramp:
     Raises InputError if there is nothing, or a figure not above 0.
     """
     if not measured_mbps or min(measured_mbps.values()) <= 0 or min(measured_mbps) < 1:
-        raise InputError(
-            "ramp", "needs throughputs above 0 of 1 or more connections", value=dict(measured_mbps)
-        )
+        problem = "needs throughputs above 0 of 1 or more connections"
+        raise InputError("ramp", problem, value=dict(measured_mbps))
     points = [(log(count), log(mbps)) for count, mbps in sorted(measured_mbps.items())]
     most = points[-1][0]
     best = (inf, 0.0, 0.0)

@@ -66,12 +66,8 @@ class ProbeError(RelaydError):
 
 def missing_tool(host: str, tool: str) -> ProbeError:
     """Return the error that a tool can't be run on a host."""
-    return ProbeError(
-        host,
-        "missing-tool",
-        f"{tool} is not there or can't be run",
-        "`relayd measure fleet check --install-tools` installs what is missing.",
-    )
+    remedy = "`relayd measure fleet check --install-tools` installs what is missing."
+    return ProbeError(host, "missing-tool", f"{tool} is not there or can't be run", remedy)
 
 
 @asynccontextmanager

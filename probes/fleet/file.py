@@ -130,20 +130,14 @@ def load_fleet(path: Path) -> Fleet:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(
-            "fleet file",
-            f"can't be read ({error.strerror or error})",
-            value=str(path),
-            remedy="Name one by --fleet or RELAYD_FLEET; configs/fleet.example.toml shows one.",
-        ) from None
+        problem = f"can't be read ({error.strerror or error})"
+        remedy = "Name one by --fleet or RELAYD_FLEET; configs/fleet.example.toml shows one."
+        raise InputError("fleet file", problem, value=str(path), remedy=remedy) from None
     try:
         document = tomllib.loads(content.decode("utf-8-sig"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(
-            str(path),
-            f"is not valid TOML: {error}",
-            remedy="Text is written in quotes, and each host begins with `[[host]]`.",
-        ) from None
+        remedy = "Text is written in quotes, and each host begins with `[[host]]`."
+        raise InputError(str(path), f"is not valid TOML: {error}", remedy=remedy) from None
     return fleet_of(document, path.name, path.parent)
 
 
@@ -164,12 +158,8 @@ def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
             number = seen[entry.region]
             label = entry.region if number == 1 else f"{entry.region}#{number}"
         if label in hosts:
-            raise InputError(
-                f"{name}: host.name",
-                "is used by two hosts",
-                value=label,
-                remedy="Give each host a name of its own.",
-            )
+            problem, remedy = "is used by two hosts", "Give each host a name of its own."
+            raise InputError(f"{name}: host.name", problem, value=label, remedy=remedy)
         hosts[label] = _host(entry, label, file, folder)
     jumps = {
         entry.name: Host(entry.name, "", entry.host, entry.port, *_identity(entry, file, folder))
@@ -178,12 +168,9 @@ def fleet_of(document: dict[str, Any], name: str, folder: Path) -> Fleet:
     places: dict[tuple[str, int], str] = {}
     for host in hosts.values():
         if host.jump and host.jump not in jumps:
-            raise InputError(
-                f"{name}: {host.name}, jump",
-                "names no `[[jump]]` entry",
-                value=host.jump,
-                remedy="Add a `[[jump]]` with this name, or remove the line.",
-            )
+            problem = "names no `[[jump]]` entry"
+            remedy = "Add a `[[jump]]` with this name, or remove the line."
+            raise InputError(f"{name}: {host.name}, jump", problem, value=host.jump, remedy=remedy)
         place = (host.host, host.port)
         if not host.jump and place in places:
             raise InputError(
@@ -221,11 +208,8 @@ def _identity(entry: _Login, file: _FleetFile, folder: Path) -> tuple[str, Path 
     try:
         user = entry.user or file.user or getpass.getuser()
     except (OSError, KeyError):  # as in containers whose user id has no name
-        raise InputError(
-            "user",
-            "is missing, and the user who runs this has no name to log in with",
-            remedy="Add `user = ...` to the fleet file.",
-        ) from None
+        problem = "is missing, and the user who runs this has no name to log in with"
+        raise InputError("user", problem, remedy="Add `user = ...` to the fleet file.") from None
     path = _path("key", key, folder) if key else None
     return user, path, _path("known_hosts", known, folder)
 
@@ -234,12 +218,9 @@ def _path(field: str, name: str, folder: Path) -> Path:
     try:
         return folder / Path(name).expanduser()
     except RuntimeError:
-        raise InputError(
-            field,
-            "begins with a home folder that is not known",
-            value=name,
-            remedy="Write `~/` for your own, or the whole path.",
-        ) from None
+        problem = "begins with a home folder that is not known"
+        remedy = "Write `~/` for your own, or the whole path."
+        raise InputError(field, problem, value=name, remedy=remedy) from None
 
 
 def _explained(name: str, error: ValidationError) -> InputError:

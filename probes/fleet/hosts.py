@@ -69,12 +69,8 @@ class Fleet:
         """
         host = self.hosts.get(name)
         if host is None:
-            raise InputError(
-                "host",
-                f"is not a host of {self.name}",
-                value=name,
-                remedy="Probes go only from and to hosts of the fleet file.",
-            )
+            remedy = "Probes go only from and to hosts of the fleet file."
+            raise InputError("host", f"is not a host of {self.name}", value=name, remedy=remedy)
         return host
 
     def login(self, name: str) -> Host:

@@ -67,33 +67,21 @@ async def connect(
     except asyncssh.HostKeyNotVerifiable:
         raise _untrusted(host, known) from None
     except asyncssh.PermissionDenied:
-        raise ProbeError(
-            host.name,
-            "login",
-            f"{host.user}@{host.host} was refused",
-            "Check `user` and `key` in the fleet file and authorized_keys on the host.",
-        ) from None
+        problem = f"{host.user}@{host.host} was refused"
+        remedy = "Check `user` and `key` in the fleet file and authorized_keys on the host."
+        raise ProbeError(host.name, "login", problem, remedy) from None
     except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError, FileNotFoundError) as error:
-        raise ProbeError(
-            host.name,
-            "login",
-            f"its key {host.key} can't be used ({reason_of(error)})",
-            "Name a key without a passphrase, or leave `key` out to use the SSH agent.",
-        ) from None
+        problem = f"its key {host.key} can't be used ({reason_of(error)})"
+        remedy = "Name a key without a passphrase, or leave `key` out to use the SSH agent."
+        raise ProbeError(host.name, "login", problem, remedy) from None
     except TimeoutError:
-        raise ProbeError(
-            host.name,
-            "unreachable",
-            f"no SSH login within {time.monotonic() - began_s:.0f} s",
-            "The host is down, its sshd hangs, or a firewall drops the packets.",
-        ) from None
+        problem = f"no SSH login within {time.monotonic() - began_s:.0f} s"
+        remedy = "The host is down, its sshd hangs, or a firewall drops the packets."
+        raise ProbeError(host.name, "unreachable", problem, remedy) from None
     except (asyncssh.Error, OSError) as error:
-        raise ProbeError(
-            host.name,
-            "unreachable",
-            f"no SSH connection to {host.host} port {host.port} ({reason_of(error)})",
-            "Check that it runs, and the address and port in the fleet file.",
-        ) from None
+        problem = f"no SSH connection to {host.host} port {host.port} ({reason_of(error)})"
+        remedy = "Check that it runs, and the address and port in the fleet file."
+        raise ProbeError(host.name, "unreachable", problem, remedy) from None
 
 
 async def _unless_cancelled(
@@ -128,15 +116,13 @@ def _known_hosts(host: Host) -> asyncssh.SSHKnownHosts:
     except FileNotFoundError:
         text = ""
     except OSError as error:
-        raise ProbeError(
-            host.name, "host-key", f"{host.known_hosts} can't be read ({error.strerror})"
-        ) from None
+        problem = f"{host.known_hosts} can't be read ({error.strerror})"
+        raise ProbeError(host.name, "host-key", problem) from None
     try:
         return asyncssh.import_known_hosts(text)
     except ValueError as error:
-        raise ProbeError(
-            host.name, "host-key", f"{host.known_hosts} is damaged ({error})", "Mend the file."
-        ) from None
+        problem = f"{host.known_hosts} is damaged ({error})"
+        raise ProbeError(host.name, "host-key", problem, "Mend the file.") from None
 
 
 def _has_known_key(host: Host, known: asyncssh.SSHKnownHosts) -> bool:
@@ -147,19 +133,14 @@ def _has_known_key(host: Host, known: asyncssh.SSHKnownHosts) -> bool:
 
 def _untrusted(host: Host, known: asyncssh.SSHKnownHosts) -> ProbeError:
     if _has_known_key(host, known):
-        return ProbeError(
-            host.name,
-            "host-key",
-            "its host key is not the one on record: it was recreated, or someone intercepts",
+        problem = "its host key is not the one on record: it was recreated, or someone intercepts"
+        remedy = (
             f"If you know that it was recreated, remove its line from {host.known_hosts} and run "
-            "`relayd measure fleet check --trust-new`.",
+            "`relayd measure fleet check --trust-new`."
         )
-    return ProbeError(
-        host.name,
-        "host-key",
-        f"its host key is not in {host.known_hosts}",
-        "`relayd measure fleet check --trust-new` shows it and asks.",
-    )
+        return ProbeError(host.name, "host-key", problem, remedy)
+    remedy = "`relayd measure fleet check --trust-new` shows it and asks."
+    return ProbeError(host.name, "host-key", f"its host key is not in {host.known_hosts}", remedy)
 
 
 def reason_of(error: BaseException) -> str:
@@ -214,9 +195,8 @@ def store_key(host: Host, key: asyncssh.SSHKey) -> None:
                 line = "\n" + line
             file.write(line.encode())
     except OSError as error:
+        problem = f"can't be written ({error.strerror})"
+        remedy = "Make it writable, or name another file in the fleet file."
         raise InputError(
-            "known_hosts",
-            f"can't be written ({error.strerror})",
-            value=str(host.known_hosts),
-            remedy="Make it writable, or name another file in the fleet file.",
+            "known_hosts", problem, value=str(host.known_hosts), remedy=remedy
         ) from None

@@ -132,18 +132,13 @@ class HostSession:
         async with self.server(command, limit_s) as running:
             output = await running.output(limit_s + self._timeouts.command_s)
         if output.status == LEASE_FAILED:
-            raise ProbeError(
-                self.host.name,
-                "no-space",
-                f"no file can be written there ({output.last_error_line})",
-                "Free some space in /tmp.",
-            )
+            problem = f"no file can be written there ({output.last_error_line})"
+            raise ProbeError(self.host.name, "no-space", problem, "Free some space in /tmp.")
         if output.status in NOT_FOUND:
             raise missing_tool(self.host.name, command[0])
         if output.status in TIMED_OUT:
-            raise ProbeError(
-                self.host.name, "timeout", f"{command[0]} had not ended after {limit_s:.0f} s"
-            )
+            problem = f"{command[0]} had not ended after {limit_s:.0f} s"
+            raise ProbeError(self.host.name, "timeout", problem)
         return output
 
     @asynccontextmanager
@@ -265,9 +260,8 @@ class HostSession:
         while part := await reader.read(65_536):
             size += len(part)
             if size > MOST_OUTPUT_BYTES:
-                raise ProbeError(
-                    self.host.name, "output", f"a command wrote over {MOST_OUTPUT_BYTES >> 20} MiB"
-                )
+                problem = f"a command wrote over {MOST_OUTPUT_BYTES >> 20} MiB"
+                raise ProbeError(self.host.name, "output", problem)
             parts.append(part)
         return b"".join(parts)
 
@@ -278,16 +272,12 @@ class HostSession:
             async with asyncio.timeout(limit_s):
                 yield
         except TimeoutError:
-            raise ProbeError(
-                self.host.name,
-                "unreachable",
-                f"did not answer within {limit_s:.0f} s",
-                "It may be hanging or overloaded.",
-            ) from None
+            problem = f"did not answer within {limit_s:.0f} s"
+            remedy = "It may be hanging or overloaded."
+            raise ProbeError(self.host.name, "unreachable", problem, remedy) from None
         except (asyncssh.Error, OSError) as error:
-            raise ProbeError(
-                self.host.name, "unreachable", f"the connection was lost ({reason_of(error)})"
-            ) from None
+            problem = f"the connection was lost ({reason_of(error)})"
+            raise ProbeError(self.host.name, "unreachable", problem) from None
 
 
 async def _send_heartbeats(process: asyncssh.SSHClientProcess[bytes]) -> None:

@@ -148,13 +148,12 @@ class HostBehaviour(_Settings):
             raise _without_a_rate("egress_mbps")
         most_mb = (self.egress_mbps or 0.0) * MOST_FILLING_S / 8
         if self.burst_mb > most_mb:
-            raise InputError(
-                "burst_mb",
+            problem = (
                 f"would take longer than {MOST_FILLING_S:g} s to fill at egress_mbps, which Linux "
-                "does not count",
-                value=self.burst_mb,
-                remedy=f"Give at most {most_mb:g}, or a higher egress_mbps.",
+                "does not count"
             )
+            remedy = f"Give at most {most_mb:g}, or a higher egress_mbps."
+            raise InputError("burst_mb", problem, value=self.burst_mb, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,12 +60,8 @@ class Lab:
 
     def __init__(self, name: str = DEFAULT_NAME) -> None:
         if not _NAME.fullmatch(name):
-            raise InputError(
-                "--name",
-                "is not a name for a lab",
-                value=name,
-                remedy="Use up to 63 lower-case letters, digits, dots and dashes.",
-            )
+            remedy = "Use up to 63 lower-case letters, digits, dots and dashes."
+            raise InputError("--name", "is not a name for a lab", value=name, remedy=remedy)
         self.name = name
         self.folder = labs_folder() / name
 
@@ -100,13 +96,12 @@ class Lab:
             if self.is_up():
                 if (self.folder / "topology.json").read_text() == topology.to_json():
                     return False
-                raise InputError(
-                    "--name",
-                    "is taken by a lab with other sites or another profile",
-                    value=self.name,
-                    remedy=f"Take it down with `relayd measure lab down --name {self.name}`, or "
-                    "give the new one another name.",
+                problem = "is taken by a lab with other sites or another profile"
+                remedy = (
+                    f"Take it down with `relayd measure lab down --name {self.name}`, or "
+                    "give the new one another name."
                 )
+                raise InputError("--name", problem, value=self.name, remedy=remedy)
             self._remove()
             self.folder.mkdir(mode=0o700)
             (self.folder / "topology.json").write_text(topology.to_json())
@@ -223,12 +218,8 @@ class Lab:
     def _must_be_up(self) -> dict[str, Any]:
         record = self.record()
         if record is None or not _is_alive(record):
-            raise InputError(
-                "--name",
-                "names no lab that is up",
-                value=self.name,
-                remedy="`relayd measure lab up` starts one; `measure lab status` lists them.",
-            )
+            remedy = "`relayd measure lab up` starts one; `measure lab status` lists them."
+            raise InputError("--name", "names no lab that is up", value=self.name, remedy=remedy)
         return record
 
     def _ask(self, do: str, **arguments: Any) -> dict[str, Any]:

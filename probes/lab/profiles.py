@@ -109,9 +109,8 @@ def load_profile(path: Path) -> Profile:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise FormatError(
-            "--profile", f"can't be read ({error.strerror})", value=str(path)
-        ) from None
+        problem = f"can't be read ({error.strerror})"
+        raise FormatError("--profile", problem, value=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(str(path), f"is not TOML ({error})") from None
     try:
@@ -163,12 +162,9 @@ def topology_of(
         listed = [entry.rtt_ms for entry in entries if entry.rtt_ms is not None]
         rtt = listed[-1] if listed else rtt_ms(catalogue.region(src), catalogue.region(dst))
         if rtt is None:
-            raise InputError(
-                f"{profile.name} link",
-                "has no round-trip time",
-                value=f"{src} {dst}",
-                remedy="Add a [[link]] entry with src, dst and rtt_ms to the profile.",
-            )
+            problem = "has no round-trip time"
+            remedy = "Add a [[link]] entry with src, dst and rtt_ms to the profile."
+            raise InputError(f"{profile.name} link", problem, value=f"{src} {dst}", remedy=remedy)
         return rtt
 
     for i, j in combinations(range(len(names)), 2):
@@ -278,11 +274,9 @@ def _site(name: str, profile: Profile, catalogue: Catalogue, scale: float) -> Si
     for entry in entries:
         figures |= entry.model_dump(exclude={"region", "vm_type"}, exclude_none=True)
     if missing := {"egress_mbps", "ingress_mbps", "window_kb"} - figures.keys():
-        raise InputError(
-            f"{profile.name} site {name}",
-            f"has no {', '.join(sorted(missing))}",
-            remedy="Give them in a [[site]] entry of the profile, or name a vm_type.",
-        )
+        problem = f"has no {', '.join(sorted(missing))}"
+        remedy = "Give them in a [[site]] entry of the profile, or name a vm_type."
+        raise InputError(f"{profile.name} site {name}", problem, remedy=remedy)
     return Site(
         region=name,
         egress_mbps=figures["egress_mbps"] * scale,

@@ -43,18 +43,14 @@ class Site:
             value = getattr(self, name)
             unlimited = name == "flow_mbps" and value == math.inf
             if not unlimited and not 0.01 <= value <= 100_000:
-                raise InputError(
-                    f"{self.region} {name}",
-                    "is not a rate that a lab can hold",
-                    value=value,
-                    remedy="Give 0.01 to 100000 Mbit/s after scaling.",
-                )
+                problem = "is not a rate that a lab can hold"
+                remedy = "Give 0.01 to 100000 Mbit/s after scaling."
+                raise InputError(f"{self.region} {name}", problem, value=value, remedy=remedy)
         if not 2 * SEGMENT_BYTES <= self.window_bytes <= 2**30:
+            problem = "is not a window that TCP can work with"
+            remedy = f"After scaling it must be {2 * SEGMENT_BYTES} bytes to 1 GiB."
             raise InputError(
-                f"{self.region} window",
-                "is not a window that TCP can work with",
-                value=self.window_bytes,
-                remedy=f"After scaling it must be {2 * SEGMENT_BYTES} bytes to 1 GiB.",
+                f"{self.region} window", problem, value=self.window_bytes, remedy=remedy
             )
 
 

@@ -302,9 +302,5 @@ async def install(session: HostSession, commands: list[list[str]]) -> None:
     for command in commands:
         output = await session.measure(command, INSTALL_S)
         if output.status != 0:
-            raise ProbeError(
-                session.host.name,
-                "tool",
-                f"installing failed ({output.last_error_line})",
-                "Install iperf3 there by hand.",
-            )
+            problem = f"installing failed ({output.last_error_line})"
+            raise ProbeError(session.host.name, "tool", problem, "Install iperf3 there by hand.")

@@ -244,12 +244,8 @@ class Ports:
             if not wanted & (taken | avoid):
                 break
         else:
-            raise ProbeError(
-                host.name,
-                "busy",
-                f"no {count} free ports between {host.first_port} and {host.last_port}",
-                "Widen `probe_ports` in the fleet file.",
-            )
+            problem = f"no {count} free ports between {host.first_port} and {host.last_port}"
+            raise ProbeError(host.name, "busy", problem, "Widen `probe_ports` in the fleet file.")
         taken |= wanted
         try:
             yield first

@@ -41,11 +41,8 @@ class Iperf3(Tool):
     def command(self, test: Test) -> list[str]:
         """Return the client's command; raises an InputError for no or too many streams."""
         if not 1 <= test.connections <= MOST_STREAMS:
-            raise InputError(
-                "connections",
-                f"must be between 1 and {MOST_STREAMS}: iperf3 has no more streams",
-                value=test.connections,
-            )
+            problem = f"must be between 1 and {MOST_STREAMS}: iperf3 has no more streams"
+            raise InputError("connections", problem, value=test.connections)
         command = ["iperf3", "-c", test.address, "-p", str(test.port), "-J", "-R"]
         command += ["-t", str(max(1, round(test.duration_s))), "-P", str(test.connections)]
         command += ["--connect-timeout", str(CONNECT_TIMEOUT_MS)]

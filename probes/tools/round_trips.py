@@ -161,12 +161,9 @@ class TcpConnect(Tool):
         found = (limits.number(line.rpartition(" ")[2]) for line in lines)
         times_ms = [ms for ms in found if ms is not None]
         if output.status == 0 and not times_ms:
-            raise ProbeError(
-                test.src.name,
-                "filtered",
-                f"neither ping nor TCP port {test.port} of {test.dst.name} answers",
-                "Let ICMP or the probe ports through between the fleet's hosts.",
-            )
+            problem = f"neither ping nor TCP port {test.port} of {test.dst.name} answers"
+            remedy = "Let ICMP or the probe ports through between the fleet's hosts."
+            raise ProbeError(test.src.name, "filtered", problem, remedy)
         if output.status != 0 or len(times_ms) < 3:
             words = output.last_error_line or "too few answers"
             raise ProbeError(test.src.name, "tool", f"the TCP round-trip test failed: {words}")

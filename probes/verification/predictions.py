@@ -257,11 +257,10 @@ def predicted(plan: Mapping[str, Any], rtt_ms: RttMs) -> PlanPrediction:
         )
         _check(found)
     except (KeyError, TypeError, ValueError, AttributeError, ZeroDivisionError) as fault:
-        raise InputError(
-            "plan",
-            f"is not the plan of a transfer, shuffle or broadcast: {type(fault).__name__} {fault}",
-            remedy="Give a plan or its JSON.",
-        ) from None
+        problem = (
+            f"is not the plan of a transfer, shuffle or broadcast: {type(fault).__name__} {fault}"
+        )
+        raise InputError("plan", problem, remedy="Give a plan or its JSON.") from None
     return found
 
 

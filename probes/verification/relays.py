@@ -172,12 +172,9 @@ async def relaying(
 async def _program(session: HostSession) -> str:
     name = (await _printed(session, "sh", "-c", _FIND)).strip().rpartition("/")[2]
     if name not in ("haproxy", "socat"):
-        raise ProbeError(
-            session.host.name,
-            "missing-tool",
-            "it can't relay: neither haproxy nor socat is there",
-            "Install one of them there by the host's package manager.",
-        )
+        problem = "it can't relay: neither haproxy nor socat is there"
+        remedy = "Install one of them there by the host's package manager."
+        raise ProbeError(session.host.name, "missing-tool", problem, remedy)
     return name
 
 
@@ -190,12 +187,8 @@ async def _peers(session: HostSession, fleet: Fleet, relay: str, dst: str) -> tu
         words = name if _is_address(name) else await _printed(session, "getent", "ahosts", name)
         addresses += filter(_is_address, words.split())
     if not addresses:
-        raise ProbeError(
-            relay,
-            "tool",
-            f"the address of {dst} can't be found there",
-            "Give it as `public_address` or `private_address` in the fleet file.",
-        )
+        remedy = "Give it as `public_address` or `private_address` in the fleet file."
+        raise ProbeError(relay, "tool", f"the address of {dst} can't be found there", remedy)
     return tuple(dict.fromkeys(addresses))
 
 

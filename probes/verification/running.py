@@ -176,13 +176,12 @@ def _read(flow: _StreamTest, output: Output, began_s: float) -> Result:
     except ProbeError as error:
         if error.of_the_host or not flow.is_relayed:
             raise
-        raise ProbeError(
-            error.host,
-            error.cause,
-            f"{error.problem} (through a relay)",
+        problem = f"{error.problem} (through a relay)"
+        remedy = (
             f"The relay accepts only the addresses that the fleet file has for {error.host}, and "
-            f"must be reachable at port {flow.test.port}.",
-        ) from None
+            f"must be reachable at port {flow.test.port}."
+        )
+        raise ProbeError(error.host, error.cause, problem, remedy) from None
 
 
 def _outcome(path: PlanPath, results: Sequence[Result], began_s: float) -> PlanPath:

@@ -279,12 +279,9 @@ def streams_of(path: PlanPath, hosts: Sequence[Sequence[str]]) -> tuple[Stream, 
         number = max(counts)
     number *= max(1, ceil(path.connections / number / MOST_STREAMS))
     if number > min(counts) * MOST_PAIRINGS:
-        raise InputError(
-            "plan",
-            f"takes {number} iperf3 through one host on {' -> '.join(path.regions)}",
-            value=path.connections,
-            remedy="Plan with fewer --connections or --vms.",
-        )
+        problem = f"takes {number} iperf3 through one host on {' -> '.join(path.regions)}"
+        remedy = "Plan with fewer --connections or --vms."
+        raise InputError("plan", problem, value=path.connections, remedy=remedy)
     number = min(number, max(path.connections, 1))
     share, rest = divmod(path.connections, number)
     return tuple(

@@ -200,11 +200,9 @@ class Verifier:
         except (KeyError, TypeError, ValueError) as fault:
             if isinstance(fault, InputError):
                 raise
-            raise InputError(
-                "plan",
-                f"has no proper request: {type(fault).__name__} {fault}",
-                remedy="Give a document as `relayd plan --json` prints it.",
-            ) from None
+            problem = f"has no proper request: {type(fault).__name__} {fault}"
+            remedy = "Give a document as `relayd plan --json` prints it."
+            raise InputError("plan", problem, remedy=remedy) from None
         return predicted(found.model_dump("json"), self._rtt_ms)
 
     async def verify(

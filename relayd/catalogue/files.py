@@ -52,11 +52,9 @@ class CatalogueFile(NamedTuple):
             return tomllib.loads(self.content.decode("utf-8-sig"))
         except UnicodeDecodeError as error:
             number = 1 + self.content.count(b"\n", 0, error.start)
-            raise CatalogueError(
-                f"{self.name}, line {number}",
-                "is not UTF-8 text",
-                remedy="Save the file as UTF-8; TOML knows no other encoding.",
-            ) from None
+            problem = "is not UTF-8 text"
+            remedy = "Save the file as UTF-8; TOML knows no other encoding."
+            raise CatalogueError(f"{self.name}, line {number}", problem, remedy=remedy) from None
         except (ValueError, RecursionError) as error:
             # "Invalid value (at line 3, column 5)", or "(at end of document)"
             problem, _, place = str(error).removesuffix(")").partition(" (at ")

@@ -126,8 +126,7 @@ def agreed(question: str, options: argparse.Namespace, field: str) -> bool:
     if options.yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError(
-            field, "needs a consent, and there is no terminal to ask on", remedy="Add --yes."
-        )
+        problem = "needs a consent, and there is no terminal to ask on"
+        raise InputError(field, problem, remedy="Add --yes.")
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -42,12 +42,8 @@ class _Once(argparse.Action):
     ) -> None:
         given = getattr(namespace, _GIVEN, ())
         if option_string and self.dest in given:
-            raise InputError(
-                option_string,
-                "is given twice",
-                value=values,
-                remedy="It takes one value: leave one of them out.",
-            )
+            remedy = "It takes one value: leave one of them out."
+            raise InputError(option_string, "is given twice", value=values, remedy=remedy)
         setattr(namespace, _GIVEN, (*given, self.dest))
         setattr(namespace, self.dest, values)
 

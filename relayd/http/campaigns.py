@@ -58,9 +58,8 @@ def fleet_of(path: Path) -> Fleet:
         return load_fleet(path)
     except InputError as error:
         LOG.warning("fleet", extra={"problem": str(error)})
-        raise ProblemError(
-            503, "unavailable", "The fleet file of this service can't be used; its log says why."
-        ) from None
+        problem = "The fleet file of this service can't be used; its log says why."
+        raise ProblemError(503, "unavailable", problem) from None
 
 
 def forecast(wan: Wan, fleet: Path, location: Location, request: dict[str, Any]) -> dict[str, Any]:

@@ -117,16 +117,14 @@ def problem_of(error: Exception) -> ProblemError:
 
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
-        return ProblemError(
-            405, "method-not-allowed", f"Use {allowed}.", headers={"Allow": allowed}
-        )
+        problem = f"Use {allowed}."
+        return ProblemError(405, "method-not-allowed", problem, headers={"Allow": allowed})
     if isinstance(error, web.HTTPNotFound):
         return ProblemError(404, "not-found", "There is no such path; /docs lists all.")
     if isinstance(error, web.HTTPException):
         return ProblemError(error.status, "malformed", error.reason)
-    return ProblemError(
-        500, "internal", "This is a fault of the service; its log names it by the request id."
-    )
+    problem = "This is a fault of the service; its log names it by the request id."
+    return ProblemError(500, "internal", problem)
 
 
 def _of_relayd(error: RelaydError) -> ProblemError:

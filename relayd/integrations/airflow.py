@@ -169,11 +169,8 @@ def _address(connection: Connection) -> dict[str, Any]:
     """Return the arguments of a client, from a connection."""
     host = connection.host or ""
     if not host:
-        raise InputError(
-            str(connection.conn_id),
-            "is a connection without a host",
-            remedy="Give the service's, such as http://relayd:8080.",
-        )
+        remedy = "Give the service's, such as http://relayd:8080."
+        raise InputError(str(connection.conn_id), "is a connection without a host", remedy=remedy)
     if "://" not in host:
         kind = connection.schema or connection.conn_type
         host = f"{'https' if kind == 'https' else 'http'}://{host}"

@@ -163,17 +163,14 @@ def broadcast(
     nodes = _nodes()
     for region in regions:
         if region not in nodes:
-            raise InputError(
-                "regions", "name one that no node is in", value=region, remedy=_how_to_start(region)
-            )
+            problem = "name one that no node is in"
+            raise InputError("regions", problem, value=region, remedy=_how_to_start(region))
     held = _held(refs)
     sources = set.intersection(*(places for places, _ in held))
     if not sources:
+        problem, remedy = "are not all held in one region", "Make them by tasks with in_region()."
         raise InputError(
-            "refs",
-            "are not all held in one region",
-            value=sorted(set.union(*(places for places, _ in held))),
-            remedy="Make them by tasks with in_region().",
+            "refs", problem, value=sorted(set.union(*(places for places, _ in held))), remedy=remedy
         )
     sizes_bytes = [size for _, size in held]
     volume_gb = sum(sizes_bytes) / BYTES_PER_GB
@@ -241,11 +238,9 @@ def _held(refs: Sequence[Any]) -> list[tuple[set[str], int]]:
             ray.get(ref)  # raises what its task did
         regions = {region_of[node] for node in location["node_ids"] if node in region_of}
         if not regions:
+            problem = "have one that is on no node with a region; objects below 100 kB are on none"
             raise InputError(
-                "refs",
-                "have one that is on no node with a region; objects below 100 kB are on none",
-                value=ref.hex(),
-                remedy=_how_to_start("aws:us-east-1"),
+                "refs", problem, value=ref.hex(), remedy=_how_to_start("aws:us-east-1")
             )
         found.append((regions, int(location["object_size"])))
     return found

@@ -79,12 +79,8 @@ def read_volumes_gb(text: str) -> dict[str, float]:
     for part in filter(None, map(str.strip, text.split(","))):
         region, equals, volume = map(str.strip, part.partition("="))
         if not equals or not region:
-            raise InputError(
-                VARIABLE,
-                "must say a volume by region",
-                value=part,
-                remedy="Write it such as aws:us-east-1=500GB, gcp:us-central1=20GB.",
-            )
+            remedy = "Write it such as aws:us-east-1=500GB, gcp:us-central1=20GB."
+            raise InputError(VARIABLE, "must say a volume by region", value=part, remedy=remedy)
         found[region] = found.get(region, 0.0) + Volume().validate(volume, f"{VARIABLE} {region}")
     return found
 
@@ -140,11 +136,10 @@ def _nearest(resources: Any, costs_usd: Mapping[str, float], slack_usd: float) -
                 copy = partial(one.copy, cloud=getattr(sky.clouds, cloud)(), region=name)
                 choices.append((cost_usd, copy))
     if not choices:
+        problem = "allow no region of which it is known what reading there costs"
+        remedy = f"Name other regions, or leave {VARIABLE} out."
         raise InputError(
-            "resources",
-            "allow no region of which it is known what reading there costs",
-            value=[str(one.infra) for one in resources],
-            remedy=f"Name other regions, or leave {VARIABLE} out.",
+            "resources", problem, value=[str(one.infra) for one in resources], remedy=remedy
         )
     most_usd = min(cost_usd for cost_usd, _ in choices) + slack_usd
     found = [copy() for cost_usd, copy in choices if cost_usd <= most_usd]

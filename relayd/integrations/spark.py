@@ -121,9 +121,8 @@ def cores_by_region(plan: PlacedShuffle, cores: int) -> dict[str, int]:
     """
     counts = plan.partitions_in
     if cores < len(counts):
-        raise InputError(
-            "cores", f"are fewer than the {len(counts)} regions that reduce", value=cores
-        )
+        problem = f"are fewer than the {len(counts)} regions that reduce"
+        raise InputError("cores", problem, value=cores)
     share = cores / sum(counts.values())
     found = {region: max(1, int(count * share)) for region, count in counts.items()}
     while (rest := cores - sum(found.values())) != 0:
@@ -227,6 +226,5 @@ def _events(file: Path) -> Iterator[dict[str, Any]]:
                 if isinstance(event, dict):
                     yield event
         except ValueError:
-            raise FormatError(
-                file.name, "is not text of events; of compressed logs, those by zstd are read"
-            ) from None
+            problem = "is not text of events; of compressed logs, those by zstd are read"
+            raise FormatError(file.name, problem) from None

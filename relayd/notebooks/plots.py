@@ -58,11 +58,8 @@ class Plot:
         try:
             return svg(self.spec, "plot", "draw a chart as SVG")
         except ValueError as error:
-            raise InputError(
-                "spec",
-                f"can't be drawn as SVG ({error})",
-                remedy="Undo what was changed in it since relayd made it.",
-            ) from error
+            remedy = "Undo what was changed in it since relayd made it."
+            raise InputError("spec", f"can't be drawn as SVG ({error})", remedy=remedy) from error
 
     def save(self, file: str | Path) -> None:
         """Write it as ``.svg``, or as ``.json`` for tools that read Vega-Lite.
@@ -146,13 +143,12 @@ def _subject(answer: Plotted) -> str:
 
 def _matrix_chart(matrix: Matrix) -> Chart:
     if len(matrix.regions) > MOST_REGIONS:
-        raise InputError(
-            "plot",
-            f"draws matrices of at most {MOST_REGIONS} regions",
-            value=len(matrix.regions),
-            remedy="Choose regions first: `measured_only=True` leaves out those without "
-            "measurements, and of `matrix.to_frame()` other tools draw any part.",
+        problem = f"draws matrices of at most {MOST_REGIONS} regions"
+        remedy = (
+            "Choose regions first: `measured_only=True` leaves out those without "
+            "measurements, and of `matrix.to_frame()` other tools draw any part."
         )
+        raise InputError("plot", problem, value=len(matrix.regions), remedy=remedy)
     cells = [
         (src, dst, value)
         for src, row in zip(matrix.regions, matrix.values.tolist(), strict=True)

@@ -115,12 +115,11 @@ def _open_server(
 ) -> Database:
     remedy = "Give the path of a file, or postgresql://USER@HOST/DATABASE."
     if address.scheme in SERVICE_SCHEMES:
-        raise failure(
-            address,
-            "is the address of a service, and this needs the store itself",
-            f"{remedy} Commands that only answer take a service too, and programs "
-            "relayd.open(URL).",
+        problem = "is the address of a service, and this needs the store itself"
+        remedy = (
+            f"{remedy} Commands that only answer take a service too, and programs relayd.open(URL)."
         )
+        raise failure(address, problem, remedy)
     if address.scheme not in ("postgresql", "postgres"):
         raise failure(address, f"is an address of {address.scheme}, which no store is on", remedy)
     try:

@@ -123,9 +123,8 @@ def open_file(
     if size is None:
         raise missing(named)
     if size == 0 and mode != "create":
-        raise failure(
-            named, "is an empty file", "`relayd import` makes a database of it; or name another."
-        )
+        remedy = "`relayd import` makes a database of it; or name another."
+        raise failure(named, "is an empty file", remedy)
     try:
         if size > 0:
             _refuse_foreign(target, named)

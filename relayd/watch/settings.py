@@ -34,12 +34,9 @@ class QuietHours:
         try:
             begin, end = (time.fromisoformat(word.strip().zfill(5)) for word in text.split("-"))
         except ValueError:
-            raise InputError(
-                field_name,
-                "is not a time of day to another",
-                value=text,
-                remedy="Write UTC times, such as 22:00-06:00.",
-            ) from None
+            problem = "is not a time of day to another"
+            remedy = "Write UTC times, such as 22:00-06:00."
+            raise InputError(field_name, problem, value=text, remedy=remedy) from None
         begin_s, end_s = (3600.0 * at.hour + 60 * at.minute for at in (begin, end))
         if begin_s == end_s:
             raise InputError(field_name, "begins and ends at the same time", value=text)

@@ -53,9 +53,8 @@ class Watcher:
 
     def __post_init__(self) -> None:
         if len({host.region for host in self.fleet}) < 2:
-            raise InputError(
-                self.fleet.name, "has fewer than two regions", remedy="Add hosts of others."
-            )
+            remedy = "Add hosts of others."
+            raise InputError(self.fleet.name, "has fewer than two regions", remedy=remedy)
         self.problem = ""  # with its store just now
 
     async def run(self, stop: asyncio.Event) -> None:

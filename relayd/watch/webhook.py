@@ -61,11 +61,8 @@ class Webhook:
         """
         secret = os.environ.get(SECRET)
         if not secret:
-            raise InputError(
-                SECRET,
-                f"is needed for {option}",
-                remedy="Put a random text that the receiver knows too into the environment.",
-            )
+            remedy = "Put a random text that the receiver knows too into the environment."
+            raise InputError(SECRET, f"is needed for {option}", remedy=remedy)
         return cls(url, secret)
 
     def __post_init__(self) -> None:
@@ -78,18 +75,14 @@ class Webhook:
         except ValueError:
             is_right = False
         if not is_right or re.search(r"[\x00-\x20\x7f#]", self.url) or "@" in parts.netloc:
+            problem = "is not an https address without user, fragment and blanks"
+            remedy = "Write https://HOST/PATH; plain http is for this machine alone."
             raise InputError(
-                "--webhook",
-                "is not an https address without user, fragment and blanks",
-                value=re.sub(r"(?s)//.*@|[?#].*", "", self.url),
-                remedy="Write https://HOST/PATH; plain http is for this machine alone.",
+                "--webhook", problem, value=re.sub(r"(?s)//.*@|[?#].*", "", self.url), remedy=remedy
             )
         if len(self.secret) < 16:
-            raise InputError(
-                SECRET,
-                "must have at least 16 characters",
-                remedy="Make one with `openssl rand -hex 32` and give it to the receiver too.",
-            )
+            remedy = "Make one with `openssl rand -hex 32` and give it to the receiver too."
+            raise InputError(SECRET, "must have at least 16 characters", remedy=remedy)
 
     @property
     def address(self) -> str:

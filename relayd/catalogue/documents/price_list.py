@@ -132,9 +132,8 @@ class PriceDocument:
             remedy = "Import a part of it" + (
                 ", or the same list as CSV, which AWS offers too." if self.is_json else "."
             )
-            raise FormatError(
-                str(path), f"is larger than {most >> 20:,} MiB", value=size, remedy=remedy
-            )
+            problem = f"is larger than {most >> 20:,} MiB"
+            raise FormatError(str(path), problem, value=size, remedy=remedy)
 
     @cached_property
     def json(self) -> Any:

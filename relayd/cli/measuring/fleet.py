@@ -79,12 +79,11 @@ def fleet_path(options: argparse.Namespace) -> Path:
     """Return the fleet file named here or in the settings; raises an InputError if none is."""
     path = Path(options.fleet) if options.fleet else load_settings().fleet
     if path is None:
-        raise InputError(
-            "--fleet",
-            "is missing",
-            remedy="Name a fleet file, here or as RELAYD_FLEET; configs/fleet.example.toml shows "
-            "one, and `relayd measure lab up` makes one.",
+        remedy = (
+            "Name a fleet file, here or as RELAYD_FLEET; configs/fleet.example.toml shows "
+            "one, and `relayd measure lab up` makes one."
         )
+        raise InputError("--fleet", "is missing", remedy=remedy)
     return path
 
 

@@ -121,9 +121,8 @@ def _assigned(options: argparse.Namespace) -> dict[str, str | float]:
     for word in options.settings:
         name, separator, settings[name] = word.partition("=")
         if not separator:
-            raise InputError(
-                "set", "needs NAME=VALUE", value=word, remedy="For example: loss_pct=1."
-            )
+            remedy = "For example: loss_pct=1."
+            raise InputError("set", "needs NAME=VALUE", value=word, remedy=remedy)
     return settings
 
 
@@ -150,11 +149,9 @@ def _topology(options: argparse.Namespace) -> Topology:
         if options.profile:
             raise InputError("--from-store", "can't be together with --profile")
         if wan.snapshot.source == "baseline":
-            raise InputError(
-                "--from-store",
-                "needs measurements, and the store has none",
-                remedy="Import some with `relayd import`, or leave --from-store out.",
-            )
+            problem = "needs measurements, and the store has none"
+            remedy = "Import some with `relayd import`, or leave --from-store out."
+            raise InputError("--from-store", problem, remedy=remedy)
         return profiles.topology_of_network(
             wan.network,
             regions=_regions(options.regions, wan, ()),
@@ -166,9 +163,8 @@ def _topology(options: argparse.Namespace) -> Topology:
         path = built_in_folder() / f"lab-{name}.toml"
         if not path.exists():
             known = ", ".join(profiles.profile_names(built_in_folder()))
-            raise InputError(
-                "--profile", "is not a profile", value=name, remedy=f"Give {known}, or a TOML file."
-            )
+            remedy = f"Give {known}, or a TOML file."
+            raise InputError("--profile", "is not a profile", value=name, remedy=remedy)
     profile = profiles.load_profile(path)
     regions = _regions(options.regions, wan, [entry.region for entry in profile.site])
     return profiles.topology_of(

@@ -170,11 +170,8 @@ def method_of(options: argparse.Namespace) -> Method:
         addresses=options.addresses or "",
     )
     if options.change_sysctls and not method.sysctls:
-        raise InputError(
-            "--change-sysctls",
-            "has nothing to change",
-            remedy="It goes with --tcp-window and --congestion-control.",
-        )
+        remedy = "It goes with --tcp-window and --congestion-control."
+        raise InputError("--change-sysctls", "has nothing to change", remedy=remedy)
     phases = options.phases.split(",") if options.phases else ["aggregate", "rtt"]
     needs = {"--udp": (method.udp, "aggregate"), "--trace": (method.trace, "rtt")}
     for name, (asked, phase) in needs.items():

@@ -85,9 +85,8 @@ def _plans(options: argparse.Namespace, wan: Wan, fleet: Fleet) -> list[Mapping[
             raise InputError("--src", problem, remedy=remedy)
         return [document_of(read_text(name, "plan"), name) for name in options.plans]
     if not (options.src and options.dst):
-        raise InputError(
-            "plan", "is missing", remedy="Name a plan's file, or give --src and --dst."
-        )
+        remedy = "Name a plan's file, or give --src and --dst."
+        raise InputError("plan", "is missing", remedy=remedy)
     # What is to be run needs hosts: no region without one sends, receives or relays.
     have = available(fleet)
     for end in wan.resolve_pair(options.src, options.dst)[:2]:

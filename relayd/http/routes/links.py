@@ -330,9 +330,8 @@ async def get_link_summary(context: RequestContext) -> dict[str, Any]:
     """
     query, (src, dst) = context.query, pair_of(context)
     if None not in (query.since_s, query.until_s) and query.until_s < query.since_s:
-        raise InputError(
-            "until_s", "is before since_s", value=query.until_s, remedy="Swap the two."
-        )
+        remedy = "Swap the two."
+        raise InputError("until_s", "is before since_s", value=query.until_s, remedy=remedy)
     return await context.read(lambda store: _summary(store, src, dst, query))
 
 

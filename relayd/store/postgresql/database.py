@@ -175,9 +175,8 @@ class PostgresqlDatabase(Database):
         if self._writing is not None:
             raise RuntimeError("transactions do not nest")
         if self._read_only:
-            raise failure(
-                self.location, "is open for reading, which is read-only", "Open it for writing."
-            )
+            remedy = "Open it for writing."
+            raise failure(self.location, "is open for reading, which is read-only", remedy)
         connection = self._live()
         # One round trip. A timeout of 0 would be none at all.
         wait_ms = max(1, round(1000 * self._busy_timeout_s))
