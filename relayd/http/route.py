@@ -63,12 +63,10 @@ class RequestContext:
     """A request that was read and checked, and the service that answers it."""
 
     service: Service
-    current: Current
-    """The state of knowledge that the answer rests on."""
+    current: Current  # the state of knowledge that the answer rests on
     request: web.Request
     query: Any = None
-    body: Any = None
-    """Instances of the route's models; of a question, its request."""
+    body: Any = None  # instances of the route's models; of a question, its request
 
     @property
     def snapshot(self) -> Snapshot:
@@ -105,35 +103,24 @@ class Route:
     """Returns a document without its snapshot, the bytes of a whole one, these with another
     snapshot than the current one, or a response."""
     summary: str
-    scope: Scope | None = None
-    """That a token needs; None for a route that is open to everyone."""
+    scope: Scope | None = None  # that a token needs; None for a route that is open to everyone
     description: str = ""
     query: Model | None = None
-    body: Model | None = None
-    """A body may be specified by fields, as a question's is."""
+    body: Model | None = None  # a body may be specified by fields, as a question's is
     question: Question | None = None
     """Whose request is in the query string of GET, in the body of POST."""
-    example: Mapping[str, Any] | None = None
-    """A body that can be sent; a question has its own."""
-    answer: Any = None
-    """Of a JSON answer."""
-    media_type: str = JSON
-    """Of the answer."""
+    example: Mapping[str, Any] | None = None  # a body that can be sent; a question has its own
+    answer: Any = None  # of a JSON answer
+    media_type: str = JSON  # of the answer
     body_types: tuple[str, ...] = (JSON,)
     """Media types of the body; where there are several, the handler reads it."""
     success: int = 200
-    etag: bool = False
-    """Whether If-None-Match is honoured."""
-    unlimited: bool = False
-    """Whether rate limits leave it out."""
-    also_schemas: tuple[type[BaseModel], ...] = ()
-    """Models that the body's model refers to by name."""
-    operation_id: str = ""
-    """The name of the handler unless stated."""
-    documented: bool = True
-    """Whether it is in the description of the API; pages for people are not."""
-    internal: bool = False
-    """Whether it serves the dashboard alone, and may change with it."""
+    etag: bool = False  # whether If-None-Match is honoured
+    unlimited: bool = False  # whether rate limits leave it out
+    also_schemas: tuple[type[BaseModel], ...] = ()  # models that the body's model refers to by name
+    operation_id: str = ""  # the name of the handler unless stated
+    documented: bool = True  # whether it is in the description of the API; pages for people are not
+    internal: bool = False  # whether it serves the dashboard alone, and may change with it
 
     @property
     def name(self) -> str:

@@ -99,13 +99,10 @@ class Current:
 
     wan: Wan
     """In memory: it reads nothing, so any thread may use it. Its network is widened for age."""
-    version: str
-    """Of this very object; changes also when a snapshot is read again."""
-    network: Network
-    """As it was read, bounds not widened for age."""
+    version: str  # of this very object; changes also when a snapshot is read again
+    network: Network  # as it was read, bounds not widened for age
     answers: AnswerCache
-    read_at_s: float
-    """Unix time."""
+    read_at_s: float  # Unix time
 
     @property
     def catalogue(self) -> Catalogue:
@@ -167,8 +164,7 @@ class Service:
     The store is made where there is none; `catalogues` are a user's own files.
     """
 
-    current: Current
-    """The state of knowledge that answers rest on, once the service has begun."""
+    current: Current  # the state of knowledge that answers rest on, once the service has begun
 
     def __init__(self, settings: ServiceSettings, db: Location, catalogues: Sequence[Path]) -> None:
         self.settings = settings

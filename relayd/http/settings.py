@@ -34,52 +34,40 @@ class ServiceSettings:
     """Settings of the service, with the range of each number; times in seconds, sizes in MB."""
 
     host: str = "127.0.0.1"
-    port: Annotated[int, (0, 65_535)] = 8080
-    """0 takes a free port."""
+    port: Annotated[int, (0, 65_535)] = 8080  # 0 takes a free port
     behind_proxy: str = ""
     """Name at which a proxy with TLS passes requests on; allows a public address without TLS."""
-    insecure_public: bool = False
-    """Listen on a public address without TLS all the same."""
+    insecure_public: bool = False  # listen on a public address without TLS all the same
     tls_cert: Path | None = None
     tls_key: Path | None = None
     """PEM files."""
-    no_auth: bool = False
-    """Answer everyone on this machine, without tokens."""
-    workers: Annotated[int, (0, 256)] = 0
-    """Processes that answer questions; 0 for one a core."""
-    cache_mb: Annotated[float, (0, 1e6)] = 64.0
-    """Memory for plans that were answered before."""
-    answer_limit_s: Annotated[float, (0.1, 3600)] = 30.0
-    """Longest time for one answer."""
-    body_mb: Annotated[float, (0.001, 1000)] = 1.0
-    """Largest body, samples aside."""
-    samples_mb: Annotated[float, (0.001, 10_000)] = 32.0
-    """Largest body of samples."""
+    no_auth: bool = False  # answer everyone on this machine, without tokens
+    workers: Annotated[int, (0, 256)] = 0  # processes that answer questions; 0 for one a core
+    cache_mb: Annotated[float, (0, 1e6)] = 64.0  # memory for plans that were answered before
+    answer_limit_s: Annotated[float, (0.1, 3600)] = 30.0  # longest time for one answer
+    body_mb: Annotated[float, (0.001, 1000)] = 1.0  # largest body, samples aside
+    samples_mb: Annotated[float, (0.001, 10_000)] = 32.0  # largest body of samples
     max_regions: Annotated[int, (2, 10_000)] = LIMITS.regions
     max_setups: Annotated[int, (1, 1e6)] = LIMITS.setups
     """Most regions, and combinations of tool, zones and VM types, that samples may bring."""
     max_series: Annotated[int, (0, 1e9)] = LIMITS.series
     """Most series (metrics of links, over each kind of address) that one token, or address
     without one, may report; 0 for no limit."""
-    read_timeout_s: Annotated[float, (0.1, 3600)] = 15.0
-    """Longest time to send a request's body."""
+    read_timeout_s: Annotated[float, (0.1, 3600)] = 15.0  # longest time to send a request's body
     stream_timeout_s: Annotated[float, (0.1, 86_400)] = 60.0
     """Longest time to send a stream of samples."""
-    idle_timeout_s: Annotated[float, (1, 86_400)] = 75.0
-    """Longest time until a request begins."""
+    idle_timeout_s: Annotated[float, (1, 86_400)] = 75.0  # longest time until a request begins
     shutdown_s: Annotated[float, (0, 3600)] = 20.0
     """Longest time for requests in flight to finish after SIGTERM."""
     max_connections: Annotated[int, (1, 1e6)] = 10_000
     """Most open connections, or what the system's limit of open files allows if that is less;
     beyond it those without a request are closed, the longest idle first."""
-    requests_per_s: Annotated[float, (0, 1e9)] = 0.0
-    """Of one token or address; 0 for no limit."""
+    requests_per_s: Annotated[float, (0, 1e9)] = 0.0  # of one token or address; 0 for no limit
     burst: Annotated[float, (1, 1e9)] = 200.0
     allowed_hosts: tuple[str, ...] = ()
     """Names of the service other than ``host``, ``behind_proxy``, addresses and localhost:
     requests for others are refused."""
-    cors_origins: tuple[str, ...] = ()
-    """Pages of these origins may ask from a browser."""
+    cors_origins: tuple[str, ...] = ()  # pages of these origins may ask from a browser
     snapshot_max_age_s: Annotated[float, (0, 1e10)] = 0.0
     """/readyz says no when the newest snapshot is older; 0 for no limit."""
     refresh_s: Annotated[float, (0.05, 3600)] = 2.0
@@ -88,10 +76,8 @@ class ServiceSettings:
     """New samples become a new snapshot at most this often; 0 leaves that to others."""
     metrics_links: Annotated[int, (0, 1_000_000)] = 5000
     """Most links with gauges of their own in /metrics, up to ten each; 0 for none."""
-    access_log: bool = True
-    """Whether to log each request."""
-    fleet: Path | None = None
-    """The fleet file of campaigns, and of what is watched."""
+    access_log: bool = True  # whether to log each request
+    fleet: Path | None = None  # the fleet file of campaigns, and of what is watched
     watch_daily_budget_usd: Annotated[float, (0, 1e9)] = 0.0
     """Most egress that watching the fleet may take in a UTC day; 0 watches nothing."""
     watch_interval_s: Annotated[float, (LEAST_INTERVAL_S, MOST_INTERVAL_S)] = _WATCH.interval_s
@@ -100,8 +86,7 @@ class ServiceSettings:
     """Age at which a campaign is due; 0 for none but after changes."""
     watch_regret: Annotated[float, (0, 0.999)] = 0.0
     """Expected regret to keep the fleet below, day by day; 0 to measure by age alone."""
-    watch_quiet_hours: str = ""
-    """UTC hours without throughput probes, such as ``22:00-06:00``."""
+    watch_quiet_hours: str = ""  # UTC hours without throughput probes, such as ``22:00-06:00``
     watch_webhook: str = ""
     """Address to notify of links that fail and recover, signed with ``RELAYD_WEBHOOK_SECRET``."""
     watch_retain_s: Annotated[float, (0, 1e10)] = _WATCH.retain_s

@@ -38,10 +38,8 @@ class AssistantTool(NamedTuple):
     """A tool."""
 
     name: str
-    description: str
-    """For the assistant, which chooses tools by it."""
-    schema: dict[str, Any]
-    """JSON schema of the arguments, an object."""
+    description: str  # for the assistant, which chooses tools by it
+    schema: dict[str, Any]  # JSON schema of the arguments, an object
     call: Call
     """Returns the answer as JSON types; raises RelaydError, whose text is for the assistant,
     too."""

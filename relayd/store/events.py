@@ -64,13 +64,11 @@ class RecordedChange(NamedTuple):
     """Something that was changed."""
 
     id: int
-    at_s: float
-    """Unix time."""
+    at_s: float  # Unix time
     who: str  # a token's name, or ``user@machine`` of a command
     address: str  # that a request came from; ``""`` for a command
     action: str
-    subject: str
-    """Such as ``token create`` and the token's number and name."""
+    subject: str  # such as ``token create`` and the token's number and name
 
 
 def record_change(

@@ -155,8 +155,7 @@ class FirstToken(NamedTuple):
     """The token that a store got when a service first started on it."""
 
     secret: str
-    path: Path | None
-    """Where it is kept; None if it could not be."""
+    path: Path | None  # where it is kept; None if it could not be
     is_new: bool
     """Whether it was made for this store; else another service of the same user has it, too."""
 

@@ -29,8 +29,7 @@ class VerificationRow(NamedTuple):
     dst: str
     run: str
     verdict: str
-    path: str
-    """Regions joined by ``>``; ``""`` for all paths of a transfer's run together."""
+    path: str  # regions joined by ``>``; ``""`` for all paths of a transfer's run together
     connections: int  # on each link, over all VMs
     vm_pairs: int  # over which they were divided
     alone: bool  # false where paths ran at the same time
@@ -39,8 +38,7 @@ class VerificationRow(NamedTuple):
     high_gbps: float
     """Predicted, with the error of one measurement."""
     achieved_gbps: float
-    at_s: float
-    """Seconds since 1970 (UTC)."""
+    at_s: float  # seconds since 1970 (UTC)
 
 
 Rows: TypeAlias = list[VerificationRow]

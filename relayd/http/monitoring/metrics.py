@@ -252,12 +252,9 @@ class EstimateError(NamedTuple):
     """The error of one estimate."""
 
     metric: str
-    source: str
-    """Of the figure, and the source of its estimate: measured, inferred or baseline."""
-    ratio: float
-    """|measured - estimated| over the estimate."""
-    inside: bool
-    """Whether the sample lies between the bounds of the estimate."""
+    source: str  # of the figure, and the source of its estimate: measured, inferred or baseline
+    ratio: float  # |measured - estimated| over the estimate
+    inside: bool  # whether the sample lies between the bounds of the estimate
 
 
 def estimate_errors(
