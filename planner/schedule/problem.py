@@ -169,20 +169,16 @@ def schedule_problem(
 ) -> ScheduleProblem:
     """Return the figures of a schedule for pending transfers from a time on.
 
+    Raises InputError for tariffs that change too often, and disk that is not at a relay, is smaller
+    than the volume stored there, or may be used by too many transfers; DataError if no path
+    connects what is stored with its end.
+
     Parameters
     ----------
     problem : ShuffleProblem
         Of :func:`as_shuffle`, with the numbers of VMs that there may be.
     unused : collection of str
         Ids of tariffs to do without.
-
-    Raises
-    ------
-    InputError
-        Tariffs that change too often. Disk that is not at a relay, is smaller than the volume
-        stored there, or may be used by too many transfers.
-    DataError
-        If no path connects what is stored with its end.
     """
     index = {region: position for position, region in enumerate(problem.regions)}
     disks = _disks(request, pending, index)

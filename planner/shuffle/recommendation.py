@@ -62,24 +62,12 @@ FEWER, TINY = (0.1, 0.2, 0.4, 0.6, 1.0), 1e-300
 
 @dataclass(frozen=True)
 class ShuffleCandidate(Candidate):
-    """One way to run the shuffle.
+    """One way to run the shuffle, with the fewest VMs that keep the time."""
 
-    Attributes
-    ----------
-    figures : ShuffleProblem
-        With the connections that its paths take.
-    vms : array, length n
-        The fewest that keep the time.
-    paths_gbit : array, shape (n, n, n)
-        By source, first hop and destination.
-    rate_gbps, finish_s : arrays, shape (n, n)
-        Of each pair.
-    """
-
-    figures: ShuffleProblem
-    paths_gbit: Floats
-    rate_gbps: Floats
-    finish_s: Floats
+    figures: ShuffleProblem  # with the connections that its paths take
+    paths_gbit: Floats  # shape (n, n, n): by source, first hop and destination
+    rate_gbps: Floats  # shape (n, n): of each pair
+    finish_s: Floats  # shape (n, n): of each pair
 
     @cached_property
     def relays(self) -> bool:

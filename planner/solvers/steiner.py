@@ -71,7 +71,8 @@ def least_tree(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[Ar
     """Return a tree from the root to all terminals, and a lower bound on any tree's weight.
 
     The tree is a lightest one, and the bound its weight, for up to :data:`EXACT_TERMINALS`; beyond,
-    it is good, and the bound is below it.
+    it is good, and the bound is below it. Its arcs are in an order in which each starts where an
+    earlier one has been.
 
     Parameters
     ----------
@@ -79,12 +80,6 @@ def least_tree(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[Ar
         0 or more; infinite where there is no arc.
     terminals : sequence of int
         Distinct, without the root, and each of them in reach.
-
-    Returns
-    -------
-    arcs : tuple of (int, int)
-        In an order in which each starts where an earlier one has been.
-    bound : float
     """
     priced, hop = _with_hops(weights)
     shortest = closure(priced)

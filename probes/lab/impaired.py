@@ -112,6 +112,9 @@ class ImpairedPair:
     ) -> list[tuple[float, bytes, bool]]:
         """Pass a packet on: return the packets that it becomes.
 
+        Each with further waiting time in s before it, and after it whether it goes back to the
+        sender.
+
         Parameters
         ----------
         now_s : float
@@ -120,11 +123,6 @@ class ImpairedPair:
             Its length on the wire.
         totals : memoryview of int
             Counters of the worker.
-
-        Returns
-        -------
-        list of (float, bytes, bool)
-            Further waiting time in s, packet, and whether it goes back to the sender.
         """
         settings = self._settings
         protocol = packet[PROTOCOL]

@@ -125,6 +125,8 @@ async def relaying(
 ) -> AsyncIterator[tuple[str, list[tuple[str, int]]]]:
     """Relay the connections of tests on a host.
 
+    Yields the program that relays, and the address and port that each ``dst`` is to connect to.
+
     Raises ProbeError if the host has neither program, or no port is free.
 
     Parameters
@@ -137,11 +139,6 @@ async def relaying(
         Ports on which something listens there.
     limit_s : float
         Time after which the relay's host ends it in any case.
-
-    Yields
-    ------
-    (str, list of (str, int))
-        The program that relays, and the address and port that each ``dst`` is to connect to.
     """
     fleet, session = sessions.fleet, await sessions.session(relay)
     program = await _program(session)

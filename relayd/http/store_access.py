@@ -47,13 +47,8 @@ class StoreAccess:
     async def read(self, function: Callable[[Store], T]) -> T:
         """Run a function that reads, and return its result.
 
-        Raises
-        ------
-        StoreError
-            If the store can't be read.
-        ProblemError
-            429 if too many of this caller wait for it already, 503 if too many of all, or if it
-            takes longer than :data:`LIMIT_S`.
+        Raises StoreError if the store can't be read; ProblemError: 429 if too many of this caller
+        wait for it already, 503 if too many of all, or if it takes longer than :data:`LIMIT_S`.
         """
         return await self._reader.run(function)
 
