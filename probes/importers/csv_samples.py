@@ -7,6 +7,8 @@ is part of a figure's name and converted by the factor next to it, here and nowh
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
@@ -16,9 +18,20 @@ from planner.model.errors import FormatError, InputError
 from probes.importers import limits
 from probes.importers.importer import FileKind, Importer
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
-from probes.importers.tables import FileTable, Rows, csv_table, json_rows, matrix_table, row_table
+from probes.importers.tables import (
+    UNIT,
+    FileTable,
+    Rows,
+    csv_table,
+    factor_of,
+    html_table,
+    json_rows,
+    matrix_table,
+    row_table,
+    series_table,
+)
 from probes.importers.text import time_s
-from probes.metrics import DURATION, METRICS, NAMES, THROUGHPUT, Metric
+from probes.metrics import DURATION, METRICS, THROUGHPUT, Dimension, Metric
 from probes.samples import ADDRESSES, KNOWN_LIMITS, Sample, SkippedRow
 
 _VOLUME_GB = {"mb": 1e-3, "gb": 1.0, "tb": 1e3, "mib": 2**20 / 1e9, "gib": 2**30 / 1e9}
@@ -45,6 +58,7 @@ OTHERS: dict[str, tuple[str, float]] = {
 
 _KNOWN: dict[str, tuple[str, float]] = {**FIGURES, **OTHERS}
 
+_WITH_UNIT = re.compile(r"([-+]?[\d.]+) ?([^\d\s.][^\s]*)")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -53,16 +67,30 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     return _of_table(csv_table(stream, options), options)
 
 
+def read_markdown(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield what :func:`read` does, of a table in Markdown."""
+    return _of_table(csv_table(stream, options, is_markdown=True), options)
+
+
+def read_html(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield what :func:`read` does, of a table of a web page."""
+    return _of_table(html_table(stream, options), options)
+
+
 def read_json(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield a sample for each figure of each row of a JSON file, or each cell of a matrix."""
+    """Yield what :func:`read` does, of rows in JSON."""
     return _of_table(row_table(json_rows(stream, options), options.name), options)
 
 
 def _of_table(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
     if table.header and table.header[0].lower() in FIGURES and ":" in table.header[-1]:
         options = replace(options, metric=options.metric or table.header[0].lower())
-    is_matrix = options.metric and stated_metric(options)
-    return _samples(matrix_table(table, options) if is_matrix else table, options)
+    series = table if options.columns else series_table(table, options.metric)
+    if series is not table or options.metric:
+        stated_metric(options)
+    if options.metric and series is table:
+        series = matrix_table(table, options)
+    return _samples(series, options)
 
 
 def read_rows(rows: Rows, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -146,26 +174,73 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
             problem = f"states {meaning} twice, in {found[meaning][1]!r} and {column!r}"
             raise FormatError(options.name, problem, remedy="Remove one of the two columns.")
         found[meaning] = table.header.index(column), column, factor
-    header = ",".join(table.header)[:60]
     missing = [name for name in ("src", "dst") if name not in found]
-    if missing and not (len(missing) == 2 and options.src and options.dst):
+    is_pair = len(missing) == 2 and options.src and options.dst
+    if (missing and not is_pair) or found.keys().isdisjoint(METRICS):
         problem = f"line {table.header_line} lacks the column {', '.join(missing)}"
-        remedy = (
-            "The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps; say "
-            "--columns src=NAME,dst=NAME for other names, or --src and --dst of a single pair."
-        )
-        raise FormatError(options.name, problem, value=header, remedy=remedy)
-    if found.keys().isdisjoint(METRICS):
-        problem = f"line {table.header_line} names no figure that relayd knows"
-        *first, last = (name for name in NAMES if METRICS[name].dimension.units)
-        remedy = (
-            f"Figures are {', '.join(first)} and {last}, or the same with another unit, such as "
-            "aggregate_gbps; say --columns rtt_ms=NAME for other names."
-        )
-        raise FormatError(options.name, problem, value=header, remedy=remedy)
+        if is_pair or not missing:
+            problem = f"line {table.header_line} names no figure that relayd knows"
+        raise FormatError(options.name, problem, remedy=_described(table, options))
     if "measured_at" not in found:
         options.start_s()
     return found
+
+
+_GUESSES = {
+    "dst": r"dst|dest\w*|to|target|server|receiver",
+    "src": "src|source|from|origin|client|sender|region",
+    "measured_at": r"time\w*|date\w*|measured|when",
+    "loss": "loss|lost",
+    "jitter": "jitter|stddev|mdev",
+    "rtt": "rtt|latency|ping|delay|avg|average|mean|median|value",
+    "per_flow": "[kmg]bps|bps|bandwidth|throughput|bw|rate|speed|received",
+}
+"""Words of headings, by what such a column may be."""
+_USUAL_UNITS = {"loss": "pct", "jitter": "ms", "rtt": "ms", "per_flow": "mbps"}
+_MOST_SHOWN = 8
+
+
+def _described(table: FileTable, options: ImportOptions) -> str:
+    """Return a table's columns with an example each, and the command that may read it."""
+    rows = (cells for _, cells in table.rows if not isinstance(cells, str))
+    examples = [cell.strip() for cell in next(rows, [""] * len(table.header))]
+    shown = [
+        f"{name[:24]} ({cell[:20]})" if cell else name[:24]
+        for name, cell in zip(table.header, examples, strict=True)
+    ]
+    more = f" and {len(shown) - _MOST_SHOWN} more" if shown[_MOST_SHOWN:] else ""
+    stated = dict(options.columns)
+    # A column of regions goes before one of hosts, and what was received before what was sent.
+    order = sorted(table.header, key=lambda name: ("egion" not in name, "sent" in name))
+    for heading, cell in ((name, examples[table.header.index(name)]) for name in order):
+        words = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", heading)]
+        for meaning, pattern in _GUESSES.items():
+            if heading in stated.values() or not any(re.fullmatch(pattern, one) for one in words):
+                continue
+            if meaning in _USUAL_UNITS:
+                told = UNIT.search(heading) or _WITH_UNIT.fullmatch(cell)
+                unit = (told[told.lastindex or 0] if told else "").lower()
+                unit = {"%": "pct"}.get(unit, unit.replace("/s", "ps").replace("it", ""))
+                known = f"{meaning}_{unit}" in FIGURES
+                meaning = f"{meaning}_{unit if known else _USUAL_UNITS[meaning]}"
+            if not re.search("[,=]", heading):
+                stated.setdefault(meaning, heading)
+            break
+    if not (FIGURES.keys() & stated.keys()):
+        stated["rtt_ms"] = "COLUMN"
+    ends = [end for end in ("src", "dst") if end not in stated]
+    columns = ",".join(f"{name}={heading}" for name, heading in stated.items() if name not in ends)
+    if len(ends) == 1:
+        columns += f",{ends[0]}=COLUMN"
+    words = ["relayd", "import", options.name, "--columns", columns]
+    if len(ends) == 2:
+        words += [word for end in ends for word in (f"--{end}", "PROVIDER:REGION")]
+    elif not options.provider and ":" not in "".join(examples):
+        words += ["--provider", "PROVIDER"]
+    return (
+        f"It has {', '.join(shown[:_MOST_SHOWN])}{more}. Say what they are, as in this guess: "
+        f"{shlex.join(words)}"
+    )
 
 
 def _volume_gb(cell: str, factor: float) -> float | None:
@@ -247,9 +322,7 @@ def _figures_of(
         yield SkippedRow(number, "no figure in this row")
     for metric in filled:
         at, column, factor = columns[metric]
-        value, detail = limits.number(cells[at].strip()), {}
-        if value is not None:
-            value *= factor
+        value, detail = _figure(cells[at].strip(), METRICS[metric].dimension, factor), {}
         problem = limits.fault(metric, value, column)
         if metric == "transfer_s":
             detail["volume_gb"] = setting["volume"]
@@ -286,6 +359,14 @@ def _figures_of(
                 detail=json.dumps(detail) if detail else "",
                 address=setting["address"],
             )
+
+
+def _figure(cell: str, dimension: Dimension, factor: float) -> float | None:
+    """Read a figure in the unit of its column, or in the one that stands behind it."""
+    if (value := limits.number(cell)) is None and (found := _WITH_UNIT.fullmatch(cell)):
+        value, told = limits.number(found[1]), factor_of(found[2], dimension)
+        return None if value is None or told is None else value * told
+    return None if value is None else value * factor
 
 
 def _of_several(
@@ -333,11 +414,18 @@ IMPORTER = Importer(
         FileKind(
             "a table of measurements (CSV)",
             (
-                r'(?i)\A\s*(?=(?:[^\n]*,)?[ "]*src[ "\r]*[,\n])(?:[^\n]*,)?[ "]*dst[ "\r]*(?:[,\n]'
-                r"|\Z)"
+                r'(?i)\A\s*(?=(?:[^\n]*[,;\t])?[ "]*src[ "\r]*[,;\t\n])(?:[^\n]*[,;\t])?[ "]*dst'
+                r'[ "\r]*(?:[,;\t\n]|\Z)'
             ),
             read,
         ),
+        FileKind(
+            "series of figures (Grafana's CSV)",
+            r'(?i)\A\s*"?(?:time|date)\w*"?[,;\t][^\n]*(?:->|=>|→|â\x86\x92|=""?\w)',
+            read,
+        ),
+        FileKind("a table in Markdown", r"(?m)^ *\|.*\|\s*\n *\|[ :|-]+\|\s*$", read_markdown),
+        FileKind("a table in a web page", r"(?i)\A\s*<(?s:.*)<table\b", read_html),
         FileKind("JSON of no tool that relayd knows", r"\A\s*[\[{]", read_json, is_guess=True),
         FileKind(
             "a table of no tool that relayd knows", r"\A\s*\S?[^\n]*[,;\t].*\n", read, is_guess=True

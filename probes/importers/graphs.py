@@ -61,7 +61,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     ]
     if not rows:
         problem = f"has {len(graph.edges):,} edges, and none states a speed or another figure"
-        remedy = "It says where lines go, not how fast they are: add LinkSpeedRaw or rtt_ms."
+        remedy = "Add LinkSpeedRaw or rtt_ms to them; demands go to `relayd plan shuffle`."
         raise FormatError(options.name, problem, remedy=remedy)
     yield from read_rows(rows, options)
 

@@ -61,7 +61,31 @@ REFUSED = (
         r"\A(?:\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|\n\r\r\n)",
         "Import a test's output.",
     ),
-    RefusedKind("a web page", r"(?i)\A\s*<(?:!doctype html|html)", "Download the file itself."),
+    RefusedKind(
+        "a web page without a table",
+        r"(?i)\A\s*<(?:!doctype html|html)(?!(?s:.*)<table\b)",
+        "Download the file itself.",
+    ),
+    RefusedKind(
+        "a provider's price list",
+        r'(?i)\A\s*(?:"FormatVersion",|\{\s*"(?:formatVersion|BillingCurrency|skus)"\s*:)',
+        "Prices are read by `relayd data catalogue import`.",
+    ),
+    RefusedKind(
+        "a cloud bill",
+        r"(?i)\A[^\n]*(?:\bline_?item[/_]?usage|\b(?:BilledCost|MeterCategory|cost_type)\b)",
+        "It says what was moved, not how fast: `relayd plan shuffle` takes src, dst and volume_gb.",
+    ),
+    RefusedKind(
+        "a Spark event log",
+        r'\A\s*\{\s*"Event"\s*:\s*"SparkListener',
+        "relayd.integrations.spark.read_shuffles reads what a job shuffled between regions.",
+    ),
+    RefusedKind(
+        "an SNDlib network",
+        r"\A(?:\?SNDlib|\s*(?:<\?[^>]*>\s*)?<network\b[^>]*sndlib)",
+        "Demands go to `relayd plan shuffle`, as rows of src, dst and volume_gb.",
+    ),
     RefusedKind(
         "Skyplane's price file, which holds no measurement",
         r"\Asrc,dest,src_tier,dest_",
@@ -74,11 +98,6 @@ REFUSED = (
         "Run `ping -c 20 HOST`.",
     ),
     RefusedKind(
-        "netperf's output",
-        r"(?m)^(?:MIGRATED )?(?:TCP|UDP|OMNI) .{0,30}TEST from",
-        "Write its figures as rows below src,dst,per_flow_mbps.",
-    ),
-    RefusedKind(
         "pScheduler's text",
         r"(?m)^\* Stream ID \d|^ *Interval +Throughput +Retransmits",
         "Add --format json.",
@@ -87,11 +106,6 @@ REFUSED = (
         "esmond's list of measurements, without values",
         r'\A\s*[\[{](?s:.*?)"event-types"\s*:',
         "Fetch the base-uri of an event type.",
-    ),
-    RefusedKind(
-        "ethr's output",
-        r"(?m)^\[ *ID\] +Protocol +Interval +Bits/s",
-        "Measure with `iperf3 -J` instead.",
     ),
     RefusedKind(
         "nuttcp's output",

@@ -127,8 +127,8 @@ class PingRun:
     start_s: float | None = None
     replies_ms: array[float] = field(default_factory=lambda: array("d"))
     has_summary: bool = False
-    sent: int | None = None
-    received: int = 0
+    sent: float | None = None
+    received: float = 0
     duplicates: int = 0
     summary_ms: tuple[float | None, ...] = ()
     errors: Counter[str] = field(default_factory=Counter)

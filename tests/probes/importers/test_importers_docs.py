@@ -19,15 +19,13 @@ _WITH_REASONS = (
     "blackbox",
     "csv_samples",
     "iperf3",
-    "mtr",
     "parquet",
-    "perfkit",
     "ping",
     "pscheduler",
     "rates",
     "skyplane",
-    "smokeping",
     "tables",
+    "tools",
 )
 
 
