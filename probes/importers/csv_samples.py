@@ -192,55 +192,57 @@ _GUESSES = {
     "measured_at": r"time\w*|date\w*|measured|when",
     "loss": "loss|lost",
     "jitter": "jitter|stddev|mdev",
+    "per_flow": "[kmg]?bps|bandwidth|throughput|bw|rate|speed",
     "rtt": "rtt|latency|ping|delay|avg|average|mean|median|value",
-    "per_flow": "[kmg]bps|bps|bandwidth|throughput|bw|rate|speed|received",
 }
 """Words of headings, by what such a column may be."""
 _USUAL_UNITS = {"loss": "pct", "jitter": "ms", "rtt": "ms", "per_flow": "mbps"}
+_DIMENSIONS = {one.base: one.dimension for one in METRICS.values()}
 _MOST_SHOWN = 8
+
+
+def _guess(heading: str, cell: str) -> str:
+    """Return the name of a known column that one with this heading may be; else ``""``."""
+    words = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", heading)]
+    fitting = (
+        meaning
+        for meaning, pattern in _GUESSES.items()
+        if any(re.fullmatch(pattern, word) for word in words)
+    )
+    if (meaning := next(fitting, "")) not in _USUAL_UNITS or re.search("[,=]", heading):
+        return meaning
+    dimension, stated = _DIMENSIONS[meaning], (UNIT.search(heading), _WITH_UNIT.fullmatch(cell))
+    units = [words[-1], *(found[found.lastindex or 0] for found in stated if found)]
+    factor = next((known for one in units if (known := factor_of(one, dimension))), None)
+    usual = "" if factor else _USUAL_UNITS[meaning]  # bytes have no column
+    unit = next((name for name, known in dimension.units.items() if known == factor), usual)
+    return f"{meaning}_{unit}" if unit else ""
 
 
 def _described(table: FileTable, options: ImportOptions) -> str:
     """Return a table's columns with an example each, and the command that may read it."""
     rows = (cells for _, cells in table.rows if not isinstance(cells, str))
     examples = [cell.strip() for cell in next(rows, [""] * len(table.header))]
-    shown = [
-        f"{name[:24]} ({cell[:20]})" if cell else name[:24]
-        for name, cell in zip(table.header, examples, strict=True)
-    ]
+    found = [*zip(table.header, examples, strict=True)]
+    shown = [f"{name[:24]} ({cell[:20]})" if cell else name[:24] for name, cell in found]
     more = f" and {len(shown) - _MOST_SHOWN} more" if shown[_MOST_SHOWN:] else ""
-    stated = dict(options.columns)
+    guesses = dict(options.columns)
     # A column of regions goes before one of hosts, and what was received before what was sent.
-    order = sorted(table.header, key=lambda name: ("egion" not in name, "sent" in name))
-    for heading, cell in ((name, examples[table.header.index(name)]) for name in order):
-        words = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", heading)]
-        for meaning, pattern in _GUESSES.items():
-            if heading in stated.values() or not any(re.fullmatch(pattern, one) for one in words):
-                continue
-            if meaning in _USUAL_UNITS:
-                told = UNIT.search(heading) or _WITH_UNIT.fullmatch(cell)
-                unit = (told[told.lastindex or 0] if told else "").lower()
-                unit = {"%": "pct"}.get(unit, unit.replace("/s", "ps").replace("it", ""))
-                known = f"{meaning}_{unit}" in FIGURES
-                meaning = f"{meaning}_{unit if known else _USUAL_UNITS[meaning]}"
-            if not re.search("[,=]", heading):
-                stated.setdefault(meaning, heading)
-            break
-    if not (FIGURES.keys() & stated.keys()):
-        stated["rtt_ms"] = "COLUMN"
-    ends = [end for end in ("src", "dst") if end not in stated]
-    columns = ",".join(f"{name}={heading}" for name, heading in stated.items() if name not in ends)
-    if len(ends) == 1:
-        columns += f",{ends[0]}=COLUMN"
-    words = ["relayd", "import", options.name, "--columns", columns]
-    if len(ends) == 2:
-        words += [word for end in ends for word in (f"--{end}", "PROVIDER:REGION")]
-    elif not options.provider and ":" not in "".join(examples):
-        words += ["--provider", "PROVIDER"]
-    return (
-        f"It has {', '.join(shown[:_MOST_SHOWN])}{more}. Say what they are, as in this guess: "
-        f"{shlex.join(words)}"
-    )
+    for heading, cell in sorted(found, key=lambda one: ("egion" not in one[0], "sent" in one[0])):
+        known = {name.rpartition("_")[0] for name in guesses if name in FIGURES} | {*guesses, ""}
+        name = _guess(heading, cell)
+        if known.isdisjoint((name, name.rpartition("_")[0] or name)):
+            guesses[name] = heading
+    if not FIGURES.keys() & guesses:
+        guesses["rtt_ms"] = "COLUMN"
+    words = ["--provider", "PROVIDER"] if ":" not in "".join([options.provider, *examples]) else []
+    if guesses.keys().isdisjoint(("src", "dst")):
+        words = ["--src", "PROVIDER:REGION", "--dst", "PROVIDER:REGION"]
+    else:
+        guesses = {"src": "COLUMN", "dst": "COLUMN", **guesses}
+    columns = ",".join(f"{name}={heading}" for name, heading in guesses.items())
+    command = shlex.join(["relayd", "import", options.name, "--columns", columns, *words])
+    return f"It has {', '.join(shown[:_MOST_SHOWN])}{more}. Say what they are; a guess: {command}"
 
 
 def _volume_gb(cell: str, factor: float) -> float | None:
@@ -251,7 +253,8 @@ def _volume_gb(cell: str, factor: float) -> float | None:
 _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     **dict.fromkeys(("src", "dst"), (lambda cell, _: split(cell), BAD_REGION)),
     "measured_at": (
-        lambda cell, _: time_s(cell),
+        # 13 digits are milliseconds, which Grafana writes.
+        lambda cell, _: time_s(cell[:10] if re.fullmatch(r"1\d{12}", cell) else cell),
         "measured_at is neither ISO 8601 nor seconds since 1970",
     ),
     **{
@@ -412,6 +415,13 @@ IMPORTER = Importer(
     order=40,
     kinds=(
         FileKind(
+            "series of figures (Grafana's CSV)",
+            r'(?i)\A\s*"?(?:time|date)\w*"?[,;\t][^\n]*(?:->|=>|→|â\x86\x92|=""?\w)',
+            read,
+        ),
+        FileKind("a table in Markdown", r"(?m)^ *\|.*\|\s*\n *\|[ :|-]+\|\s*$", read_markdown),
+        FileKind("a table in a web page", r"(?i)\A\s*<(?s:.*)<table\b", read_html),
+        FileKind(
             "a table of measurements (CSV)",
             (
                 r'(?i)\A\s*(?=(?:[^\n]*[,;\t])?[ "]*src[ "\r]*[,;\t\n])(?:[^\n]*[,;\t])?[ "]*dst'
@@ -419,13 +429,6 @@ IMPORTER = Importer(
             ),
             read,
         ),
-        FileKind(
-            "series of figures (Grafana's CSV)",
-            r'(?i)\A\s*"?(?:time|date)\w*"?[,;\t][^\n]*(?:->|=>|→|â\x86\x92|=""?\w)',
-            read,
-        ),
-        FileKind("a table in Markdown", r"(?m)^ *\|.*\|\s*\n *\|[ :|-]+\|\s*$", read_markdown),
-        FileKind("a table in a web page", r"(?i)\A\s*<(?s:.*)<table\b", read_html),
         FileKind("JSON of no tool that relayd knows", r"\A\s*[\[{]", read_json, is_guess=True),
         FileKind(
             "a table of no tool that relayd knows", r"\A\s*\S?[^\n]*[,;\t].*\n", read, is_guess=True

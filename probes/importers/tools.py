@@ -63,7 +63,7 @@ def _text(tool: str, cells: Callable[[Facts], Cells], *patterns: str) -> Reader:
 
     def tests(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, Facts]]:
         begun, facts, seen = 0, dict[str, str](), set[int]()
-        for number, line in _keyed(Lines(stream, options.name, TOOL_LINE_BYTES, errors="replace")):
+        for number, line in _keyed(Lines(stream, options.name, TOOL_LINE_BYTES)):
             matches = ((at, pattern.search(line)) for at, pattern in enumerate(compiled))
             if (one := next(((at, found) for at, found in matches if found), None)) is None:
                 continue
@@ -432,12 +432,11 @@ _TABLE: Mapping[str, tuple[tuple[str, str, Reader], ...]] = {
             _text(
                 "netperf",
                 _netperf,
-                r"^(?:MIGRATED )?(?P<protocol>[A-Z]+)\b(?P<test>.{0,30}?) TEST from .*? to "
+                r"^(?:MIGRATED )?(?P<protocol>[A-Z]+)\b(?P<test>.{0,30}?(?P<reverse>MAERTS)?) TEST from .*? to "
                 r"(?P<host>\S+)(?:.*first burst (?P<burst>\d+))?",
-                r"secs\. +(?P<unit>10\^\dbits/s|[KMG]Bytes/s|per sec)",
+                r"secs\.?[ #]+(?P<unit>10\^\dbits/s|[KMG]Bytes/s|per sec)",
                 r"^ *\d+(?: +\d+){2,3} +(?P<duration_s>\d+\.\d+) +(?P<rate>\d+\.\d+)",
                 r"^ *\d+ +(?P<duration_s>\d+\.\d+) +\d+ +(?P<arrived>\d+\.\d+)",
-                r"^ *\d+(?: +\d+){4} +\d+\.\d+ *$",
                 r"^THROUGHPUT=(?P<rate>[\d.]+)$",
                 r"^THROUGHPUT_UNITS=(?P<unit>.+)$",
                 r"^ELAPSED_TIME(?:_\(SEC\))?=(?P<duration_s>[\d.]+)$",
