@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import Importer, kinds_of
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import (
     UNIT,
@@ -413,25 +413,7 @@ def _of_several(
 IMPORTER = Importer(
     name="csv",
     order=40,
-    kinds=(
-        FileKind(
-            "series of figures (Grafana's CSV)",
-            r'(?i)\A\s*"?(?:time|date)\w*"?[,;\t][^\n]*(?:->|=>|→|â\x86\x92|=""?\w)',
-            read,
-        ),
-        FileKind("a table in Markdown", r"(?m)^ *\|.*\|\s*\n *\|[ :|-]+\|\s*$", read_markdown),
-        FileKind("a table in a web page", r"(?i)\A\s*<(?s:.*)<table\b", read_html),
-        FileKind(
-            "a table of measurements (CSV)",
-            (
-                r'(?i)\A\s*(?=(?:[^\n]*[,;\t])?[ "]*src[ "\r]*[,;\t\n])(?:[^\n]*[,;\t])?[ "]*dst'
-                r'[ "\r]*(?:[,;\t\n]|\Z)'
-            ),
-            read,
-        ),
-        FileKind("JSON of no tool that relayd knows", r"\A\s*[\[{]", read_json, is_guess=True),
-        FileKind(
-            "a table of no tool that relayd knows", r"\A\s*\S?[^\n]*[,;\t].*\n", read, is_guess=True
-        ),
+    kinds=kinds_of(
+        "csv", {"": read, "markdown": read_markdown, "html": read_html, "json": read_json}
     ),
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from probes.importers.options import ImportedRow, ImportOptions
@@ -69,3 +72,21 @@ class Importer:
     def usual_kind(self) -> FileKind:
         """The kind of a file that was said to be of this format and is not recognised."""
         return next(kind for kind in reversed(self.kinds) if not kind.is_guess)
+
+
+@cache
+def format_table() -> Mapping[str, list[dict[str, Any]]]:
+    """Return the table of formats, ``formats.toml``: a row each, ``refused`` or ``read``."""
+    table = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
+    for row in (*table["refused"], *table["read"]):
+        row["mark"] = row["mark"] if isinstance(row["mark"], str) else "|".join(row["mark"])
+    return table
+
+
+def kinds_of(name: str, readers: Mapping[str, Reader]) -> tuple[FileKind, ...]:
+    """Return the kinds of an importer that the table has, with their readers by form."""
+    return tuple(
+        FileKind(row["what"], row["mark"], readers[row.get("form", "")], row.get("is_guess", False))
+        for row in format_table()["read"]
+        if row["importer"] == name
+    )

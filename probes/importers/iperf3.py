@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from math import inf
+from math import inf, isfinite
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from planner.fields.json_text import RepeatedValues
@@ -19,7 +19,7 @@ from planner.model.throughput import STOCK_RANGE_MB
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 from probes.analysis.steady_state import Interval
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import Importer, kinds_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import MIN_INTERVALS, RateTest
 from probes.importers.text import documents, field, list_field, number_field, text_field
@@ -268,12 +268,14 @@ class _Flow(NamedTuple):
         if stated or (minor and int(minor[1]) >= STATES_TARGET) or len(rates) < MIN_INTERVALS:
             return 0.0
         mbps = sum(one.seconds * one.mbps for one in rates) / sum(one.seconds for one in rates)
-        is_even = all(abs(one.mbps - mbps) <= EVEN_WITHIN * mbps for one in rates)
+        is_even = isfinite(mbps) and all(
+            abs(one.mbps - mbps) <= EVEN_WITHIN * mbps for one in rates
+        )
         # 1, 1.5, 2 and so on, of all streams or of each, which is what -b states
         of_streams = (mbps, mbps / (self.setting("num_streams") or 1))
-        figures = [2 * float(f"{one:e}".partition("e")[0]) for one in of_streams]
+        figures = [2 * float(f"{one:e}".partition("e")[0]) for one in of_streams if is_even]
         is_round = any(abs(one - round(one)) <= ROUND_WITHIN * one for one in figures)
-        return mbps if is_even and is_round else 0.0
+        return mbps if is_round else 0.0
 
     def window_mb(self) -> float:
         """Return the receive window of the sockets, where it is not a host's as it comes; else 0.
@@ -390,15 +392,5 @@ IMPORTER = Importer(
     order=90,
     needs_ends=True,
     version=r'"iperf (3[\d.]+)',
-    kinds=(
-        FileKind(
-            "iperf3's JSON",
-            (
-                r'\A(?:warning:.*\s+)?[\s\[]*\{(?:\s*"error"\s*:'
-                r'|(?s:.*?)"(?:start"\s*:\s*\{|intervals"\s*:\s*\[|event"\s*:\s*"(?:start'
-                r'|interval|end|error)"))'
-            ),
-            read,
-        ),
-    ),
+    kinds=kinds_of("iperf3", {"": read}),
 )

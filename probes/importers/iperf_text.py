@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import Importer, kinds_of
 from probes.importers.iperf3 import explained, rows_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import TOOL_LINE_BYTES, Lines, time_s
@@ -295,22 +295,5 @@ IMPORTER = Importer(
     order=130,
     needs_ends=True,
     version=r"(?m)^iperf (3[\d.]+)",
-    kinds=(
-        FileKind(
-            "iperf 2's CSV (-y C)",
-            (
-                r"\A(?:time,srcaddress,"
-                r"|(?:[+-]\d{4}:)?\d{14}[\d.+-]{0,12},[^,\s]*,\d+,[^,\s]*,\d+,-?\d+,[\d.]+[-,][\d.]+,)"
-            ),
-            read_csv,
-        ),
-        FileKind(
-            "iperf's text output",
-            (
-                r"(?m)^(?:Connecting to host|\[ ID\] Interval|Client connecting to"
-                r"|Server listening on|\[ *\d+\] local \S+ port|iperf3: error - )"
-            ),
-            read,
-        ),
-    ),
+    kinds=kinds_of("iperf", {"": read, "csv": read_csv}),
 )

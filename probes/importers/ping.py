@@ -23,7 +23,7 @@ from typing import BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import Importer, kinds_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import TOOL_LINE_BYTES, Lines, documents, list_field
 from probes.metrics import MAX_RTT_MS
@@ -338,48 +338,5 @@ def _failure(line: str) -> str:
 
 
 IMPORTER = Importer(
-    name="ping",
-    order=120,
-    needs_ends=True,
-    kinds=(
-        FileKind("output of hping3", r"(?m)^HPING |^--- .*hping statistic ---", read),
-        FileKind("output of psping", r"(?m)^PsPing v|^TCP connect statistics for ?", read),
-        FileKind("output of paping", r"(?m)time=\S+ protocol=|^\s*Attempted = ?", read),
-        FileKind(
-            "output of tcping",
-            (
-                r"(?mi)^(?:Probing \S+:\d+/tcp - |Ping tcp://|TCPinging|seq \d+: (?:tcp"
-                r"|no) response|--- .* tcping statistics ---)"
-            ),
-            read,
-        ),
-        FileKind(
-            "fping's JSON (-J)",
-            (
-                r'\A\s*\{\s*"(?:resp|timeout|summary|vSum|intSum|alive'
-                r'|unreachable)"\s*:\s*\{[^{}]*"host"'
-            ),
-            read_json,
-        ),
-        FileKind(
-            "output of fping",
-            (
-                r"(?m)^(?:\[[\d.]+\] )?\S+ +: (?:\[\d+\], |xmt/rcv/%|(?:[\d.]+"
-                r"|-)(?: (?:[\d.]+|-))*$)|^(?!Network )\S+ is (?:alive|unreachable)\b"
-            ),
-            read,
-        ),
-        FileKind(
-            "output of ping of Windows",
-            (
-                r"(?m)^\S.*[=<] ?\d+ ?[^\s\d=<]{1,8} TTL=\d+\s*$"
-                r"|^Pinging .* with \d+ bytes of data"
-                r"|^ +[^=\d]*= \d+[^=\d.]+= \d+[^=\d.]+= \d+ *(?:\(|\r?$)"
-            ),
-            read,
-        ),
-        FileKind(
-            "output of ping", r"(?m)^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )", read
-        ),
-    ),
+    name="ping", order=120, needs_ends=True, kinds=kinds_of("ping", {"": read, "json": read_json})
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from html.parser import HTMLParser
 from itertools import chain, islice
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
@@ -155,8 +156,9 @@ def html_table(stream: BinaryIO, options: ImportOptions) -> FileTable:
 
     Raises a FormatError if they have no rows.
     """
-    page = _HtmlRows()
-    page.feed(whole(stream, options.name).decode(errors="replace"))
+    page, content = _HtmlRows(), whole(stream, options.name).decode(errors="replace")
+    with suppress(AssertionError):  # which the parser raises at odd declarations, in Python 3.11
+        page.feed(content)
     listed = [(at, [" ".join(cell.split()) for cell in cells]) for at, cells in page.rows if cells]
     if len(listed) < 2:
         raise FormatError(options.name, "holds no table with a header and rows")

@@ -1,7 +1,7 @@
-"""Tools with a row each in a table: how their output is recognised, and where its facts stand.
+"""Tools with a row each in ``formats.toml``, which says where the facts of their output stand.
 
 A text is read line by line: groups of patterns are facts of a test. It begins where the first
-pattern matches, or without that where one matches again. Facts become cells of
+pattern matches, or without that where one matches again that tells no ``latest``. Facts become cells of
 :mod:`.csv_samples`, or a :class:`.ping.PingRun` where single replies are told.
 
 Traps: sockperf and qperf print half a round trip, unless ``--full-rtt`` is said, and sockperf's
@@ -20,7 +20,7 @@ from planner.model.errors import FormatError
 from planner.model.units import MS_PER_S
 from probes.importers import limits
 from probes.importers.csv_samples import read_rows
-from probes.importers.importer import FileKind, Importer, Reader
+from probes.importers.importer import Importer, Reader, format_table, kinds_of
 from probes.importers.iperf3 import rows_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import PingRun, outcomes
@@ -57,9 +57,13 @@ Facts: TypeAlias = Mapping[str, str]
 _US_PER_S = 1e6
 
 
-def _text(tool: str, cells: Callable[[Facts], Cells], *patterns: str) -> Reader:
+def _row(tool: str) -> dict[str, Any]:
+    return next(row for row in format_table()["read"] if row["importer"] == tool)
+
+
+def _text(tool: str, cells: Callable[[Facts], Cells]) -> Reader:
     """Make the reader of a text whose tests become cells."""
-    compiled = [re.compile(pattern) for pattern in patterns]
+    compiled = [*map(re.compile, _row(tool)["lines"])]
 
     def tests(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, Facts]]:
         begun, facts, seen = 0, dict[str, str](), set[int]()
@@ -67,12 +71,14 @@ def _text(tool: str, cells: Callable[[Facts], Cells], *patterns: str) -> Reader:
             matches = ((at, pattern.search(line)) for at, pattern in enumerate(compiled))
             if (one := next(((at, found) for at, found in matches if found), None)) is None:
                 continue
-            if seen and (one[0] == 0 or (0 not in seen and one[0] in seen)):
+            told = {name: cell for name, cell in one[1].groupdict().items() if cell is not None}
+            is_again = one[0] in seen and "latest" not in told
+            if (seen and one[0] == 0) or (0 not in seen and is_again):
                 yield begun, facts
                 facts, seen = {}, set()
             begun = begun if seen else number
             seen.add(one[0])
-            facts |= {name: told for name, told in one[1].groupdict().items() if told is not None}
+            facts |= told
         if not begun:
             raise _without_tests(options, tool)
         yield begun, facts
@@ -163,9 +169,9 @@ def _sockperf(facts: Facts) -> Cells:
 
 _ETHR = re.compile(
     r"\[ *(?P<id>SUM|\d+)\] +(?P<protocol>[A-Z]+) +(?P<at>\d{1,9})-\d+ sec"
-    r" +(?P<rate>\d[\d.]*)(?P<of>[KMGT]?)"
+    r" +(?P<rate>\d+(?:\.\d+)?)(?P<of>[KMGT]?)$"
     r"|(?P<host>(?:Connecting to host|Using destination:) .*)"
-    r"|(?P<ms>[\d.]+)(?P<unit>[mnuµ]?s)(?: +[\d.]+[mnuµ]?s){8}$"
+    r"|(?P<ms>\d+(?:\.\d+)?)(?P<unit>[mnuµ]?s)(?: +[\d.]+[mnuµ]?s){8}$"
 )
 
 
@@ -234,35 +240,10 @@ def _hop(hop: Mapping[str, Any]) -> Cells:
     return {"measured_at": str(time_s(str(hop.get("at", ""))) or ""), "loss_pct": lost_pct, **told}
 
 
-_COLUMNS = re.compile(r"HOST: .*?(Loss% +Snt\b.*)")
-_HOP = re.compile(r" *\d{1,3}\.(?:\|--)? ")
-
-
-def _mtr_text(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    def rows() -> Iterator[tuple[int, Cells]]:
-        hop, at, begun, names = dict[str, str](), "", 0, [""]
-        for number, line in enumerate(Lines(stream, options.name), start=1):
-            if hop and line.startswith(("HOST: ", "Start: ")):
-                yield begun, _hop(hop)
-                hop = {}
-            if found := _COLUMNS.match(line):
-                names, begun = found[1].split(), number
-            elif line.startswith("Start: "):
-                at = line[7:].strip()
-            elif begun and _HOP.match(line):
-                host, *figures = line.rsplit(maxsplit=len(names))
-                hop = {
-                    "at": at,
-                    "host": host.split()[-1],
-                    **dict(zip(names, figures, strict=False)),
-                }
-        if hop:
-            yield begun, _hop(hop)
-
-    named = (
-        (line, row | {"tool": "mtr"} if isinstance(row, dict) else row) for line, row in rows()
-    )
-    return read_rows(named, options)
+def _mtr_text(facts: Facts) -> Cells:
+    names = facts.get("columns", "").split()
+    host, *figures = facts.get("latest", "???").rsplit(maxsplit=len(names))
+    return _hop({**facts, "host": host, **dict(zip(names, figures, strict=False))})
 
 
 _PERFKIT = {
@@ -316,37 +297,28 @@ def _perfkit(row: dict[str, Any]) -> Cells:
     }
 
 
-_PINGS: Mapping[str, tuple[str, ...]] = {
-    "atlas": ("", "timestamp", "prb_id", "dst_addr", "sent", "rcvd", "result", "avg"),
-    "globalping": (
-        *("results", "createdAt", "probe", "target"),
-        *("result.stats.total", "result.stats.rcv", "result.timings", "result.stats.avg"),
-    ),
-}
-"""Paths of runs, and in each of its time, ends, packets sent, those answered, replies and mean."""
-
-
 def _pings(tool: str) -> Reader:
-    runs, *paths = _PINGS[tool]
+    runs, *paths = _row(tool)["paths"]
 
     def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         pair = ""
         for line, document in documents(stream, options.name):
             for one in (list_field(document, runs) or [{}]) if runs else [document]:
                 record = {**(document or {}), **one} if isinstance(one, dict) else {}
-                told = [field(record, *path.split(".")) for path in paths]
-                at, src, dst, sent, received, _, mean = told
-                if text_field(record, "type") != "ping" or not isinstance(sent, int):
+                at, src, dst, replies = (field(record, *path.split(".")) for path in paths[:4])
+                sent, received, mean_ms = (
+                    number_field(record, *path.split(".")) for path in paths[4:]
+                )
+                if text_field(record, "type") != "ping" or sent is None:
                     yield SkippedRow(line, NO_PING)
                     continue
                 pair = options.one_host(pair, f"{_place(src)} to {dst}", line)
-                replies = list_field(record, *paths[5].split("."))
-                ms = [number_field(reply, "rtt") for reply in replies]
                 run = PingRun(line, tool=tool, start_s=time_s(str(at)), sent=sent)
+                ms = [number_field(one, "rtt") for one in list_field({"": replies}, "")]
                 run.replies_ms.extend(x for x in ms if x and not limits.fault("rtt_ms", x, ""))
-                run.received = received if isinstance(received, int) else len(run.replies_ms)
+                run.received = len(run.replies_ms) if received is None else received
                 run.duplicates = int(number_field(record, "dup") or 0)
-                run.summary_ms = (None, mean if isinstance(mean, int | float) else None)
+                run.summary_ms = (None, mean_ms)
                 yield from outcomes(run, options)
 
     return read
@@ -401,99 +373,16 @@ def _smokeping(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow
             yield from outcomes(run, options)
 
 
-_TABLE: Mapping[str, tuple[tuple[str, str, Reader], ...]] = {
-    "mtr": (
-        ("mtr's text report", r"(?m)^HOST: .*Loss% +Snt", _mtr_text),
-        (
-            "mtr's JSON (-j)",
-            r'\A[\s\[]*\{\s*"report"\s*:\s*\{\s*"mtr"',
-            _json("mtr", _mtr, "report of mtr"),
-        ),
-    ),
-    "perfkit": (
-        (
-            "results of PerfKitBenchmarker",
-            r'\A[\s\[]*\{(?=(?:[^{}]|\{[^{}]*\})*"test":)(?=(?:[^{}]'
-            r'|\{[^{}]*\})*"unit":)(?:[^{}]|\{[^{}]*\})*"metric":',
-            _json("perfkit", _perfkit, "result of PerfKitBenchmarker"),
-        ),
-    ),
-    "atlas": (
-        ("results of RIPE Atlas", r'\A[\s\[]*\{(?s:.*?)"(?:msm_id|prb_id)"\s*:', _pings("atlas")),
-    ),
-    "globalping": (
-        ("a measurement of Globalping", r'\A\s*\{(?s:.*?)"probesCount"\s*:', _pings("globalping")),
-    ),
-    "netperf": (
-        (
-            "netperf's output",
-            r"(?m)^(?:MIGRATED )?(?:TCP|UDP|SCTP|OMNI) .{0,30}TEST from|^THROUGHPUT(?:_UNITS)?="
-            r"|^(?:[\w ()/%]+,)*Throughput Units\b",
-            _text(
-                "netperf",
-                _netperf,
-                r"^(?:MIGRATED )?(?P<protocol>[A-Z]+)\b(?P<test>.{0,30}?(?P<reverse>MAERTS)?) TEST from .*? to "
-                r"(?P<host>\S+)(?:.*first burst (?P<burst>\d+))?",
-                r"secs\.?[ #]+(?P<unit>10\^\dbits/s|[KMG]Bytes/s|per sec)",
-                r"^ *\d+(?: +\d+){2,3} +(?P<duration_s>\d+\.\d+) +(?P<rate>\d+\.\d+)",
-                r"^ *\d+ +(?P<duration_s>\d+\.\d+) +\d+ +(?P<arrived>\d+\.\d+)",
-                r"^THROUGHPUT=(?P<rate>[\d.]+)$",
-                r"^THROUGHPUT_UNITS=(?P<unit>.+)$",
-                r"^ELAPSED_TIME(?:_\(SEC\))?=(?P<duration_s>[\d.]+)$",
-                r"^PROTOCOL=(?P<protocol>\w+)$",
-                r"^(?:RT_LATENCY|ROUND_TRIP_LATENCY_USEC/TRAN)=(?P<rt_us>[\d.]+)$",
-                r"^MEAN_LATENCY(?:_MICROSECONDS)?=(?P<mean_us>[\d.]+)$",
-                r"^(?:BURST_SIZE|INITIAL_BURST_REQUESTS)=(?P<burst>\d+)$",
-                r"^DIRECTION=(?P<reverse>Rec\w*)$",
-            ),
-        ),
-    ),
-    "sockperf": (
-        (
-            "sockperf's output",
-            r"(?m)^sockperf(?:\[CLIENT\])?: ?(?:== version|\[|Summary|Test|Warmup)",
-            _text(
-                "sockperf",
-                _sockperf,
-                r"== version #",
-                r"\] IP = (?P<host>\S+) +PORT = +\d+ # (?P<protocol>TCP|UDP)",
-                r"Summary: Latency is (?P<half>[\d.]+) usec",
-                r"Summary: Round trip is (?P<round>[\d.]+) usec",
-                r"Summary: BandWidth is (?P<rate>[\d.]+) (?P<multiple>[MG])Bps",
-                r"\[Valid Duration\] RunTime=(?P<duration_s>[\d.]+) sec"
-                r"|Total of \d+ messages sent in (?P<seconds>[\d.]+) sec",
-            ),
-        ),
-    ),
-    "qperf": (
-        (
-            "qperf's output",
-            r"(?m)^(?:tcp|udp|sctp|sdp|rds|r[cd]|uc|ud|xrc)_\w+:\s*\n +\w+ +=",
-            _text(
-                "qperf",
-                _cells,
-                r"^(?P<protocol>[a-z]+)_(?P<test>\w+):\s*$",
-                r"^ +(?:send_)?bw += +(?P<rate>[\d.]+) (?P<unit>\S+)",
-                r"^ +recv_bw += +(?P<arrived>[\d.]+) (?P<unit>\S+)",
-                r"^ +latency += +(?P<half>[\d.]+) (?P<unit>\S+)",
-                r"^ +time += +(?P<duration_s>[\d.]+) sec",
-            ),
-        ),
-    ),
-    "ethr": (
-        (
-            "ethr's output",
-            r"(?m)^\[ *ID\] +Protocol +Interval +Bits/s|^ *Avg +Min +50% +90%|^Ethr done",
-            _ethr,
-        ),
-    ),
-    "smokeping": (
-        (
-            "Smokeping's data as rrdtool prints them",
-            r"\A\s*(?:\w+ +){0,3}loss +median +ping1 ?",
-            _smokeping,
-        ),
-    ),
+_READERS: Mapping[str, Mapping[str, Reader]] = {
+    "mtr": {"text": _text("mtr", _mtr_text), "json": _json("mtr", _mtr, "report of mtr")},
+    "perfkit": {"": _json("perfkit", _perfkit, "result of PerfKitBenchmarker")},
+    "atlas": {"": _pings("atlas")},
+    "globalping": {"": _pings("globalping")},
+    "netperf": {"": _text("netperf", _netperf)},
+    "sockperf": {"": _text("sockperf", _sockperf)},
+    "qperf": {"": _text("qperf", _cells)},
+    "ethr": {"": _ethr},
+    "smokeping": {"": _smokeping},
 }
 TOOLS = SimpleNamespace(
     **{
@@ -502,9 +391,9 @@ TOOLS = SimpleNamespace(
             order=order,
             needs_ends=name != "perfkit",
             version=r"(?:perfkitbenchmarker_version\W+v?|sockperf: == version #)(\d[\w.]*)",
-            kinds=tuple(FileKind(*kind) for kind in kinds),
+            kinds=kinds_of(name, readers),
         )
-        for order, (name, kinds) in enumerate(_TABLE.items(), start=60)
+        for order, (name, readers) in enumerate(_READERS.items(), start=60)
     }
 )
-"""An importer for each row of the table, which entry points name."""
+"""An importer for each tool, which entry points name."""
