@@ -75,8 +75,8 @@ class Importer:
 
 
 @cache
-def format_table() -> Mapping[str, list[dict[str, Any]]]:
-    """Return the table of formats, ``formats.toml``: a row each, ``refused`` or ``read``."""
+def format_table() -> Mapping[str, Any]:
+    """Return the table of formats, ``formats.toml``: kinds ``refused`` and ``read``, and lines."""
     table = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
     for row in (*table["refused"], *table["read"]):
         row["mark"] = row["mark"] if isinstance(row["mark"], str) else "|".join(row["mark"])

@@ -23,7 +23,7 @@ from typing import BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers import limits
-from probes.importers.importer import Importer, kinds_of
+from probes.importers.importer import Importer, format_table, kinds_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import TOOL_LINE_BYTES, Lines, documents, list_field
 from probes.metrics import MAX_RTT_MS
@@ -36,51 +36,22 @@ ODD_COUNTS = "the summary counts more replies than requests, or no request"
 
 _HEADER = re.compile(r"PING (\S+?) ?\(([^)\s]*)|PING6\(.*\) \S+ --> (\S+)")
 _BYTES_OF_DATA = re.compile(r"^PING .* bytes of data\.?$")
-_HOST, _MS = r"(?P<host>[^\s:\[\]]\S{0,200}?)", r"(?P<ms>\d{1,9}(?:[.,]\d{1,9})?)"
 _UNIT = "(?:ms|мс|毫秒|ミリ秒)"
-_IPV4, _IPV6 = r"\d{1,3}(?:\.\d{1,3}){3}", r"[\da-fA-F]{0,4}:[\da-fA-F:]{1,40}(?:%\w{1,20})?"
-_WHOLE_MS = r"(?P<sign>[=<])\s?(?P<ms>\d{1,9})\s?[^\s\d=<]{1,8}"
-_REPLIES = tuple(
-    (tool, re.compile(pattern))
-    for tool, pattern in (
-        (
-            "",
-            r"(?:\[(?P<at>\d+\.\d+)\] )?(?=\S)[^=]{0,200}"
-            r"(?:(?<=\bicmp_seq|\bicmp_req)|(?<=\b(?P<busybox>s)eq))=\d+\b"
-            rf".*(?<=[^\W\d])[=<](?P<ms>[\d.,]+) ?{_UNIT}(?P<rest>.*)",
-        ),
-        ("fping", rf"(?:\[(?P<at>\d{{9,10}}\.\d+)\] )?{_HOST} +: \[\d+\], \d+ bytes, {_MS} ms"),
-        ("fping", rf"{_HOST} is alive \({_MS} ms\)"),
-        ("hping3", rf".*\bip={_HOST} .*\bseq=\d+ .*\brtt={_MS} ms"),
-        ("tcping", rf"Probing {_HOST}:\d+/tcp - Port is open - time={_MS} ?ms"),
-        ("tcping", rf"Ping tcp://{_HOST}:\d+\S* connected - time={_MS} ?ms"),
-        ("tcping", rf"Reply from {_HOST} (?:\(\S+\) )?on port \d+ .*time={_MS} ?ms"),
-        ("tcping", rf"seq \d+: tcp response from {_HOST} .*\[open\] +{_MS} ms"),
-        ("paping", rf"Connected to {_HOST}:? time={_MS}ms protocol="),
-        ("psping", rf"Connecting to {_HOST}:\d+: from \S+ {_MS}ms"),
-        ("psping", rf"Reply from {_HOST}: {_MS}ms"),
-        ("ping windows", rf"(?=\S).{{0,80}}?(?P<host>{_IPV4}).*{_WHOLE_MS} TTL=\d+\s*$"),
-        ("ping windows", rf"\S.{{0,80}}?(?P<host>{_IPV6}): .*{_WHOLE_MS}\s*$"),
-    )
+_FRAGMENTS = {
+    "{HOST}": r"(?P<host>[^\s:\[\]]\S{0,200}?)",
+    "{MS}": r"(?P<ms>\d{1,9}(?:[.,]\d{1,9})?)",
+    "{UNIT}": _UNIT,
+    "{IPV4}": r"\d{1,3}(?:\.\d{1,3}){3}",
+    "{IPV6}": r"[\da-fA-F]{0,4}:[\da-fA-F:]{1,40}(?:%\w{1,20})?",
+    "{WHOLE_MS}": r"(?P<sign>[=<])\s?(?P<ms>\d{1,9})\s?[^\s\d=<]{1,8}",
+    "{COUNT}": r"\d{1,9}(?!\s?[^\W_]|\.)",
+}
+_FRAGMENT = re.compile("{[A-Z][A-Z0-9_]+}")
+_LINES = tuple(
+    (tool, re.compile(_FRAGMENT.sub(lambda name: _FRAGMENTS[name[0]], line)))
+    for tool, line in format_table()["ping_lines"]
 )
-_COUNT = r"\d{1,9}(?!\s?[^\W_]|\.)"
-# Words are in the system's language; figures and their order are not.
 _SUMMARY = re.compile(r"--- (?:(\S+) ping6?\b.*|\S.* ping6?\b.*) ---")
-_COUNTS = tuple(
-    ("", re.compile(pattern))
-    for pattern in (
-        r"[^\d,=:/]*(?P<sent>\d{1,15})\b[^\d,，]*[,，][^\d,，]*(?P<received>\d{1,15})\b[^\d,，]*"
-        r"[,，](?: \+?(?P<duplicates>\d{1,15}) duplicates)?.*\b[\d.,]+ ?%",
-        rf"{_HOST} +: xmt/rcv/%\w+ = (?P<sent>\d{{1,9}})/(?P<received>\d{{1,9}})/",
-        r"(?P<sent>\d{1,9}) (?:\w+ )?probes transmitted .*\| (?P<received>\d{1,9}) received",
-        r"(?P<sent>\d{1,9}) probes sent, (?P<received>\d{1,9}) successful",
-        r"\s+(?P<received>\d{1,9}) successful, (?P<lost>\d{1,9}) failed",
-        rf"[^=]*= (?P<sent>{_COUNT})[^=\d]+= (?P<received>{_COUNT})"
-        rf"(?:[^=\d]+= (?P<lost>{_COUNT})|,?\s*$)",
-        rf"{_HOST} +: (?P<list>(?:[\d.]+|-)(?: (?:[\d.]+|-))*)\s*$",
-    )
-)
-_LINES = (*_REPLIES, *_COUNTS)
 _TIMES = re.compile(
     r"(?:rtt|round-trip) \w+/\w+/\w+(?P<deviation>/(?:mdev|stddev|std-dev))? = "
     rf"([\d.,]+)/([\d.,]+)/([\d.,]+)(?:/([\d.,]+))? {_UNIT}"
