@@ -1,8 +1,8 @@
 """Tools with a row each in ``formats.toml``, which says where the facts of their output stand.
 
 A text is read line by line: groups of patterns are facts of a test. It begins where the first
-pattern matches, or without that where one matches again that tells no ``latest``. Facts become cells of
-:mod:`.csv_samples`, or a :class:`.ping.PingRun` where single replies are told.
+pattern matches; without that, where one matches again that tells no ``latest`` fact. Facts become
+cells of :mod:`.csv_samples`, or a :class:`.ping.PingRun` where single replies are told.
 
 Traps: sockperf and qperf print half a round trip, unless ``--full-rtt`` is said, and sockperf's
 MBps are of 1,048,576 bytes, as netperf's MBytes are. What a sender of UDP counts has not arrived.
