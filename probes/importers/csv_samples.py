@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import limits
-from probes.importers.importer import Importer, kinds_of
+from probes.importers.importer import Importer, format_table, kinds_of
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import (
     UNIT,
@@ -186,16 +186,6 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
     return found
 
 
-_GUESSES = {
-    "dst": r"dst|dest\w*|to|target|server|receiver",
-    "src": "src|source|from|origin|client|sender|region",
-    "measured_at": r"time\w*|date\w*|measured|when",
-    "loss": "loss|lost",
-    "jitter": "jitter|stddev|mdev",
-    "per_flow": "[kmg]?bps|bandwidth|throughput|bw|rate|speed",
-    "rtt": "rtt|latency|ping|delay|avg|average|mean|median|value",
-}
-"""Words of headings, by what such a column may be."""
 _USUAL_UNITS = {"loss": "pct", "jitter": "ms", "rtt": "ms", "per_flow": "mbps"}
 _DIMENSIONS = {one.base: one.dimension for one in METRICS.values()}
 _MOST_SHOWN = 8
@@ -206,7 +196,7 @@ def _guess(heading: str, cell: str) -> str:
     words = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", heading)]
     fitting = (
         meaning
-        for meaning, pattern in _GUESSES.items()
+        for meaning, pattern in format_table()["guesses"].items()
         if any(re.fullmatch(pattern, word) for word in words)
     )
     if (meaning := next(fitting, "")) not in _USUAL_UNITS or re.search("[,=]", heading):

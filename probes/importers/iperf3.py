@@ -19,7 +19,7 @@ from planner.model.throughput import STOCK_RANGE_MB
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 from probes.analysis.steady_state import Interval
 from probes.importers import limits
-from probes.importers.importer import Importer, kinds_of
+from probes.importers.importer import Importer, format_table, kinds_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import MIN_INTERVALS, RateTest
 from probes.importers.text import documents, field, list_field, number_field, text_field
@@ -46,25 +46,6 @@ ROUND_WITHIN = 0.002
 _WAYS = ("sent", "received")
 SIDES_AGREE_WITHIN = 0.05
 """Sent and received totals closer than this: send buffers do not distort the intervals."""
-
-# Matched in order against the lower-case text.
-_ERRORS: tuple[tuple[str, str], ...] = (
-    ("server is busy", "it runs one test at a time; give each client its own port, or wait"),
-    ("connection refused", "no iperf3 server listens there: start `iperf3 -s`"),
-    ("no route to host", "routing or a firewall is in the way"),
-    ("network is unreachable", "routing or a firewall is in the way"),
-    ("timed out", "a firewall drops port 5201, or the server is down"),
-    ("name or service not known", "the server's name does not resolve"),
-    ("temporary failure in name resolution", "the server's name does not resolve"),
-    ("client has terminated", "the client was interrupted before the end"),
-    ("server has terminated", "the server was interrupted before the end"),
-    ("unable to receive results", "the other side ended before the results were exchanged"),
-    ("control socket has closed", "the other side ended or a firewall cut the connection"),
-    ("unable to receive control message", "the other side ended or refused the parameters"),
-    ("unable to create a new stream", "a stream could not be opened"),
-    ("authentication", "the server wants a user name and password"),
-    ("bitrate", "the server limits the bitrate of a test"),
-)
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -141,8 +122,8 @@ def explained(text: object) -> str:
     """
     own = " ".join(text.split())[:120] if isinstance(text, str) else "an error without text"
     own = own.removeprefix("error - ").rstrip(": ")
-    lower = own.lower()
-    meaning = next((meaning for part, meaning in _ERRORS if part in lower), "")
+    lower, errors = own.lower(), format_table()["iperf3_errors"]
+    meaning = next((meaning for part, meaning in errors if part in lower), "")
     return f"iperf3 failed: {own} ({meaning})" if meaning else f"iperf3 failed: {own}"
 
 

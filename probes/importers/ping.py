@@ -60,12 +60,6 @@ _MEAN = re.compile(
     r".*min/avg/max[^\d=:]*[=:] *[\d.]+\w*/(?P<ms>[\d.]{1,20})|"
     r"[^=]*= *[\d.]+ *m?s[^=\d]+= *[\d.]+ *m?s[^=\d]+= *(?P<third>[\d.]{1,20}) *m?s"
 )
-_FPING = {
-    "resp": "{host} : [{seq}], {size} bytes, {rtt} ms",
-    "alive": "{host} is alive ({rtt} ms)",
-    "summary": "{host} : xmt/rcv/%loss = {xmt}/{rcv}/{loss}%, min/avg/max = {rttMin}/{rttAvg}/",
-    "vSum": "{host} : {listed}",
-}
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
 _TOOLS = {"/stddev": "ping bsd", "/std-dev": "ping bsd", "/mdev": "ping iputils"}
 _ICMP_ERROR = re.compile(
@@ -80,12 +74,6 @@ _TOO_LONG = re.compile(r"\bDF\b|message (?:too long|trop long)", re.IGNORECASE)
 _MTU = re.compile(r"\bmtu ?[=:] ?(\d{2,6})", re.IGNORECASE)
 _HEADERS_BYTES = {"ping": 28, "ping6": 48}
 """Of IPv4 or IPv6, and ICMP: RFC 791, RFC 8200, RFC 792."""
-_FAILURES = {
-    "name or service not known|unknown host|bad address|cannot resolve|name resolution"
-    "|nodename nor servname": "the host's name does not resolve",
-    "unreachable|no route": "there is no route to the host",
-    "not permitted|permission": "ping may not open its socket, or a local firewall forbids it",
-}
 
 
 @dataclass(slots=True)
@@ -158,7 +146,7 @@ def read_json(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]
         for kind, told in (document or {}).items():
             known = told if isinstance(told, dict) else {}
             listed = " ".join(str(one or "-") for one in list_field(known, "values"))
-            template = _FPING.get(kind.replace("intSum", "summary"), "")
+            template = format_table()["fping_lines"].get(kind.replace("intSum", "summary"), "")
             lines.append(template.format_map(defaultdict(str, known, listed=listed)))
     return read(BytesIO("\n".join([*lines, ""]).encode()), options)
 
@@ -302,7 +290,7 @@ def _failure(line: str) -> str:
         return f"message too long: the MTU here is {mtu}; ping with -s {size} or less"
     if _TOO_LONG.search(line):
         return "message too long for the path, which may not divide it: ping with a smaller size"
-    for parts, meaning in _FAILURES.items():
+    for parts, meaning in format_table()["ping_failures"]:
         if re.search(parts, text.lower()):
             return f"ping failed: {meaning}"
     return f"ping failed: {(text or line).strip()[:80]}"

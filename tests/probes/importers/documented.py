@@ -282,7 +282,7 @@ FILES = [
         (
             "-v",
             "qperf",
-            "tcp_bw:\n    bw        =  1.09 GB/sec\n    msg_rate  =  16.6 K/sec\n    time      =  2 sec\n",
+            "tcp_bw:\n    bw    =  1.09 GB/sec\n    time  =  2 sec\n",
             {"per_flow_mbps": 8720.0},
         ),
         ("bits", "qperf", "tcp_bw:\n    bw  =  8.7 Gb/sec\n", {"per_flow_mbps": 8700.0}),
