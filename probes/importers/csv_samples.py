@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import limits
-from probes.importers.importer import Importer, format_table, kinds_of
+from probes.importers.importer import format_table, importer_of
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import (
     UNIT,
@@ -400,10 +400,6 @@ def _of_several(
         )
 
 
-IMPORTER = Importer(
-    name="csv",
-    order=40,
-    kinds=kinds_of(
-        "csv", {"": read, "markdown": read_markdown, "html": read_html, "json": read_json}
-    ),
+IMPORTER = importer_of(
+    "csv", {"": read, "markdown": read_markdown, "html": read_html, "json": read_json}
 )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from planner.model.errors import FormatError, InputError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS
 from probes.importers.csv_samples import FIGURES, read_rows
-from probes.importers.importer import Importer, kinds_of
+from probes.importers.importer import importer_of
 from probes.importers.options import ImportedRow, ImportOptions, split
 from probes.importers.text import whole
 
@@ -105,4 +105,4 @@ def _speed_gbps(data: Mapping[str, Any]) -> float | None:
     return float(words[1]) * _GBPS[words[2].upper()] if words else None
 
 
-IMPORTER = Importer(name="graph", order=110, kinds=kinds_of("graph", {"": read}))
+IMPORTER = importer_of("graph", {"": read})

@@ -83,10 +83,13 @@ def format_table() -> Mapping[str, Any]:
     return table
 
 
-def kinds_of(name: str, readers: Mapping[str, Reader]) -> tuple[FileKind, ...]:
-    """Return the kinds of an importer that the table has, with their readers by form."""
-    return tuple(
+def importer_of(name: str, readers: Mapping[str, Reader]) -> Importer:
+    """Return an importer as the table has it, with the readers of its kinds by form."""
+    known, rows = format_table()["importers"], format_table()["read"]
+    kinds = (
         FileKind(row["what"], row["mark"], readers[row.get("form", "")], row.get("is_guess", False))
-        for row in format_table()["read"]
+        for row in rows
         if row["importer"] == name
     )
+    order = 10 * (1 + [*known].index(name))
+    return Importer(name=name, order=order, kinds=tuple(kinds), **known[name])

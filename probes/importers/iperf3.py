@@ -19,7 +19,7 @@ from planner.model.throughput import STOCK_RANGE_MB
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 from probes.analysis.steady_state import Interval
 from probes.importers import limits
-from probes.importers.importer import Importer, format_table, kinds_of
+from probes.importers.importer import format_table, importer_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import MIN_INTERVALS, RateTest
 from probes.importers.text import documents, field, list_field, number_field, text_field
@@ -368,10 +368,4 @@ def _mbps(total: object) -> float | None:
     return None if bps is None else bps / BITS_PER_MBIT
 
 
-IMPORTER = Importer(
-    name="iperf3",
-    order=90,
-    needs_ends=True,
-    version=r'"iperf (3[\d.]+)',
-    kinds=kinds_of("iperf3", {"": read}),
-)
+IMPORTER = importer_of("iperf3", {"": read})

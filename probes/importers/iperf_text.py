@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT
 from probes.importers import limits
-from probes.importers.importer import Importer, format_table, kinds_of
+from probes.importers.importer import format_table, importer_of
 from probes.importers.iperf3 import explained, rows_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.tables import factor_of
@@ -277,10 +277,4 @@ def _take_row(test: _TestText, row: re.Match[str]) -> None:
     test.rows.append(taken)
 
 
-IMPORTER = Importer(
-    name="iperf",
-    order=130,
-    needs_ends=True,
-    version=r"(?m)^iperf (3[\d.]+)",
-    kinds=kinds_of("iperf", {"": read, "csv": read_csv}),
-)
+IMPORTER = importer_of("iperf", {"": read, "csv": read_csv})

@@ -23,7 +23,7 @@ from typing import BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers import limits
-from probes.importers.importer import Importer, format_table, kinds_of
+from probes.importers.importer import format_table, importer_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import TOOL_LINE_BYTES, Lines, documents, list_field
 from probes.metrics import MAX_RTT_MS
@@ -296,6 +296,4 @@ def _failure(line: str) -> str:
     return f"ping failed: {(text or line).strip()[:80]}"
 
 
-IMPORTER = Importer(
-    name="ping", order=120, needs_ends=True, kinds=kinds_of("ping", {"": read, "json": read_json})
-)
+IMPORTER = importer_of("ping", {"": read, "json": read_json})

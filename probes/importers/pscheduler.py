@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from planner.model.units import MS_PER_S
 from probes.importers import csv_samples, limits
-from probes.importers.importer import Importer, kinds_of
+from probes.importers.importer import importer_of
 from probes.importers.iperf3 import samples_of_test
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import PingRun, outcomes
@@ -148,9 +148,4 @@ def _seconds(value: object) -> float | None:
     return number_field({"s": value}, "s")
 
 
-IMPORTER = Importer(
-    name="pscheduler",
-    order=80,
-    needs_ends=True,
-    kinds=kinds_of("pscheduler", {"": read, "series": read_series}),
-)
+IMPORTER = importer_of("pscheduler", {"": read, "series": read_series})

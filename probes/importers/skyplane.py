@@ -27,7 +27,7 @@ from typing import BinaryIO, TypeAlias
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
-from probes.importers.importer import Importer, kinds_of
+from probes.importers.importer import importer_of
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import csv_table
 from probes.metrics import throughput_of
@@ -192,10 +192,5 @@ def _judge(held: Sequence[tuple[int, float, float, Sample]]) -> Iterator[Importe
             yield sample
 
 
-THROUGHPUT_FILE, LATENCY_FILE = (
-    Importer(name=name, order=order, kinds=kinds_of(name, {"": reader}))
-    for order, name, reader in (
-        (20, "skyplane-throughput", read_throughput),
-        (30, "skyplane-latency", read_latency),
-    )
-)
+THROUGHPUT_FILE = importer_of("skyplane-throughput", {"": read_throughput})
+LATENCY_FILE = importer_of("skyplane-latency", {"": read_latency})

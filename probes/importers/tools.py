@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from statistics import median, pstdev
+from statistics import fmean, median, pstdev
 from types import SimpleNamespace
 from typing import Any, BinaryIO, TypeAlias
 
@@ -20,7 +20,7 @@ from planner.model.errors import FormatError
 from planner.model.units import MS_PER_S
 from probes.importers import limits
 from probes.importers.csv_samples import read_rows
-from probes.importers.importer import Importer, Reader, format_table, kinds_of
+from probes.importers.importer import Reader, format_table, importer_of
 from probes.importers.iperf3 import rows_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import PingRun, outcomes
@@ -182,11 +182,7 @@ def _ethr(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
 
     def test() -> Iterator[ImportedRow]:
         rates = [one.get("SUM", sum(one.values())) for one in seconds.values()]
-        total = {
-            "seconds": len(rates),
-            "bytes": 1,
-            "bits_per_second": sum(rates) / (len(rates) or 1),
-        }
+        total = {"seconds": len(rates), "bytes": 1, "bits_per_second": fmean(rates or [0.0])}
         settings = {"protocol": protocol, "num_streams": len(streams) or options.connections}
         intervals = [{"sum": {"seconds": 1, "bits_per_second": rate}} for rate in rates]
         started = {"connecting_to": {"host": host}, "test_start": settings}
@@ -246,14 +242,6 @@ def _mtr_text(facts: Facts) -> Cells:
     return _hop({**facts, "host": host, **dict(zip(names, figures, strict=False))})
 
 
-_PERFKIT = {
-    ("iperf", "throughput"): "aggregate",
-    ("iperf", "udp throughput"): "udp",
-    ("netperf", "udp_stream_throughput"): "udp",
-    ("netperf", "tcp_stream_throughput"): "aggregate",
-    ("ping", "average latency"): "rtt",
-}
-"""By test and metric; a rate of one connection is of ``per_flow``."""
 _LABEL = re.compile(r"\|([^:|]+):([^|]*)\|")
 
 
@@ -262,8 +250,8 @@ def _perfkit(row: dict[str, Any]) -> Cells:
 
     They are an object (``metadata``) or a text (``labels``: ``|key:value|,|key:value|``).
     """
-    base = _PERFKIT.get((row["test"], str(row["metric"]).lower()))
-    if base is None:
+    bases = _row("perfkit")["bases"].get(row["test"], {})
+    if (base := bases.get(str(row["metric"]).lower())) is None:
         return NOT_USED
     factor = factor_of(text_field(row, "unit"), TIME if base == "rtt" else RATE)
     if factor is None:
@@ -384,16 +372,5 @@ _READERS: Mapping[str, Mapping[str, Reader]] = {
     "ethr": {"": _ethr},
     "smokeping": {"": _smokeping},
 }
-TOOLS = SimpleNamespace(
-    **{
-        name: Importer(
-            name=name,
-            order=order,
-            needs_ends=name != "perfkit",
-            version=r"(?:perfkitbenchmarker_version\W+v?|sockperf: == version #)(\d[\w.]*)",
-            kinds=kinds_of(name, readers),
-        )
-        for order, (name, readers) in enumerate(_READERS.items(), start=60)
-    }
-)
+TOOLS = SimpleNamespace(**{name: importer_of(name, told) for name, told in _READERS.items()})
 """An importer for each tool, which entry points name."""
