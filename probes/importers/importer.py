@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -81,6 +82,12 @@ def format_table() -> Mapping[str, Any]:
     for row in (*table["refused"], *table["read"]):
         row["mark"] = row["mark"] if isinstance(row["mark"], str) else "|".join(row["mark"])
     return table
+
+
+def pattern_of(text: str) -> re.Pattern[str]:
+    """Compile a pattern of the table, with the fragments that it names (``{HOST}``)."""
+    fragments, name = format_table()["fragments"], re.compile("{([A-Z][A-Z0-9_]*)}")
+    return re.compile(name.sub(lambda found: fragments[found[1]], text))
 
 
 def importer_of(name: str, readers: Mapping[str, Reader]) -> Importer:

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT
 from probes.importers import limits
-from probes.importers.importer import format_table, importer_of
+from probes.importers.importer import format_table, importer_of, pattern_of
 from probes.importers.iperf3 import explained, rows_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.tables import factor_of
@@ -26,10 +26,7 @@ from probes.metrics import RATE
 CUT_OFF = "no summary of the test: it was cut off"
 SAME_START_S = 2.0
 """Rows of one test begin together: their times are whole seconds."""
-_LINES = {
-    name: re.compile(line.replace("{N}", r"(\d{1,9}(?:\.\d{1,9})?)"))
-    for name, line in format_table()["iperf_lines"].items()
-}
+_LINES = {name: pattern_of(line) for name, line in format_table()["iperf_lines"].items()}
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from typing import BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers import limits
-from probes.importers.importer import format_table, importer_of
+from probes.importers.importer import format_table, importer_of, pattern_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import TOOL_LINE_BYTES, Lines, documents, list_field
 from probes.metrics import MAX_RTT_MS
@@ -34,44 +34,10 @@ NO_SUMMARY = "the run was cut off before its summary, so its loss is not known"
 NO_TIMES = "replies carry no times (packets too small)"
 ODD_COUNTS = "the summary counts more replies than requests, or no request"
 
-_HEADER = re.compile(r"PING (\S+?) ?\(([^)\s]*)|PING6\(.*\) \S+ --> (\S+)")
-_BYTES_OF_DATA = re.compile(r"^PING .* bytes of data\.?$")
-_UNIT = "(?:ms|мс|毫秒|ミリ秒)"
-_FRAGMENTS = {
-    "{HOST}": r"(?P<host>[^\s:\[\]]\S{0,200}?)",
-    "{MS}": r"(?P<ms>\d{1,9}(?:[.,]\d{1,9})?)",
-    "{UNIT}": _UNIT,
-    "{IPV4}": r"\d{1,3}(?:\.\d{1,3}){3}",
-    "{IPV6}": r"[\da-fA-F]{0,4}:[\da-fA-F:]{1,40}(?:%\w{1,20})?",
-    "{WHOLE_MS}": r"(?P<sign>[=<])\s?(?P<ms>\d{1,9})\s?[^\s\d=<]{1,8}",
-    "{COUNT}": r"\d{1,9}(?!\s?[^\W_]|\.)",
-}
-_FRAGMENT = re.compile("{[A-Z][A-Z0-9_]+}")
-_LINES = tuple(
-    (tool, re.compile(_FRAGMENT.sub(lambda name: _FRAGMENTS[name[0]], line)))
-    for tool, line in format_table()["ping_lines"]
-)
-_SUMMARY = re.compile(r"--- (?:(\S+) ping6?\b.*|\S.* ping6?\b.*) ---")
-_TIMES = re.compile(
-    r"(?:rtt|round-trip) \w+/\w+/\w+(?P<deviation>/(?:mdev|stddev|std-dev))? = "
-    rf"([\d.,]+)/([\d.,]+)/([\d.,]+)(?:/([\d.,]+))? {_UNIT}"
-)
-_MEAN = re.compile(
-    r".*min/avg/max[^\d=:]*[=:] *[\d.]+\w*/(?P<ms>[\d.]{1,20})|"
-    r"[^=]*= *[\d.]+ *m?s[^=\d]+= *[\d.]+ *m?s[^=\d]+= *(?P<third>[\d.]{1,20}) *m?s"
-)
+_LINES = tuple((tool, pattern_of(line)) for tool, line in format_table()["ping_lines"])
+_PATTERNS = {name: pattern_of(line) for name, line in format_table()["ping_patterns"].items()}
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
 _TOOLS = {"/stddev": "ping bsd", "/std-dev": "ping bsd", "/mdev": "ping iputils"}
-_ICMP_ERROR = re.compile(
-    r"[Ff]rom \S+.*?(?:icmp_seq|seq)[= ]\d+:? (Destination \w+ (?:Unreachable|Prohibited)"
-    r"|Packet filtered|Time to live exceeded|Communication prohibited|Redirect \w+)"
-)
-_FAILED = re.compile(
-    r"(?:ping6?|connect|sendto|sendmsg): .*|.*\bDF\b|General failure|PING: transmit"
-    r"|\S+ is unreachable$"
-)
-_TOO_LONG = re.compile(r"\bDF\b|message (?:too long|trop long)", re.IGNORECASE)
-_MTU = re.compile(r"\bmtu ?[=:] ?(\d{2,6})", re.IGNORECASE)
 _HEADERS_BYTES = {"ping": 28, "ping6": 48}
 """Of IPv4 or IPv6, and ICMP: RFC 791, RFC 8200, RFC 792."""
 
@@ -108,11 +74,15 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     for number, line in enumerate(lines, start=1):
         line = _COLOUR.sub("", line) if "\x1b" in line else line
         tool, told = _told(line)
-        if not told and _FAILED.match(line):
+        if not told and _PATTERNS["failed"].match(line):
             yield SkippedRow(number, _failure(line))
             recognised, not_sent = True, not_sent + 1
             continue
-        header, summary = (None, None) if told else (_HEADER.match(line), _SUMMARY.match(line))
+        header, summary = (
+            (None, None)
+            if told
+            else (_PATTERNS["header"].match(line), _PATTERNS["summary"].match(line))
+        )
         is_over = run is None or run.sent is not None or (run.has_summary and not told)
         if header or (is_over and (summary or told)):
             if run:
@@ -127,7 +97,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         found = summary[1] if summary and run.line == number else told.get("host")
         if name := of_header or found:
             host = options.one_host(host, name, number)
-        if header and _BYTES_OF_DATA.match(line):
+        if header and _PATTERNS["bytes_of_data"].match(line):
             run.tool = "ping iputils"
         elif not header:
             _take(run, line, tool, told)
@@ -173,16 +143,16 @@ def _take(run: PingRun, line: str, tool: str, named: dict[str, str | None]) -> N
         run.received, run.duplicates = counts["received"], counts.get("duplicates", 0)
         run.sent = counts.get("sent", run.received + counts.get("lost", 0))
         run.counts_errors = "lost" in named
-        if mean := _MEAN.match(line):  # of fping, on the same line
+        if mean := _PATTERNS["mean"].match(line):  # of fping, on the same line
             mean_ms = limits.number(mean["ms"] or mean["third"])
             run.tool, run.summary_ms = "fping", (None, mean_ms)
-    elif times := _TIMES.match(line):
+    elif times := _PATTERNS["times"].match(line):
         run.summary_ms = tuple(_figure(cell or "") for cell in times.groups()[1:])
         of_ping = run.tool.startswith("ping")
         run.tool = _TOOLS.get(times["deviation"] or "", "ping busybox") if of_ping else run.tool
-    elif mean := _MEAN.match(line):
+    elif mean := _PATTERNS["mean"].match(line):
         run.summary_ms = (None, limits.number(mean["ms"] or mean["third"]))
-    elif error := _ICMP_ERROR.search(line):
+    elif error := _PATTERNS["icmp_error"].search(line):
         run.errors[error[1]] += 1
 
 
@@ -284,11 +254,11 @@ def _figure(cell: str) -> float | None:
 
 def _failure(line: str) -> str:
     tool, _, text = line.partition(": ")
-    if known := _MTU.search(line):
+    if known := _PATTERNS["mtu"].search(line):
         mtu = int(known[1])
         size = mtu - _HEADERS_BYTES.get(tool, 28)
         return f"message too long: the MTU here is {mtu}; ping with -s {size} or less"
-    if _TOO_LONG.search(line):
+    if _PATTERNS["too_long"].search(line):
         return "message too long for the path, which may not divide it: ping with a smaller size"
     for parts, meaning in format_table()["ping_failures"]:
         if re.search(parts, text.lower()):

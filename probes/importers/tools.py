@@ -167,18 +167,11 @@ def _sockperf(facts: Facts) -> Cells:
     return _cells({**facts, "rate": repr(mib), "unit": "MiB/s"})
 
 
-_ETHR = re.compile(
-    r"\[ *(?P<id>SUM|\d+)\] +(?P<protocol>[A-Z]+) +(?P<at>\d{1,9})-\d+ sec"
-    r" +(?P<rate>\d+(?:\.\d+)?)(?P<of>[KMGT]?)$"
-    r"|(?P<host>(?:Connecting to host|Using destination:) .*)"
-    r"|(?P<ms>\d+(?:\.\d+)?)(?P<unit>[mnuµ]?s)(?: +[\d.]+[mnuµ]?s){8}$"
-)
-
-
 def _ethr(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     """Read seconds of ethr's client as the intervals of iperf3, and its latencies (medians)."""
     begun, streams, protocol, host = 1, set[str](), "", ""
     seconds, times_ms = dict[int, dict[str, float]](), list[float]()
+    pattern = re.compile("|".join(_row("ethr")["lines"]))
 
     def test() -> Iterator[ImportedRow]:
         rates = [one.get("SUM", sum(one.values())) for one in seconds.values()]
@@ -195,7 +188,7 @@ def _ethr(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
             yield from read_rows([(begun, row)], options)
 
     for number, line in enumerate(Lines(stream, options.name, TOOL_LINE_BYTES), start=1):
-        if (found := _ETHR.match(line.strip())) is None:
+        if (found := pattern.match(line.strip())) is None:
             continue
         at = int(found["at"] or 0)
         if found["host"] or (found["id"] in seconds.get(at, ())):
