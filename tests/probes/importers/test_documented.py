@@ -9,7 +9,9 @@ import pytest
 
 from planner.model.errors import RelaydError
 from probes.importers import HEAD_BYTES, identified
+from probes.importers.options import split
 from probes.samples import Sample, SkippedRow
+from relayd.catalogue.loading import load_catalogue
 from tests.probes.importers.documented import FILES, Documented
 from tests.probes.importers.reading import OPTIONS, outcomes
 
@@ -55,3 +57,11 @@ def test_a_command_that_is_guessed_reads_the_file() -> None:
     (sample,) = outcomes("", content, columns=columns, provider="aws")
     assert isinstance(sample, Sample)
     assert (sample.src, sample.value, sample.measured_at_s) == ("aws:us-east-1", 68.1, 1793491200.0)
+
+
+def test_zones_are_of_azure_s_regions_and_of_no_site_of_one_s_own() -> None:
+    regions = [one for one in load_catalogue().regions if one.startswith("azure:")]
+    assert len(regions) > 40
+    for region in regions:
+        assert split(f"{region}-2") == (region, "2")
+    assert split("azure:place-1") == ("azure:place-1", "")
