@@ -121,7 +121,8 @@ def globalping(*probes: str, **more: Any) -> str:
         "status": "finished",
         "createdAt": "2026-11-01T10:00:00.000Z",
     }
-    told |= {"target": "203.0.113.9", "probesCount": len(probes), "results": found}
+    told |= {"target": "203.0.113.9"}
+    more = {"probesCount": len(probes), "results": found, **more}
     return json.dumps({**told, **more})
 
 
