@@ -128,7 +128,7 @@ def _json(tool: str, cells: Callable[[dict[str, Any]], Cells], what: str) -> Rea
 
 
 def _cells(facts: Facts) -> Cells:
-    """Return what is told of a test over TCP or UDP."""
+    """Return the rate or the round trip that is told of a test over TCP or UDP."""
     if (protocol := facts.get("protocol", "").upper()) not in ("TCP", "UDP"):
         return NO_PROTOCOL
     trip, rate = facts.get("half") or facts.get("round"), facts.get("rate")
