@@ -219,11 +219,13 @@ def _steady(
         else:
             pattern = "slow-start" if is_beginning and not findings else "rise"
         findings += (_change(pattern, whole, places[after.start], before.mbps, after.mbps),)
-    last = levels[-1]
-    level = rates[last.start : last.stop]
+    last, start = levels[-1], levels[-1].start
+    if len(levels) > 1 and is_beginning:  # the cut may stand before the transient's last intervals
+        start = _transient(rates, last) or start
+    level = rates[start : last.stop]
     low, high = median_interval(level) or (min(level), max(level))
-    lasts_s = _seconds(moving[last.start : last.stop])
-    return SteadyState(last.mbps, low, high, lasts_s, len(level), *transient, findings)
+    lasts_s = _seconds(moving[start : last.stop])
+    return SteadyState(median(level), low, high, lasts_s, len(level), *transient, findings)
 
 
 def _transient(rates: Sequence[float], level: _Level) -> int | None:

@@ -20,7 +20,7 @@ from planner.model.errors import FormatError, InputError
 from planner.model.units import MS_PER_S, S_PER_H
 from probes.importers import limits, text
 from probes.importers.csv_samples import read_rows, stated_metric
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import importer_of
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.ping import NO_REPLY, round_trips
 from probes.importers.tables import Rows
@@ -182,18 +182,4 @@ def _outcomes(target: _Target, options: ImportOptions) -> Iterator[ImportedRow]:
         yield from round_trips(target.line, *found_ms, times_s[0], tool, detail, options)
 
 
-IMPORTER = Importer(
-    name="blackbox",
-    order=50,
-    kinds=(
-        FileKind("what an exporter of Prometheus shows", r"\A\s*# (?:HELP|TYPE) \w", read_text),
-        FileKind(
-            "an answer of Prometheus",
-            (
-                r'\A\s*\{\s*(?:"status"\s*:\s*"(?:success|error)"'
-                r'|"data"\s*:\s*\{\s*"resultType")'
-            ),
-            read,
-        ),
-    ),
-)
+IMPORTER = importer_of("blackbox", {"": read, "text": read_text})

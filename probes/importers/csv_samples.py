@@ -7,6 +7,8 @@ is part of a figure's name and converted by the factor next to it, here and nowh
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
@@ -14,11 +16,22 @@ from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import format_table, importer_of
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
-from probes.importers.tables import FileTable, Rows, csv_table, json_rows, matrix_table, row_table
+from probes.importers.tables import (
+    UNIT,
+    FileTable,
+    Rows,
+    csv_table,
+    factor_of,
+    html_table,
+    json_rows,
+    matrix_table,
+    row_table,
+    series_table,
+)
 from probes.importers.text import time_s
-from probes.metrics import DURATION, METRICS, NAMES, THROUGHPUT, Metric
+from probes.metrics import DURATION, METRICS, THROUGHPUT, Dimension, Metric
 from probes.samples import ADDRESSES, KNOWN_LIMITS, Sample, SkippedRow
 
 _VOLUME_GB = {"mb": 1e-3, "gb": 1.0, "tb": 1e3, "mib": 2**20 / 1e9, "gib": 2**30 / 1e9}
@@ -45,6 +58,7 @@ OTHERS: dict[str, tuple[str, float]] = {
 
 _KNOWN: dict[str, tuple[str, float]] = {**FIGURES, **OTHERS}
 
+_WITH_UNIT = re.compile(r"([-+]?[\d.]+) ?([^\d\s.][^\s]*)")
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -53,16 +67,30 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     return _of_table(csv_table(stream, options), options)
 
 
+def read_markdown(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield what :func:`read` does, of a table in Markdown."""
+    return _of_table(csv_table(stream, options, is_markdown=True), options)
+
+
+def read_html(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
+    """Yield what :func:`read` does, of a table of a web page."""
+    return _of_table(html_table(stream, options), options)
+
+
 def read_json(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
-    """Yield a sample for each figure of each row of a JSON file, or each cell of a matrix."""
+    """Yield what :func:`read` does, of rows in JSON."""
     return _of_table(row_table(json_rows(stream, options), options.name), options)
 
 
 def _of_table(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
     if table.header and table.header[0].lower() in FIGURES and ":" in table.header[-1]:
         options = replace(options, metric=options.metric or table.header[0].lower())
-    is_matrix = options.metric and stated_metric(options)
-    return _samples(matrix_table(table, options) if is_matrix else table, options)
+    series = table if options.columns else series_table(table, options.metric)
+    if series is not table or options.metric:
+        stated_metric(options)
+    if options.metric and series is table:
+        series = matrix_table(table, options)
+    return _samples(series, options)
 
 
 def read_rows(rows: Rows, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -146,26 +174,65 @@ def _columns(table: FileTable, options: ImportOptions) -> dict[str, tuple[int, s
             problem = f"states {meaning} twice, in {found[meaning][1]!r} and {column!r}"
             raise FormatError(options.name, problem, remedy="Remove one of the two columns.")
         found[meaning] = table.header.index(column), column, factor
-    header = ",".join(table.header)[:60]
     missing = [name for name in ("src", "dst") if name not in found]
-    if missing and not (len(missing) == 2 and options.src and options.dst):
+    is_pair = len(missing) == 2 and options.src and options.dst
+    if (missing and not is_pair) or found.keys().isdisjoint(METRICS):
         problem = f"line {table.header_line} lacks the column {', '.join(missing)}"
-        remedy = (
-            "The first line names the columns, such as src,dst,rtt_ms,aggregate_mbps; say "
-            "--columns src=NAME,dst=NAME for other names, or --src and --dst of a single pair."
-        )
-        raise FormatError(options.name, problem, value=header, remedy=remedy)
-    if found.keys().isdisjoint(METRICS):
-        problem = f"line {table.header_line} names no figure that relayd knows"
-        *first, last = (name for name in NAMES if METRICS[name].dimension.units)
-        remedy = (
-            f"Figures are {', '.join(first)} and {last}, or the same with another unit, such as "
-            "aggregate_gbps; say --columns rtt_ms=NAME for other names."
-        )
-        raise FormatError(options.name, problem, value=header, remedy=remedy)
+        if is_pair or not missing:
+            problem = f"line {table.header_line} names no figure that relayd knows"
+        raise FormatError(options.name, problem, remedy=_described(table, options))
     if "measured_at" not in found:
         options.start_s()
     return found
+
+
+_USUAL_UNITS = {"loss": "pct", "jitter": "ms", "rtt": "ms", "per_flow": "mbps"}
+_DIMENSIONS = {one.base: one.dimension for one in METRICS.values()}
+_MOST_SHOWN = 8
+
+
+def _guess(heading: str, cell: str) -> str:
+    """Return the name of a known column that one with this heading may be; else ``""``."""
+    words = [word.lower() for word in re.findall("[A-Z]?[a-z]+|[A-Z]+", heading)]
+    fitting = (
+        meaning
+        for meaning, pattern in format_table()["guesses"].items()
+        if any(re.fullmatch(pattern, word) for word in words)
+    )
+    if (meaning := next(fitting, "")) not in _USUAL_UNITS or re.search("[,=]", heading):
+        return meaning
+    dimension, stated = _DIMENSIONS[meaning], (UNIT.search(heading), _WITH_UNIT.fullmatch(cell))
+    units = [words[-1], *(found[found.lastindex or 0] for found in stated if found)]
+    factor = next((known for one in units if (known := factor_of(one, dimension))), None)
+    usual = "" if factor else _USUAL_UNITS[meaning]  # bytes have no column
+    unit = next((name for name, known in dimension.units.items() if known == factor), usual)
+    return f"{meaning}_{unit}" if unit else ""
+
+
+def _described(table: FileTable, options: ImportOptions) -> str:
+    """Return a table's columns with an example each, and the command that may read it."""
+    rows = (cells for _, cells in table.rows if not isinstance(cells, str))
+    examples = [cell.strip() for cell in next(rows, [""] * len(table.header))]
+    found = [*zip(table.header, examples, strict=True)]
+    shown = [f"{name[:24]} ({cell[:20]})" if cell else name[:24] for name, cell in found]
+    more = f" and {len(shown) - _MOST_SHOWN} more" if shown[_MOST_SHOWN:] else ""
+    guesses = dict(options.columns)
+    # A column of regions goes before one of hosts, and what was received before what was sent.
+    for heading, cell in sorted(found, key=lambda one: ("egion" not in one[0], "sent" in one[0])):
+        known = {name.rpartition("_")[0] for name in guesses if name in FIGURES} | {*guesses, ""}
+        name = _guess(heading, cell)
+        if known.isdisjoint((name, name.rpartition("_")[0] or name)):
+            guesses[name] = heading
+    if not FIGURES.keys() & guesses:
+        guesses["rtt_ms"] = "COLUMN"
+    words = ["--provider", "PROVIDER"] if ":" not in "".join([options.provider, *examples]) else []
+    if guesses.keys().isdisjoint(("src", "dst")):
+        words = ["--src", "PROVIDER:REGION", "--dst", "PROVIDER:REGION"]
+    else:
+        guesses = {"src": "COLUMN", "dst": "COLUMN", **guesses}
+    columns = ",".join(f"{name}={heading}" for name, heading in guesses.items())
+    command = shlex.join(["relayd", "import", options.name, "--columns", columns, *words])
+    return f"It has {', '.join(shown[:_MOST_SHOWN])}{more}. Say what they are; a guess: {command}"
 
 
 def _volume_gb(cell: str, factor: float) -> float | None:
@@ -176,7 +243,8 @@ def _volume_gb(cell: str, factor: float) -> float | None:
 _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     **dict.fromkeys(("src", "dst"), (lambda cell, _: split(cell), BAD_REGION)),
     "measured_at": (
-        lambda cell, _: time_s(cell),
+        # 13 digits are milliseconds, which Grafana writes.
+        lambda cell, _: time_s(cell[:10] if re.fullmatch(r"1\d{12}", cell) else cell),
         "measured_at is neither ISO 8601 nor seconds since 1970",
     ),
     **{
@@ -247,9 +315,7 @@ def _figures_of(
         yield SkippedRow(number, "no figure in this row")
     for metric in filled:
         at, column, factor = columns[metric]
-        value, detail = limits.number(cells[at].strip()), {}
-        if value is not None:
-            value *= factor
+        value, detail = _figure(cells[at].strip(), METRICS[metric].dimension, factor), {}
         problem = limits.fault(metric, value, column)
         if metric == "transfer_s":
             detail["volume_gb"] = setting["volume"]
@@ -286,6 +352,14 @@ def _figures_of(
                 detail=json.dumps(detail) if detail else "",
                 address=setting["address"],
             )
+
+
+def _figure(cell: str, dimension: Dimension, factor: float) -> float | None:
+    """Read a figure in the unit of its column, or in the one that stands behind it."""
+    if (value := limits.number(cell)) is None and (found := _WITH_UNIT.fullmatch(cell)):
+        value, told = limits.number(found[1]), factor_of(found[2], dimension)
+        return None if value is None or told is None else value * told
+    return None if value is None else value * factor
 
 
 def _of_several(
@@ -326,21 +400,6 @@ def _of_several(
         )
 
 
-IMPORTER = Importer(
-    name="csv",
-    order=40,
-    kinds=(
-        FileKind(
-            "a table of measurements (CSV)",
-            (
-                r'(?i)\A\s*(?=(?:[^\n]*,)?[ "]*src[ "\r]*[,\n])(?:[^\n]*,)?[ "]*dst[ "\r]*(?:[,\n]'
-                r"|\Z)"
-            ),
-            read,
-        ),
-        FileKind("JSON of no tool that relayd knows", r"\A\s*[\[{]", read_json, is_guess=True),
-        FileKind(
-            "a table of no tool that relayd knows", r"\A\s*\S?[^\n]*[,;\t].*\n", read, is_guess=True
-        ),
-    ),
+IMPORTER = importer_of(
+    "csv", {"": read, "markdown": read_markdown, "html": read_html, "json": read_json}
 )

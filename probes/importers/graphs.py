@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from planner.model.errors import FormatError, InputError
 from planner.model.units import BITS_PER_MBIT, MBPS_PER_GBPS
 from probes.importers.csv_samples import FIGURES, read_rows
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import importer_of
 from probes.importers.options import ImportedRow, ImportOptions, split
 from probes.importers.text import whole
 
@@ -61,7 +61,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     ]
     if not rows:
         problem = f"has {len(graph.edges):,} edges, and none states a speed or another figure"
-        remedy = "It says where lines go, not how fast they are: add LinkSpeedRaw or rtt_ms."
+        remedy = "Add LinkSpeedRaw or rtt_ms to them; demands go to `relayd plan shuffle`."
         raise FormatError(options.name, problem, remedy=remedy)
     yield from read_rows(rows, options)
 
@@ -105,11 +105,4 @@ def _speed_gbps(data: Mapping[str, Any]) -> float | None:
     return float(words[1]) * _GBPS[words[2].upper()] if words else None
 
 
-IMPORTER = Importer(
-    name="graph",
-    order=110,
-    kinds=(
-        FileKind("a GML file", r"\A(?:\s*(?:Creator|Version) .*)*\s*graph\s*\[", read),
-        FileKind("a GraphML file", r"\A\s*(?:<[?!][^>]*>\s*)*<graphml", read),
-    ),
-)
+IMPORTER = importer_of("graph", {"": read})

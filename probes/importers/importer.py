@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from probes.importers.options import ImportedRow, ImportOptions
@@ -69,3 +73,30 @@ class Importer:
     def usual_kind(self) -> FileKind:
         """The kind of a file that was said to be of this format and is not recognised."""
         return next(kind for kind in reversed(self.kinds) if not kind.is_guess)
+
+
+@cache
+def format_table() -> Mapping[str, Any]:
+    """Return the table of formats, ``formats.toml``: kinds ``refused`` and ``read``, and lines."""
+    table = tomllib.loads(Path(__file__).with_name("formats.toml").read_text("utf-8"))
+    for row in (*table["refused"], *table["read"]):
+        row["mark"] = row["mark"] if isinstance(row["mark"], str) else "|".join(row["mark"])
+    return table
+
+
+def pattern_of(text: str) -> re.Pattern[str]:
+    """Compile a pattern of the table, with the fragments that it names (``{HOST}``)."""
+    fragments, name = format_table()["fragments"], re.compile("{([A-Z][A-Z0-9_]*)}")
+    return re.compile(name.sub(lambda found: fragments[found[1]], text))
+
+
+def importer_of(name: str, readers: Mapping[str, Reader]) -> Importer:
+    """Return an importer as the table has it, with the readers of its kinds by form."""
+    known, rows = format_table()["importers"], format_table()["read"]
+    kinds = (
+        FileKind(row["what"], row["mark"], readers[row.get("form", "")], row.get("is_guess", False))
+        for row in rows
+        if row["importer"] == name
+    )
+    order = 10 * (1 + [*known].index(name))
+    return Importer(name=name, order=order, kinds=tuple(kinds), **known[name])

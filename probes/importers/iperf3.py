@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from math import inf
+from math import inf, isfinite
 from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 from planner.fields.json_text import RepeatedValues
@@ -19,7 +19,7 @@ from planner.model.throughput import STOCK_RANGE_MB
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 from probes.analysis.steady_state import Interval
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import format_table, importer_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.rates import MIN_INTERVALS, RateTest
 from probes.importers.text import documents, field, list_field, number_field, text_field
@@ -46,25 +46,6 @@ ROUND_WITHIN = 0.002
 _WAYS = ("sent", "received")
 SIDES_AGREE_WITHIN = 0.05
 """Sent and received totals closer than this: send buffers do not distort the intervals."""
-
-# Matched in order against the lower-case text.
-_ERRORS: tuple[tuple[str, str], ...] = (
-    ("server is busy", "it runs one test at a time; give each client its own port, or wait"),
-    ("connection refused", "no iperf3 server listens there: start `iperf3 -s`"),
-    ("no route to host", "routing or a firewall is in the way"),
-    ("network is unreachable", "routing or a firewall is in the way"),
-    ("timed out", "a firewall drops port 5201, or the server is down"),
-    ("name or service not known", "the server's name does not resolve"),
-    ("temporary failure in name resolution", "the server's name does not resolve"),
-    ("client has terminated", "the client was interrupted before the end"),
-    ("server has terminated", "the server was interrupted before the end"),
-    ("unable to receive results", "the other side ended before the results were exchanged"),
-    ("control socket has closed", "the other side ended or a firewall cut the connection"),
-    ("unable to receive control message", "the other side ended or refused the parameters"),
-    ("unable to create a new stream", "a stream could not be opened"),
-    ("authentication", "the server wants a user name and password"),
-    ("bitrate", "the server limits the bitrate of a test"),
-)
 
 
 def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
@@ -141,8 +122,8 @@ def explained(text: object) -> str:
     """
     own = " ".join(text.split())[:120] if isinstance(text, str) else "an error without text"
     own = own.removeprefix("error - ").rstrip(": ")
-    lower = own.lower()
-    meaning = next((meaning for part, meaning in _ERRORS if part in lower), "")
+    lower, errors = own.lower(), format_table()["iperf3_errors"]
+    meaning = next((meaning for part, meaning in errors if part in lower), "")
     return f"iperf3 failed: {own} ({meaning})" if meaning else f"iperf3 failed: {own}"
 
 
@@ -268,12 +249,14 @@ class _Flow(NamedTuple):
         if stated or (minor and int(minor[1]) >= STATES_TARGET) or len(rates) < MIN_INTERVALS:
             return 0.0
         mbps = sum(one.seconds * one.mbps for one in rates) / sum(one.seconds for one in rates)
-        is_even = all(abs(one.mbps - mbps) <= EVEN_WITHIN * mbps for one in rates)
+        is_even = isfinite(mbps) and all(
+            abs(one.mbps - mbps) <= EVEN_WITHIN * mbps for one in rates
+        )
         # 1, 1.5, 2 and so on, of all streams or of each, which is what -b states
         of_streams = (mbps, mbps / (self.setting("num_streams") or 1))
-        figures = [2 * float(f"{one:e}".partition("e")[0]) for one in of_streams]
+        figures = [2 * float(f"{one:e}".partition("e")[0]) for one in of_streams if is_even]
         is_round = any(abs(one - round(one)) <= ROUND_WITHIN * one for one in figures)
-        return mbps if is_even and is_round else 0.0
+        return mbps if is_round else 0.0
 
     def window_mb(self) -> float:
         """Return the receive window of the sockets, where it is not a host's as it comes; else 0.
@@ -385,20 +368,4 @@ def _mbps(total: object) -> float | None:
     return None if bps is None else bps / BITS_PER_MBIT
 
 
-IMPORTER = Importer(
-    name="iperf3",
-    order=90,
-    needs_ends=True,
-    version=r'"iperf (3[\d.]+)',
-    kinds=(
-        FileKind(
-            "iperf3's JSON",
-            (
-                r'\A(?:warning:.*\s+)?[\s\[]*\{(?:\s*"error"\s*:'
-                r'|(?s:.*?)"(?:start"\s*:\s*\{|intervals"\s*:\s*\[|event"\s*:\s*"(?:start'
-                r'|interval|end|error)"))'
-            ),
-            read,
-        ),
-    ),
-)
+IMPORTER = importer_of("iperf3", {"": read})

@@ -14,37 +14,19 @@ from datetime import datetime
 from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError
+from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import format_table, importer_of, pattern_of
 from probes.importers.iperf3 import explained, rows_of
 from probes.importers.options import ImportedRow, ImportOptions
+from probes.importers.tables import factor_of
 from probes.importers.text import TOOL_LINE_BYTES, Lines, time_s
+from probes.metrics import RATE
 
 CUT_OFF = "no summary of the test: it was cut off"
 SAME_START_S = 2.0
 """Rows of one test begin together: their times are whole seconds."""
-_NUMBER = r"(\d{1,9}(?:\.\d{1,9})?)"
-_ROW = re.compile(
-    rf"\[ *(SUM|\d{{1,5}})\](\[[RT]X-[CS]\])? +{_NUMBER} *- *{_NUMBER} +sec +"
-    rf"[\d.]{{1,12}} +[KMGT]?Bytes +{_NUMBER} +([KMGT]?)(bits|Bytes)/sec(.*)"
-)
-_STREAM = re.compile(
-    r"\[ *(\d{1,5})\] local \S{1,80} port \d{1,5} connected (?:to|with) (\S{1,80}) port \d{1,5}(.*)"
-)
-_CLIENT = re.compile(r"(?:Connecting to host|Client connecting to) ([^\s,]{1,200}),")
-_SERVER = re.compile(r"Accepted connection from ([^\s,]{1,200}),")
-_LISTENING = re.compile(r"Server listening on (TCP|UDP|\d)")
-_VERSION = re.compile(r"iperf (3[\d.]{1,12})\b")
-_ERROR = re.compile(r"iperf3: (error - .*)|.{0,200}?\b(connect failed: .*)")
-_DATAGRAMS = re.compile(rf"(?<![\d.]){_NUMBER} ms +(\d{1, 15})/ *(\d{1, 15}) ")
-_RETRANSMITS = re.compile(r" +(\d{1,12}) +sender")
-_OMITTING = re.compile(r"Starting Test: .*? omitting (\d{1,9}) seconds")
-_ON = re.compile(r" on (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?) \(UTC\)")
-_CSV_TIME = re.compile(r"(?:([+-]\d{4}):)?(\d{14})(?:\.\d{1,6})?([+-]\d{4})?")
-_PACED = re.compile(rf"fair-queue socket pacing set to +{_NUMBER} ([KMGT]?)(bit|Byte)")
-_WINDOW = re.compile(rf"TCP window size: .*requested +{_NUMBER} ([KMG]?)Byte")
-_CONNECT_TIME = re.compile(rf"\(ct={_NUMBER} ms\)")
-_MULTIPLES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_LINES = {name: pattern_of(line) for name, line in format_table()["iperf_lines"].items()}
 
 
 @dataclass(slots=True)
@@ -163,7 +145,10 @@ def _csv_row(line: str) -> tuple[float, list[str], dict[str, Any]] | None:
     """Return a line's time in seconds since 1970, its ends and figures; None if it is no row."""
     cells = line.strip().split(",")
     cells[6:7] = cells[6].split("-") if len(cells) > 6 else []
-    at, figures = _CSV_TIME.fullmatch(cells[0]), [limits.number(cell) for cell in cells[6:]]
+    at, figures = (
+        _LINES["csv_time"].fullmatch(cells[0]),
+        [limits.number(cell) for cell in cells[6:]],
+    )
     if at is None or len(figures) < 4 or any(one is None or one < 0 for one in figures[:4]):
         return None
     try:
@@ -191,17 +176,17 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
     version, start, listening, recognised = "", dict[str, Any](), "", False
     early = set[str]()
     for number, line in enumerate(lines, start=1):
-        if (error := _ERROR.match(line)) and not (test and test.rows):
+        if (error := _LINES["error"].match(line)) and not (test and test.rows):
             problem = explained(error[1] or error[2]).replace("iperf3", "iperf")
             yield test.line if test else number, problem
             test, recognised = None, True
-        elif found := _VERSION.match(line):
+        elif found := _LINES["version"].match(line):
             version = f"iperf {found[1]}"
         elif line.startswith("Time: ") and (at_s := time_s(line[6:])):
             start = {"timestamp": {"timesecs": at_s}}
-        elif found := _LISTENING.match(line):
+        elif found := _LINES["listening"].match(line):
             listening = found[1]
-        elif found := _CLIENT.match(line) or _SERVER.match(line):
+        elif found := _LINES["client"].match(line) or _LINES["server"].match(line):
             if test:
                 yield test.line, test.document()
             is_iperf3 = not line.startswith("Client")
@@ -210,7 +195,7 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
             test.start = {"version": version, **start}
             test.streams |= early
             recognised, start, early = True, {}, set()
-        elif found := _STREAM.match(line):
+        elif found := _LINES["stream"].match(line):
             # On a busy machine, threads of iperf 2 print this before the header of their next test,
             # and a server of iperf 2 prints nothing else when the next test begins.
             is_next = test is None or bool(not test.is_iperf3 and test.rows)
@@ -226,7 +211,7 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
             recognised = True
             test.streams.add(found[1])
             test.start |= _start(found)
-            if connect := _CONNECT_TIME.search(found[3]):
+            if connect := _LINES["connect_time"].search(found[3]):
                 test.connect_ms.append(float(connect[1]))
         elif test:
             _take(test, line)
@@ -239,39 +224,38 @@ def _tests(lines: Iterable[str], name: str) -> Iterator[tuple[int, dict[str, Any
 
 def _start(stream: re.Match[str]) -> dict[str, Any]:
     """Return the time at which a stream began, which iperf 2 prints with -e."""
-    moment = _ON.search(stream[3])
+    moment = _LINES["on"].search(stream[3])
     return {"timestamp": {"timesecs": time_s(moment[1])}} if moment else {}
 
 
 def _take(test: _TestText, line: str) -> None:
     """Take up a line of a test that has begun."""
-    if row := _ROW.match(line):
+    if row := _LINES["row"].match(line):
         test.both_ways |= row[2] is not None
         _take_row(test, row)
     elif line.endswith("Server Report:"):
         test.server_report = True
     elif line.startswith("Reverse mode"):
         test.settings["reverse"] = 1
-    elif found := _OMITTING.match(line):
+    elif found := _LINES["omitting"].match(line):
         test.settings["omit"] = float(found[1])
     elif found := re.match(r" +Target Bitrate: (\d{1,15})$", line):
         test.settings["target_bitrate"] = float(found[1])
     elif found := re.match(r" +Cookie: (\S{1,80})$", line):
         test.start["cookie"] = found[1]
-    elif found := _PACED.match(line):
-        bps = float(found[1]) * _MULTIPLES[found[2]] * (8 if found[3] == "Byte" else 1)
+    elif found := _LINES["paced"].match(line):
+        bps = float(found[1]) * 1e3 ** "_KMGT".index(found[2] or "_")
+        bps *= BITS_PER_BYTE if found[3] == "Byte" else 1
         test.settings["fqrate"] = bps
-    elif found := _WINDOW.match(line):
+    elif found := _LINES["window"].match(line):
         test.start["sock_bufsize"] = float(found[1]) * 1024 ** "_KMG".index(found[2] or "_")
     elif "Datagrams" in line:
         test.udp = True
 
 
 def _take_row(test: _TestText, row: re.Match[str]) -> None:
-    begin_s, end_s, rate = float(row[3]), float(row[4]), float(row[5])
-    bps = rate * _MULTIPLES[row[6]]
-    if row[7] == "Bytes":  # iperf's multiples of bytes are of 1,024
-        bps = 8 * rate * 1024 ** "_KMGT".index(row[6] or "_")
+    begin_s, end_s = float(row[3]), float(row[4])
+    bps = float(row[5]) * (factor_of(row[6] + row[7], RATE) or 0.0) * BITS_PER_MBIT
     side = next((word for word in ("sender", "receiver") if row[8].rstrip().endswith(word)), "")
     taken: dict[str, Any] = {
         "id": row[1],
@@ -282,35 +266,12 @@ def _take_row(test: _TestText, row: re.Match[str]) -> None:
         "bits_per_second": bps,
         "bytes": bps * (end_s - begin_s) / 8,
     }
-    if found := _DATAGRAMS.search(row[8]):
+    if found := _LINES["datagrams"].search(row[8]):
         jitter, lost, total = float(found[1]), int(found[2]), int(found[3])
         taken |= {"jitter_ms": jitter, "lost_percent": 100 * lost / total if total else None}
-    if found := _RETRANSMITS.match(row[8]):
+    if found := _LINES["retransmits"].match(row[8]):
         taken["retransmits"] = int(found[1])
     test.rows.append(taken)
 
 
-IMPORTER = Importer(
-    name="iperf",
-    order=130,
-    needs_ends=True,
-    version=r"(?m)^iperf (3[\d.]+)",
-    kinds=(
-        FileKind(
-            "iperf 2's CSV (-y C)",
-            (
-                r"\A(?:time,srcaddress,"
-                r"|(?:[+-]\d{4}:)?\d{14}[\d.+-]{0,12},[^,\s]*,\d+,[^,\s]*,\d+,-?\d+,[\d.]+[-,][\d.]+,)"
-            ),
-            read_csv,
-        ),
-        FileKind(
-            "iperf's text output",
-            (
-                r"(?m)^(?:Connecting to host|\[ ID\] Interval|Client connecting to"
-                r"|Server listening on|\[ *\d+\] local \S+ port|iperf3: error - )"
-            ),
-            read,
-        ),
-    ),
-)
+IMPORTER = importer_of("iperf", {"": read, "csv": read_csv})

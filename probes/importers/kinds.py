@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from planner.model.errors import FormatError
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import FileKind, Importer, format_table
 from probes.importers.text import LogPrefix, log_prefixes, logged_text, refuse_nul
 from probes.plugins import registered
 
@@ -39,66 +39,6 @@ class Identified(NamedTuple):
     prefix: LogPrefix | None
 
 
-REFUSED = (
-    RefusedKind("compressed with gzip", r"\A\x1f\x8b", "Decompress it first: gunzip FILE."),
-    RefusedKind(
-        "compressed with zstd", r"\A\x28\xb5\x2f\xfd", "Decompress it first: zstd -d FILE."
-    ),
-    RefusedKind("compressed with xz", r"\A\xfd7zXZ\x00", "Decompress it first: unxz FILE."),
-    RefusedKind("compressed with bzip2", r"\ABZh\d1AY&SY", "Decompress it first: bunzip2 FILE."),
-    RefusedKind(
-        "a zip archive or a spreadsheet", r"\APK\x03\x04", "Extract it, or save it as CSV."
-    ),
-    RefusedKind("an SQLite database", r"\ASQLite format 3\x00", "Databases are named with --db."),
-    RefusedKind(
-        "UTF-16",
-        r"\A(?:\xff\xfe|\xfe\xff|(?:[ -~\s]\x00){4}|(?:\x00[ -~\s]){4})",
-        "Save it as UTF-8 (in PowerShell: Out-File -Encoding utf8).",
-    ),
-    RefusedKind("an RRD file", r"\ARRD\x00", "Give what `rrdtool fetch FILE AVERAGE` prints."),
-    RefusedKind(
-        "a capture of packets",
-        r"\A(?:\xd4\xc3\xb2\xa1|\xa1\xb2\xc3\xd4|\n\r\r\n)",
-        "Import a test's output.",
-    ),
-    RefusedKind("a web page", r"(?i)\A\s*<(?:!doctype html|html)", "Download the file itself."),
-    RefusedKind(
-        "Skyplane's price file, which holds no measurement",
-        r"\Asrc,dest,src_tier,dest_",
-        "See catalogues.",
-    ),
-    RefusedKind("mtr's CSV (-C)", r"\AMtr_Version,", "Run `mtr --json -c 20 HOST`."),
-    RefusedKind(
-        "traceroute's output",
-        r"(?mi)^(?:traceroute6? to |tracing route to )",
-        "Run `ping -c 20 HOST`.",
-    ),
-    RefusedKind(
-        "netperf's output",
-        r"(?m)^(?:MIGRATED )?(?:TCP|UDP|OMNI) .{0,30}TEST from",
-        "Write its figures as rows below src,dst,per_flow_mbps.",
-    ),
-    RefusedKind(
-        "pScheduler's text",
-        r"(?m)^\* Stream ID \d|^ *Interval +Throughput +Retransmits",
-        "Add --format json.",
-    ),
-    RefusedKind(
-        "esmond's list of measurements, without values",
-        r'\A\s*[\[{](?s:.*?)"event-types"\s*:',
-        "Fetch the base-uri of an event type.",
-    ),
-    RefusedKind(
-        "ethr's output",
-        r"(?m)^\[ *ID\] +Protocol +Interval +Bits/s",
-        "Measure with `iperf3 -J` instead.",
-    ),
-    RefusedKind(
-        "nuttcp's output",
-        r"(?m)^(?:nuttcp-[tr]: | *[\d.]+ MB / +[\d.]+ sec = |megabytes=)",
-        "Measure with `iperf3 -J` instead.",
-    ),
-)
 PREFIXED_BYTES = 8192
 """First bytes of a file, by which it is recognised behind a log's prefix."""
 _JSON = re.compile(r"""(?m)^(?=[\[{]\s*["{])""")
@@ -117,6 +57,12 @@ def importers() -> Mapping[str, Importer]:
 
 
 @cache
+def refused() -> tuple[RefusedKind, ...]:
+    """Return the kinds that nothing reads."""
+    return tuple(RefusedKind(**row) for row in format_table()["refused"])
+
+
+@cache
 def _known(*, guesses: bool) -> tuple[_Known, ...]:
     read = (
         _Known(kind, one)
@@ -124,7 +70,7 @@ def _known(*, guesses: bool) -> tuple[_Known, ...]:
         for kind in one.kinds
         if kind.is_guess is guesses
     )
-    return tuple(read if guesses else (*map(_Known, REFUSED), *read))
+    return tuple(read if guesses else (*map(_Known, refused()), *read))
 
 
 def identified(head: bytes, name: str, wanted: str = "") -> Identified:

@@ -22,9 +22,12 @@ SAME_REGION = "src and dst are the same region"
 
 _REGION = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}:[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # gcp:europe-west6-a is zone a of europe-west6; aws:us-east-1a is zone a of us-east-1. Azure
-# numbers its zones per subscription; PerfKitBenchmarker writes azure:eastus-1.
+# numbers its zones per subscription; PerfKitBenchmarker writes azure:eastus-1. All its regions are
+# named for a direction, and a site of a user's own may be azure:place-1.
 _GCP_ZONE = re.compile(r"(gcp:[a-z0-9-]+\d)-([a-z])")
-_AZURE_ZONE = re.compile(r"(azure:[a-z]+\d?)-([1-3])")
+_AZURE_ZONE = re.compile(
+    r"(azure:(?=[a-z]*(?:north|south|east|west|central|usgov))[a-z]+\d?)-([1-3])"
+)
 _AWS_ZONE = re.compile(r"(aws:[a-z]{2}(?:-[a-z]+)+-\d)([a-z])")
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from planner.fields.json_text import read_json
 from planner.model.errors import FormatError, not_installed
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import importer_of
 from probes.importers.options import BAD_REGION, SAME_REGION, ImportedRow, ImportOptions, split
 from probes.metrics import CAPS, MAX_DURATION_S, NAMES, number_of
 from probes.samples import (
@@ -246,6 +246,4 @@ def _is_detail(text: str) -> bool:
         return False
 
 
-IMPORTER = Importer(
-    name="parquet", is_binary=True, order=10, kinds=(FileKind("a Parquet file", r"\APAR1", read),)
-)
+IMPORTER = importer_of("parquet", {"": read})

@@ -23,7 +23,7 @@ from typing import BinaryIO
 
 from planner.model.errors import FormatError
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import format_table, importer_of, pattern_of
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.text import TOOL_LINE_BYTES, Lines, documents, list_field
 from probes.metrics import MAX_RTT_MS
@@ -34,87 +34,12 @@ NO_SUMMARY = "the run was cut off before its summary, so its loss is not known"
 NO_TIMES = "replies carry no times (packets too small)"
 ODD_COUNTS = "the summary counts more replies than requests, or no request"
 
-_HEADER = re.compile(r"PING (\S+?) ?\(([^)\s]*)|PING6\(.*\) \S+ --> (\S+)")
-_BYTES_OF_DATA = re.compile(r"^PING .* bytes of data\.?$")
-_HOST, _MS = r"(?P<host>[^\s:\[\]]\S{0,200}?)", r"(?P<ms>\d{1,9}(?:[.,]\d{1,9})?)"
-_UNIT = "(?:ms|мс|毫秒|ミリ秒)"
-_IPV4, _IPV6 = r"\d{1,3}(?:\.\d{1,3}){3}", r"[\da-fA-F]{0,4}:[\da-fA-F:]{1,40}(?:%\w{1,20})?"
-_WHOLE_MS = r"(?P<sign>[=<])\s?(?P<ms>\d{1,9})\s?[^\s\d=<]{1,8}"
-_REPLIES = tuple(
-    (tool, re.compile(pattern))
-    for tool, pattern in (
-        (
-            "",
-            r"(?:\[(?P<at>\d+\.\d+)\] )?(?=\S)[^=]{0,200}"
-            r"(?:(?<=\bicmp_seq|\bicmp_req)|(?<=\b(?P<busybox>s)eq))=\d+\b"
-            rf".*(?<=[^\W\d])[=<](?P<ms>[\d.,]+) ?{_UNIT}(?P<rest>.*)",
-        ),
-        ("fping", rf"(?:\[(?P<at>\d{{9,10}}\.\d+)\] )?{_HOST} +: \[\d+\], \d+ bytes, {_MS} ms"),
-        ("fping", rf"{_HOST} is alive \({_MS} ms\)"),
-        ("hping3", rf".*\bip={_HOST} .*\bseq=\d+ .*\brtt={_MS} ms"),
-        ("tcping", rf"Probing {_HOST}:\d+/tcp - Port is open - time={_MS} ?ms"),
-        ("tcping", rf"Ping tcp://{_HOST}:\d+\S* connected - time={_MS} ?ms"),
-        ("tcping", rf"Reply from {_HOST} (?:\(\S+\) )?on port \d+ .*time={_MS} ?ms"),
-        ("tcping", rf"seq \d+: tcp response from {_HOST} .*\[open\] +{_MS} ms"),
-        ("paping", rf"Connected to {_HOST}:? time={_MS}ms protocol="),
-        ("psping", rf"Connecting to {_HOST}:\d+: from \S+ {_MS}ms"),
-        ("psping", rf"Reply from {_HOST}: {_MS}ms"),
-        ("ping windows", rf"(?=\S).{{0,80}}?(?P<host>{_IPV4}).*{_WHOLE_MS} TTL=\d+\s*$"),
-        ("ping windows", rf"\S.{{0,80}}?(?P<host>{_IPV6}): .*{_WHOLE_MS}\s*$"),
-    )
-)
-_COUNT = r"\d{1,9}(?!\s?[^\W_]|\.)"
-# Words are in the system's language; figures and their order are not.
-_SUMMARY = re.compile(r"--- (?:(\S+) ping6?\b.*|\S.* ping6?\b.*) ---")
-_COUNTS = tuple(
-    ("", re.compile(pattern))
-    for pattern in (
-        r"[^\d,=:/]*(?P<sent>\d{1,15})\b[^\d,，]*[,，][^\d,，]*(?P<received>\d{1,15})\b[^\d,，]*"
-        r"[,，](?: \+?(?P<duplicates>\d{1,15}) duplicates)?.*\b[\d.,]+ ?%",
-        rf"{_HOST} +: xmt/rcv/%\w+ = (?P<sent>\d{{1,9}})/(?P<received>\d{{1,9}})/",
-        r"(?P<sent>\d{1,9}) (?:\w+ )?probes transmitted .*\| (?P<received>\d{1,9}) received",
-        r"(?P<sent>\d{1,9}) probes sent, (?P<received>\d{1,9}) successful",
-        r"\s+(?P<received>\d{1,9}) successful, (?P<lost>\d{1,9}) failed",
-        rf"[^=]*= (?P<sent>{_COUNT})[^=\d]+= (?P<received>{_COUNT})"
-        rf"(?:[^=\d]+= (?P<lost>{_COUNT})|,?\s*$)",
-        rf"{_HOST} +: (?P<list>(?:[\d.]+|-)(?: (?:[\d.]+|-))*)\s*$",
-    )
-)
-_LINES = (*_REPLIES, *_COUNTS)
-_TIMES = re.compile(
-    r"(?:rtt|round-trip) \w+/\w+/\w+(?P<deviation>/(?:mdev|stddev|std-dev))? = "
-    rf"([\d.,]+)/([\d.,]+)/([\d.,]+)(?:/([\d.,]+))? {_UNIT}"
-)
-_MEAN = re.compile(
-    r".*min/avg/max[^\d=:]*[=:] *[\d.]+\w*/(?P<ms>[\d.]{1,20})|"
-    r"[^=]*= *[\d.]+ *m?s[^=\d]+= *[\d.]+ *m?s[^=\d]+= *(?P<third>[\d.]{1,20}) *m?s"
-)
-_FPING = {
-    "resp": "{host} : [{seq}], {size} bytes, {rtt} ms",
-    "alive": "{host} is alive ({rtt} ms)",
-    "summary": "{host} : xmt/rcv/%loss = {xmt}/{rcv}/{loss}%, min/avg/max = {rttMin}/{rttAvg}/",
-    "vSum": "{host} : {listed}",
-}
+_LINES = tuple((tool, pattern_of(line)) for tool, line in format_table()["ping_lines"])
+_PATTERNS = {name: pattern_of(line) for name, line in format_table()["ping_patterns"].items()}
 _COLOUR = re.compile(r"\x1b\[[\d;]{0,20}m")
 _TOOLS = {"/stddev": "ping bsd", "/std-dev": "ping bsd", "/mdev": "ping iputils"}
-_ICMP_ERROR = re.compile(
-    r"[Ff]rom \S+.*?(?:icmp_seq|seq)[= ]\d+:? (Destination \w+ (?:Unreachable|Prohibited)"
-    r"|Packet filtered|Time to live exceeded|Communication prohibited|Redirect \w+)"
-)
-_FAILED = re.compile(
-    r"(?:ping6?|connect|sendto|sendmsg): .*|.*\bDF\b|General failure|PING: transmit"
-    r"|\S+ is unreachable$"
-)
-_TOO_LONG = re.compile(r"\bDF\b|message (?:too long|trop long)", re.IGNORECASE)
-_MTU = re.compile(r"\bmtu ?[=:] ?(\d{2,6})", re.IGNORECASE)
 _HEADERS_BYTES = {"ping": 28, "ping6": 48}
 """Of IPv4 or IPv6, and ICMP: RFC 791, RFC 8200, RFC 792."""
-_FAILURES = {
-    "name or service not known|unknown host|bad address|cannot resolve|name resolution"
-    "|nodename nor servname": "the host's name does not resolve",
-    "unreachable|no route": "there is no route to the host",
-    "not permitted|permission": "ping may not open its socket, or a local firewall forbids it",
-}
 
 
 @dataclass(slots=True)
@@ -127,8 +52,8 @@ class PingRun:
     start_s: float | None = None
     replies_ms: array[float] = field(default_factory=lambda: array("d"))
     has_summary: bool = False
-    sent: int | None = None
-    received: int = 0
+    sent: float | None = None
+    received: float = 0
     duplicates: int = 0
     summary_ms: tuple[float | None, ...] = ()
     errors: Counter[str] = field(default_factory=Counter)
@@ -149,11 +74,15 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     for number, line in enumerate(lines, start=1):
         line = _COLOUR.sub("", line) if "\x1b" in line else line
         tool, told = _told(line)
-        if not told and _FAILED.match(line):
+        if not told and _PATTERNS["failed"].match(line):
             yield SkippedRow(number, _failure(line))
             recognised, not_sent = True, not_sent + 1
             continue
-        header, summary = (None, None) if told else (_HEADER.match(line), _SUMMARY.match(line))
+        header, summary = (
+            (None, None)
+            if told
+            else (_PATTERNS["header"].match(line), _PATTERNS["summary"].match(line))
+        )
         is_over = run is None or run.sent is not None or (run.has_summary and not told)
         if header or (is_over and (summary or told)):
             if run:
@@ -168,7 +97,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         found = summary[1] if summary and run.line == number else told.get("host")
         if name := of_header or found:
             host = options.one_host(host, name, number)
-        if header and _BYTES_OF_DATA.match(line):
+        if header and _PATTERNS["bytes_of_data"].match(line):
             run.tool = "ping iputils"
         elif not header:
             _take(run, line, tool, told)
@@ -187,7 +116,7 @@ def read_json(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]
         for kind, told in (document or {}).items():
             known = told if isinstance(told, dict) else {}
             listed = " ".join(str(one or "-") for one in list_field(known, "values"))
-            template = _FPING.get(kind.replace("intSum", "summary"), "")
+            template = format_table()["fping_lines"].get(kind.replace("intSum", "summary"), "")
             lines.append(template.format_map(defaultdict(str, known, listed=listed)))
     return read(BytesIO("\n".join([*lines, ""]).encode()), options)
 
@@ -214,16 +143,16 @@ def _take(run: PingRun, line: str, tool: str, named: dict[str, str | None]) -> N
         run.received, run.duplicates = counts["received"], counts.get("duplicates", 0)
         run.sent = counts.get("sent", run.received + counts.get("lost", 0))
         run.counts_errors = "lost" in named
-        if mean := _MEAN.match(line):  # of fping, on the same line
+        if mean := _PATTERNS["mean"].match(line):  # of fping, on the same line
             mean_ms = limits.number(mean["ms"] or mean["third"])
             run.tool, run.summary_ms = "fping", (None, mean_ms)
-    elif times := _TIMES.match(line):
+    elif times := _PATTERNS["times"].match(line):
         run.summary_ms = tuple(_figure(cell or "") for cell in times.groups()[1:])
         of_ping = run.tool.startswith("ping")
         run.tool = _TOOLS.get(times["deviation"] or "", "ping busybox") if of_ping else run.tool
-    elif mean := _MEAN.match(line):
+    elif mean := _PATTERNS["mean"].match(line):
         run.summary_ms = (None, limits.number(mean["ms"] or mean["third"]))
-    elif error := _ICMP_ERROR.search(line):
+    elif error := _PATTERNS["icmp_error"].search(line):
         run.errors[error[1]] += 1
 
 
@@ -325,61 +254,16 @@ def _figure(cell: str) -> float | None:
 
 def _failure(line: str) -> str:
     tool, _, text = line.partition(": ")
-    if known := _MTU.search(line):
+    if known := _PATTERNS["mtu"].search(line):
         mtu = int(known[1])
         size = mtu - _HEADERS_BYTES.get(tool, 28)
         return f"message too long: the MTU here is {mtu}; ping with -s {size} or less"
-    if _TOO_LONG.search(line):
+    if _PATTERNS["too_long"].search(line):
         return "message too long for the path, which may not divide it: ping with a smaller size"
-    for parts, meaning in _FAILURES.items():
+    for parts, meaning in format_table()["ping_failures"]:
         if re.search(parts, text.lower()):
             return f"ping failed: {meaning}"
     return f"ping failed: {(text or line).strip()[:80]}"
 
 
-IMPORTER = Importer(
-    name="ping",
-    order=120,
-    needs_ends=True,
-    kinds=(
-        FileKind("output of hping3", r"(?m)^HPING |^--- .*hping statistic ---", read),
-        FileKind("output of psping", r"(?m)^PsPing v|^TCP connect statistics for ?", read),
-        FileKind("output of paping", r"(?m)time=\S+ protocol=|^\s*Attempted = ?", read),
-        FileKind(
-            "output of tcping",
-            (
-                r"(?mi)^(?:Probing \S+:\d+/tcp - |Ping tcp://|TCPinging|seq \d+: (?:tcp"
-                r"|no) response|--- .* tcping statistics ---)"
-            ),
-            read,
-        ),
-        FileKind(
-            "fping's JSON (-J)",
-            (
-                r'\A\s*\{\s*"(?:resp|timeout|summary|vSum|intSum|alive'
-                r'|unreachable)"\s*:\s*\{[^{}]*"host"'
-            ),
-            read_json,
-        ),
-        FileKind(
-            "output of fping",
-            (
-                r"(?m)^(?:\[[\d.]+\] )?\S+ +: (?:\[\d+\], |xmt/rcv/%|(?:[\d.]+"
-                r"|-)(?: (?:[\d.]+|-))*$)|^(?!Network )\S+ is (?:alive|unreachable)\b"
-            ),
-            read,
-        ),
-        FileKind(
-            "output of ping of Windows",
-            (
-                r"(?m)^\S.*[=<] ?\d+ ?[^\s\d=<]{1,8} TTL=\d+\s*$"
-                r"|^Pinging .* with \d+ bytes of data"
-                r"|^ +[^=\d]*= \d+[^=\d.]+= \d+[^=\d.]+= \d+ *(?:\(|\r?$)"
-            ),
-            read,
-        ),
-        FileKind(
-            "output of ping", r"(?m)^(?:PING6?[ (]|--- .* ping6? statistics ---|ping6?: )", read
-        ),
-    ),
-)
+IMPORTER = importer_of("ping", {"": read, "json": read_json})

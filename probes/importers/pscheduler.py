@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from planner.model.units import MS_PER_S
 from probes.importers import csv_samples, limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import importer_of
 from probes.importers.iperf3 import samples_of_test
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.ping import PingRun, outcomes
@@ -148,19 +148,4 @@ def _seconds(value: object) -> float | None:
     return number_field({"s": value}, "s")
 
 
-IMPORTER = Importer(
-    name="pscheduler",
-    order=80,
-    needs_ends=True,
-    kinds=(
-        FileKind("a time series of esmond", r'\A\s*\[\s*\{\s*"(?:ts|val)"\s*:', read_series),
-        FileKind(
-            "results of pScheduler (perfSONAR)",
-            (
-                r'\A\s*[\[{](?s:.*?)"(?:throughput-bits|roundtrips|packets-sent'
-                r'|result-merged|pscheduler|succeeded)"\s*:'
-            ),
-            read,
-        ),
-    ),
-)
+IMPORTER = importer_of("pscheduler", {"": read, "series": read_series})

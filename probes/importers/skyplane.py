@@ -27,7 +27,7 @@ from typing import BinaryIO, TypeAlias
 from planner.model.errors import FormatError
 from planner.model.units import BITS_PER_MBIT
 from probes.importers import limits
-from probes.importers.importer import FileKind, Importer
+from probes.importers.importer import importer_of
 from probes.importers.options import SAME_REGION, ImportedRow, ImportOptions, split
 from probes.importers.tables import csv_table
 from probes.metrics import throughput_of
@@ -192,30 +192,5 @@ def _judge(held: Sequence[tuple[int, float, float, Sample]]) -> Iterator[Importe
             yield sample
 
 
-THROUGHPUT_FILE = Importer(
-    name="skyplane-throughput",
-    order=20,
-    kinds=(
-        FileKind(
-            "Skyplane's raw throughput file",
-            (
-                r"\A(?=.*\bsrc_region\b)(?=.*\bdst_region\b).*\bthroughput_rec(?:ei"
-                r"|ie)ved\b"
-            ),
-            read_throughput,
-        ),
-    ),
-)
-
-
-LATENCY_FILE = Importer(
-    name="skyplane-latency",
-    order=30,
-    kinds=(
-        FileKind(
-            "Skyplane's raw latency file",
-            r"\A(?=.*\bsrc_region\b)(?=.*\bdst_region\b).*\bavg_rtt\b",
-            read_latency,
-        ),
-    ),
-)
+THROUGHPUT_FILE = importer_of("skyplane-throughput", {"": read_throughput})
+LATENCY_FILE = importer_of("skyplane-latency", {"": read_latency})

@@ -58,7 +58,7 @@ _MAY_END_PREFIX = re.compile(rb"(?:[\s:|\]>]|\x1b\[[\d;]{0,20}m)(?=\S)")
 _FIGURES = re.compile(rb"\d+(?:(?:\\\.|,)\d+)?")
 _BLANKS = re.compile(rb"(?:\\[ \t])+(?!\Z)")
 _LOGGED = re.compile(
-    r'"(?:stdout|log|message|MESSAGE)"\s*:\s*"((?:[^"\\]|\\u[\da-fA-F]{4}|\\["\\/bfnrt])*)'
+    r'"(?:stdout|log|[mM]essage|MESSAGE)"\s*:\s*"((?:[^"\\]|\\u[\da-fA-F]{4}|\\["\\/bfnrt])*)'
 )
 MAX_PREFIX_BYTES = 200
 

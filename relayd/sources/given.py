@@ -11,6 +11,7 @@ from math import isfinite, isnan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.catalogue import Catalogue, EgressPrice, Tier
 from planner.model.errors import InputError
@@ -58,8 +59,10 @@ def given(db: Any, catalogue: Catalogue) -> tuple[Network, Catalogue]:
         raise InputError("regions", "is missing", remedy=_NAMED)
     regions = figures["regions"] = list(map(str, names))
     shape = len(regions), len(regions)
-    usd_per_gb = np.broadcast_to(figures.pop("usd_per_gb", np.nan), shape)
-    hourly = np.broadcast_to(figures.pop("vm_usd_per_h", np.nan), len(regions))
+    usd_per_gb, hourly = (
+        _shaped(name, figures.pop(name, np.nan), size)
+        for name, size in (("usd_per_gb", shape), ("vm_usd_per_h", shape[:1]))
+    )
     known = [*signature(Network.from_matrices).parameters]
     for name in set(figures).difference(known):
         remedy = f"Figures are {', '.join(known)}, usd_per_gb and vm_usd_per_h."
@@ -68,6 +71,14 @@ def given(db: Any, catalogue: Catalogue) -> tuple[Network, Catalogue]:
     pairs = product(regions, repeat=2)
     fees = ((*pair, usd) for pair, usd in zip(pairs, usd_per_gb.ravel().tolist(), strict=True))
     return network, _priced(catalogue, network, fees, dict(zip(regions, hourly, strict=True)))
+
+
+def _shaped(name: str, value: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    try:
+        return np.broadcast_to(np.asarray(value, float), shape)
+    except (TypeError, ValueError) as error:
+        remedy = f"Give one number, or an array of shape {shape}, in the order of the regions."
+        raise InputError(name, f"is no array of prices: {error}", remedy=remedy) from None
 
 
 def _priced(

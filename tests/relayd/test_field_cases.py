@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from math import exp, nan
 from pathlib import Path
@@ -132,7 +133,7 @@ def test_a_list_of_records_is_no_matrix(relayd: Relayd, db: Path) -> None:
     file = given("42", "ab_cloudping_old.json")
     asked = ("import", file, "--provider", "aws", "--db", db)
     told = relayd(*asked, "--metric", "rtt_ms")
-    assert (told.code, "say --columns src=NAME,dst=NAME" in told.err) == (2, True)
+    assert (told.code, "--columns src=region,dst=regionTo,rtt_ms=average" in told.err) == (2, True)
     columns = ("--columns", "src=region,dst=regionTo,rtt_ms=average")
     for metric in ((), ("--metric", "rtt_ms")):
         assert relayd(*asked, *columns, *metric).code == 0
@@ -279,3 +280,87 @@ def test_china_is_not_any_region(wan: Wan) -> None:
         wan.plan(*ends, volume_gb=100)
     (tier,) = wan.catalogue.egress_price(*ends).tiers
     assert tier.usd_per_gb >= 0.933 / 7.2  # CNY for a USD
+
+
+ATLAS = {"loss_pct": [0.0, 0.0, 100.0, 100 / 3], "rtt_ms": [88.45, 88.65, 88.5]}
+LONG = "src=source,dst=target,rtt_ms=Value,measured_at=Time"
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "options", "right"),
+    [
+        ("44", "n_sockperf.txt", ENDS, {"rtt_ms": [88.4207]}),
+        ("44", "o_qperf.txt", ENDS, {"rtt_ms": [88.4], "per_flow_mbps": [4320.0]}),
+        ("46", "q_atlas.json", ENDS, ATLAS),
+        (
+            "48",
+            "y_grafana.csv",
+            ("--metric", "rtt_ms"),
+            {"rtt_ms": [68.1, 68.3, 68.2, 115, 115, 114]},
+        ),
+        ("48", "y_grafana_long.csv", ("--columns", LONG), {"rtt_ms": [68.1]}),
+        (
+            "48",
+            "y_grafana_long.csv",
+            (),
+            "--columns src=source,dst=target,measured_at=Time,rtt_ms=Value",
+        ),
+        ("29", "run.json", (), "src=srcRegion,dst=destRegion,per_flow_mbps=received_mbps"),
+        ("51", "ag_cur.csv", (), "is a cloud bill. It says what was moved, not how fast"),
+        ("52", "spark.json", (), "is a Spark event log. relayd.integrations.spark.read_shuffles"),
+    ],
+)
+def test_files_of_more_tools_are_read_or_told_what_they_are(
+    relayd: Relayd,
+    db: Path,
+    number: str,
+    name: str,
+    options: tuple[str, ...],
+    right: dict[str, list[float]] | str,
+) -> None:
+    provider = () if options == ENDS else ("--provider", "aws")
+    told = relayd("import", given(number, name), *options, *provider, "--db", db)
+    if isinstance(right, str):
+        assert (told.code, right in told.err) == (2, True)
+        return
+    assert told.code == 0
+    assert "already there" not in told.out
+    found: dict[str, list[float]] = {}
+    for metric, value, _ in stored(db):
+        found.setdefault(metric, []).append(value)
+    found.pop("jitter_ms", None)
+    assert found == {metric: pytest.approx(values) for metric, values in right.items()}
+
+
+def test_advice_on_windows_ends_at_what_a_flow_may_carry(relayd: Relayd) -> None:
+    vms = ("--vms", "1", "-n", "1", "--vm-type", "aws=c7gn.16xlarge")
+    told = flat(relayd("plan", "aws:us-east-1", "aws:us-east-2", "--volume", "1TB", *vms))
+    assert "direct: 5.00 Gbit/s" in told.partition("Raise TCP windows")[2][:120]
+
+
+def test_a_data_frame_of_rows_is_demands(wan: Wan) -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = {"src": ["us-east-1"] * 2, "dst": ["eu-west-1", "sa-east-1"], "volume_gb": [3.0, 5.0]}
+    assert len(wan.shuffle(pandas.DataFrame(rows)).pairs) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "region"),
+    [
+        ("East US 2", "azure:eastus2"),
+        ("West Europe", "azure:westeurope"),
+        ("US East (N. Virginia)", "aws:us-east-1"),
+        ("EU (Ireland)", "aws:eu-west-1"),
+        ("Asia Pacific (Tokyo)", "aws:ap-northeast-1"),
+    ],
+)
+def test_names_on_bills_are_regions(relayd: Relayd, name: str, region: str) -> None:
+    told = relayd("plan", "--src", name, "--dst", "gcp:us-central1", "--volume", "1GB")
+    assert f"{region} -> gcp:us-central1" in told.out
+
+
+def test_every_case_has_its_test() -> None:
+    folders = shared("aggregate_2022-01.csv").parents[1].joinpath("field-cases").iterdir()
+    numbers = {folder.name[:2] for folder in folders}
+    of_no_file = {"03", "11", "32", "33"}  # commands and calls, above
+    assert numbers == {*of_no_file, *re.findall(r'"(\d\d)",', Path(__file__).read_text())}

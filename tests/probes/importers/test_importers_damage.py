@@ -17,6 +17,7 @@ from planner.model.errors import FormatError, InputError, RelaydError
 from probes.importers import ImportedRow, importers, read
 from probes.importers.text import MAX_LINE_BYTES
 from probes.samples import Sample
+from tests.probes.importers.documented import FILES
 from tests.probes.importers.reading import FIXTURES, OPTIONS, outcomes, patient
 from tests.probes.importers.test_importers_parquet import GOOD, written
 from tests.probes.importers.test_importers_skyplane import HEADER, LATENCY_HEADER, row, rtt_row
@@ -44,10 +45,23 @@ WHOLE["csv"] = [
 
 WHOLE["parquet"] = [written(GOOD), written(*[{**GOOD, "detail": "{}", "connections": 64}] * 9)]
 
+for file in FILES:
+    if file.format and isinstance(file.right, dict) and not file.options:
+        WHOLE.setdefault(file.format, []).append(file.content.encode())
+
 _formats = st.sampled_from(list(importers()))
 _TEXTS = st.text(st.sampled_from('{}[]",:\n0123456789.eE-+ %/=()srcdtMBmpi'), max_size=500)
 TEXT = tuple(name for name in importers() if name != "parquet")
-WHOLE_DOCUMENTS = ("iperf3", "blackbox", "mtr", "perfkit", "pscheduler", "graph")
+WHOLE_DOCUMENTS = (
+    "iperf3",
+    "blackbox",
+    "atlas",
+    "globalping",
+    "mtr",
+    "perfkit",
+    "pscheduler",
+    "graph",
+)
 
 
 _GRAPHML = (
@@ -187,7 +201,7 @@ def test_the_wrong_format_named_gets_the_command_that_fits(wanted: str) -> None:
 
 def test_an_unknown_format_and_an_unreadable_stream_are_input_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"Choose one of .*iperf3.*ping"):
-        read("netperf", io.BytesIO(b""), OPTIONS)
+        read("nuttcp", io.BytesIO(b""), OPTIONS)
 
     class Broken(io.BytesIO):
         def readinto(self, _buffer: Any) -> int:

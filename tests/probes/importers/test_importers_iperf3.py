@@ -360,6 +360,13 @@ def test_the_steady_rate_ignores_any_transient_up_to_a_third(
     assert 0.95 * rate <= steady.mbps <= 1.05 * rate
 
 
+def test_an_odd_second_at_the_end_of_the_transient_is_part_of_it() -> None:
+    rates = [0.5, 0.5, 0.5, 0.25, 0.25, 2.0, *[1.0] * 18]
+    steady = steady_state([Interval(1.0, rate) for rate in rates], warmed_up=False)
+    assert steady is not None
+    assert (steady.mbps, steady.intervals, steady.is_mean) == (1.0, 18, False)
+
+
 def long_test(rates: list[float], *, udp: bool = False, sent: float = 0.0) -> str:
     """Return the document of iperf3 -J for a test with these rates, second by second."""
     mean = sum(rates) / len(rates) * 1e6

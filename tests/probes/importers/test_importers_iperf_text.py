@@ -125,6 +125,17 @@ def test_what_real_runs_wrote() -> None:
         assert "server listens there" in reason
 
 
+@pytest.mark.parametrize(("name", "jitter_ms"), [("iperf2-udp", 0.004), ("iperf3-udp", 0.019)])
+def test_loss_and_jitter_of_udp_are_in_the_text(name: str, jitter_ms: float) -> None:
+    text = (FIXTURES / "iperf" / f"{name}.txt").read_text()
+    lost = re.sub(r" 0/(\d+) \(0%\)", lambda found: f" 5/{found[1]} (1%)", text)
+    assert lost != text
+    for content, is_lost in ((text, False), (lost, True)):
+        (sample,) = samples("iperf", content)
+        told = sample.read_detail()
+        assert (told["jitter_ms"], told["loss_at_this_rate_pct"] > 0) == (jitter_ms, is_lost)
+
+
 def test_tests_without_a_summary_are_left_out() -> None:
     whole = (FIXTURES / "iperf" / "iperf3-client.txt").read_text()
     begun = "".join(whole.splitlines(keepends=True)[:12])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from planner.model.errors import FormatError, InputError
-from probes.importers import mtr, perfkit, pscheduler
+from probes.importers import pscheduler, tools
 from tests.probes.importers.reading import FIXTURES, outcomes, reasons, samples, skipped
 
 FETCHED = FIXTURES / "smokeping" / "fetched.txt"
@@ -137,7 +137,7 @@ def test_the_last_hop_of_mtr_counts_if_it_is_the_host_asked_for() -> None:
     assert found == {"loss_pct": 5.0, "rtt_ms": 31.77, "jitter_ms": 0.41}
     for other in ("198.51.100.1", "???"):
         assert skipped("mtr", REPORT.replace('host": "203.0.113.9', f'host": "{other}')) == [
-            (1, mtr.NOT_REACHED)
+            (1, tools.NOT_REACHED)
         ]
     # A name may be the address that was asked for.
     assert samples("mtr", REPORT.replace('host": "203.0.113.9', 'host": "vm.example'))
@@ -158,7 +158,7 @@ def test_results_of_perfkit_name_all_that_matters() -> None:
     assert (rate.src_vm, rate.duration_s, rate.address) == ("m5.8xlarge", 60.0, None)
     assert (rtt.metric, rtt.value) == ("rtt_ms", 68.2)
     assert (stream.metric, stream.value, stream.address) == ("per_flow_mbps", 512.0, "private")
-    assert reasons(outcomes("perfkit", RESULTS)) == {perfkit.NOT_USED: 1}
+    assert reasons(outcomes("perfkit", RESULTS)) == {tools.NOT_USED: 1}
 
 
 def test_iperf_2s_csv_is_cut_into_tests_by_their_beginnings() -> None:

@@ -52,7 +52,6 @@ def test_tool_and_version_are_named(path: str, what: str) -> None:
         ("src,dst,rtt_ms\n".encode("utf-16"), "is UTF-16"),
         (b"Mtr_Version,Start_Time,Status\n", "is mtr's CSV (-C)"),
         (b"traceroute to 10.0.0.1 (10.0.0.1), 30 hops max\n", "is traceroute's output"),
-        (b"MIGRATED TCP STREAM TEST from 0.0.0.0\n", "is netperf's output"),
         (b"<!DOCTYPE html><html>", "is a web page"),
         (b"\xd4\xc3\xb2\xa1\0\0", "is a capture of packets"),
         (b'[{"source": "a", "event-types": []}]', "is esmond's list of measurements"),
@@ -60,10 +59,6 @@ def test_tool_and_version_are_named(path: str, what: str) -> None:
         (b"PK\x03\x04xlsx", "spreadsheet"),
         (b"SQLite format 3\0", "SQLite database"),
         (b"nuttcp-t: v6.1.2: socket\n", "is nuttcp's output"),
-        (
-            b"Connecting to host [10.1.0.11], port 9999\n[ ID]   Protocol   Interval   Bits/s\n",
-            "is ethr's output",
-        ),
         (b"src,dest,src_tier,dest_tier,cost\naws:a,aws:b,P,P,0.02\n", "price file"),
     ],
 )

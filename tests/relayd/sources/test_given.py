@@ -12,6 +12,7 @@ import pytest
 import planner
 import relayd
 from planner.model.answer import Answer
+from planner.model.errors import InputError
 from relayd.__main__ import main
 from relayd.catalogue.loading import catalogue_of, content_of
 from relayd.questions.registry import QUESTIONS
@@ -100,6 +101,20 @@ def test_stated_prices_decide() -> None:
     again = relayd.open(graphed).plan("paris", "tokyo", volume_gb=500, vms=1)
     assert again.model_dump("json") == plan.model_dump("json")
     assert catalogue_of(content_of(wan.catalogue), wan.catalogue.digest) == wan.catalogue
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("usd_per_gb", [[0.1, 0.2], [0.1, 0.2]]),
+        ("usd_per_gb", [[0.1], [0.1, 0.2]]),
+        ("vm_usd_per_h", [1.5, 0]),
+        ("vm_usd_per_h", "free"),
+    ],
+)
+def test_prices_of_another_shape_are_refused_by_name(name: str, value: object) -> None:
+    with pytest.raises(InputError, match=f"{name} is no array of prices.*of shape \\(3,"):
+        relayd.open({**MATRICES, name: value})
 
 
 def test_a_graph_goes_out_and_back_unchanged() -> None:
