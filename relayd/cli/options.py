@@ -109,6 +109,18 @@ def whole_number(text: str, field: str) -> int:
     return found
 
 
+def names_in(option: str, options: argparse.Namespace) -> dict[str, str]:
+    """Read what names mean, such as of columns: ``NAME=COLUMN`` with commas between."""
+    text = ",".join(getattr(options, option.removeprefix("--")))
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    for name, assigned, meant in pairs:
+        if not (name and assigned and meant):
+            problem = f"is not NAME={option[2:-1].upper()}"
+            remedy = "For example: src=srcRegion,dst=destRegion."
+            raise InputError(option, problem, value=text, remedy=remedy)
+    return {name.strip(): meant.strip() for name, _, meant in pairs}
+
+
 def time_s(text: str, field: str) -> float:
     """Read an ISO 8601 time, in seconds since 1970; a time without a zone is UTC."""
     remedy = "Write 2022-01-15 or 2022-01-15T12:00Z."

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class SparkShuffle:
         By region, how many partitions were read there.
     read_s : float
         From when its readers were submitted until the last had ended, with all that they did.
+    read_gb : dict
+        By region, what its readers read there, of this shuffle and others.
     """
 
     stage: int
@@ -53,6 +55,21 @@ class SparkShuffle:
     input_gb: dict[str, float]
     read_in: dict[str, int]
     read_s: float
+    read_gb: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def demands_gb(self) -> dict[tuple[str, str], float]:
+        """Volume by source and destination: written there, by the share that was read here.
+
+        A log has what each task wrote and read, not from where: hashing spreads it evenly.
+        """
+        whole_gb = sum(self.read_gb.values()) or 1.0
+        return {
+            (src, dst): written_gb * read_gb / whole_gb
+            for src, written_gb in self.input_gb.items()
+            for dst, read_gb in self.read_gb.items()
+            if src != dst and written_gb * read_gb > 0
+        }
 
     @property
     def volume_gb(self) -> float:
@@ -61,7 +78,7 @@ class SparkShuffle:
 
 
 def read_shuffles(
-    event_log: str | Path, regions: Mapping[str, str] | None = None
+    event_log: str | Path, regions: Mapping[str, str] | Callable[[str], str | None] | None = None
 ) -> list[SparkShuffle]:
     """Return the shuffles that a job's event log tells of, in the order of their stages.
 
@@ -69,7 +86,7 @@ def read_shuffles(
     ----------
     event_log : str or Path
         A file, or the folder of a rolling log; as text or compressed with zstd, Spark's default.
-    regions : mapping, optional
+    regions : mapping or callable, optional
         Region by host, for executors that do not say theirs.
 
     Raises
@@ -79,7 +96,7 @@ def read_shuffles(
     FormatError
         If a file is not an event log, or compressed otherwise.
     """
-    log = _Log(regions or {})
+    log = _Log(regions if callable(regions) else (regions or {}).get)
     for file in _files(Path(event_log)):
         for event in _events(file):
             try:
@@ -143,17 +160,22 @@ def cores_by_region(plan: PlacedShuffle, cores: int) -> dict[str, int]:
     return found
 
 
+def _succeeded(event: Mapping[str, Any]) -> bool:
+    return bool(event.get("Task End Reason", {}).get("Reason", "Success") == "Success")
+
+
 class _Log:
     """The stages in the events of a log, by number."""
 
-    def __init__(self, regions: Mapping[str, str]) -> None:
-        self._region_of_host = regions
+    def __init__(self, region_of_host: Callable[[str], str | None]) -> None:
+        self._region_of_host = region_of_host
         self._attributes: dict[str, dict[str, str]] = {}
         self._names: dict[int, str] = {}
         self._readers: defaultdict[int, list[int]] = defaultdict(list)
         self._ran_ms: dict[int, tuple[int, int]] = {}
         self._written: defaultdict[int, Counter[str]] = defaultdict(Counter)
         self._read: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self._read_bytes: defaultdict[int, Counter[str]] = defaultdict(Counter)
 
     def take(self, event: dict[str, Any]) -> None:
         kind = event.get("Event")
@@ -168,19 +190,22 @@ class _Log:
             self._ran_ms[number] = began_ms, stage["Completion Time"]
             for parent in stage["Parent IDs"]:
                 self._readers[parent].append(number)
-        elif kind == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
+        elif kind == "SparkListenerTaskEnd" and _succeeded(event):
             stage, info = event["Stage ID"], event["Task Info"]
             if not (metrics := event.get("Task Metrics")):
                 return
-            if written := metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]:
+            # Logs that were cut down leave out what is 0.
+            if written := metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written"):
                 self._written[stage][self._region(info)] += written
-            reads = metrics["Shuffle Read Metrics"]
+            reads = Counter(metrics.get("Shuffle Read Metrics", {}))
             if reads["Remote Blocks Fetched"] + reads["Local Blocks Fetched"]:
                 self._read[stage][self._region(info)] += 1
+                read = reads["Remote Bytes Read"] + reads["Local Bytes Read"]
+                self._read_bytes[stage][self._region(info)] += read
 
     def _region(self, info: dict[str, Any]) -> str:
-        attributes = self._attributes.get(info["Executor ID"], {})
-        region = attributes.get(ATTRIBUTE) or self._region_of_host.get(info["Host"])
+        attributes = self._attributes.get(info.get("Executor ID", ""), {})
+        region = attributes.get(ATTRIBUTE) or self._region_of_host(info["Host"])
         if not region:
             problem = "do not say where a host is"
             remedy = "Name it there, or start executors with SPARK_EXECUTOR_ATTRIBUTE_REGION."
@@ -192,13 +217,17 @@ class _Log:
         for stage, written in sorted(self._written.items()):
             readers = [one for one in self._readers[stage] if one in self._read]
             read_in = dict(sum((self._read[one] for one in readers), Counter[str]()))
+            read_bytes = sum((self._read_bytes[one] for one in readers), Counter[str]())
             if read_in:
                 input_gb = {region: size / BYTES_PER_GB for region, size in written.items()}
                 partitions = sum(read_in.values())
                 name = self._names.get(stage, "")
                 began_ms, ended_ms = zip(*(self._ran_ms[one] for one in readers), strict=True)
                 read_s = (max(ended_ms) - min(began_ms)) / 1000
-                found.append(SparkShuffle(stage, name, partitions, input_gb, read_in, read_s))
+                read_gb = {region: size / BYTES_PER_GB for region, size in read_bytes.items()}
+                found.append(
+                    SparkShuffle(stage, name, partitions, input_gb, read_in, read_s, read_gb)
+                )
         return found
 
 

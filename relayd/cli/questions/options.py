@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from planner.fields.demands import Demands, pair_rows
 from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Items, Specified, fields_of
 from planner.model.errors import FormatError, InputError
+from relayd.cli.options import catalogue_of, names_in
 from relayd.cli.parser import Parser, add_commands, add_options, flags
+from relayd.cli.text import filled
 from relayd.emitting.formats import DEFAULT_PORT, emitters
-from relayd.files import read_demands, read_json, read_rows, read_text
+from relayd.files import read_json, read_rows, read_text
 from relayd.questions.registry import QUESTIONS
 from relayd.settings import load_settings
 from relayd.times import until
@@ -113,7 +117,7 @@ def request_from(options: argparse.Namespace, request: type[R]) -> R:
         if setting is not None and not scalar:
             words = [*words, setting]
         if words:
-            found |= _read(fields, words)
+            found |= _read(fields, words, options)
     return request(**found)
 
 
@@ -161,10 +165,10 @@ def dest_of(option: str) -> str:
 # ---- values --------------------------------------------------------------------------------------
 
 
-def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
+def _read(fields: Fields, words: list[Any], options: argparse.Namespace) -> dict[str, Any]:
     first = fields[0]
     if first.kind.metavar == "FILE":
-        return from_file(fields, words[-1])
+        return _from_file(fields, words[-1], options)
     if isinstance(first.kind, Flag):
         return {first.name: True}
     if len(fields) == 1:
@@ -181,7 +185,7 @@ def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
     return found
 
 
-def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
+def _from_file(fields: Sequence[Field], name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return the values of fields that are in one file; ``-`` is standard input.
 
     Raises
@@ -197,10 +201,15 @@ def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
             raise FormatError(first.key, f"must be a JSON object with {keys}", value=name)
         return {field.name: content[field.key] for field in fields if field.key in content}
     found: Any
-    if isinstance(first.kind, Items):
+    if first.option == "transfers" and _are_demands(name, options):
+        demands = _demands(name, options)
+        for note in demands.notes:  # a schedule has no room for them
+            print(filled(f"Note: {note}", stream=sys.stderr), file=sys.stderr)
+        found = pair_rows(demands)
+    elif isinstance(first.kind, Items):
         found = read_rows(name, first.key, least=first.kind.least)
     elif first.kind.name == "pairs":
-        found = read_demands(name)
+        found = _demands(name, options)
     elif first.kind.name == "document":
         found = read_text(name, first.key)
     else:  # of volumes by place
@@ -208,6 +217,38 @@ def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
         if not isinstance(found, dict):
             found = read_rows(name, first.key)
     return {first.name: found}
+
+
+def _are_demands(name: str, options: argparse.Namespace) -> bool:
+    """Say whether a file has none of the fields that only transfers with a window of time have."""
+    try:
+        rows = read_rows(name, "transfers") if name != "-" else []
+    except FormatError:
+        return not read_text(name, "transfers").lstrip().startswith("[")
+    timed = {field.lower() for row in rows[:1] for field in row} & {"src", "dst", "id", "name"}
+    return bool(options.columns) or (bool(rows) and not timed)
+
+
+def _demands(name: str, options: argparse.Namespace) -> Demands:
+    from relayd.demands.reading import read_demands
+
+    return read_demands(
+        name,
+        columns=names_in("--columns", options),
+        regions=names_in("--regions", options),
+        unit=options.unit or "",
+        catalogue=catalogue_of(options),
+        command=options.command,
+    )
+
+
+_OF_DEMANDS = """
+  [the file]
+  --columns NAME=COLUMN,...  of a table: columns that have other names, such as
+                       src=source,dst=target,volume_gb=bytes
+  --regions NAME=REGION,...  where hosts, nodes or sites of the file are; `*` stands for anything
+  --unit UNIT          of figures that have none, such as TiB, or Mbit/s for what an hour moves
+"""
 
 
 def _carrying_out() -> str:
@@ -233,6 +274,8 @@ def add_question_commands(known: dict[str, Parser]) -> None:
         parser = known[question.command]
         parser.set_defaults(question=question)
         add_fields(parser, question.request)
+        if {"demands", "transfers"} & {one.option for one in fields_of(question.request).values()}:
+            add_options(parser, _OF_DEMANDS)
         shown = [f"  * {one.option}  {one.help}" for one in question.shown if one.help]
         add_options(parser, "\n".join(["  [shown]", *shown]) if shown else "")
         add_options(parser, _carrying_out() if question.emits else "")
