@@ -22,7 +22,7 @@ from typing import Any
 from planner.model.aliases import only_region
 from planner.model.catalogue import Catalogue
 from planner.model.errors import FormatError
-from planner.model.units import usd_text, volume_text
+from planner.model.units import volume_text
 from probes.importers.tables import flat
 from probes.importers.text import documents
 from relayd.catalogue.files import built_in_folder
@@ -85,8 +85,7 @@ class Bill:
 
     def money(self, amount: Decimal) -> str:
         """Return an amount with its currency."""
-        of = usd_text(float(amount))
-        return of if self.currency == "USD" else f"{of.replace('$', '')} {self.currency}"
+        return f"{amount:,.2f} {self.currency}"
 
 
 def read_bill(text: str, name: str, catalogue: Catalogue) -> Bill | None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from functools import cache
 from html import unescape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from planner.fields.demands import END_NAMES, VOLUME_NAMES, Demands, demands_gb
+from planner.fields.demands import END_NAMES, VOLUME_NAMES, Demands, Pair, demands_gb
 from planner.model.aliases import only_region
 from planner.model.catalogue import Catalogue
 from planner.model.errors import FormatError, InputError
@@ -48,8 +49,14 @@ _SNDLIB_DEMAND = re.compile(
     r"|^ *\S+ \( *(\S+) +(\S+) *\) +\d+ +(\S+) +(?:UNLIMITED|\d+)\s*?$",
     re.DOTALL | re.MULTILINE,
 )
+_FROM = re.compile("src|sou?rce|from|origin|send|client", re.IGNORECASE)
+_TO = re.compile("dst|dest|to$|to[ _]|target|recei|server|sink", re.IGNORECASE)
 _NUMBER = re.compile(r"\s*[\d.,]+(?:e[+-]?\d+)?\s*", re.IGNORECASE)
 _SHOWN = 12
+_OF_SPARK = (
+    "Volumes follow from an event log of Spark, which has no pairs: what goes from A to B is what "
+    "A wrote, times B's share of what was read."
+)
 
 
 def read_demands(
@@ -90,13 +97,13 @@ def read_demands(
     FormatError
         If it is of no such kind: says what it has, and which columns are probably meant.
     """
-    name, known = str(name), catalogue or load_catalogue()
-    found: Any = None
-    notes: tuple[str, ...] = ()
+    name, known, period_s = str(name), catalogue or load_catalogue(), S_PER_H
     is_log = Path(name).is_dir() or name.endswith((".zst", ".zstd"))
     text = "" if is_log else read_text(name, "demands")
+    found: Any = None
+    notes: tuple[str, ...] = ()
     if is_log or _SPARK.match(text):
-        found, notes = _of_spark(name, regions, known)
+        found, notes = _of_spark(name, regions, known), (_OF_SPARK,)
     elif bill := read_bill(text, name, known):
         if not (found := bill.demands_gb()):
             problem = f"is {bill.what}, and names no traffic between two regions"
@@ -104,15 +111,16 @@ def read_demands(
             raise FormatError(name, problem, remedy=remedy)
         notes = bill.notes()
     elif _SNDLIB.match(text):
-        found, notes = _of_sndlib(text, name, unit)
+        found, unit, period_s = _of_sndlib(text, name, unit)
     else:
         found = _of_text(text, name, columns, unit, command)
+    if not notes and re.search("(?i)/s|bps", unit):
+        notes = (f"Volumes are what rates of {name} move in {duration_text(period_s)}.",)
     demands = demands_gb(found)
     if regions:
-        placed: Counter[tuple[str, str]] = Counter()
-        for ends, gb in demands.items():
-            src, dst = (_placed(end, regions) for end in ends)
-            placed[src, dst] += gb  # type: ignore[assignment]
+        placed: defaultdict[Pair, float] = defaultdict(float)
+        for (src, dst), gb in demands.items():
+            placed[_placed(src, regions), _placed(dst, regions)] += gb
         demands = demands_gb(placed)
     demands.notes = notes
     return demands
@@ -125,57 +133,43 @@ def _placed(name: str, regions: Mapping[str, str]) -> str:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def _of_text(
-    text: str, name: str, columns: Mapping[str, str], unit: str, command: str
-) -> Mapping[str, Any] | list[tuple[str, str, Any]]:
-    """Return demands of a table, a matrix or a graph, or raise a FormatError."""
+def _of_text(text: str, name: str, columns: Mapping[str, str], unit: str, command: str) -> Any:
+    """Return the demands of a table, a matrix or a graph, or raise a FormatError."""
+    has_json, rows = is_json(text, name), list[dict[str, Any]]()
     try:
         if _GRAPH.match(text):
             edges = graph_of(text.encode(), name).edges(data=True)
-            rows: Any = [{"src": u, "dst": v} | data for u, v, data in edges]
-        elif is_json(text, name):
+            rows = [{"src": u, "dst": v} | data for u, v, data in edges]
+        elif has_json:
             content = json_of(text, name, "demands")
             found = content.get("demands", content) if isinstance(content, dict) else content
-            if isinstance(found, dict) and not {*map(type, found.values())} & {str, list}:
-                return found
-            if isinstance(found, list) and not any(isinstance(one, dict) for one in found):
+            kinds = {*map(type, found.values() if isinstance(found, dict) else found)}
+            if dict not in kinds if isinstance(found, list) else not kinds & {str, list}:
                 return found
             rows = [row for _, row in json_rows(BytesIO(text.encode()), ImportOptions(name=name))]
         else:
             rows = csv_rows(text, name, "demands", least=1)
-        found = _of_table(rows, name, columns, unit)
-        if found is None and (is_json(text, name) or (found := _of_matrix(rows, unit)) is None):
+        if not any(rows):
+            raise FormatError(name, "holds no demands", remedy="Write rows of src, dst, volume_gb.")
+        heads = [*dict.fromkeys(head for row in rows for head in row)]
+        if wrong := {*columns} - {"src", "dst", "volume_gb"} or {*columns.values()} - {*heads}:
+            remedy = f"Give src, dst and volume_gb; {name} has {', '.join(heads[:_SHOWN])}."
+            raise InputError("--columns", "names no column", value=min(wrong), remedy=remedy)
+        of = {END_NAMES.get(head.lower(), head.lower()): head for head in reversed(heads)}
+        sized = [head for head in heads if volume_unit_in(head)]
+        volumes = [of[one] for one in VOLUME_NAMES if one in of] or sized[: len(sized) == 1]
+        of |= dict.fromkeys(["volume_gb"][: len(volumes)], "".join(volumes[:1])) | dict(columns)
+        if {"src", "dst", "volume_gb"} <= of.keys():
+            src, dst, volume = of["src"], of["dst"], of["volume_gb"]
+            unit = volume_unit_in(volume) or unit
+            return [(str(r.get(src)), str(r.get(dst)), _in_unit(r.get(volume), unit)) for r in rows]
+        corner, *targets = heads
+        is_square = {row[corner] for row in rows} & {*targets}
+        words = [dst for dst in targets if all(_is_word(row.get(dst, "")) for row in rows)]
+        if _GRAPH.match(text) or has_json or (words and not is_square):
             raise _unknown(name, rows[0], command)
     except FormatError as fault:
         raise _measured(text, name) or fault from None
-    return found
-
-
-def _of_table(
-    rows: Sequence[Mapping[str, Any]], name: str, columns: Mapping[str, str], unit: str
-) -> list[tuple[str, str, Any]] | None:
-    """Return source, destination and volume of rows; None if no columns are called so."""
-    heads = [*dict.fromkeys(head for row in rows for head in row)]
-    if wrong := {*columns} - {"src", "dst", "volume_gb"} or {*columns.values()} - {*heads}:
-        remedy = f"Give src, dst and volume_gb; {name} has {', '.join(heads[:_SHOWN])}."
-        raise InputError("--columns", "names no column", value=min(wrong), remedy=remedy)
-    of = {END_NAMES.get(head.lower(), head.lower()): head for head in reversed(heads)}
-    sized = [head for head in heads if volume_unit_in(head)]
-    named = [of[one] for one in VOLUME_NAMES if one in of] or sized[: len(sized) == 1]
-    of |= {**dict(zip(("volume_gb",), named, strict=False)), **columns}
-    if not {"src", "dst", "volume_gb"} <= of.keys():
-        return None
-    src, dst, volume = of["src"], of["dst"], of["volume_gb"]
-    unit = volume_unit_in(volume) or unit
-    return [(str(r.get(src)), str(r.get(dst)), _in_unit(r.get(volume), unit)) for r in rows]
-
-
-def _of_matrix(rows: Sequence[Mapping[str, str]], unit: str) -> list[tuple[str, str, Any]] | None:
-    """Return the cells of a matrix that hold something; None if it is none."""
-    corner, *targets = rows[0]
-    is_square = {row[corner] for row in rows} & {*targets}
-    if not is_square and any(all(_is_word(row[dst]) for row in rows) for dst in targets):
-        return None
     unit = volume_unit_in(corner) or unit
     cells = [(row[corner], dst, _in_unit(row[dst], unit)) for row in rows for dst in targets]
     return [cell for cell in cells if cell[2] and cell[0] != cell[1]]
@@ -197,29 +191,25 @@ def _in_unit(cell: Any, unit: str, period_s: float = S_PER_H) -> Any:
 # ---- networks, and logs --------------------------------------------------------------------------
 
 
-def _of_sndlib(text: str, name: str, unit: str) -> tuple[Counter[tuple[str, str]], tuple[str, ...]]:
-    """Return the demands of a network of SNDlib, with a note; parallel ones are added."""
+def _of_sndlib(text: str, name: str, unit: str) -> tuple[Counter[Pair], str, float]:
+    """Return the demands of a network of SNDlib, parallel ones added; their unit and period (s)."""
     stated = dict(re.findall(r"\b(unit|granularity)(?:\s*=\s*|>)(\w+)", text))
-    unit = stated.get("unit", "").lower().replace("persec", "/s") or unit
-    if not unit:
+    if not (unit := stated.get("unit", "").lower().replace("persec", "/s") or unit):
         remedy = "Say it: --unit Mbit/s, or --unit GB."
         raise FormatError(name, "states no unit of its demands", remedy=remedy)
-    period_s = S_PER_H
+    period_s, found = S_PER_H, Counter[Pair]()
     with suppress(InputError):  # of months
         period_s = parse_duration_s(stated.get("granularity", "1h"))
-    found: Counter[tuple[str, str]] = Counter()
     for groups in _SNDLIB_DEMAND.findall(re.split(r"(?m)^\s*DEMANDS", text)[-1]):
         src, dst, number = map(unescape, filter(None, groups))
         found[src, dst] += _in_unit(number, unit, period_s)
-    note = f"Volumes are what rates of {name} move in {duration_text(period_s)}."
-    return found, (note,) if "/" in unit else ()
+    return found, unit, period_s
 
 
-def _of_spark(
-    name: str, regions: Mapping[str, str], catalogue: Catalogue
-) -> tuple[Counter[tuple[str, str]], tuple[str, ...]]:
-    """Return what a job shuffled between regions over all its stages, with a note."""
+def _of_spark(name: str, regions: Mapping[str, str], catalogue: Catalogue) -> Counter[Pair]:
+    """Return what a job shuffled between regions, over all its stages."""
 
+    @cache  # each task names its host
     def region(host: str) -> str:
         # https://docs.aws.amazon.com/vpc/latest/userguide/vpc-dns.html: that of us-east-1 alone has
         # no region, as ip-10-0-1-5.us-east-1.compute.internal has. Google's have the zone.
@@ -228,7 +218,7 @@ def _of_spark(
         given = _placed(host, regions)
         return given if given != host else next(filter(None, by_name), "")
 
-    found: Counter[tuple[str, str]] = Counter()
+    found = Counter[Pair]()
     for shuffle in read_shuffles(name, region):
         found.update(shuffle.demands_gb)
     if not found:
@@ -238,10 +228,7 @@ def _of_spark(
             "needed; --regions HOST=REGION,... says where hosts are."
         )
         raise FormatError(name, problem, remedy=remedy)
-    return found, (
-        f"Volumes follow from {name}, an event log of Spark, which has no pairs: what goes from A "
-        "to B is what A wrote, times B's share of what was read.",
-    )
+    return found
 
 
 # ---- what is none --------------------------------------------------------------------------------
@@ -250,23 +237,18 @@ def _of_spark(
 def _unknown(name: str, row: Mapping[str, Any], command: str) -> FormatError:
     """Return an error that says what a table has, and the command that would probably read it."""
     units = {head: volume_unit_in(head) for head in row}
-    shown = [f"{h} ({row[h]!r}{f', in {u}' if u else ''})" for h, u in units.items()][:_SHOWN]
+    shown = [f"{h} ({row[h]!r}{f', in {u}' if u else ''})" for h, u in units.items()]
     words = [head for head in row if _is_word(str(row[head]))]
-    src, dst = ([h for h in words if re.match(p, h, re.IGNORECASE)] for p in (_FROM, _TO))
-    volume = [head for head in row if units[head] or volume_unit_in(str(row[head]))]
-    volume += [head for head in row if _NUMBER.fullmatch(str(row[head]))]
-    first = next(iter([*src, *(h for h in words if h not in dst)]), "COLUMN")
-    second = next(iter([*dst, *(h for h in words if h != first)]), "COLUMN")
-    moved = next(iter(volume), "COLUMN")
-    columns = shlex.quote(f"src={first},dst={second},volume_gb={moved}")
-    said = f"relayd {command} {shlex.quote(name)} --columns {columns}"
-    said += "" if units.get(moved) else " --unit GB"
-    more = f" and {len(row) - _SHOWN} more" if row.keys() - [*row][:_SHOWN] else ""
-    problem = f"is no table of demands that relayd knows: it has {', '.join(shown)}{more}"
+    moved = [h for h in row if units[h]] + [h for h in row if _NUMBER.fullmatch(str(row[h]))]
+    # Heads that begin as if they meant it go first: sorting keeps the others' order.
+    src = [*sorted(words, key=lambda h: not _FROM.match(h)), "COLUMN"][0]
+    dst = [*sorted({*words} - {src}, key=lambda h: (not _TO.match(h), words.index(h))), "COLUMN"][0]
+    chosen = f"src={src},dst={dst},volume_gb={[*moved, 'COLUMN'][0]}"
+    said = f"relayd {command} {shlex.quote(name)} --columns {shlex.quote(chosen)}"
+    said += "" if moved and units[moved[0]] else " --unit GB"
+    more = f" and {len(shown) - _SHOWN} more" if shown[_SHOWN:] else ""
+    problem = f"is no table of demands that relayd knows: it has {', '.join(shown[:_SHOWN])}{more}"
     return FormatError(name, problem, remedy=f"Say which are meant, probably: {said}")
-
-
-_FROM, _TO = "src|sou?rce|from|origin|send|client", "dst|dest|to$|to[ _]|target|recei|server|sink"
 
 
 def _measured(text: str, name: str) -> FormatError | None:

@@ -101,9 +101,9 @@ def test_usage_types_of_aws_say_both_ends() -> None:
     }
     assert bill.demands_gb() == {pair: 200.0}  # of a mean month of two
     first, second = bill.notes()
-    assert "2026-10 to 2026-11: $9.00 in all was paid" in first
-    assert "aws:us-east-1 -> the internet (50 GB, $4.50)" in second
-    assert "1 rows of traffic that can't be read (9 GB, $0.81)" in second
+    assert "2026-10 to 2026-11: 9.00 USD in all was paid" in first
+    assert "aws:us-east-1 -> the internet (50 GB, 4.50 USD)" in second
+    assert "1 rows of traffic that can't be read (9 GB, 0.81 USD)" in second
 
 
 def test_columns_of_aws_go_before_codes_and_unknown_ends_are_not_guessed() -> None:
@@ -220,7 +220,7 @@ def test_a_bill_is_demands_of_a_shuffle_and_of_a_schedule(relayd: Relayd) -> Non
         ("aws:us-east-1", "aws:eu-central-1"): 51_200,
         ("aws:us-east-1", "aws:ap-northeast-1"): 10_240,
     }
-    assert "$1,228.80 in all was paid for them" in " ".join(answer["warnings"])
+    assert "1,228.80 USD in all was paid for them" in " ".join(answer["warnings"])
     scheduled = relayd("plan", "schedule", bill, "--json")
     assert [one["volume_gb"] for one in json.loads(scheduled.out)["transfers"]] == [51_200, 10_240]
     assert "Volumes are of a mean month" in scheduled.err
