@@ -84,8 +84,10 @@ def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
 
 
 def csv_rows(text: str, name: str, what: str, least: int) -> list[dict[str, Any]]:
-    """Return rows of a CSV text; see :func:`read_rows`."""
-    lines = csv_lines(text)
+    """Return rows of a CSV text, without spaces around cells; see :func:`read_rows`."""
+    numbered = enumerate(csv.reader(io.StringIO(text)), 1)
+    stripped = [(number, [cell.strip() for cell in cells]) for number, cells in numbered]
+    lines = [(number, cells) for number, cells in stripped if any(cells)]
     if not lines or len(lines) - 1 < least:
         raise FormatError(what, "has no rows under its header", value=name)
     first, header = lines[0]
@@ -96,13 +98,6 @@ def csv_rows(text: str, name: str, what: str, least: int) -> list[dict[str, Any]
             problem = f"has {len(cells)} of {len(header)} columns"
             raise FormatError(f"{name}, line {number}", problem, value=cells)
     return [dict(zip(header, cells, strict=True)) for _, cells in lines[1:]]
-
-
-def csv_lines(text: str) -> list[tuple[int, list[str]]]:
-    """Return the lines of a CSV text with their numbers, without spaces, but for empty ones."""
-    lines = enumerate(csv.reader(io.StringIO(text)), 1)
-    stripped = [(number, [cell.strip() for cell in cells]) for number, cells in lines]
-    return [(number, cells) for number, cells in stripped if any(cells)]
 
 
 _REMEDY = "Give a plan or its JSON."

@@ -23,7 +23,7 @@ from probes.importers.limits import PhysicalGate
 from probes.samples import QuarantinedSample, Sample
 from relayd.catalogue.documents.formats import read_prices
 from relayd.catalogue.loading import load_catalogue
-from relayd.demands.reading import read_demands
+from relayd.demands import read_demands
 from relayd.files import read_rows
 from relayd.http.settings import load_service_settings
 from relayd.snapshots.building import make_snapshot

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,27 +58,13 @@ class SparkShuffle:
     read_gb: dict[str, float] = field(default_factory=dict)
 
     @property
-    def demands_gb(self) -> dict[tuple[str, str], float]:
-        """Volume by source and destination: written there, by the share that was read here.
-
-        A log has what each task wrote and read, not from where: hashing spreads it evenly.
-        """
-        whole_gb = sum(self.read_gb.values()) or 1.0
-        return {
-            (src, dst): written_gb * read_gb / whole_gb
-            for src, written_gb in self.input_gb.items()
-            for dst, read_gb in self.read_gb.items()
-            if src != dst and written_gb * read_gb > 0
-        }
-
-    @property
     def volume_gb(self) -> float:
         """Of all regions together."""
         return sum(self.input_gb.values())
 
 
 def read_shuffles(
-    event_log: str | Path, regions: Mapping[str, str] | Callable[[str], str | None] | None = None
+    event_log: str | Path, regions: Mapping[str, str] | None = None
 ) -> list[SparkShuffle]:
     """Return the shuffles that a job's event log tells of, in the order of their stages.
 
@@ -86,7 +72,7 @@ def read_shuffles(
     ----------
     event_log : str or Path
         A file, or the folder of a rolling log; as text or compressed with zstd, Spark's default.
-    regions : mapping or callable, optional
+    regions : mapping, optional
         Region by host, for executors that do not say theirs.
 
     Raises
@@ -96,7 +82,7 @@ def read_shuffles(
     FormatError
         If a file is not an event log, or compressed otherwise.
     """
-    log = _Log(regions if callable(regions) else (regions or {}).get)
+    log = _Log(regions or {})
     for file in _files(Path(event_log)):
         for event in _events(file):
             try:
@@ -160,15 +146,11 @@ def cores_by_region(plan: PlacedShuffle, cores: int) -> dict[str, int]:
     return found
 
 
-def _succeeded(event: Mapping[str, Any]) -> bool:
-    return bool(event.get("Task End Reason", {}).get("Reason", "Success") == "Success")
-
-
 class _Log:
     """The stages in the events of a log, by number."""
 
-    def __init__(self, region_of_host: Callable[[str], str | None]) -> None:
-        self._region_of_host = region_of_host
+    def __init__(self, regions: Mapping[str, str]) -> None:
+        self._region_of_host = regions
         self._attributes: dict[str, dict[str, str]] = {}
         self._names: dict[int, str] = {}
         self._readers: defaultdict[int, list[int]] = defaultdict(list)
@@ -190,22 +172,21 @@ class _Log:
             self._ran_ms[number] = began_ms, stage["Completion Time"]
             for parent in stage["Parent IDs"]:
                 self._readers[parent].append(number)
-        elif kind == "SparkListenerTaskEnd" and _succeeded(event):
+        elif kind == "SparkListenerTaskEnd" and event["Task End Reason"]["Reason"] == "Success":
             stage, info = event["Stage ID"], event["Task Info"]
             if not (metrics := event.get("Task Metrics")):
                 return
-            # Logs that were cut down leave out what is 0.
-            if written := metrics.get("Shuffle Write Metrics", {}).get("Shuffle Bytes Written"):
+            if written := metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]:
                 self._written[stage][self._region(info)] += written
-            reads = Counter(metrics.get("Shuffle Read Metrics", {}))
+            reads = metrics["Shuffle Read Metrics"]
             if reads["Remote Blocks Fetched"] + reads["Local Blocks Fetched"]:
                 self._read[stage][self._region(info)] += 1
                 read = reads["Remote Bytes Read"] + reads["Local Bytes Read"]
                 self._read_bytes[stage][self._region(info)] += read
 
     def _region(self, info: dict[str, Any]) -> str:
-        attributes = self._attributes.get(info.get("Executor ID", ""), {})
-        region = attributes.get(ATTRIBUTE) or self._region_of_host(info["Host"])
+        attributes = self._attributes.get(info["Executor ID"], {})
+        region = attributes.get(ATTRIBUTE) or self._region_of_host.get(info["Host"])
         if not region:
             problem = "do not say where a host is"
             remedy = "Name it there, or start executors with SPARK_EXECUTOR_ATTRIBUTE_REGION."
@@ -217,17 +198,16 @@ class _Log:
         for stage, written in sorted(self._written.items()):
             readers = [one for one in self._readers[stage] if one in self._read]
             read_in = dict(sum((self._read[one] for one in readers), Counter[str]()))
-            read_bytes = sum((self._read_bytes[one] for one in readers), Counter[str]())
             if read_in:
                 input_gb = {region: size / BYTES_PER_GB for region, size in written.items()}
                 partitions = sum(read_in.values())
                 name = self._names.get(stage, "")
                 began_ms, ended_ms = zip(*(self._ran_ms[one] for one in readers), strict=True)
                 read_s = (max(ended_ms) - min(began_ms)) / 1000
-                read_gb = {region: size / BYTES_PER_GB for region, size in read_bytes.items()}
-                found.append(
-                    SparkShuffle(stage, name, partitions, input_gb, read_in, read_s, read_gb)
-                )
+                read = sum((self._read_bytes[one] for one in readers), Counter[str]())
+                read_gb = {region: size / BYTES_PER_GB for region, size in read.items()}
+                figures = (partitions, input_gb, read_in, read_s, read_gb)
+                found.append(SparkShuffle(stage, name, *figures))
         return found
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from planner.fields.demands import Demands, pair_rows
 from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Items, Specified, fields_of
 from planner.model.errors import FormatError, InputError
 from relayd.cli.options import catalogue_of, names_in
 from relayd.cli.parser import Parser, add_commands, add_options, flags
-from relayd.cli.text import filled
 from relayd.emitting.formats import DEFAULT_PORT, emitters
 from relayd.files import read_json, read_rows, read_text
 from relayd.questions.registry import QUESTIONS
@@ -201,15 +198,18 @@ def _from_file(fields: Sequence[Field], name: str, options: argparse.Namespace) 
             raise FormatError(first.key, f"must be a JSON object with {keys}", value=name)
         return {field.name: content[field.key] for field in fields if field.key in content}
     found: Any
-    if first.option == "transfers" and _are_demands(name, options):
-        demands = _demands(name, options)
-        for note in demands.notes:  # a schedule has no room for them
-            print(filled(f"Note: {note}", stream=sys.stderr), file=sys.stderr)
-        found = pair_rows(demands)
-    elif isinstance(first.kind, Items):
+    if isinstance(first.kind, Items):
         found = read_rows(name, first.key, least=first.kind.least)
     elif first.kind.name == "pairs":
-        found = _demands(name, options)
+        from relayd.demands import read_demands
+
+        found = read_demands(
+            name,
+            columns=names_in("--columns", options),
+            regions=names_in("--regions", options),
+            unit=options.unit or "",
+            catalogue=catalogue_of(options),
+        )
     elif first.kind.name == "document":
         found = read_text(name, first.key)
     else:  # of volumes by place
@@ -219,35 +219,12 @@ def _from_file(fields: Sequence[Field], name: str, options: argparse.Namespace) 
     return {first.name: found}
 
 
-def _are_demands(name: str, options: argparse.Namespace) -> bool:
-    """Say whether a file has none of the fields that only transfers with a window of time have."""
-    try:
-        rows = read_rows(name, "transfers") if name != "-" else []
-    except FormatError:
-        return not read_text(name, "transfers").lstrip().startswith("[")
-    timed = {field.lower() for row in rows[:1] for field in row} & {"src", "dst", "id", "name"}
-    return bool(options.columns) or (bool(rows) and not timed)
-
-
-def _demands(name: str, options: argparse.Namespace) -> Demands:
-    from relayd.demands.reading import read_demands
-
-    return read_demands(
-        name,
-        columns=names_in("--columns", options),
-        regions=names_in("--regions", options),
-        unit=options.unit or "",
-        catalogue=catalogue_of(options),
-        command=options.command,
-    )
-
-
 _OF_DEMANDS = """
   [the file]
   --columns NAME=COLUMN,...  of a table: columns that have other names, such as
                        src=source,dst=target,volume_gb=bytes
-  --regions NAME=REGION,...  where hosts, nodes or sites of the file are; `*` stands for anything
-  --unit UNIT          of figures that have none, such as TiB, or Mbit/s for what an hour moves
+  --regions HOST=REGION,...  where hosts of a log are that do not say so
+  --unit UNIT          of figures that have none, such as TiB
 """
 
 
@@ -274,7 +251,7 @@ def add_question_commands(known: dict[str, Parser]) -> None:
         parser = known[question.command]
         parser.set_defaults(question=question)
         add_fields(parser, question.request)
-        if {"demands", "transfers"} & {one.option for one in fields_of(question.request).values()}:
+        if question.name == "shuffle":
             add_options(parser, _OF_DEMANDS)
         shown = [f"  * {one.option}  {one.help}" for one in question.shown if one.help]
         add_options(parser, "\n".join(["  [shown]", *shown]) if shown else "")
