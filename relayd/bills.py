@@ -16,14 +16,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache
 from itertools import chain
-from operator import add
 from typing import Any
 
 from planner.fields.demands import Pair
 from planner.model.aliases import only_region
 from planner.model.catalogue import Catalogue
 from planner.model.errors import FormatError
-from planner.model.units import volume_text
 from probes.importers.tables import flat
 from probes.importers.text import documents
 from relayd.catalogue.files import built_in_folder
@@ -58,19 +56,16 @@ class Bill:
 
     def notes(self) -> tuple[str, ...]:
         """Say what the demands rest on, and what is not among them."""
-        rest: dict[str, list[Any]] = {}
-        for pair, rows in self.rows.items():
-            kind = pair[1] if ":" not in pair[1] else "two regions"
-            sums = rest.setdefault(kind, [0, Decimal(0), Decimal(0)])
-            rest[kind] = [*map(add, sums, (rows, self.volume_gb[pair], self.paid[pair]))]
-        said = {
-            kind: f"{rows:,} rows of {kind} ({volume_text(float(gb))}, {paid:,.2f} {self.currency})"
-            for kind, (rows, gb, paid) in rest.items()
-        }
-        planned = said.pop("two regions", "none")
-        left = "; ".join(said[kind] for kind in (INTERNET, UNSTATED, UNREADABLE) if kind in said)
-        of = f"Volumes are of a mean month of {self.what}, {self.span}, by {planned}"
-        return (f"{of}; not planned are {left or 'none'}.",)
+        paid: defaultdict[str, Decimal] = defaultdict(Decimal)
+        for (_, dst), amount in self.paid.items():
+            paid["these" if ":" in dst else dst] += amount
+        these, *rest = (
+            f"{paid[kind]:,.2f} {self.currency} was paid for {kind}"
+            for kind in ("these", INTERNET, UNSTATED, UNREADABLE)
+            if kind in paid or kind == "these"
+        )
+        left = f" Not planned, as it has no second region: {', '.join(rest)}." if rest else ""
+        return (f"Volumes are of a mean month of {self.what}, {self.span}: {these} in all.{left}",)
 
 
 def read_bill(text: str, name: str, catalogue: Catalogue) -> Bill | None:

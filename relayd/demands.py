@@ -28,15 +28,10 @@ _FROM = re.compile("src|sou?rce|from|origin|send|client", re.IGNORECASE)
 _TO = re.compile("dst|dest|to$|to[ _]|target|recei|server|sink", re.IGNORECASE)
 _NUMBER = re.compile(r"\s*[\d.,]+(?:e[+-]?\d+)?\s*", re.IGNORECASE)
 _SHOWN = 12
-_OF_SPARK = (
-    "Volumes follow from an event log of Spark, which has no pairs: what goes from A to B is what "
-    "A wrote, times B's share of what was read."
-)
 
 
 def read_demands(
-    name: str,
-    *,
+    name: str | Path,
     columns: Mapping[str, str] = {},
     regions: Mapping[str, str] = {},
     unit: str = "",
@@ -58,10 +53,13 @@ def read_demands(
     FormatError
         If it is of no such kind: says what it has, and which columns are probably meant.
     """
+    name = str(name)
     is_log = Path(name).is_dir() or name.endswith((".zst", ".zstd"))
     text, notes = "" if is_log else read_text(name, "demands"), tuple[str, ...]()
     if is_log or re.match(r'\s*\{"Event":\s*"SparkListener', text):
-        found, notes = _of_spark(name, regions), (_OF_SPARK,)
+        how = "what goes from A to B is what A wrote, times B's share of what was read"
+        notes = (f"Volumes follow from an event log of Spark, which has no pairs: {how}.",)
+        found: Any = _of_spark(name, regions)
     elif bill := read_bill(text, name, catalogue or load_catalogue()):
         found, notes = bill.demands_gb(), bill.notes()
         if not found:
@@ -78,15 +76,18 @@ def read_demands(
 def _of_spark(name: str, regions: Mapping[str, str]) -> Any:
     """Return what a job shuffled between regions, over all its stages."""
     found: defaultdict[Pair, float] = defaultdict(float)
-    with suppress(FormatError):  # of a log that was cut down too much
+    try:
         for one in read_shuffles(name, regions):
             for (src, gb), (dst, read) in product(one.input_gb.items(), one.read_gb.items()):
-                found[src, dst] += gb * read / sum(one.read_gb.values())
-    if not any(src != dst for src, dst in found):
-        problem = "is an event log of Spark without a shuffle between two regions"
-        remedy = "Needed are tasks with Shuffle Bytes Written, and their readers in a later stage."
-        raise FormatError(name, problem, remedy=remedy)
-    return found
+                found[src, dst] += gb * read / (sum(one.read_gb.values()) or 1.0)
+        if any(src != dst for src, dst in found):
+            return found
+        fault = ""
+    except FormatError as damaged:  # or cut down
+        fault = f" ({damaged})"
+    problem = f"is an event log of Spark without a shuffle between two regions{fault}"
+    remedy = "Needed are tasks with Shuffle Bytes Written, and their readers in a later stage."
+    raise FormatError(name, problem, remedy=remedy)
 
 
 def _of_text(text: str, name: str, columns: Mapping[str, str], unit: str) -> Any:

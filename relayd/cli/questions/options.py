@@ -203,13 +203,8 @@ def _from_file(fields: Sequence[Field], name: str, options: argparse.Namespace) 
     elif first.kind.name == "pairs":
         from relayd.demands import read_demands
 
-        found = read_demands(
-            name,
-            columns=names_in("--columns", options),
-            regions=names_in("--regions", options),
-            unit=options.unit or "",
-            catalogue=catalogue_of(options),
-        )
+        columns, regions = (names_in(one, options) for one in ("--columns", "--regions"))
+        found = read_demands(name, columns, regions, options.unit or "", catalogue_of(options))
     elif first.kind.name == "document":
         found = read_text(name, first.key)
     else:  # of volumes by place
@@ -251,7 +246,7 @@ def add_question_commands(known: dict[str, Parser]) -> None:
         parser = known[question.command]
         parser.set_defaults(question=question)
         add_fields(parser, question.request)
-        if question.name == "shuffle":
+        if "pairs" in [of[0].kind.name for _, of in options_of(question.request) if len(of) == 1]:
             add_options(parser, _OF_DEMANDS)
         shown = [f"  * {one.option}  {one.help}" for one in question.shown if one.help]
         add_options(parser, "\n".join(["  [shown]", *shown]) if shown else "")
