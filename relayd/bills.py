@@ -43,7 +43,7 @@ class Bill:
 
     what: str
     currency: str = ""
-    span: str = "of no stated month"
+    span: str = ""
     months: int = 1
     rows: Counter[Pair] = field(default_factory=Counter)
     paid: defaultdict[Pair, Decimal] = field(default_factory=lambda: defaultdict(Decimal))
@@ -119,9 +119,8 @@ def read_bill(text: str, name: str, catalogue: Catalogue) -> Bill | None:
     except (ValueError, ArithmeticError, csv.Error) as error:
         problem = "or the row after it can't be read, or is of another currency"
         raise FormatError(f"{name}, line {at}", problem, value=error) from None
-    if months:
-        bill.months = len(months)
-        bill.span = " to ".join(sorted({min(months), max(months)}))
+    stated = sorted(months) or ["of no stated month"]
+    bill.months, bill.span = len(stated), " to ".join(dict.fromkeys((stated[0], stated[-1])))
     return bill
 
 

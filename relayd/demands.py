@@ -76,16 +76,15 @@ def read_demands(
 def _of_spark(name: str, regions: Mapping[str, str]) -> Any:
     """Return what a job shuffled between regions, over all its stages."""
     found: defaultdict[Pair, float] = defaultdict(float)
+    problem = "is an event log of Spark without a shuffle between two regions"
     try:
         for one in read_shuffles(name, regions):
             for (src, gb), (dst, read) in product(one.input_gb.items(), one.read_gb.items()):
                 found[src, dst] += gb * read / (sum(one.read_gb.values()) or 1.0)
-        if any(src != dst for src, dst in found):
-            return found
-        fault = ""
-    except FormatError as damaged:  # or cut down
-        fault = f" ({damaged})"
-    problem = f"is an event log of Spark without a shuffle between two regions{fault}"
+    except FormatError as fault:  # of a log that is damaged, or was cut down
+        problem += f" ({fault})"
+    if any(src != dst for src, dst in found):
+        return found
     remedy = "Needed are tasks with Shuffle Bytes Written, and their readers in a later stage."
     raise FormatError(name, problem, remedy=remedy)
 

@@ -93,10 +93,8 @@ def parse_volume_gb(text: str, field: str = "volume") -> float:
 
 def volume_unit_in(head: str) -> str:
     """Return the unit of volume that a column's head ends with (``data [TiB]``), else ``""``."""
-    if not (found := re.search(_OF_HEADS, head)):
-        return ""
-    prefix = (found[1] or "").lower()
-    return found[2] or f"{prefix[:1]}{'i' * prefix.endswith('bi')}B"
+    word, unit = found.groups("") if (found := re.search(_OF_HEADS, head)) else ("", " ")
+    return (unit or f"{word[:1]}{'i' * word.lower().endswith('bi')}B").strip()
 
 
 def parse_rate_gbps(text: str, field: str = "throughput") -> float:
