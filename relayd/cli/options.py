@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import TypeVar
 
+from planner.fields.kinds import assignments
 from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, UnknownRegionError
@@ -109,16 +110,10 @@ def whole_number(text: str, field: str) -> int:
     return found
 
 
-def names_in(option: str, options: argparse.Namespace) -> dict[str, str]:
+def meanings(option: str, options: argparse.Namespace) -> dict[str, str]:
     """Read what names mean, such as of columns: ``NAME=COLUMN`` with commas between."""
-    text = ",".join(getattr(options, option.removeprefix("--")))
-    pairs = [part.partition("=") for part in text.split(",") if part]
-    for name, assigned, meant in pairs:
-        if not (name and assigned and meant):
-            problem = f"is not NAME={option[2:-1].upper()}"
-            remedy = "For example: src=srcRegion,dst=destRegion."
-            raise InputError(option, problem, value=text, remedy=remedy)
-    return {name.strip(): meant.strip() for name, _, meant in pairs}
+    words = ",".join(getattr(options, option.removeprefix("--"))).split(",")
+    return assignments([word.strip() for word in words if word], field=option)
 
 
 def time_s(text: str, field: str) -> float:

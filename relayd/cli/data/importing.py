@@ -22,7 +22,7 @@ from probes.importers.options import BAD_REGION
 from probes.samples import Sample
 from relayd.cli.options import (
     catalogue_of,
-    names_in,
+    meanings,
     region_id,
     store_location,
     time_s,
@@ -155,7 +155,7 @@ def _import(
         "src_vm": options.src_vm or "",
         "dst_vm": options.dst_vm or "",
         "measured_at_s": measured_at_s,
-        "columns": names_in("--columns", options) | names_in("--labels", options),
+        "columns": meanings("--columns", options) | meanings("--labels", options),
         "provider": options.provider or "",
         "metric": options.metric or "",
         **pick(options, "force address hosts"),

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Items, Specified, fields_of
 from planner.model.errors import FormatError, InputError
-from relayd.cli.options import catalogue_of, names_in
+from relayd.cli.options import catalogue_of, meanings
 from relayd.cli.parser import Parser, add_commands, add_options, flags
 from relayd.emitting.formats import DEFAULT_PORT, emitters
 from relayd.files import read_json, read_rows, read_text
@@ -203,7 +203,7 @@ def _from_file(fields: Sequence[Field], name: str, options: argparse.Namespace) 
     elif first.kind.name == "pairs":
         from relayd.demands import read_demands
 
-        columns, regions = (names_in(one, options) for one in ("--columns", "--regions"))
+        columns, regions = (meanings(one, options) for one in ("--columns", "--regions"))
         found = read_demands(name, columns, regions, options.unit or "", catalogue_of(options))
     elif first.kind.name == "document":
         found = read_text(name, first.key)
