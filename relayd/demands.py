@@ -64,8 +64,7 @@ def read_demands(
         found, notes = bill.demands_gb(), bill.notes()
         if not found:
             problem = f"is {bill.what}, and names no traffic between two regions"
-            remedy = f"`relayd study bill {shlex.quote(name)}` shows what it has."
-            raise FormatError(name, problem, remedy=remedy)
+            raise FormatError(name, problem, remedy=" ".join(notes))
     else:
         found = _of_text(text, name, columns, unit)
     demands = demands_gb(found)

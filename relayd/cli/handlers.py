@@ -56,10 +56,6 @@ def handler_of(command: str) -> Handler:
         from relayd.cli.data import backtest
 
         return backtest.run
-    if command == "study bill":
-        from relayd.cli.data import bill
-
-        return bill.run
     if first == "study":
         from relayd.cli.data import report
 
