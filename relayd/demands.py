@@ -80,7 +80,7 @@ def _of_spark(name: str, regions: Mapping[str, str]) -> Any:
         for one in read_shuffles(name, regions):
             for (src, gb), (dst, read) in product(one.input_gb.items(), one.read_gb.items()):
                 found[src, dst] += gb * read / (sum(one.read_gb.values()) or 1.0)
-    except FormatError as fault:  # of a log that is damaged, or was cut down
+    except (FormatError, ArithmeticError, LookupError, TypeError) as fault:  # damaged, or cut down
         problem += f" ({fault})"
     if any(src != dst for src, dst in found):
         return found

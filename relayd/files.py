@@ -32,8 +32,8 @@ def read_text(name: str, what: str) -> str:
         content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         if content.startswith(b"\x1f\x8b"):
             content = gzip.decompress(content)
-        return content.decode("utf-8-sig")
-    except (EOFError, zlib.error) as error:
+        return io.StringIO(content.decode("utf-8-sig"), None).read()  # with \n at the ends of lines
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise FormatError(what, f"is damaged: {error}", value=name) from None
     except OSError as error:
         raise InputError(what, f"can't be read ({error.strerror})", value=name) from None

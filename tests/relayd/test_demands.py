@@ -295,3 +295,20 @@ def test_labels_of_nodes_name_regions(wan: library.Wan) -> None:
     for label in ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone"):
         assert wan.resolve(f"{label}=europe-west4").region_id == "gcp:europe-west4"
     assert wan.resolve("topology.kubernetes.io/zone: us-east-1a").region_id == "aws:us-east-1"
+
+
+def test_files_are_read_with_any_ends_of_lines_and_damage_is_named() -> None:
+    file = Path("demands.csv.gz")
+    whole = gzip.compress(b"src,dst,volume_gb\rParis,Lyon,3\r\nLyon,Paris,1\n")
+    file.write_bytes(whole)
+    assert read_demands(file) == {("Paris", "Lyon"): 3, ("Lyon", "Paris"): 1}
+    for damaged in (whole[:-9], whole[:-5] + b"12345"):
+        file.write_bytes(damaged)
+        with pytest.raises(FormatError, match="is damaged"):
+            read_demands(file)
+    log = LOG.read_text().replace(
+        '"Shuffle Bytes Written": ', '"Shuffle Bytes Written": ' + "9" * 400
+    )
+    Path("log").write_text(log)
+    with pytest.raises(FormatError, match="is an event log of Spark without"):
+        read_demands("log")
