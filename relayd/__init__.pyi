@@ -24,6 +24,7 @@ from relayd.backtesting.replay import backtest as backtest
 from relayd.client.asynchronous import AsyncWan as AsyncWan
 from relayd.client.blocking import RemoteWan as RemoteWan
 from relayd.client.errors import ServiceError as ServiceError
+from relayd.demands import read_demands as read_demands
 from relayd.emitting.formats import emit as emit
 from relayd.notebooks.plots import plot as plot
 from relayd.sources.opening import open as open  # noqa: A004 - relayd.open() is what a user writes

@@ -1,4 +1,4 @@
-"""Files of people: rows of named fields (CSV or JSON), demands, and earlier plans.
+"""Files of people: rows of named fields (CSV or JSON), and earlier plans.
 
 :func:`sync` waits until any file is on disk.
 """
@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 import sys
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,19 +18,23 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError  # takes 70 ms
 
 from planner.fields import json_text
-from planner.fields.demands import VOLUME_NAMES
 from planner.model.answer import Answer
 from planner.model.errors import FormatError, InputError
 from planner.transfer.plan import Plan
 
 
 def read_text(name: str, what: str) -> str:
-    """Read a text file; ``-`` is standard input.
+    """Read a text file, as it is or compressed with gzip; ``-`` is standard input.
 
     Raises :class:`InputError` if it can't be read, :class:`FormatError` if it is not text.
     """
     try:
-        return sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8-sig")
+        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        if content.startswith(b"\x1f\x8b"):
+            content = gzip.decompress(content)
+        return io.StringIO(content.decode("utf-8-sig"), None).read()  # with \n at the ends of lines
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(what, f"is damaged: {error}", value=name) from None
     except OSError as error:
         raise InputError(what, f"can't be read ({error.strerror})", value=name) from None
     except UnicodeDecodeError:
@@ -71,11 +77,14 @@ def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
         if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
             raise FormatError(what, "must be a JSON list of objects", value=name)
         return content
-    return _csv_rows(text, name, what, least)
+    return csv_rows(text, name, what, least)
 
 
-def _csv_rows(text: str, name: str, what: str, least: int) -> list[dict[str, Any]]:
-    lines = csv_lines(text)
+def csv_rows(text: str, name: str, what: str, least: int) -> list[dict[str, Any]]:
+    """Return rows of a CSV text, without spaces around cells; see :func:`read_rows`."""
+    numbered = enumerate(csv.reader(io.StringIO(text)), 1)
+    stripped = [(number, [cell.strip() for cell in cells]) for number, cells in numbered]
+    lines = [(number, cells) for number, cells in stripped if any(cells)]
     if not lines or len(lines) - 1 < least:
         raise FormatError(what, "has no rows under its header", value=name)
     first, header = lines[0]
@@ -86,41 +95,6 @@ def _csv_rows(text: str, name: str, what: str, least: int) -> list[dict[str, Any
             problem = f"has {len(cells)} of {len(header)} columns"
             raise FormatError(f"{name}, line {number}", problem, value=cells)
     return [dict(zip(header, cells, strict=True)) for _, cells in lines[1:]]
-
-
-def csv_lines(text: str) -> list[tuple[int, list[str]]]:
-    """Return the lines of a CSV text with their numbers, without spaces, but for empty ones."""
-    lines = enumerate(csv.reader(io.StringIO(text)), 1)
-    stripped = [(number, [cell.strip() for cell in cells]) for number, cells in lines]
-    return [(number, cells) for number, cells in stripped if any(cells)]
-
-
-def read_demands(name: str) -> Any:
-    """Read demands from a file, in a shape of :func:`.demands_gb`; ``-`` is CSV on standard input.
-
-    CSV has the columns ``src, dst, volume_gb``, or is a matrix: a first row of destinations and a
-    first column of sources. JSON is ``[{"src": ..., "dst": ..., "volume_gb": ...}]`` or
-    ``{src: {dst: GB}}``. A volume is a number of GB or has a unit, such as ``1.5TB``.
-
-    Raises InputError if the file can't be read; FormatError if it is neither, naming the line.
-    """
-    text = read_text(name, "demands")
-    if not is_json(text, name):
-        rows = _csv_rows(text, name, "demands", least=1)
-        if {"src", "dst"} <= {column.lower() for column in rows[0]}:
-            found = [{column.lower(): cell for column, cell in row.items()} for row in rows]
-            volume = next((c for c in VOLUME_NAMES if c in found[0]), "")
-            if not volume:
-                problem = f"has no column {' or '.join(VOLUME_NAMES)}"
-                raise FormatError(f"{name}, line 1", problem, value=[*rows[0]])
-            return [(row["src"], row["dst"], row[volume]) for row in found]
-        corner, *targets = rows[0]
-        cells = [(row[corner], dst, row[dst]) for row in rows for dst in targets]
-        return [cell for cell in cells if cell[2] and cell[0] != cell[1]]
-    content = json_of(text, name, "demands")
-    is_inside = isinstance(content, dict) and isinstance(content.get("demands"), dict | list)
-    found = content["demands"] if is_inside else content
-    return [found] if isinstance(found, dict) and "src" in found else found
 
 
 _REMEDY = "Give a plan or its JSON."

@@ -16,7 +16,8 @@ ERRORS = """AmbiguousRegionError CatalogueError DataError FormatError Infeasible
 NAMES = {
     relayd: f"""AsyncWan BroadcastPlan BroadcastRequest Matrix Network Plan Ranking ReducePlacement
         RemoteWan Replan SchedulePlan ServiceError ShufflePlan ShuffleRequest TaskPlacement
-        TimedTransfer TransferRequest Wan __version__ backtest emit open plot {ERRORS}""",
+        TimedTransfer TransferRequest Wan __version__ backtest emit open plot
+        read_demands {ERRORS}""",
     planner: """BroadcastRequest Catalogue CataloguePrices DataError Estimate FlatPrices
         InfeasibleError InputError Link Machine Network Plan ReduceRequest RelaydError
         ScheduleRequest ShuffleRequest Site Snapshot TasksRequest TimedTransfer TransferRequest

@@ -23,7 +23,8 @@ from probes.importers.limits import PhysicalGate
 from probes.samples import QuarantinedSample, Sample
 from relayd.catalogue.documents.formats import read_prices
 from relayd.catalogue.loading import load_catalogue
-from relayd.files import read_demands, read_rows
+from relayd.demands import read_demands
+from relayd.files import read_rows
 from relayd.http.settings import load_service_settings
 from relayd.snapshots.building import make_snapshot
 from relayd.store import Store, open_store

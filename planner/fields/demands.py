@@ -13,12 +13,18 @@ from planner.model.units import parse_volume_gb
 Pair: TypeAlias = tuple[str, str]
 
 MOST_DEMANDS = 1_000_000
-END_NAMES = {"source": "src", "from": "src", "destination": "dst", "dest": "dst", "to": "dst"}
+END_NAMES = dict.fromkeys(("source", "from"), "src")
+END_NAMES |= dict.fromkeys(("destination", "dest", "target", "to"), "dst")
 VOLUME_NAMES = ("volume_gb", "gb", "volume")
 
 
 class Demands(dict[Pair, float]):
-    """Source and destination to GB above 0, already checked."""
+    """Source and destination to GB above 0, already checked.
+
+    What they rest on, where that is more than a table, is in their `notes`: sentences.
+    """
+
+    notes: tuple[str, ...] = ()
 
 
 class Pairs(Kind):

@@ -5,6 +5,7 @@ A region can be named by its id (``aws:us-east-1``), by its bare name where one 
 city (``Frankfurt``), or as bills and portals write it (``US East (N. Virginia)``, ``East US 2``).
 A zone (``us-east-1a``, ``europe-west1-b``, ``use1-az1``, ``eastus-1``) and usage on a bill of AWS
 (``USE1-DataTransfer-Out-Bytes``) stand for their region. Case and accents do not matter.
+A label of a node stands for its value (``topology.kubernetes.io/region=us-east-1``).
 A bucket stands for the region that its URL states (``s3://bucket?region=us-east-1``).
 """
 
@@ -70,6 +71,8 @@ def resolve(
     city that fits several regions is an AmbiguousRegionError where neither preference settles it.
     """
     text = name.strip()
+    if "kubernetes.io/" in text:
+        text = re.split("[=:]", text)[-1].strip()
     if text in catalogue.regions or text in known:
         return Resolution(text)
     if "://" in text:
@@ -100,6 +103,15 @@ def resolve(
     more = f" and {len(others) - _OTHERS_SHOWN} more" if others[_OTHERS_SHOWN:] else ""
     shown = f"{', '.join(others[:_OTHERS_SHOWN])}{more}"
     return Resolution(nearest[0], f"{text} is taken for {nearest[0]}, not {shown}.", text, others)
+
+
+def only_region(name: str, catalogue: Catalogue) -> str:
+    """Return the id of the only region that a name of bills, hosts or portals fits, else ``""``."""
+    try:
+        found = resolve(name, catalogue)
+    except InputError:
+        return ""
+    return "" if found.note else found.region_id
 
 
 STORES = {"s3": "aws", "gs": "gcp", "az": "azure"}

@@ -46,6 +46,9 @@ _VOLUME_GB = {
 }
 # In 500Gb the small b means bits, and who writes it may mean bytes. In 500gb nothing says so.
 _BITS = r"([KMGTP]i?)b|([kmgtpKMGTP]i?)bits?"
+# A byte alone is written out: site_b is no volume.
+_WORDS = "kilo|mega|giga|tera|peta|kibi|mebi|gibi|tebi|pebi"
+_OF_HEADS = rf"(?i)(?:({_WORDS})?bytes?|(?:^|[^a-z])([kmgtp]i?b))\W*$"
 _RATE_GBPS = {
     "bps": 1e-9,
     "kbps": 1e-6,
@@ -86,6 +89,12 @@ def parse_volume_gb(text: str, field: str = "volume") -> float:
         remedy = f"Write {number}{prefix}B for bytes, or {in_bytes} if bits were meant."
         raise InputError(field, "is in bits", value=text, remedy=remedy)
     return _parse(text, field, _VOLUME_GB, "500GB, 1.5TB or 200GiB")
+
+
+def volume_unit_in(head: str) -> str:
+    """Return the unit of volume that a column's head ends with (``data [TiB]``), else ``""``."""
+    word, unit = found.groups("") if (found := re.search(_OF_HEADS, head)) else ("", " ")
+    return (unit or f"{word[:1]}{'i' * word.lower().endswith('bi')}B").strip()
 
 
 def parse_rate_gbps(text: str, field: str = "throughput") -> float:

@@ -197,7 +197,7 @@ def json_rows(stream: BinaryIO, options: ImportOptions) -> Iterator[tuple[int, d
     """
     for line, content in documents(stream, options.name):
         for number, row in enumerate(_rows_of(content or {}, is_matrix=bool(options.metric)), 1):
-            yield line if content == row else number, _flat(row)
+            yield line if content == row else number, flat(row)
 
 
 def _rows_of(content: dict[str, Any], *, is_matrix: bool) -> list[dict[str, Any]]:
@@ -213,11 +213,12 @@ def _rows_of(content: dict[str, Any], *, is_matrix: bool) -> list[dict[str, Any]
     return [content]
 
 
-def _flat(row: dict[str, Any], before: str = "") -> dict[str, str]:
+def flat(row: dict[str, Any], before: str = "") -> dict[str, str]:
+    """Return a JSON object as cells; keys of those within it follow its own and a point."""
     found: dict[str, str] = {}
     for key, value in row.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{before}{key}.")
+            found |= flat(value, f"{before}{key}.")
         elif not isinstance(value, list):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             found[before + key] = "" if value is None else text

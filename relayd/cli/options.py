@@ -10,6 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import TypeVar
 
+from planner.fields.kinds import assignments
 from planner.model.aliases import resolve
 from planner.model.catalogue import Catalogue
 from planner.model.errors import InputError, UnknownRegionError
@@ -107,6 +108,12 @@ def whole_number(text: str, field: str) -> int:
     if abs(found) > MOST_WHOLE:
         raise InputError(field, "is too large", value=text, remedy=f"At most {MOST_WHOLE}.")
     return found
+
+
+def meanings(option: str, options: argparse.Namespace) -> dict[str, str]:
+    """Read what names mean, such as of columns: ``NAME=COLUMN`` with commas between."""
+    words = ",".join(getattr(options, option.removeprefix("--"))).split(",")
+    return assignments([word.strip() for word in words if word], field=option)
 
 
 def time_s(text: str, field: str) -> float:

@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ class SparkShuffle:
         By region, how many partitions were read there.
     read_s : float
         From when its readers were submitted until the last had ended, with all that they did.
+    read_gb : dict
+        By region, what its readers read there, of this shuffle and others.
     """
 
     stage: int
@@ -53,6 +55,7 @@ class SparkShuffle:
     input_gb: dict[str, float]
     read_in: dict[str, int]
     read_s: float
+    read_gb: dict[str, float] = field(default_factory=dict)
 
     @property
     def volume_gb(self) -> float:
@@ -143,6 +146,7 @@ class _Log:
         self._ran_ms: dict[int, tuple[int, int]] = {}
         self._written: defaultdict[int, Counter[str]] = defaultdict(Counter)
         self._read: defaultdict[int, Counter[str]] = defaultdict(Counter)
+        self._read_bytes: defaultdict[int, Counter[str]] = defaultdict(Counter)
 
     def take(self, event: dict[str, Any]) -> None:
         kind = event.get("Event")
@@ -166,6 +170,8 @@ class _Log:
             reads = metrics["Shuffle Read Metrics"]
             if reads["Remote Blocks Fetched"] + reads["Local Blocks Fetched"]:
                 self._read[stage][self._region(info)] += 1
+                read = reads["Remote Bytes Read"] + reads["Local Bytes Read"]
+                self._read_bytes[stage][self._region(info)] += read
 
     def _region(self, info: dict[str, Any]) -> str:
         attributes = self._attributes.get(info["Executor ID"], {})
@@ -187,7 +193,10 @@ class _Log:
                 name = self._names.get(stage, "")
                 began_ms, ended_ms = zip(*(self._ran_ms[one] for one in readers), strict=True)
                 read_s = (max(ended_ms) - min(began_ms)) / 1000
-                found.append(SparkShuffle(stage, name, partitions, input_gb, read_in, read_s))
+                read = sum((self._read_bytes[one] for one in readers), Counter[str]())
+                read_gb = {region: size / BYTES_PER_GB for region, size in read.items()}
+                figures = (partitions, input_gb, read_in, read_s, read_gb)
+                found.append(SparkShuffle(stage, name, *figures))
         return found
 
 

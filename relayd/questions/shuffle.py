@@ -33,7 +33,8 @@ def plan_shuffle(wan: NetworkView, request: ShuffleRequest) -> ShufflePlan:
         if pair in demands
     ]
     names = found.values()
-    return answered(wan, request, resolved, network, demands, recommend_shuffle, names, down)
+    notes = [*getattr(request.demands_gb, "notes", ()), *down]
+    return answered(wan, request, resolved, network, demands, recommend_shuffle, names, notes)
 
 
 SHUFFLE = Question(

@@ -6,21 +6,28 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import lru_cache, partial
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from planner.model.aliases import resolve
+from planner.model.aliases import only_region
 from planner.model.catalogue import Catalogue
-from planner.model.errors import AmbiguousRegionError, InputError, StoreError, UnknownRegionError
+from planner.model.errors import InputError, StoreError
 from planner.model.units import parse_duration_s
 from probes.estimation.current_samples import MOST_JUDGED
 from probes.importers import HEAD_BYTES, ImportOptions, addressed, identified, importers, read
 from probes.importers.limits import PhysicalGate
 from probes.importers.options import BAD_REGION
 from probes.samples import Sample
-from relayd.cli.options import catalogue_of, region_id, store_location, time_s, whole_number
+from relayd.cli.options import (
+    catalogue_of,
+    meanings,
+    region_id,
+    store_location,
+    time_s,
+    whole_number,
+)
 from relayd.cli.output import pick, respond, snapshot_as_json
 from relayd.cli.text import Progress, page
 from relayd.history import DataSetHistory  # few imports are of such
@@ -148,7 +155,7 @@ def _import(
         "src_vm": options.src_vm or "",
         "dst_vm": options.dst_vm or "",
         "measured_at_s": measured_at_s,
-        "columns": _columns("--columns", options) | _columns("--labels", options),
+        "columns": meanings("--columns", options) | meanings("--labels", options),
         "provider": options.provider or "",
         "metric": options.metric or "",
         **pick(options, "force address hosts"),
@@ -158,7 +165,7 @@ def _import(
         connections=options.connections and whole_number(options.connections, "--connections"),
         duration_s=options.duration and parse_duration_s(options.duration, "--duration"),
         tiers=tuple(options.tier) or ("PREMIUM",),
-        named=lru_cache(partial(_id_of, catalogue)),
+        named=lru_cache(lambda written: only_region(written, catalogue) or written),
         name=name,
     )
     described = {**kept, "tiers": list(chosen.tiers), "trust": options.trust}
@@ -185,26 +192,6 @@ def _import(
             )
         finally:
             progress.end()
-
-
-def _id_of(catalogue: Catalogue, name: str) -> str:
-    """Return the id of the only region that a name of bills or portals fits, else the name."""
-    with suppress(UnknownRegionError, AmbiguousRegionError):
-        found = resolve(name, catalogue)
-        return name if found.note else found.region_id
-    return name
-
-
-def _columns(option: str, options: argparse.Namespace) -> dict[str, str]:
-    """Read what names of columns or labels mean, ``NAME=COLUMN`` with commas between."""
-    text = ",".join(getattr(options, option.removeprefix("--")))
-    pairs = [part.partition("=") for part in text.split(",") if part]
-    for name, assigned, column in pairs:
-        if not (name and assigned and column):
-            problem = f"is not NAME={option[2:-1].upper()}"
-            remedy = "For example: src=srcRegion,dst=destRegion."
-            raise InputError(option, problem, value=text, remedy=remedy)
-    return {name.strip(): column.strip() for name, _, column in pairs}
 
 
 def _earlier_time_s(store: Store, digest: str) -> float | None:

@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Items, Specified, fields_of
 from planner.model.errors import FormatError, InputError
+from relayd.cli.options import catalogue_of, meanings
 from relayd.cli.parser import Parser, add_commands, add_options, flags
 from relayd.emitting.formats import DEFAULT_PORT, emitters
-from relayd.files import read_demands, read_json, read_rows, read_text
+from relayd.files import read_json, read_rows, read_text
 from relayd.questions.registry import QUESTIONS
 from relayd.settings import load_settings
 from relayd.times import until
@@ -113,7 +114,7 @@ def request_from(options: argparse.Namespace, request: type[R]) -> R:
         if setting is not None and not scalar:
             words = [*words, setting]
         if words:
-            found |= _read(fields, words)
+            found |= _read(fields, words, options)
     return request(**found)
 
 
@@ -161,10 +162,10 @@ def dest_of(option: str) -> str:
 # ---- values --------------------------------------------------------------------------------------
 
 
-def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
+def _read(fields: Fields, words: list[Any], options: argparse.Namespace) -> dict[str, Any]:
     first = fields[0]
     if first.kind.metavar == "FILE":
-        return from_file(fields, words[-1])
+        return _from_file(fields, words[-1], options)
     if isinstance(first.kind, Flag):
         return {first.name: True}
     if len(fields) == 1:
@@ -181,7 +182,7 @@ def _read(fields: Fields, words: list[Any]) -> dict[str, Any]:
     return found
 
 
-def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
+def _from_file(fields: Sequence[Field], name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return the values of fields that are in one file; ``-`` is standard input.
 
     Raises
@@ -200,7 +201,10 @@ def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
     if isinstance(first.kind, Items):
         found = read_rows(name, first.key, least=first.kind.least)
     elif first.kind.name == "pairs":
-        found = read_demands(name)
+        from relayd.demands import read_demands
+
+        columns, regions = (meanings(one, options) for one in ("--columns", "--regions"))
+        found = read_demands(name, columns, regions, options.unit or "", catalogue_of(options))
     elif first.kind.name == "document":
         found = read_text(name, first.key)
     else:  # of volumes by place
@@ -208,6 +212,15 @@ def from_file(fields: Sequence[Field], name: str) -> dict[str, Any]:
         if not isinstance(found, dict):
             found = read_rows(name, first.key)
     return {first.name: found}
+
+
+_OF_DEMANDS = """
+  [the file]
+  --columns NAME=COLUMN,...  of a table: columns that have other names, such as
+                       src=source,dst=target,volume_gb=bytes
+  --regions HOST=REGION,...  where hosts of a log are that do not say so
+  --unit UNIT          of figures that have none, such as TiB
+"""
 
 
 def _carrying_out() -> str:
@@ -233,6 +246,8 @@ def add_question_commands(known: dict[str, Parser]) -> None:
         parser = known[question.command]
         parser.set_defaults(question=question)
         add_fields(parser, question.request)
+        if "pairs" in [of[0].kind.name for _, of in options_of(question.request) if len(of) == 1]:
+            add_options(parser, _OF_DEMANDS)
         shown = [f"  * {one.option}  {one.help}" for one in question.shown if one.help]
         add_options(parser, "\n".join(["  [shown]", *shown]) if shown else "")
         add_options(parser, _carrying_out() if question.emits else "")

@@ -157,7 +157,7 @@ def test_wrong_questions_are_named(relayd: Relayd, question: str, code: int, wor
     [
         ("plan shuffle", "", "no rows"),
         ("plan shuffle", "src,dst,volume_gb\n", "no rows"),
-        ("plan shuffle", "src,dst,size\na,b,3\n", "line 1"),
+        ("plan shuffle", "src,dst,size\na,b,3\n", "--columns src=src,dst=dst,volume_gb=size"),
         ("plan shuffle", "src,dst,volume_gb\naws:us-east-1,aws:sa-east-1\n", "line 2"),
         ("plan shuffle", "src,dst,volume_gb\naws:us-east-1,aws:sa-east-1,-4\n", "0 or more"),
         (
@@ -168,7 +168,7 @@ def test_wrong_questions_are_named(relayd: Relayd, question: str, code: int, wor
         ("plan shuffle", ",aws:us-east-1\naws:sa-east-1,3,4\n", "line 2"),
         ("plan shuffle", "{", "not JSON"),
         ("plan shuffle", '{"aws:us-east-1": 4}', "must map destinations"),
-        ("plan shuffle", '[{"src": "a"}]', "demands 1"),
+        ("plan shuffle", '[{"src": "a"}]', "it has src ('a')"),
         ("plan schedule", "id,src,dst\nx,aws:us-east-1,aws:sa-east-1\n", "volume_gb"),
         ("plan schedule", "id,src,dst,volume,deadline\nx,us-east,sa,4,soon\n", "deadline"),
         ("plan schedule", "[1]", "list of objects"),

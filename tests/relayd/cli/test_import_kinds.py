@@ -37,7 +37,7 @@ def test_files_of_several_tools_are_imported_in_one_command(relayd: Relayd, db: 
         (("nuttcp", "x.txt"), "nuttcp can't be read"),
         (("csv", FIXTURES / "pings/win.txt"), "is output of ping of Windows"),
         (("iperf3", FIXTURES / "pings/win.txt"), "is output of ping of Windows"),
-        ((FIXTURES / "pings/win.txt", "--labels", "src"), "--labels is not NAME=LABEL"),
+        ((FIXTURES / "pings/win.txt", "--labels", "src"), "--labels has no `=`"),
         (("nowhere.json",), "can't be read"),
     ],
 )
