@@ -64,7 +64,8 @@ def read_demands(
         found, notes = bill.demands_gb(), bill.notes()
         if not found:
             problem = f"is {bill.what}, and names no traffic between two regions"
-            raise FormatError(name, problem, remedy=" ".join(notes))
+            remedy = f"`relayd study bill {shlex.quote(name)}` shows what it has."
+            raise FormatError(name, problem, remedy=remedy)
     else:
         found = _of_text(text, name, columns, unit)
     demands = demands_gb(found)

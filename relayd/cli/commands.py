@@ -288,6 +288,10 @@ study series  analyse a link in time
   --metric {per-flow,aggregate,udp,rtt,loss,jitter}:=aggregate  (default aggregate)
   --horizon TIME       of the forecast (default 1h)
   --since TIME         only the newest samples, such as 30d
+study bill  compare what traffic cost by a bill with prices and other ways
+  +listing
+  file:FILE            AWS's CUR, Azure's cost export or Google Cloud's billing export; CSV or JSON
+                       lines, as they are or compressed with gzip; - is standard input
 study backtest  replay history: what following relayd would have achieved
   --dask ADDRESS       compute on a running Dask cluster (its scheduler)
 serve  answer questions over HTTP

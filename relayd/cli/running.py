@@ -70,6 +70,7 @@ _HANDLERS = {
     "transfers progress": "data.transfers:progress",
     "transfers end": "data.transfers:end",
     "transfers follow": "data.following:follow",
+    "study bill": "data.bill:run",
     "study report": "data.report:run",
     "study series": "data.report:series",
     "study backtest": "data.backtest:run",

@@ -1,4 +1,4 @@
-"""Demands out of bills, logs of Spark, and tables of others."""
+"""Demands out of bills, logs, networks and tables of others, and the study of a bill."""
 
 from __future__ import annotations
 
@@ -180,16 +180,39 @@ def made_up(rows: int) -> Iterator[str]:
         )
 
 
-def test_a_large_bill_is_read_to_the_cent_in_seconds(tmp_path: Path) -> None:
+def test_a_bill_is_studied_to_the_cent_in_seconds(relayd: Relayd, tmp_path: Path) -> None:
     rows = [*made_up(40_000)]
+    paid = sum((Decimal(row.split(",")[6]) for row in rows[1:]), Decimal(0))
     file = tmp_path / "bill.csv.gz"
     file.write_bytes(gzip.compress("\n".join(rows).encode()))
     began_s = time.process_time()
-    assert len(read_demands(file)) == 60
+    found = json.loads(relayd("study", "bill", file, "--json").out)
     assert time.process_time() - began_s < 10
-    bill = bill_of(*rows)
-    assert sum(bill.paid.values()) == sum(Decimal(row.split(",")[6]) for row in rows[1:])
-    assert bill.rows.total() == 40_000
+    assert len(found["traffic"]) > 60
+    assert sum(one["rows"] for one in found["traffic"]) == 40_000
+    assert round(sum(one["paid_usd"] for one in found["traffic"]), 2) == float(round(paid, 2))
+    assert round(found["paid_usd"], 6) == float(round(paid, 6))
+    pairs = [one for one in found["traffic"] if one["dst"] != INTERNET]
+    assert all(one["direct_usd"] >= one["list_usd"] * 0.999 and one["direct_s"] for one in pairs)
+
+
+def test_a_study_compares_prices_and_other_ways(relayd: Relayd, wan: library.Wan) -> None:
+    Path("bill").write_text("\n".join(CUR_1))
+    found = json.loads(relayd("study", "bill", "bill", "--json").out)
+    lines = {(one["src"], one["dst"]): one for one in found["traffic"]}
+    pair = lines["aws:us-east-1", "aws:eu-central-1"]
+    plan = wan.plan("aws:us-east-1", "aws:eu-central-1", volume_gb=200, objective="cost")
+    assert plan.direct.cost_usd
+    assert plan.best_relay
+    assert pair["list_usd"] == pytest.approx(2 * plan.direct.cost_usd.egress)
+    assert pair["direct_usd"] == pytest.approx(2 * plan.direct.cost_usd.total)
+    assert pair["direct_s"] == plan.direct.duration_s
+    assert pair["other_usd"] <= 2 * plan.best_relay.cost_usd.total
+    assert lines["aws:us-east-1", INTERNET]["list_usd"] == pytest.approx(50 * 0.09)
+    assert relayd("study", "bill", "bill").code == 0
+    Path("euros").write_text("\n".join(CUR_1).replace("USD", "EUR"))
+    refused = relayd("study", "bill", "euros")
+    assert (refused.code, "is in EUR" in refused.err) == (2, True)
 
 
 def test_a_bill_is_demands_of_a_shuffle(relayd: Relayd) -> None:
@@ -203,7 +226,7 @@ def test_a_bill_is_demands_of_a_shuffle(relayd: Relayd) -> None:
     azure = Path("azure.csv")
     azure.write_text("\n".join(EA))
     refused = relayd("plan", "shuffle", azure)
-    assert (refused.code, "0.80 USD was paid for a region that" in refused.err) == (2, True)
+    assert (refused.code, "`relayd study bill azure.csv`" in refused.err) == (2, True)
 
 
 def test_what_a_job_wrote_goes_to_readers_by_their_shares() -> None:
