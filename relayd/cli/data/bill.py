@@ -17,7 +17,7 @@ from planner.model.pricing import (
 from relayd.bills import INTERNET, Bill, read_bill
 from relayd.cli.options import wan_of
 from relayd.cli.output import print_rows
-from relayd.cli.text import BOLD, filled, styled, table_of
+from relayd.cli.text import BOLD, page
 from relayd.files import read_text
 from relayd.sources.wan import Wan
 
@@ -47,10 +47,11 @@ def run(options: argparse.Namespace) -> int:
     head = f"{bill.what}, {bill.span}: {bill.rows.total():,} rows, {total:,.2f} USD paid"
 
     def shown() -> str:
-        listed = table_of(
+        of = page()
+        listed = of.table_of(
             rows, _COLUMNS, to=lambda row: " -> ".join({row["src"]: 0, row["dst"]: 0})
         )
-        return f"{styled(head, BOLD)}\n\n{listed}\n\n{filled(_PRICES)}"
+        return f"{of.styled(head, BOLD)}\n\n{listed}\n\n{of.filled(_PRICES)}"
 
     about = {"what": bill.what, "span": bill.span, "paid_usd": total, "traffic": rows}
     return print_rows(options, "traffic", rows, shown=shown, document=lambda: about)
