@@ -26,15 +26,9 @@ from probes.estimation.link_samples import ends_of, steady_values
 from probes.estimation.vm_types import UNSTATED, fit_of_types, voted_types, votes_of
 from probes.metrics import Metric, number_of, throughput_of
 from probes.samples import NameTable, Samples
-from relayd.history import SampleHistory
 
 Truths = NDArray[np.bool_]
 MOST_STEPS = 1_000_000
-
-
-def metric_of(connections: int) -> Metric:
-    """Return the metric of throughput that transfers of some connections rest on."""
-    return throughput_of(connections)
 
 
 class StepSamples(NamedTuple):
@@ -119,7 +113,7 @@ class StepEstimator:
         true_rtt_ms = np.where(np.isnan(either_ms), rtt_ms, either_ms)
         truth, is_private = samples.truth, cells["address"] == PRIVATE
         truth = truth[(truth.rows["address"] == PRIVATE) == is_private[ends_of(truth.rows)]]
-        steady = steady_values(truth.rows, metric_of(connections), true_rtt_ms)
+        steady = steady_values(truth.rows, throughput_of(connections), true_rtt_ms)
         return Step(
             samples.begin_s,
             (of_links, egress, ingress),
@@ -160,16 +154,15 @@ class ReplayHistory:
         Throughput samples within the steps that were yielded so far.
     """
 
-    def __init__(self, history: SampleHistory, catalogue: Catalogue, metric: Metric) -> None:
-        samples = history.read(details=True)
+    def __init__(self, samples: Samples, catalogue: Catalogue, metric: Metric) -> None:
         of_metric, names = samples.of_metric(metric).rows, list(samples.names)
         ends = np.union1d(of_metric["src"], of_metric["dst"]).tolist()
         self.regions = tuple(sorted(names[end] for end in ends))
         count = len(self.regions)
-        samples = samples.with_names(NameTable(self.regions))
-        among = (samples.rows["src"] <= count) & (samples.rows["dst"] <= count)
-        samples = samples[among]
-        self._samples = samples[np.argsort(samples.rows["measured_at_s"], kind="stable")]
+        rows = samples.rows
+        among = np.flatnonzero(np.isin(rows["src"], ends) & np.isin(rows["dst"], ends))
+        by_time = among[np.argsort(rows["measured_at_s"][among], kind="stable")]
+        self._samples = samples[by_time].with_names(NameTable(self.regions))
         self._catalogue = replace(
             catalogue,
             regions={name: replace(catalogue.region(name), baseline=True) for name in self.regions},

@@ -39,8 +39,9 @@ from planner.transfer.allocation import EQUAL
 from planner.transfer.request import TransferRequest
 from probes.analysis.evidence import require
 from probes.analysis.patterns import DAY_S
+from probes.metrics import throughput_of
 from probes.samples import Rows
-from relayd.backtesting.history import ReplayHistory, StepEstimator, StepSamples, Truths, metric_of
+from relayd.backtesting.history import ReplayHistory, StepEstimator, StepSamples, Truths
 from relayd.backtesting.request import OF_TRANSFERS, BacktestRequest
 from relayd.backtesting.result import (
     DECISION,
@@ -122,9 +123,9 @@ def replayed(
     settings = load_settings()
     catalogue = load_catalogue((*settings.catalogues, *(Path(name) for name in catalogues)))
     connections, step_s = request.connections, request.step_s
-    metric = metric_of(connections)
+    metric = throughput_of(connections)
     with open_history(parse_location(db) if db else settings.db or default_path()) as samples:
-        history = ReplayHistory(samples, catalogue, metric)
+        history = ReplayHistory(samples.read(), catalogue, metric)
     require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
     if connections > 1 and (most := history.most_connections) > connections:
         problem = f"is fewer than the {most} that samples were taken with"
