@@ -230,7 +230,7 @@ class Samples:
         names, details = NameTable(first.names), NameTable(first.details)
         rows = [first.rows]
         for one in listed[1:]:
-            renamed = one.with_names(names).rows
+            renamed = one.with_names(names).rows.copy()
             renamed["detail"] = details.numbers(one.details)[renamed["detail"]]
             rows.append(renamed)
         return cls(np.concatenate(rows), names, details)
@@ -241,8 +241,11 @@ class Samples:
         return np.asarray(self.rows["tool"] == self.names.get(TRANSFER, -1))
 
     def with_names(self, names: NameTable) -> Samples:
-        """Return a copy whose texts are numbers among other names, to which theirs are added."""
-        number, rows = names.numbers(self.names), self.rows.copy()
+        """Return samples whose texts are numbers among other names, to which theirs are added."""
+        number = names.numbers(self.names)
+        if (number == np.arange(len(number))).all():  # the same numbers: no copy
+            return Samples(self.rows, names, self.details)
+        rows = self.rows.copy()
         for text in TEXTS:
             rows[text] = number[rows[text]]
         return Samples(rows, names, self.details)

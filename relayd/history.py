@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.model.errors import not_installed
-from probes.estimation.current_samples import newest_of_series, series_codes
+from probes.estimation.current_samples import MOST_JUDGED, series_codes, series_order
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.parquet import TYPES, imported, read_batches, samples_of
 from probes.samples import Samples
@@ -93,7 +93,9 @@ class DataSetHistory:
         """Series and kinds of address, and the time of each one's first newest sample."""
         newest = Samples()
         for part in self._parts():
-            newest = newest_of_series(Samples.concat([newest, part]) if len(newest) else part)
+            both = Samples.concat([newest, part]) if len(newest) else part
+            order, parts = series_order(both)
+            newest = both[order[parts.newest(MOST_JUDGED)]]
         codes, first = np.unique(series_codes(newest), return_index=True)
         return codes, newest.rows["measured_at_s"][first]
 

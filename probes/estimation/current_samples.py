@@ -177,11 +177,10 @@ def series_codes(samples: Samples) -> Ints:
     return codes
 
 
-def newest_of_series(samples: Samples) -> Samples:
-    """Return the samples of each part of a series among which changes are looked for."""
-    samples = samples.in_order(_order(samples))
-    newest = _parts(samples).newest(MOST_JUDGED)
-    return samples if newest.all() else samples[newest]
+def series_order(samples: Samples) -> tuple[Ints, Groups]:
+    """Return the places of samples by part of a series, each the oldest first; and the parts."""
+    order = _order(samples)
+    return order, _parts(samples.in_order(order))
 
 
 def _order(samples: Samples) -> Ints:

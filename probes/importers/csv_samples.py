@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import inf
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 from planner.model.errors import FormatError, InputError
 from probes.importers import limits
@@ -46,8 +46,7 @@ OTHERS: dict[str, tuple[str, float]] = {
 
 _KNOWN: dict[str, tuple[str, float]] = {**FIGURES, **OTHERS}
 
-_MOST_REPEATED = 4096
-"""Cells of a column whose reading is remembered: a file of a million rows repeats a few."""
+_MOST_REPEATED = 4096  # cells of a column that are read once: long files repeat a few
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -209,12 +208,11 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
     ),
 }
 """The reader of each column's cells, and the fault of a cell that it can't read, in order."""
-_ColumnReader: TypeAlias = tuple[str, int | None, str, float, Callable[..., Any], str]
 
 
 def _setting(
     cells: Sequence[str],
-    readers: Sequence[_ColumnReader],
+    readers: Sequence[tuple[Any, ...]],
     usual: Mapping[str, Any],
     options: ImportOptions,
 ) -> dict[str, Any] | str:
@@ -229,7 +227,7 @@ def _setting(
         value = read(cell, factor) if cell else usual[name]
         if value is None and (cell or name in ("src", "dst", "measured_at")):
             if cell or name != "measured_at":
-                return fault
+                return str(fault)
             return "measured_at is empty and --measured-at was not stated"
         setting[name] = value
         if name == "dst" and setting["src"][0] == value[0]:

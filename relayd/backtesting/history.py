@@ -20,7 +20,7 @@ from planner.model.network import UNSAVED
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.all_pairs import Floats, RateBounds, within_caps
 from probes.estimation import Estimator
-from probes.estimation.current_samples import PRIVATE, newest_of_series
+from probes.estimation.current_samples import MOST_JUDGED, PRIVATE, series_order
 from probes.estimation.groups import Groups
 from probes.estimation.link_samples import ends_of, steady_values
 from probes.estimation.vm_types import UNSTATED, fit_of_types, voted_types, votes_of
@@ -214,13 +214,14 @@ class ReplayHistory:
         """Yield the steps in which throughput was measured, the oldest first."""
         samples, is_rtt = self._samples, self._samples.rows["metric"] == number_of("rtt_ms")
         edges = np.searchsorted(samples.rows["measured_at_s"], edges_s).tolist()
-        known, taken = Samples(samples.rows[:0], samples.names, samples.details), 0
+        order, parts = series_order(samples)
         for number, (begin, end) in enumerate(pairwise(edges)):
             truth = np.flatnonzero(self._is_truth[begin:end]) + begin
             if not len(truth):
                 continue
-            known = newest_of_series(Samples.concat([known, samples[taken:begin]]))
-            taken = begin
+            counts = parts.reduced(np.add, (order < begin).astype(np.int64))
+            after_newest = np.arange(len(order)) - parts.spread(parts.first + counts)
+            known = samples[order[(after_newest < 0) & (after_newest >= -MOST_JUDGED)]]
             self.samples_read += len(truth)
             rtts = samples[np.flatnonzero(is_rtt[begin:end]) + begin]
             yield StepSamples(float(edges_s[number]), known, samples[truth], rtts)

@@ -74,8 +74,7 @@ class ReportData:
         """Return the samples of each link, oldest first."""
         if metric not in self._pairs:
             series = self.samples_of(metric).groups()
-            of_links = {(src, dst): part.rows for (src, dst, _), part in series if src != dst}
-            self._pairs[metric] = of_links
+            self._pairs[metric] = {(a, b): part.rows for (a, b, _), part in series if a != b}
         return self._pairs[metric]
 
     def vm_types(self, metric: Metric, row: np.void) -> str:

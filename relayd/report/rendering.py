@@ -34,8 +34,7 @@ dd { margin: 0; }
 _FIGURE = re.compile(r"[-+0-9.,%x~ ]+")
 
 
-Drawer: TypeAlias = Callable[[dict[str, Any]], str]
-"""Draws a chart's specification as SVG."""
+Drawer: TypeAlias = Callable[[dict[str, Any]], str]  # of a chart's specification, as SVG
 
 
 def html(report: Report, draw: Drawer) -> str:

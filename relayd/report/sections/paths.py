@@ -327,10 +327,9 @@ def _say_zones(section: Section, data: ReportData) -> None:
     compared: list[Record] = []
     for (src, dst, _), part in data.samples_of("rtt_ms").groups():
         rows = part.rows
-        if src == dst or not (rows["src_zone"].any() or rows["dst_zone"].any()):
-            continue
-        kinds, zone = np.unique(rows[["src_zone", "dst_zone"]], return_inverse=True)
-        if len(kinds) < 2:
+        zones = rows["src_zone"].astype(np.int64) << 32 | rows["dst_zone"]
+        kinds, zone = np.unique(zones, return_inverse=True)
+        if src == dst or len(kinds) < 2:
             continue
         _, at = np.unique(rows["measured_at_s"] // TOGETHER_S, return_inverse=True)
         table = np.full((len(kinds), int(at.max()) + 1), np.nan)
