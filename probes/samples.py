@@ -223,10 +223,10 @@ class Samples:
         first = listed[0]
         if all(one.names is first.names and one.details is first.details for one in listed):
             return cls(np.concatenate([one.rows for one in listed]), first.names, first.details)
-        names, details = NameTable(), NameTable()
-        rows = []
-        for one in listed:
-            renamed = one.with_names(names).rows
+        names, details = NameTable(first.names), NameTable(first.details)
+        rows = [first.rows]
+        for one in listed[1:]:
+            renamed = one.with_names(names).rows.copy()
             renamed["detail"] = details.numbers(one.details)[renamed["detail"]]
             rows.append(renamed)
         return cls(np.concatenate(rows), names, details)
@@ -237,8 +237,11 @@ class Samples:
         return np.asarray(self.rows["tool"] == self.names.get(TRANSFER, -1))
 
     def with_names(self, names: NameTable) -> Samples:
-        """Return a copy whose texts are numbers among other names, to which theirs are added."""
-        number, rows = names.numbers(self.names), self.rows.copy()
+        """Return samples whose texts are numbers among other names, to which theirs are added."""
+        number = names.numbers(self.names)
+        if (number == np.arange(len(number))).all():  # the same numbers: no copy
+            return Samples(self.rows, names, self.details)
+        rows = self.rows.copy()
         for text in TEXTS:
             rows[text] = number[rows[text]]
         return Samples(rows, names, self.details)
@@ -292,6 +295,10 @@ class Samples:
             return next(iter(Samples(self.rows[[int(places)]], self.names, self.details)))
         return Samples(self.rows[places], self.names, self.details)
 
+    def in_order(self, order: NDArray[np.int64]) -> Samples:
+        """Return the samples in an order; these themselves, and no copy, if they have it."""
+        return self if (np.diff(order) == 1).all() else self[order]
+
     def regions(self) -> set[str]:
         """Return the regions at either end of any sample."""
         names = list(self.names)
@@ -313,8 +320,7 @@ class Samples:
         Series come in the order of their regions' numbers, and of metrics.
         """
         rows = self.rows
-        order = np.lexsort((rows["metric"], rows["dst"], rows["src"]))
-        ordered = self if (np.diff(order) == 1).all() else self[order]
+        ordered = self.in_order(np.lexsort((rows["metric"], rows["dst"], rows["src"])))
         keys = ordered.rows[["src", "dst", "metric"]]
         cuts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
         names = list(self.names)

@@ -12,11 +12,10 @@ from typing import TypeAlias
 import numpy as np
 
 from planner.model.errors import not_installed
-from probes.estimation.current_samples import newest_of_series
+from probes.estimation.current_samples import MOST_JUDGED, series_codes, series_order
 from probes.importers.options import ImportedRow, ImportOptions
 from probes.importers.parquet import TYPES, imported, read_batches, samples_of
-from probes.metrics import Metric, number_of
-from probes.samples import ADDRESSES, Samples
+from probes.samples import Samples
 from relayd.store import Store, open_store
 from relayd.store.location import Location
 from relayd.store.samples.data_set import files_of
@@ -24,17 +23,8 @@ from relayd.store.samples.data_set import files_of
 
 def _in_order(samples: Samples) -> Samples:
     rows = samples.rows
-    order = np.lexsort((rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]))
-    return samples[order]
-
-
-def series_codes(samples: Samples) -> np.ndarray:
-    """Return a number for each sample's link, metric and whether it is over private addresses."""
-    rows = samples.rows
-    link = rows["src"].astype(np.int64) << 32 | rows["dst"].astype(np.int64) << 8
-    private = rows["address"] == ADDRESSES.index("private")
-    codes: np.ndarray = link + rows["metric"] * 2 + private
-    return codes
+    keys = rows["measured_at_s"], rows["metric"], rows["dst"], rows["src"]
+    return samples.in_order(np.lexsort(keys))
 
 
 class DataSetHistory:
@@ -53,19 +43,11 @@ class DataSetHistory:
         self._files = files_of(folder)
         self._tables = Samples()
 
-    def read(
-        self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
-    ) -> Samples:
-        """Return samples by source, destination, metric and time.
+    def read(self, since_s: float = -inf) -> Samples:
+        """Return samples since a time (s since 1970) by source, destination, metric and time."""
+        return _in_order(Samples.concat(self._parts(since_s, details=True)))
 
-        Only those of a metric, and since a time in seconds since 1970; with the details of their
-        tools, or without.
-        """
-        return _in_order(Samples.concat(self._parts(metric, since_s, details=details)))
-
-    def _parts(
-        self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
-    ) -> Iterator[Samples]:
+    def _parts(self, since_s: float = -inf, *, details: bool = False) -> Iterator[Samples]:
         """Yield samples in parts that fit into memory, and share their names."""
         first = 1
         for path in self._files:
@@ -76,8 +58,6 @@ class DataSetHistory:
                 first += len(samples)
                 kept = samples.rows["measured_at_s"] >= since_s
                 kept[list(faults)] = False
-                if metric is not None:
-                    kept &= samples.rows["metric"] == number_of(metric)
                 yield samples[kept]
 
     def about(self) -> dict[str, str]:
@@ -113,7 +93,9 @@ class DataSetHistory:
         """Series and kinds of address, and the time of each one's first newest sample."""
         newest = Samples()
         for part in self._parts():
-            newest = newest_of_series(Samples.concat([newest, part]) if len(newest) else part)
+            both = Samples.concat([newest, part]) if len(newest) else part
+            order, parts = series_order(both)
+            newest = both[order[parts.newest(MOST_JUDGED)]]
         codes, first = np.unique(series_codes(newest), return_index=True)
         return codes, newest.rows["measured_at_s"][first]
 
@@ -146,11 +128,9 @@ class StoredHistory:
     def __init__(self, store: Store) -> None:
         self._samples = store.samples
 
-    def read(
-        self, metric: Metric | None = None, since_s: float = -inf, *, details: bool = False
-    ) -> Samples:
-        """Return samples by source, destination, metric and time."""
-        return _in_order(self._samples.read(metric=metric, since_s=since_s, details=details))
+    def read(self, since_s: float = -inf) -> Samples:
+        """Return samples since a time (s since 1970) by source, destination, metric and time."""
+        return _in_order(self._samples.read(since_s=since_s))
 
     def about(self) -> dict[str, str]:
         """Return the size of the store by name."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import sqrt
 from typing import Any, TypeAlias
 
@@ -101,9 +102,13 @@ def permutation_p(observed: float, chance: ArrayLike) -> float:
 
 def sign_p(values: Floats, draws: int, *, both_sides: bool = False) -> float:
     """Return the share of sums with random signs that reach the sum of the values."""
-    signs = np.random.default_rng(0).choice((-1.0, 1.0), size=(draws, values.size))
-    observed, chance = float(values.sum()), signs @ values
+    observed, chance = float(values.sum()), _signs(draws, values.size) @ values
     return permutation_p(*((abs(observed), np.abs(chance)) if both_sides else (observed, chance)))
+
+
+@lru_cache(maxsize=1)  # many series are of one size
+def _signs(draws: int, size: int) -> Floats:
+    return np.random.default_rng(0).choice((-1.0, 1.0), size=(draws, size))
 
 
 def share_bounds(count: int, size: int) -> tuple[float, float]:

@@ -23,7 +23,7 @@ number of runs, by the exact test of Wald and Wolfowitz (1940).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import comb, exp, log
+from math import comb, copysign, exp, log
 from statistics import median
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -94,13 +94,16 @@ def _next_shift(logs: Sequence[float], begin: int) -> tuple[int, int, float] | N
             learnt = logs[max(begin, last - MOST_LEARNT_FROM) : max(last, first)]
             level, spread_below, spread_above = _usual(learnt)
         off = logs[at] - level
-        z = max(-CLIP, min(CLIP, off / (spread_above if off > 0 else spread_below)))
+        z = off / (spread_above if off > 0 else spread_below)
+        if not -CLIP <= z <= CLIP:
+            z = copysign(CLIP, z)
         if above <= 0:
-            above_since = at
+            above, above_since = 0.0, at
         if below <= 0:
-            below_since = at
-        above = max(0.0, above + z - ALLOWANCE)
-        below = max(0.0, below - z - ALLOWANCE)
+            below, below_since = 0.0, at
+        above, below = above + z - ALLOWANCE, below - z - ALLOWANCE
+        if above <= THRESHOLD and below <= THRESHOLD:
+            continue
         for score, since in ((above, above_since), (below, below_since)):
             if score > THRESHOLD:
                 position = _turn(logs, since, at, level)
@@ -123,7 +126,8 @@ def _turn(logs: Sequence[float], since: int, found_at: int, level: float) -> int
 
 def _usual(logs: Sequence[float]) -> tuple[float, float, float]:
     """Return the level, and the spread below and above it: delays have a tail on one side."""
-    level, ordered, quarter = median(logs), sorted(logs), (len(logs) - 1) // 4
+    ordered, quarter = sorted(logs), (len(logs) - 1) // 4
+    level = median(ordered)
     # The spread of few samples is itself uncertain: taken too small it would see changes.
     allowance = QUARTILE_TO_SIGMA * (1 + 3 / len(logs))
     below, above = level - ordered[quarter], ordered[-1 - quarter] - level

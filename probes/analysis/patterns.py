@@ -184,8 +184,10 @@ def without_pattern(times_s: Floats, values: Floats, period_s: float) -> Floats:
 
 def _by_phase(values: Floats, phase: np.ndarray, phases: int) -> Floats:
     """Return the median of each phase; NaN where it has no value."""
-    parts = (values[phase == part] for part in range(phases))
-    return np.array([np.median(part) if part.size else np.nan for part in parts])
+    ordered = values[np.lexsort((values, phase))]
+    parts = np.split(ordered, np.bincount(phase, minlength=phases).cumsum()[:-1])
+    middles = [part[(len(part) - 1) // 2 : len(part) // 2 + 1] for part in parts]
+    return np.array([sum(one) / len(one) if len(one) else np.nan for one in middles])
 
 
 def _folded(

@@ -98,24 +98,19 @@ class CurrentSamples(NamedTuple):
 
     def where(self, chosen: Bools) -> CurrentSamples:
         """Return some of the samples."""
+        if chosen.all():
+            return self
         return self._replace(samples=self.samples[chosen], first_id=self.first_id[chosen])
 
     def updated(self, newer: CurrentSamples) -> CurrentSamples:
-        """Return these samples with newer ones in place of all of the same series."""
-        both = Samples.concat([self.samples, newer.samples])
-        series = both.rows["src"].astype(np.int64) * len(both.names) + both.rows["dst"]
-        series = series * len(NAMES) + both.rows["metric"]
-        count, names = len(self.samples), list(newer.samples.names)
-        stays = np.ones(len(both), np.bool_)
-        stays[:count] = ~np.isin(series[:count], series[count:])
-        order = _order(both[stays])
-        first_id = np.concatenate([self.first_id, newer.first_id])[stays][order]
-        again = {
-            (names[src], names[dst], NAMES[metric])
-            for src, dst, metric in np.unique(newer.samples.rows[["src", "dst", "metric"]]).tolist()
-        }
+        """Return these samples with newer ones, of the same names, in place of whole series."""
+        series, of_newer = (series_codes(one.samples) // 2 for one in (self, newer))
+        kept, again = self.where(~np.isin(series, of_newer)), dict(newer.samples.groups())
+        both = Samples.concat([kept.samples, newer.samples])
+        order = _order(both)
+        first_id = np.concatenate([kept.first_id, newer.first_id])[order]
         shifts = [shift for shift in self.shifts if shift[:3] not in again]
-        return CurrentSamples(both[stays][order], first_id, shifts + newer.shifts)
+        return CurrentSamples(both.in_order(order), first_id, shifts + newer.shifts)
 
     @property
     def is_mixed(self) -> bool:
@@ -136,7 +131,7 @@ class CurrentSamples(NamedTuple):
 
 def current_samples(samples: Samples) -> CurrentSamples:
     """Return the samples that still count."""
-    samples = samples[_order(samples)]
+    samples = samples.in_order(_order(samples))
     rows = samples.rows
     parts = _parts(samples)
     levels = np.isin(rows["metric"], [number_of(name) for name in WITH_A_LEVEL])
@@ -163,10 +158,18 @@ def current_samples(samples: Samples) -> CurrentSamples:
     return CurrentSamples(samples[newest], first_id[newest], shifts, before, first_s)
 
 
-def newest_of_series(samples: Samples) -> Samples:
-    """Return the samples of each part of a series among which changes are looked for."""
-    samples = samples[_order(samples)]
-    return samples[_parts(samples).newest(MOST_JUDGED)]
+def series_codes(samples: Samples) -> Ints:
+    """Return an even number for each sample's link and metric, 1 more if over private addresses."""
+    rows = samples.rows
+    link = rows["src"].astype(np.int64) << 32 | rows["dst"].astype(np.int64) << 8
+    codes: Ints = link + rows["metric"] * 2 + (rows["address"] == PRIVATE)
+    return codes
+
+
+def series_order(samples: Samples) -> tuple[Ints, Groups]:
+    """Return the places of samples by part of a series, each the oldest first; and the parts."""
+    order = _order(samples)
+    return order, _parts(samples.in_order(order))
 
 
 def _order(samples: Samples) -> Ints:

@@ -119,6 +119,8 @@ class CountedSamples(NamedTuple):
 
     def where(self, chosen: Bools | Ints) -> CountedSamples:
         """Return the samples that are chosen; a link without one is left out."""
+        if chosen.dtype == np.bool_ and chosen.all():  # as nearly always: no copy
+            return CountedSamples(self.rows, self.groups, self.origins)
         numbers = self.groups.numbers()[chosen]
         groups = Groups.of(numbers)
         return CountedSamples(self.rows[chosen], groups, self.origins[numbers[groups.first]])
@@ -227,7 +229,7 @@ class LinkSamples:
         of_tests_s = groups.reduced(np.maximum, np.where(self.are_transfers(rows), -np.inf, at_s))
         recent = at_s >= groups.spread(newest_s) - MEMORY_S
         recent |= ~self.are_transfers(rows) & (at_s >= groups.spread(of_tests_s) - MEMORY_S)
-        return found if recent.all() else found.where(recent)
+        return found.where(recent)
 
     def pairs(self) -> Bools:
         """Mark the links that have samples, shape (n, n)."""

@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import inf
 from typing import Any, BinaryIO
 
@@ -59,6 +60,7 @@ OTHERS: dict[str, tuple[str, float]] = {
 _KNOWN: dict[str, tuple[str, float]] = {**FIGURES, **OTHERS}
 
 _WITH_UNIT = re.compile(r"([-+]?[\d.]+) ?([^\d\s.][^\s]*)")
+_MOST_REPEATED = 4096  # cells of a column that are read once: long files repeat a few
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -121,7 +123,7 @@ def _samples(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
     for at, column in enumerate(table.header):
         if at not in used:
             yield SkippedRow(table.header_line, f"column {column[:40]!r} is not used")
-    usual = {
+    usual = dict.fromkeys(_CELLS) | {
         "measured_at": options.measured_at_s,
         "connections": options.connections,
         "duration": options.duration_s,
@@ -131,15 +133,21 @@ def _samples(table: FileTable, options: ImportOptions) -> Iterator[ImportedRow]:
         "src": split(options.src) if "src" not in columns else None,
         "dst": split(options.dst) if "dst" not in columns else None,
     }
+    readers = [
+        (name, *columns.get(name, (None, "", 1.0)), lru_cache(_MOST_REPEATED)(read), fault)
+        for name, (read, fault) in _CELLS.items()
+        if name in columns or name in ("src", "dst")
+    ]
+    figures = {METRICS[name].name: columns[name] for name in columns if name in METRICS}
     crowded: list[tuple[int, int, Sample]] = []
     fewest: dict[tuple[str, str, str], int] = {}
     for number, cells in table.rows:
-        setting = cells if isinstance(cells, str) else _setting(cells, columns, usual, options)
+        setting = cells if isinstance(cells, str) else _setting(cells, readers, usual, options)
         if isinstance(setting, str):
             yield SkippedRow(number, setting)
             continue
         count = setting["at_once"] or 1
-        for row in _figures_of(number, cells, columns, setting):
+        for row in _figures_of(number, cells, figures, setting):
             if "at_once" in columns and isinstance(row, Sample) and row.metric in THROUGHPUT:
                 pair = row.src, row.dst, row.metric
                 fewest[pair] = min(count, fewest.get(pair, count))
@@ -272,23 +280,22 @@ _CELLS: dict[str, tuple[Callable[[str, float], Any], str]] = {
 
 def _setting(
     cells: Sequence[str],
-    columns: Mapping[str, tuple[int, str, float]],
+    readers: Sequence[tuple[Any, ...]],
     usual: Mapping[str, Any],
     options: ImportOptions,
 ) -> dict[str, Any] | str:
     """Return the setting in which the figures of a row were measured, or the row's fault."""
-    setting: dict[str, Any] = {}
-    for name, (reader, fault) in _CELLS.items():
-        at, _, factor = columns.get(name, (None, "", 1.0))
+    setting = {**usual}
+    for name, at, _, factor, read, fault in readers:
         cell = "" if at is None else cells[at].strip()
         if cell and name in ("src", "dst"):
             if options.provider and ":" not in cell:
                 cell = f"{options.provider}:{cell}"
             cell = cell if split(cell) else options.named(cell)
-        value: Any = reader(cell, factor) if cell else usual.get(name)
+        value = read(cell, factor) if cell else usual[name]
         if value is None and (cell or name in ("src", "dst", "measured_at")):
             if cell or name != "measured_at":
-                return fault
+                return str(fault)
             return "measured_at is empty and --measured-at was not stated"
         setting[name] = value
         if name == "dst" and setting["src"][0] == value[0]:
@@ -299,22 +306,18 @@ def _setting(
 def _figures_of(
     number: int,
     cells: Sequence[str],
-    columns: Mapping[str, tuple[int, str, float]],
+    figures: Mapping[Metric, tuple[int, str, float]],
     setting: Mapping[str, Any],
 ) -> Iterator[ImportedRow]:
     """Yield the samples of one row, and its faults."""
     (src, src_zone), (dst, dst_zone) = setting["src"], setting["dst"]
     src_vm, dst_vm, vms = setting["src_vm"] or "", setting["dst_vm"] or "", setting["vms"] or 1
     at_s, tool = setting["measured_at"], setting["tool"]
-    filled = [
-        METRICS[name].name
-        for name in columns
-        if name in METRICS and cells[columns[name][0]].strip()
-    ]
+    filled = [metric for metric, (at, *_) in figures.items() if cells[at].strip()]
     if not filled:
         yield SkippedRow(number, "no figure in this row")
     for metric in filled:
-        at, column, factor = columns[metric]
+        at, column, factor = figures[metric]
         value, detail = _figure(cells[at].strip(), METRICS[metric].dimension, factor), {}
         problem = limits.fault(metric, value, column)
         if metric == "transfer_s":

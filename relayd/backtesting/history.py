@@ -20,13 +20,12 @@ from planner.model.network import UNSAVED
 from planner.model.units import MBPS_PER_GBPS
 from planner.transfer.all_pairs import Floats, RateBounds, within_caps
 from probes.estimation import Estimator
-from probes.estimation.current_samples import PRIVATE, newest_of_series
+from probes.estimation.current_samples import MOST_JUDGED, PRIVATE, series_order
 from probes.estimation.groups import Groups
 from probes.estimation.link_samples import ends_of, steady_values
 from probes.estimation.vm_types import UNSTATED, fit_of_types, voted_types, votes_of
 from probes.metrics import Metric, number_of, throughput_of
 from probes.samples import NameTable, Samples
-from relayd.history import SampleHistory
 
 Truths = NDArray[np.bool_]
 MOST_STEPS = 1_000_000
@@ -140,16 +139,15 @@ class ReplayHistory:
         Throughput samples within the steps that were yielded so far.
     """
 
-    def __init__(self, history: SampleHistory, catalogue: Catalogue, metric: Metric) -> None:
-        samples = history.read(details=True)
+    def __init__(self, samples: Samples, catalogue: Catalogue, metric: Metric) -> None:
         of_metric, names = samples.of_metric(metric).rows, list(samples.names)
         ends = np.union1d(of_metric["src"], of_metric["dst"]).tolist()
         self.regions = tuple(sorted(names[end] for end in ends))
         count = len(self.regions)
-        samples = samples.with_names(NameTable(self.regions))
-        among = (samples.rows["src"] <= count) & (samples.rows["dst"] <= count)
-        samples = samples[among]
-        self._samples = samples[np.argsort(samples.rows["measured_at_s"], kind="stable")]
+        rows = samples.rows
+        among = np.flatnonzero(np.isin(rows["src"], ends) & np.isin(rows["dst"], ends))
+        by_time = among[np.argsort(rows["measured_at_s"][among], kind="stable")]
+        self._samples = samples[by_time].with_names(NameTable(self.regions))
         self._catalogue = replace(
             catalogue,
             regions={name: replace(catalogue.region(name), baseline=True) for name in self.regions},
@@ -201,13 +199,14 @@ class ReplayHistory:
         """Yield the steps in which throughput was measured, the oldest first."""
         samples, is_rtt = self._samples, self._samples.rows["metric"] == number_of("rtt_ms")
         edges = np.searchsorted(samples.rows["measured_at_s"], edges_s).tolist()
-        known, taken = Samples(samples.rows[:0], samples.names, samples.details), 0
+        order, parts = series_order(samples)
         for number, (begin, end) in enumerate(pairwise(edges)):
             truth = np.flatnonzero(self._is_truth[begin:end]) + begin
             if not len(truth):
                 continue
-            known = newest_of_series(Samples.concat([known, samples[taken:begin]]))
-            taken = begin
+            counts = parts.reduced(np.add, (order < begin).astype(np.int64))
+            after_newest = np.arange(len(order)) - parts.spread(parts.first + counts)
+            known = samples[order[(after_newest < 0) & (after_newest >= -MOST_JUDGED)]]
             self.samples_read += len(truth)
             rtts = samples[np.flatnonzero(is_rtt[begin:end]) + begin]
             yield StepSamples(float(edges_s[number]), known, samples[truth], rtts)

@@ -121,7 +121,7 @@ def replayed(
     connections, step_s = request.connections, request.step_s
     metric = throughput_of(connections)
     with open_history(parse_location(db) if db else settings.db or default_path()) as samples:
-        history = ReplayHistory(samples, catalogue, metric)
+        history = ReplayHistory(samples.read(), catalogue, metric)
     require(f"regions with {metric} samples", len(history.regions), FEWEST_REGIONS)
     if connections > 1 and (most := history.most_connections) > connections:
         problem = f"is fewer than the {most} that samples were taken with"

@@ -14,7 +14,7 @@ from planner.model.units import volume_text
 from planner.placement.plan import ReducePlacement
 from planner.transfer.plan import Plan
 from relayd.report.document import Chart
-from relayd.report.rendering import heat_map, points, svg
+from relayd.report.rendering import heat_map, points, svg_drawer
 from relayd.tables.matrices import Matrix
 
 Plotted: TypeAlias = Plan | BroadcastPlan | ReducePlacement
@@ -56,7 +56,7 @@ class Plot:
         changed.
         """
         try:
-            return svg(self.spec, "plot", "draw a chart as SVG")
+            return svg_drawer("plot", "draw a chart as SVG")(self.spec)
         except ValueError as error:
             remedy = "Undo what was changed in it since relayd made it."
             raise InputError("spec", f"can't be drawn as SVG ({error})", remedy=remedy) from error

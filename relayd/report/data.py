@@ -1,9 +1,9 @@
-"""The samples that a report analyses, read when a section asks for them."""
+"""The samples that a report analyses, read once, when a section first asks for them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from math import inf
@@ -17,8 +17,9 @@ from planner.model.network import UNSAVED, Network
 from planner.model.throughput import steady_rates
 from probes.analysis.evidence import Floats, Record, TooFewError
 from probes.estimation import Estimator
+from probes.estimation.groups import Groups
 from probes.metrics import METRICS, Metric
-from probes.samples import Rows, Sample, Samples
+from probes.samples import Rows, Samples
 from relayd.history import SampleHistory
 from relayd.tables.figures import matrix_of, measured_regions
 
@@ -29,70 +30,70 @@ V = TypeVar("V")
 class ReportData:
     """Samples by metric, with the catalogue's regions: all, or those since a time (s since 1970).
 
-    `corrected` has the number of samples corrected for slow start, of each metric read so far.
+    `corrected` has the number of samples corrected for slow start, of each metric asked for so far.
     """
 
     def __init__(
-        self, samples: SampleHistory, catalogue: Catalogue, since_s: float | None = None
+        self, history: SampleHistory, catalogue: Catalogue, since_s: float | None = None
     ) -> None:
-        self.samples, self.catalogue, self.since_s = samples, catalogue, since_s
+        self._history, self.catalogue, self.since_s = history, catalogue, since_s
         self._samples: dict[str, Samples] = {}
+        self._pairs: dict[str, dict[Pair, Rows]] = {}
         self._medians: dict[str, dict[Pair, float]] = {}
         self.corrected: dict[Metric, int] = {}
 
-    def read(self, metric: Metric | None = None, *, details: bool = False) -> Samples:
-        """Return samples as they were measured."""
-        begin_s = -inf if self.since_s is None else self.since_s
-        return self.samples.read(metric, begin_s, details=details)
+    @cached_property
+    def measured(self) -> Samples:
+        """All samples, as they were measured."""
+        return self._history.read(-inf if self.since_s is None else self.since_s)
+
+    @cached_property
+    def of_all_times(self) -> Samples:
+        """The samples of all times, as they were measured."""
+        return self.measured if self.since_s is None else self._history.read()
 
     def samples_of(self, metric: Metric) -> Samples:
         """Return all samples of a metric, with rates of cold tests corrected to steady ones."""
         if metric not in self._samples:
-            self._samples[metric] = self.read(metric)
+            self._samples[metric] = self.measured.of_metric(metric)
             if METRICS[metric].flows:
                 self._correct(metric)
         return self._samples[metric]
 
     def _correct(self, metric: Metric) -> None:
         """Correct tests that include slow start, by the round-trip time that plans rest on."""
-        links, one_flow = self.network.links, METRICS[metric].flows == "one"
-        count = 0
-        for (src, dst, _), part in self._samples[metric].groups():
-            rows = part.rows  # of the whole, changed in place
-            cold = ~rows["warmed_up"] & (rows["duration_s"] > 0)
-            if src == dst or not cold.any():
-                continue
-            rtt_ms = links[src][dst].rtt_ms.expected
-            rows["value"][cold] = steady_rates(
-                rows["value"][cold], rtt_ms, rows["duration_s"][cold], one_flow=one_flow
-            )
-            count += int(cold.sum())
-        self.corrected[metric] = count
-
-    def count(self, metric: Metric) -> int:
-        """Count the samples of a metric."""
-        return len(self.samples_of(metric))
+        samples, links = self._samples[metric], self.network.links
+        rows, at = samples.rows, np.array([links.index.get(name, 0) for name in samples.names])
+        cold = ~rows["warmed_up"] & (rows["duration_s"] > 0) & (rows["src"] != rows["dst"])
+        rtts_ms = links.whole["rtt_ms"]["expected"][at[rows["src"][cold]], at[rows["dst"][cold]]]
+        tests = rows["value"][cold], rtts_ms, rows["duration_s"][cold]
+        rows["value"][cold] = steady_rates(*tests, one_flow=METRICS[metric].flows == "one")
+        self.corrected[metric] = int(cold.sum())
 
     def pairs(self, metric: Metric) -> dict[Pair, Rows]:
         """Return the samples of each link, oldest first."""
-        series = self.samples_of(metric).groups()
-        return {(src, dst): part.rows for (src, dst, _), part in series if src != dst}
+        if metric not in self._pairs:
+            series = self.samples_of(metric).groups()
+            self._pairs[metric] = {(a, b): part.rows for (a, b, _), part in series if a != b}
+        return self._pairs[metric]
 
     def vm_types(self, metric: Metric, row: np.void) -> str:
         """Return the VM types of a sample, such as ``m5.8xlarge > n2-standard-32``."""
         names = list(self.samples_of(metric).names)
         return f"{names[row['src_vm']] or '?'} > {names[row['dst_vm']] or '?'}"
 
-    def tests(self, metric: Metric, which: Literal["intervals", "detail"]) -> Iterator[Sample]:
-        """Yield the tests that kept their intervals, or the details of their tool."""
-        samples = self.read(metric, details=True)
-        return iter(samples[samples.rows[which] > 0])
+    def tests(self, metric: Metric, which: Literal["intervals", "detail"]) -> Samples:
+        """Return the tests that kept their intervals, or the details of their tool."""
+        samples = self.measured.of_metric(metric)
+        return samples[samples.rows[which] > 0]
 
     def medians(self, metric: Metric) -> dict[Pair, float]:
         """Return the median of each link's samples, in the order of the store."""
         if metric not in self._medians:
-            pairs = self.pairs(metric).items()
-            self._medians[metric] = {pair: float(np.median(rows["value"])) for pair, rows in pairs}
+            pairs = self.pairs(metric)
+            groups = Groups(np.cumsum([0, *map(len, pairs.values())]))
+            values = np.concatenate([np.empty(0), *(rows["value"] for rows in pairs.values())])
+            self._medians[metric] = dict(zip(pairs, groups.medians(values).tolist(), strict=True))
         return self._medians[metric]
 
     def matrix(self, metric: Metric) -> Floats:
@@ -105,7 +106,7 @@ class ReportData:
     @cached_property
     def network(self) -> Network:
         """The network of present estimates on which plans by these samples rest."""
-        estimator = Estimator(self.read(details=True), self.catalogue)
+        estimator = Estimator(self.measured, self.catalogue)
         return estimator.network(UNSAVED).with_(aged_to_s=time.time())
 
     def relay_gains(self, connections: int) -> Floats:

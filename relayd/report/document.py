@@ -112,7 +112,7 @@ class Analysis:
         assert self.answer
         section = Section(self.key, self.title, self.method)
         for metric in self.metrics:
-            section.samples += data.count(metric)
+            section.samples += len(data.samples_of(metric))
             self.answer(section, data, metric)
         if not self.metrics:
             self.answer(section, data)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,14 +34,11 @@ dd { margin: 0; }
 _FIGURE = re.compile(r"[-+0-9.,%x~ ]+")
 
 
-def html(report: Report) -> str:
-    """Return the report as a document.
+Drawer: TypeAlias = Callable[[dict[str, Any]], str]  # of a chart's specification, as SVG
 
-    Raises
-    ------
-    InputError
-        If the library that draws charts is not installed.
-    """
+
+def html(report: Report, draw: Drawer) -> str:
+    """Return the report as a document, with its charts as they are drawn."""
     about = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in report.about.items())
     contents = "".join(
         f'<li><a href="#{s.key}">{escape(s.title)}</a></li>' for s in report.sections
@@ -51,18 +48,21 @@ def html(report: Report) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(report.title)}</title><style>{_STYLE}</style></head><body>"
         f"<h1>{escape(report.title)}</h1><dl>{about}</dl><nav><ol>{contents}</ol></nav>"
-        + "".join(map(_section, report.sections))
+        + "".join(_section(one, draw) for one in report.sections)
         + "</body></html>\n"
     )
 
 
-def _section(section: Section) -> str:
+def _section(section: Section, draw: Drawer) -> str:
     kind = "" if section.concluded else ' class="unsaid"'
     statements = "".join(f"<li{kind}>{escape(text)}</li>" for text in section.statements)
     return (
         f'<section id="{section.key}"><h2>{escape(section.title)}</h2>'
         f"<ul>{statements}</ul>"
-        + "".join(map(_figure, section.charts))
+        + "".join(
+            f"<figure>{draw(one.spec)}<figcaption>{escape(one.caption)}</figcaption></figure>"
+            for one in section.charts
+        )
         + "".join(map(_table, section.tables))
         + f'<p class="method">{escape(section.method)} Samples: {section.samples:,}.</p></section>'
     )
@@ -80,11 +80,6 @@ def _table(table: Table) -> str:
         f'<div class="wide"><table><caption>{escape(table.caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def _figure(chart: Chart) -> str:
-    drawn = svg(chart.spec, "report", "draw charts (reports as md or json need none)")
-    return f"<figure>{drawn}<figcaption>{escape(chart.caption)}</figcaption></figure>"
 
 
 def markdown(report: Report) -> str:
@@ -140,8 +135,8 @@ def _chart(caption: str, values: list[dict[str, Any]], layers: Any, **top: Any) 
     return Chart(caption, spec)
 
 
-def svg(spec: dict[str, Any], extra: str, purpose: str) -> str:
-    """Return a chart's specification drawn as SVG.
+def svg_drawer(extra: str, purpose: str) -> Drawer:
+    """Return what draws charts.
 
     Raises
     ------
@@ -152,8 +147,8 @@ def svg(spec: dict[str, Any], extra: str, purpose: str) -> str:
         import vl_convert
     except ImportError:
         raise not_installed("vl-convert-python", extra, purpose) from None
-    drawn: str = vl_convert.vegalite_to_svg(spec)
-    return drawn
+    draw: Drawer = vl_convert.vegalite_to_svg
+    return draw
 
 
 def axis(field: str, title: str, *, log: bool = False, **more: Any) -> dict[str, Any]:

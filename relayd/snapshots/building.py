@@ -157,7 +157,7 @@ def estimated(
     # An operator may have said of some that they are right.
     possible = PhysicalGate(catalogue).are_possible(samples) | samples.rows["vouched"]
     impossible = len(samples) - int(possible.sum())
-    samples = samples[possible]
+    samples = samples if possible.all() else samples[possible]
     if accepted:
         more = Samples.of(accepted)
         more.rows["id"] = np.arange(through + 1, through + 1 + len(more))

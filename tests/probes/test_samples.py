@@ -64,6 +64,18 @@ def test_groups_have_the_samples_of_a_series_in_the_order_they_came_in(
         assert list(Samples.of(samples).of_metric(metric)) == of_metric
 
 
+def test_parts_stay_as_they_are_when_they_are_joined() -> None:
+    """Also where their names have the same numbers, and nothing of them need be copied."""
+    one = Sample("aws:a", "gcp:b", "rtt_ms", 1.0, 1e9, "ping", detail='{"n": 1}')
+    parts = [Samples.of([one, one]), Samples.of([one._replace(detail='{"n": 2}'), one])]
+    before = [list(part) for part in parts]
+    joined = Samples.concat(parts)
+    assert list(joined) == before[0] + before[1]
+    assert [list(part) for part in parts] == before
+    assert joined.in_order(np.arange(4)) is joined
+    assert list(joined.in_order(np.array([3, 2, 1, 0]))) == list(joined)[::-1]
+
+
 def test_a_metric_that_is_none_and_values_that_are_no_numbers_are_refused() -> None:
     sample = Sample("aws:a", "gcp:b", "rtt_ms", 1.0, 1e9, "ping")
     with pytest.raises(InputError, match="metric"):

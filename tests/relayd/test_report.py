@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from collections.abc import Iterable
 from contextlib import closing
 from itertools import permutations
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,9 +25,12 @@ from planner.model.estimate import AddressKind
 from probes.analysis.steady_state import Interval
 from probes.campaign.throughput_tests import Findings, steady_sample
 from probes.metrics import Metric
-from probes.samples import Sample
+from probes.samples import Sample, Samples
 from probes.tools.interface import Result
 from relayd.__main__ import main
+from relayd.catalogue.loading import load_catalogue
+from relayd.history import StoredHistory
+from relayd.report import make_report
 from relayd.store import open_store
 from relayd.transfers.register import TransferRegister
 from tests.relayd.building import ping, rate, stored, table
@@ -371,6 +376,54 @@ def test_report_matrix_and_plans_say_one_thing_of_relays(tmp_path: Path) -> None
         for src, dst in Random(1).sample(list(permutations(measured.regions, 2)), 15):
             plan = wan.plan(src, dst, volume_gb=1e5, vms=1, objective="time")
             assert plan.verdict != "relay" or everywhere[src, dst] > 1.1
+
+
+class _CountedHistory(StoredHistory):
+    """A store's history that counts its readings."""
+
+    readings = 0
+
+    def read(self, since_s: float = -inf) -> Samples:
+        self.readings += 1
+        return super().read(since_s)
+
+
+@pytest.mark.parametrize("since_s", [None, START_S + 6 * 86_400])
+def test_samples_are_read_once_and_sections_leave_them_alone(
+    tmp_path: Path, since_s: float | None
+) -> None:
+    """Cold tests, which some sections correct, in one report, and section by section."""
+    cold: dict[str, Any] = {"duration_s": 5.0, "warmed_up": False, "src_zone": "a"}
+    draw, samples = Random(4), []
+    for (i, src), (j, dst) in permutations(enumerate(REGIONS[:4]), 2):
+        for half_day in range(16):
+            at_s, noise = START_S + 43_200 * half_day, draw.lognormvariate(0, 0.1)
+            kind: AddressKind = "private" if half_day % 2 else "public"
+            test = rate(src, dst, 4000 * noise, at_s, **cold)._replace(address=kind)
+            flow = test._replace(metric="per_flow_mbps", value=500 * noise, connections=1)
+            samples += [test, flow, ping(src, dst, 30 * (1 + abs(i - j)) * noise, at_s)]
+    with open_store(stored(tmp_path / "cold.db", samples), mode="read") as store:
+        catalogue, history = load_catalogue(), _CountedHistory(store)
+        whole = make_report(history, catalogue, since_s=since_s)
+        # Whether bounds held is judged from all days before, also those that are left out.
+        assert history.readings == (1 if since_s is None else 2)
+        for section in whole.sections:
+            alone = make_report(history, catalogue, since_s=since_s, only=[section.key])
+            assert alone.sections == [section], section.key
+        assert {"throughput", "relays", "directions", "addresses"} <= {
+            section.key for section in whole.sections if section.concluded
+        }
+
+
+def test_what_draws_charts_is_looked_for_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    words = ["study", "report", "--db", str(tmp_path / "none.db"), "--output"]
+    assert main([*words, str(tmp_path / "r.html")]) == 2
+    assert "pip install 'relayd[report]'" in capsys.readouterr().err
+    assert main([*words, str(tmp_path / "r.md")]) == 2
+    assert "does not exist" in capsys.readouterr().err
 
 
 def test_wrong_options_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from relayd.cli.output import write_text
 from relayd.history import open_history
 from relayd.report import make_report
 from relayd.report.link_series import report_series
-from relayd.report.rendering import html, markdown
+from relayd.report.rendering import html, markdown, svg_drawer
 
 SERIES: dict[str, Metric] = {
     facts.base.replace("_", "-"): facts.name for facts in METRICS.values() if facts.has_series
@@ -28,12 +28,15 @@ def run(options: argparse.Namespace) -> int:
     catalogue, since_s = catalogue_of(options), _since_s(options)
     by_name = _KINDS.get(Path(options.output or "").suffix.lower(), "md")
     kind = "json" if options.json else options.format or by_name
+    # What draws charts is looked for before the analysis, which may take long.
+    drawn_for = "report", "draw charts (reports as md or json need none)"
+    draw = svg_drawer(*drawn_for) if kind == "html" else None
     with open_history(store_location(options)) as samples:
         report = make_report(samples, catalogue, since_s=since_s, only=options.section)
     if kind == "json":
         text = json.dumps(report.model_dump(), indent=1, allow_nan=False) + "\n"
     else:
-        text = html(report) if kind == "html" else markdown(report)
+        text = html(report, draw) if draw else markdown(report)
     if not options.output:
         sys.stdout.write(text)
         return 0

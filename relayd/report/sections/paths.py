@@ -47,7 +47,7 @@ PACKETS: tuple[Metric, ...] = ("loss_pct", "jitter_ms")
 )
 def directions(section: Section, data: ReportData, metric: Metric) -> None:
     """Tell whether a pair is as fast in one direction as in the other."""
-    pairs = data.pairs(metric)
+    pairs, medians = data.pairs(metric), data.medians(metric)
     ratios: list[float] = []
     verdicts: list[bool] = []
     down: list[Record] = []
@@ -55,7 +55,7 @@ def directions(section: Section, data: ReportData, metric: Metric) -> None:
         back = pairs.get((dst, src))
         if back is None or src > dst:
             continue
-        ratios.append(float(np.median(rows["value"]) / np.median(back["value"])))
+        ratios.append(float(np.divide(medians[src, dst], medians[dst, src])))
         there, other = _together(rows, back)
         for a, b, first, second in ((src, dst, there, other), (dst, src, other, there)):
             moments = collapses(first["measured_at_s"], first["value"], second["value"])
@@ -113,7 +113,7 @@ def addresses(section: Section, data: ReportData) -> None:
     kinds = {kind: ADDRESSES.index(kind) for kind in ("private", "public")}
     for metric in FIGURES:
         records: list[Record] = []
-        for (src, dst, _), part in data.read(metric).groups():
+        for (src, dst, _), part in data.measured.of_metric(metric).groups():
             of = {kind: part.rows["value"][part.rows["address"] == k] for kind, k in kinds.items()}
             if src == dst or not all(map(len, of.values())):
                 continue
@@ -166,7 +166,7 @@ def caps(section: Section, data: ReportData) -> None:
     """Tell the caps of VMs of each type, and their differences."""
     records: list[Record] = []
     for metric, name in CAP_NAMES.items():
-        section.samples += data.count(metric)
+        section.samples += len(data.samples_of(metric))
         columns = map(data.samples_of(metric).column, ("src", "src_zone", "src_vm", "value"))
         rates = grouped(
             # A VM is its region and zone.
@@ -327,7 +327,8 @@ def _say_zones(section: Section, data: ReportData) -> None:
     compared: list[Record] = []
     for (src, dst, _), part in data.samples_of("rtt_ms").groups():
         rows = part.rows
-        kinds, zone = np.unique(rows[["src_zone", "dst_zone"]], return_inverse=True)
+        zones = rows["src_zone"].astype(np.int64) << 32 | rows["dst_zone"]
+        kinds, zone = np.unique(zones, return_inverse=True)
         if src == dst or len(kinds) < 2:
             continue
         _, at = np.unique(rows["measured_at_s"] // TOGETHER_S, return_inverse=True)
@@ -356,7 +357,7 @@ def packets(section: Section, data: ReportData) -> None:
     for metric in PACKETS:
         name = METRICS[metric].label
         medians = data.medians(metric)
-        section.samples += data.count(metric)
+        section.samples += len(data.samples_of(metric))
         if not medians:
             section.say(f"There is no sample of {name.partition(',')[0]}.")
             continue

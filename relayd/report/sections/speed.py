@@ -204,7 +204,7 @@ def relays(section: Section, data: ReportData) -> None:
                 log=True,
             )
         )
-    section.samples = sum(map(data.count, (*RATES, "rtt_ms")))
+    section.samples = sum(len(data.samples_of(one)) for one in FIGURES)
 
 
 @Analysis(
@@ -336,7 +336,7 @@ def calibration(section: Section, data: ReportData, metric: Metric) -> None:
     """
     held: Counter[str] = Counter()
     count: Counter[str] = Counter()
-    history = ReplayHistory(data.samples, data.catalogue, metric)
+    history = ReplayHistory(data.of_all_times, data.catalogue, metric)
     connections = 1
     if metric == "aggregate_mbps":
         connections = max(2, history.most_connections or DEFAULT_CONNECTIONS)

@@ -39,7 +39,7 @@ _ARE_NEW = (
     "(SELECT src_id, dst_id, metric_id FROM samples WHERE id > ?)"
 )
 _SELECT = "SELECT " + ", ".join(f"samples.{name}" for name in (*_AS_THEY_ARE, *_IDS, *_TEXTS))
-_AT_ONCE = 50_000
+_AT_ONCE = 10_000
 _TRUSTED_IMPORT = '%"trust": true%'
 """The options of a batch that was imported with ``--trust``."""
 PATIENCE_S = 60.0
