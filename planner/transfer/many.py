@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.fields.shared import GB_A_DAY, MOST_VMS
-from planner.model.estimate import BOUNDS, Bound, Origin
+from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Bound, Origin
 from planner.model.link import FURTHER_VM, LIMITED_BY, LinkFigure
 from planner.model.link_array import KINDS, held_ends, most_gbps, rates_gbps
 from planner.model.network import Network
@@ -99,11 +99,18 @@ class _Figures:
         links = network.links
         self.cells = cells = links.whole
         self.each, self.there = connections, cells["address"] != 0
-        self.out = {bound: network.caps(bound)[0] for bound in BOUNDS}
-        self.into = {bound: network.caps(bound)[1] for bound in BOUNDS}
-        self.held = held_ends(
-            cells["limited_by"], self.out["expected"][:, None], self.into["expected"]
+        # Of the kind of address of each link, (n, n), and of all traffic of a site.
+        is_private = cells["address"] == ADDRESS_KINDS.index("private") + 1
+        kinds = {b: [network.caps(b, kind) for kind in ADDRESS_KINDS] for b in BOUNDS}
+        self.out, self.into = (
+            {
+                bound: np.where(is_private, *(cap[end].reshape(shape) for cap in of[::-1]))
+                for bound, of in kinds.items()
+            }
+            for end, shape in enumerate([(-1, 1), (1, -1)])
         )
+        self.most_out, self.most_into = network.caps()
+        self.held = held_ends(cells["limited_by"], self.out["expected"], self.into["expected"])
         self.flows, self.most = connections * rates_gbps(cells, 1), most_gbps(cells, connections)
         self.sends, self.accepts = (
             np.where(held | ~self.there, self.most, inf) for held in self.held
@@ -136,10 +143,6 @@ class _Figures:
         self.tried = by_origin("aggregate_gbps", lambda one: _shown(one, "vms", 1))
         self.further = np.array([FURTHER_VM[limit] for limit in LIMITED_BY])[cells["limited_by"]]
         self.odd = links.kinds(cells, "aggregate_gbps") != KINDS.index("measured")
-        self.cap_spreads = [
-            tuple(spread(caps["expected"], caps[bound]) for bound in ("low", "high"))
-            for caps in (self.out, self.into)
-        ]
 
 
 def _shown(origin: Origin, name: str, otherwise: int) -> float:
@@ -279,7 +282,7 @@ class _Choice:
         """Return the best over the direct path, with at most so many VMs where none is stated."""
         of, src, dst = self.of, self.asked.src[rows], self.asked.dst[rows]
         first = np.minimum(of.sends[src, dst], of.flows[src, dst])
-        out, into = of.out["expected"][src], of.into["expected"][dst]
+        out, into = of.out["expected"][src, dst], of.into["expected"][src, dst]
         stages = [
             (np.minimum(first, out), self._vms(rows, src, most), self.vm_usd[src], VMS[0]),
             (
@@ -300,10 +303,10 @@ class _Choice:
         of, asked = self.of, self.asked.at(rows)
         src, dst, sites = asked.src, asked.dst, np.arange(len(self.quota))
         flows = np.minimum(of.flows[src], of.flows.T[dst])
-        first = np.minimum(of.sends[src], flows)
-        last, out, into = of.accepts.T[dst], of.out["expected"], of.into["expected"]
-        each = np.minimum.reduce([of.accepts[src], of.sends.T[dst], flows])
-        each = np.minimum(each, np.minimum(out, into))
+        out, into = of.out["expected"], of.into["expected"]
+        first = np.minimum(np.minimum(of.sends[src], flows), out[src])
+        last = np.minimum(of.accepts.T[dst], into.T[dst])
+        each = np.minimum.reduce([of.accepts[src], of.sends.T[dst], flows, into[src], out.T[dst]])
         alike = self.providers[src] == self.providers[dst]
         times = (alike[:, None] & (self.providers == self.providers[src][:, None])).astype(int)
         column = rows[:, None]
@@ -312,9 +315,8 @@ class _Choice:
         vms = self._vms(rows, sites[None, :], most)
         able = (first > 0) & (last > 0) & (fee < inf) & (vms > 0) & self.may_relay
         src_vms, dst_vms = self._vms(rows, src, most), self._vms(rows, dst, most)
-        ends = np.minimum(out[src] * src_vms, into[dst] * dst_vms)[:, None]
         rates = np.minimum(first * src_vms[:, None], last * dst_vms[:, None])
-        rates = np.minimum(np.minimum(rates, each * vms), ends)
+        rates = np.minimum(rates, each * vms)
         with np.errstate(divide="ignore", invalid="ignore"):
             left_s = asked.deadline_s - self.ends_start_s[rows]
             needed = np.where(left_s > 0, BITS_PER_BYTE * asked.volume_gb / left_s, inf)
@@ -332,9 +334,9 @@ class _Choice:
             left = left & (key == key.min(axis=1, keepdims=True))
         relay, of_row = left.argmax(axis=1), np.arange(len(rows))
         stages = [
-            (np.minimum(first[of_row, relay], out[src]), src_vms, self.vm_usd[src], VMS[0]),
+            (first[of_row, relay], src_vms, self.vm_usd[src], VMS[0]),
             (each[of_row, relay], vms[of_row, relay], self.vm_usd[relay], VMS[2]),
-            (np.minimum(last[of_row, relay], into[dst]), dst_vms, self.vm_usd[dst], VMS[1]),
+            (last[of_row, relay], dst_vms, self.vm_usd[dst], VMS[1]),
         ]
         chosen_fee = np.where(first_able, fee[of_row, relay], inf)
         found = self._ways(rows, relay, stages, chosen_fee, rtts_ms[of_row, relay])
@@ -386,11 +388,12 @@ class _Choice:
     def rates_at(self, rows: Ints, ways: Records, bound: Bound) -> Floats:
         """Return :meth:`planner.transfer.options.Option.rate_at` of ways of one kind."""
         src, dst, links = self._paths(rows, ways)
-        out, into = self.of.out[bound], self.of.into[bound]
-        least = [out[src] * ways["src_vms"], into[dst] * ways["dst_vms"]]
+        out, into, relay = self.of.out[bound], self.of.into[bound], ways["relay"]
+        to, by = (dst, src) if len(links) == 1 else (relay, relay)
+        least = [out[src, to] * ways["src_vms"], into[by, dst] * ways["dst_vms"]]
         least += [link.at(bound) for link in links]
         if len(links) > 1:
-            least.append(np.minimum(out, into)[ways["relay"]] * ways["relay_vms"])
+            least.append(np.minimum(into[src, relay], out[relay, dst]) * ways["relay_vms"])
         one = np.minimum.reduce([link.one_gbps[bound] for link in links])
         least.append(self.of.each * ways["src_vms"] * one)
         possible = np.minimum.reduce(least)
@@ -400,23 +403,26 @@ class _Choice:
     def _values(self, rows: Ints, ways: Records) -> Any:
         """Return :attr:`planner.transfer.options.Option.values`, shape (m, draws)."""
         src, dst, links = self._paths(rows, ways)
-        of, (out, into) = self.of, self.of.cap_spreads
+        of, relay = self.of, ways["relay"]
 
-        def cap(gbps: Floats, spreads: Any, at: Ints, vms: Ints, dimension: int) -> Floats:
-            of_site = factors(scores(dimension), spreads[0][at], spreads[1][at])
-            return (gbps[at] * vms)[:, None] * of_site
+        def cap(caps: dict[Bound, Floats], at: tuple[Ints, Ints], vms: Ints, number: int) -> Floats:
+            low, expected, high = (caps[bound][at] for bound in BOUNDS)
+            drawn = factors(scores(number), spread(expected, low), spread(expected, high))
+            return (expected * vms)[:, None] * drawn
 
+        to, by = (dst, src) if len(links) == 1 else (relay, relay)
         limits = [
-            cap(of.out["expected"], out, src, ways["src_vms"], SRC_CAP),
-            cap(of.into["expected"], into, dst, ways["dst_vms"], DST_CAP),
+            cap(of.out, (src, to), ways["src_vms"], SRC_CAP),
+            cap(of.into, (by, dst), ways["dst_vms"], DST_CAP),
         ]
         first = DIRECT_LINK if len(links) == 1 else RELAYS
         limits += [link.drawn(first + number) for number, link in enumerate(links)]
         if len(links) > 1:
-            accepts = of.into["expected"] <= of.out["expected"]
-            least = np.minimum(of.into["expected"], of.out["expected"])
-            spreads = [np.where(accepts, a, b) for a, b in zip(into, out, strict=True)]
-            limits.append(cap(least, spreads, ways["relay"], ways["relay_vms"], RELAYS + 2))
+            accepts, forwards = (src, relay), (relay, dst)
+            is_less = of.into["expected"][accepts] <= of.out["expected"][forwards]
+            vms = ways["relay_vms"]
+            caps = [cap(of.into, accepts, vms, RELAYS + 2), cap(of.out, forwards, vms, RELAYS + 2)]
+            limits.append(np.where(is_less[:, None], *caps))
         hours = self.gbps_h[rows][:, None] / np.minimum.reduce(limits)
         hours += ways["lead_s"][:, None] / S_PER_H
         if self.hour_usd == inf:
@@ -434,7 +440,7 @@ class _Choice:
         barred = np.where(self.may_relay & (self.quota != 0), 0.0, inf)
         fees = ((cheapest + missing + barred)[src] + (cheapest + missing).T[dst]).min(axis=1)
         rtts_ms = ((of.rtt_ms + barred)[src] + of.rtt_ms.T[dst]).min(axis=1)
-        out, into = of.out["expected"][src], of.into["expected"][dst]
+        out, into = of.most_out[src], of.most_into[dst]
         first, last = np.minimum(of.sends[src, dst], of.flows[src, dst]), of.accepts[src, dst]
         ends_usd, relay_usd = vm_usd[src] + vm_usd[dst], vm_usd.min()
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -553,8 +559,8 @@ class _Choice:
             way = self.direct(at, most)
             good = is_as_good(at, way)
             ends = np.minimum(
-                of.out["expected"][src[at]] * self._vms(at, src[at], most),
-                of.into["expected"][dst[at]] * self._vms(at, dst[at], most),
+                of.most_out[src[at]] * self._vms(at, src[at], most),
+                of.most_into[dst[at]] * self._vms(at, dst[at], most),
             )
             ask = ~good & relays_may_do[at]
             if hour_usd == inf:
@@ -617,15 +623,14 @@ def _most_of(ways: Records) -> Any:
     return np.maximum.reduce([ways[name] for name in VMS])
 
 
-def can_decide(like: TransferRequest, network: Network, prices: CataloguePrices) -> bool:
+def can_decide(like: TransferRequest, prices: CataloguePrices) -> bool:
     """Return whether there are transfers with these settings that :func:`decide_many` decides.
 
-    Not by round-trip time, with one connection a VM, over private addresses or interconnects, with
-    fees besides egress, or where relays are ranked by value (few connections, or ``relays="one"``).
+    Not by round-trip time, over interconnects, with fees besides egress, or where relays are ranked
+    by value: with few connections, or ``relays="one"``.
     """
     ranked = like.relays != "one" and like.connections >= CONNECTIONS_TO_SPLIT
-    plain = not (network.has_private_links or has_fees(prices))
-    return ranked and plain and like.objective != "latency"
+    return ranked and not has_fees(prices) and like.objective != "latency"
 
 
 def decide_many(

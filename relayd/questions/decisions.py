@@ -6,9 +6,10 @@ What can be decided on arrays is (:mod:`planner.transfer.many`); the rest is pla
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from io import BytesIO
 from math import inf, nan
 from typing import Any, TypeAlias
 
@@ -18,10 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 from planner.fields.kinds import Quantity
 from planner.fields.shared import DEFAULT_VOLUME_GB
 from planner.fields.specified import fields_of
-from planner.model.errors import DataError, InfeasibleError, InputError
+from planner.model.errors import DataError, InfeasibleError, InputError, not_installed
 from planner.model.network import Network
 from planner.model.rate_cuts import with_lasting_caps
-from planner.transfer.many import DIRECT, Transfers, can_decide, decide_many
 from planner.transfer.request import TransferRequest
 from relayd.questions.holds import catalogue_left, network_left
 from relayd.questions.resolving import NetworkView, by_regions, forbidden, network_of, prices_of
@@ -36,6 +36,7 @@ FIGURES = (
 COUNTS = "src_vms", "dst_vms", "relay_vms"
 VERDICTS = "direct", "relay", "split", "infeasible", "unknown"
 _WAY = dict(zip(FIGURES, ("low_gbps", "gbps", "high_gbps", *FIGURES[3:]), strict=True))
+NPY, ARROW = "application/x-npy", "application/vnd.apache.arrow.stream"
 _ALONE = "objects", "max_age_s", "max_price_age_s", "queue"
 """Fields that only plans one by one heed."""
 
@@ -79,58 +80,103 @@ def decide(
     InputError
         If a value is wrong; the field has the transfer's position.
     """
-    ends = [[one] if isinstance(one, str) else list(one) for one in (src, dst)]
-    named, known, settings = {"volume_gb": volume_gb, **fields}, fields_of(TransferRequest), {}
-    listed: dict[str, Any] = {"src": ends[0], "dst": ends[1]}
-    for name, value in named.items():
+    columns = columns_of({"src": src, "dst": dst, "volume_gb": volume_gb, **fields})
+    return decisions_on(wan, columns, splits=splits)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Fields of transfers: lists with one value for each, or for all; and those of all together."""
+
+    count: int
+    listed: Mapping[str, Sequence[Any]]
+    settings: Mapping[str, Any]
+
+    def part(self, first: int, count: int) -> Columns:
+        """Return some transfers in a row."""
+        few = {
+            name: values[first : first + count] if len(values) == self.count else values
+            for name, values in self.listed.items()
+        }
+        return Columns(min(count, self.count - first), few, self.settings)
+
+
+def columns_of(fields: Mapping[str, Any]) -> Columns:
+    """Return the fields of transfers; an InputError where there are not as many of each."""
+    known, listed, settings = fields_of(TransferRequest), dict[str, Any](), dict[str, Any]()
+    unitless = {field.unitless: name for name, field in known.items()}
+    for given, value in {"volume_gb": DEFAULT_VOLUME_GB, **fields}.items():
+        is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+        name = unitless.get(given, given) if is_list or isinstance(value, str) else given
         field = known.get(name)
-        is_list = isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1
-        if name in NUMBERS or (is_list and field and not field.kind.repeated):
+        if name in {"src", "dst", *NUMBERS} or (is_list and field and not field.kind.repeated):
             listed[name] = value if is_list else [value]
         else:
             settings[name] = value
-    count = max(map(len, listed.values()))
-    columns = {}
+    lengths = {len(values) for values in listed.values()}
+    count = max(lengths - {1}, default=1)
     for name, values in listed.items():
         if len(values) not in {1, count}:
             problem = f"must have one value, or {count}: one a transfer"
             raise InputError(name, problem, value=len(values))
-        columns[name] = values if len(values) == count else [*values] * count
-    numbers = {name: _numbers(name, columns.pop(name, [nan] * count)) for name in NUMBERS}
-    groups = defaultdict[str, list[int]](list)
-    others = [name for name in columns if name not in {"src", "dst"}]
-    if others:
-        for row, values in enumerate(zip(*(columns[name] for name in others), strict=True)):
-            groups[repr(values)].append(row)
-    elif count:
-        groups[""] = [*range(count)]
-    parts = []
-    for rows in groups.values():
-        own = {name: columns[name][rows[0]] for name in others}
-        own = {name: value for name, value in own.items() if value is not None}
+    return Columns(count, listed, settings)
+
+
+def decisions_on(
+    wan: NetworkView, columns: Columns, *, splits: bool = False, first: int = 0
+) -> Records:
+    """Return the decisions of :func:`decide`; errors count transfers from `first` on."""
+    count, settings = columns.count, columns.settings
+    listed = {
+        name: values if len(values) == count else [*values] * count
+        for name, values in columns.listed.items()
+    }
+    numbers = {n: _numbers(n, listed.pop(n, [nan] * count), first) for n in NUMBERS}
+    ends = [*zip(listed.pop("src"), listed.pop("dst"), strict=True)]
+    groups = dict[str, list[int]]()
+    for row, values in enumerate(zip(*listed.values(), strict=True)) if listed else ():
+        groups.setdefault(repr(values), []).append(row)
+    parts, places = [], [*groups.values()] if listed else [[*range(count)]]
+    for rows in places if count else ():
+        own = {name: values[rows[0]] for name, values in listed.items()}
+        stated: dict[str, Any] = {name: one for name, one in own.items() if one is not None}
         try:
-            like = TransferRequest(
-                columns["src"][rows[0]], columns["dst"][rows[0]], **settings, **own
-            )
+            stated |= {"src": ends[rows[0]][0], "dst": ends[rows[0]][1]}
+            like = TransferRequest(**settings, **stated)
         except InputError as fault:
-            raise fault.within(f"[{rows[0]}]") if count > 1 else fault from None
+            raise fault.within(f"[{first + rows[0]}]") if count > 1 else fault from None
+        of = wan.at(like.snapshot) if like.snapshot else wan
         few = {name: values[rows] for name, values in numbers.items()}
-        pairs = [(columns["src"][row], columns["dst"][row]) for row in rows]
-        parts.append(
-            _Alike(
-                wan.at(like.snapshot) if like.snapshot else wan,
-                like,
-                rows,
-                pairs,
-                few,
-                splits=splits,
-            ).decided()
-        )
+        alike = _Alike(of, like, [first + row for row in rows], [ends[row] for row in rows], few)
+        parts.append(alike.decided(splits=splits))
     if not parts:
         return np.zeros(0, _type(1, 1))
     found = np.concatenate(parts)
-    found[np.concatenate([*map(np.array, groups.values())])] = found.copy()
+    found[np.concatenate(places)] = found.copy()
     return found
+
+
+def columns_bytes(found: Records, kind: str) -> bytes:
+    """Return decisions as a file of numpy, or as an Arrow stream.
+
+    Raises
+    ------
+    InputError
+        If that is asked for without pyarrow.
+    """
+    stream = BytesIO()
+    if kind == NPY:
+        np.save(stream, found)
+        return stream.getvalue()
+    try:
+        import pyarrow
+    except ImportError:
+        raise not_installed("pyarrow", "parquet", "answer as Arrow") from None
+    names = found.dtype.names or ()
+    table = pyarrow.table({name: np.ascontiguousarray(found[name]) for name in names})
+    with pyarrow.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
+    return stream.getvalue()
 
 
 def _type(width: int, via: int) -> np.dtype[Any]:
@@ -138,23 +184,25 @@ def _type(width: int, via: int) -> np.dtype[Any]:
     return np.dtype([*names, *((n, "i4") for n in COUNTS), *((n, "f8") for n in FIGURES)])
 
 
-def _numbers(name: str, values: Sequence[Any]) -> NDArray[np.float64]:
+def _numbers(name: str, values: Sequence[Any], first: int) -> NDArray[np.float64]:
     """Return the figures of a field, NaN for none; an InputError names the first wrong one."""
     field = fields_of(TransferRequest)[name]
     assert isinstance(field.kind, Quantity)
     try:
         found = np.array(values, float)
     except (TypeError, ValueError):
-        found = np.array([nan])
         read = cache(field.kind.validate)
         found = np.array(
-            [nan if one is None else read(one, f"{name}[{row}]") for row, one in enumerate(values)]
+            [
+                nan if one is None else read(one, f"{name}[{first + row}]")
+                for row, one in enumerate(values)
+            ]
         )
     is_wrong = ~((found >= field.kind.least) & (found <= field.kind.most))
     if field.optional:
         is_wrong &= ~np.isnan(found)
     for row in np.flatnonzero(is_wrong).tolist():
-        field.kind.validate(values[row], f"{name}[{row}]")
+        field.kind.validate(values[row], f"{name}[{first + row}]")
     return found
 
 
@@ -167,11 +215,9 @@ class _Alike:
         like: TransferRequest,
         rows: Sequence[int],
         pairs: Sequence[tuple[str, str]],
-        numbers: dict[str, NDArray[np.float64]],
-        *,
-        splits: bool,
+        numbers: Mapping[str, NDArray[np.float64]],
     ) -> None:
-        self.wan, self.like, self.rows, self.numbers, self.splits = wan, like, rows, numbers, splits
+        self.wan, self.like, self.rows, self.numbers = wan, like, rows, numbers
         self.pairs, of_pair = pairs, dict[tuple[str, str], int]()
         self.number = np.array([of_pair.setdefault(pair, len(of_pair)) for pair in pairs])
         self.resolved = []
@@ -181,8 +227,8 @@ class _Alike:
             except InputError as fault:
                 raise fault.within(f"[{rows[int(np.argmax(self.number == number))]}]") from None
 
-    def decided(self) -> Records:
-        """Return the decisions."""
+    def decided(self, *, splits: bool) -> Records:
+        """Return the decisions, with splits where they may pay."""
         wan, ends = self.wan, np.array([found[:2] for found in self.resolved])
         width = max(map(len, (*wan.known_regions(), *ends.flat)))
         found = np.zeros(len(self.rows), _type(width, width))
@@ -198,11 +244,13 @@ class _Alike:
             for numbers in groups.values():
                 rows = np.flatnonzero(np.isin(self.number, numbers))
                 is_open[rows] = self._on_arrays(found, rows, ends[numbers[0]].tolist())
-        is_open |= self.splits & (found["split_gain"] > 0)
-        return self._one_by_one(found, np.flatnonzero(is_open))
+        is_open |= splits & (found["split_gain"] > 0)
+        return self._one_by_one(found, np.flatnonzero(is_open), splits=splits)
 
     def _on_arrays(self, found: Records, rows: Any, ends: list[str]) -> Any:
         """Fill in decisions on arrays; returns which of the rows are left."""
+        from planner.transfer.many import DIRECT, Transfers, can_decide, decide_many
+
         wan, like = self.wan, self.like
         common, denied = by_regions(wan, like, {}), forbidden(wan, like.with_(allow=()), {})
         relays = like.relays
@@ -218,7 +266,7 @@ class _Alike:
             network = network_left(network, holds, catalogue)
             prices = prices.on(network, catalogue_left(prices.catalogue, holds))
         lasts = with_lasting_caps(network, catalogue.vm_types, 1.0) is network
-        if not lasts or not can_decide(like, network, prices):
+        if not lasts or not can_decide(like, prices):
             return True
         at = self._positions(
             network, {*denied, relays} | {p for k, p in holds.by_place if k == "pool"}
@@ -261,7 +309,7 @@ class _Alike:
             ]
         )
 
-    def _one_by_one(self, found: Records, rows: Any) -> Records:
+    def _one_by_one(self, found: Records, rows: Any, *, splits: bool) -> Records:
         """Plan the transfers that are left."""
         from relayd.questions.transfer import plan_transfer
 
@@ -274,7 +322,7 @@ class _Alike:
             one = found[row]
             for name in (*FIGURES, *COUNTS):
                 one[name] = nan if name in FIGURES else 0
-            more = {"single_path": not self.splits or self.like.single_path, "details": "decision"}
+            more = {"single_path": not splits or self.like.single_path, "details": "decision"}
             try:
                 plan = plan_transfer(self.wan, self.like.with_(src=src, dst=dst, **limits, **more))
             except (DataError, InfeasibleError) as fault:
@@ -286,7 +334,7 @@ class _Alike:
             one["verdict"], one["cost_usd"] = plan.verdict, plan.cost_usd.total
             for name in FIGURES[:4]:
                 one[name] = getattr(plan, name)
-            one["split_gain"] = 0.0 if self.splits else nan
+            one["split_gain"] = 0.0 if splits else nan
             one["src_vms"], one["dst_vms"] = (plan.vms[end] for end in ends)
             relays = [region for path in plan.paths for region in path.regions[1:-1]]
             one["relay_vms"], vias[row] = sum(plan.vms[name] for name in relays), ",".join(relays)

@@ -13,7 +13,7 @@ from relayd.catalogue.loading import load_catalogue
 from relayd.questions.holds import Hold, Holds
 from relayd.sources.stored import StoredWan
 from relayd.sources.wan import Wan
-from relayd.tables.figures import measured_regions
+from relayd.store import open_store
 from tests.properties import examples
 from tests.shared_data import shared
 
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def january(tmp_path_factory: pytest.TempPathFactory) -> list[Wan]:
-    """The grid of January 2022: as it is, under quotas and a pool, and with parts of these held."""
+    """The grid of January 2022, also under quotas and a pool, parts of them held; and models."""
     folder = tmp_path_factory.mktemp("january")
     for what, month in (("throughput", "2022-01"), ("latency", "2022-04")):
         table = shared(f"skyplane/{what}_{month}.csv")
@@ -53,7 +53,9 @@ def january(tmp_path_factory: pytest.TempPathFactory) -> list[Wan]:
     plain, limited = (
         StoredWan(load_catalogue(files), folder / "grid.db") for files in ([], [limits])
     )
-    return [plain, limited, Wan(limited.catalogue, limited.as_read()).holding(HELD)]
+    open_store(folder / "empty.db", mode="create").close()
+    modelled = StoredWan(load_catalogue(), folder / "empty.db")
+    return [plain, limited, Wan(limited.catalogue, limited.as_read()).holding(HELD), modelled]
 
 
 def settings(random: Random, regions: list[str]) -> Row:
@@ -71,6 +73,7 @@ def settings(random: Random, regions: list[str]) -> Row:
         ("vms_running", lambda: True),
         ("month_to_date_gb", lambda: {"*": random.choice([9e3, 1e5])}),
         ("hosts", lambda: "tuned"),
+        ("addresses", lambda: "private"),
     ):
         if random.random() < 0.15:
             found[name] = draw()
@@ -119,9 +122,10 @@ def planned(wan: Wan, row: Row, **common: Any) -> dict[str, Any]:
 def compare(wans: list[Wan], count: int, seed: int) -> None:
     """Compare decisions on as many random transfers with plans."""
     random = Random(seed)
-    regions = sorted(measured_regions(wans[0].network))
     for number in range(count // ROWS):
-        wan, common, splits = random.choice(wans), settings(random, regions), number % 5 == 0
+        wan, splits = random.choice(wans), number % 5 == 0
+        regions = wan.known_regions()
+        common = settings(random, regions)
         rows = [transfer(random, regions) for _ in range(ROWS)]
         no_ends = {*common.get("avoid", ()), common.get("relays")}
         rows = [r for r in rows if len({r["src"], r["dst"]} - no_ends) == 2]
