@@ -16,6 +16,7 @@ shares at their best rates bound all splits and, with none of it direct, all rel
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from math import inf
 from typing import Any, NamedTuple, TypeAlias
 
@@ -51,8 +52,8 @@ from planner.transfer.options import DIRECT_LINK, DST_CAP, DST_WINDOW, MARGINAL,
 from planner.transfer.request import CONNECTIONS_TO_SPLIT, TransferRequest
 from planner.transfer.search import AS_FAST, AS_GOOD_VALUE, SPLIT_GAIN
 
-AT_ONCE = 4096
-"""Questions whose arrays fit a processor's cache."""
+AT_ONCE, RELAYED_AT_ONCE = 16384, 1024
+"""Questions whose arrays, and those by relay, fit a processor's cache."""
 DIRECT, NONE = -1, -2
 """In place of a relay's position: the direct path, and no plan."""
 Floats: TypeAlias = NDArray[np.float64]
@@ -213,6 +214,7 @@ class _Choice:
         self.fees = np.array(
             [[mean_usd_per_gb(tiers, n * volume_gb, gb) for tiers, gb in lists] for n in (1, 2)]
         )
+        self.is_priced = np.isfinite(self.fees[0].min(axis=1))[self.listed]
         self.providers = np.unique([provider_of(name) for name in regions], return_inverse=True)[1]
         self.direct_fee = self.fees[0, self.listed[src, dst], np.arange(len(src))]
 
@@ -295,6 +297,15 @@ class _Choice:
         paths = np.full(len(rows), DIRECT)
         return self._ways(rows, paths, stages, self.direct_fee[rows], of.rtt_ms[src, dst])
 
+    def _relay_fees(self, rows: Ints, via: Ints) -> Floats:
+        """Return the mean $/GB of transfers through relays, as :func:`.relayed_usd_per_gb`."""
+        src, dst = self.asked.src[rows], self.asked.dst[rows]
+        provider = self.providers[via]
+        twice = (self.providers[src] == provider) & (self.providers[dst] == provider)
+        first, second = self.listed[src, via], self.listed[via, dst]
+        firsts, seconds = (self.fees[twice.astype(int), at, rows] for at in (first, second))
+        return np.asarray(firsts + seconds)
+
     def relayed(self, rows: Ints, most: Ints) -> tuple[Records, Bools]:
         """Return the best over the relay of first rank; and whether another rank must be asked.
 
@@ -307,29 +318,26 @@ class _Choice:
         first = np.minimum(np.minimum(of.sends[src], flows), out[src])
         last = np.minimum(of.accepts.T[dst], into.T[dst])
         each = np.minimum.reduce([of.accepts[src], of.sends.T[dst], flows, into[src], out.T[dst]])
-        alike = self.providers[src] == self.providers[dst]
-        times = (alike[:, None] & (self.providers == self.providers[src][:, None])).astype(int)
-        column = rows[:, None]
-        fee = self.fees[times, self.listed[src], column]
-        fee += self.fees[times, self.listed.T[dst], column]
         vms = self._vms(rows, sites[None, :], most)
-        able = (first > 0) & (last > 0) & (fee < inf) & (vms > 0) & self.may_relay
+        able = (first > 0) & (last > 0) & (vms > 0) & self.may_relay
+        able &= self.is_priced[src] & self.is_priced.T[dst]
         src_vms, dst_vms = self._vms(rows, src, most), self._vms(rows, dst, most)
         rates = np.minimum(first * src_vms[:, None], last * dst_vms[:, None])
         rates = np.minimum(rates, each * vms)
+        rtts_ms, fee = of.rtt_ms[src] + of.rtt_ms.T[dst], np.full(rates.shape, inf)
         with np.errstate(divide="ignore", invalid="ignore"):
             left_s = asked.deadline_s - self.ends_start_s[rows]
             needed = np.where(left_s > 0, BITS_PER_BYTE * asked.volume_gb / left_s, inf)
             needed = np.maximum(asked.least_gbps, needed)
             able &= rates >= needed[:, None] * (1 - EQUAL)
-            rtts_ms = of.rtt_ms[src] + of.rtt_ms.T[dst]
-            keys = [fee, -rates, rtts_ms]
+            left, first_able = able, able.any(axis=1)
             if self.hour_usd:
                 took = BITS_PER_BYTE * asked.volume_gb[:, None] / rates + ramp_up_s(rtts_ms)
                 least = np.where(able, took, inf).min(axis=1, keepdims=True)
-                keys = [((1 - least / took) / AS_FAST).astype(int), fee, rtts_ms]
-        first_able, left = able.any(axis=1), able
-        for key in keys:
+                left = able & (((1 - least / took) / AS_FAST).astype(int) == 0)
+        at, via = np.nonzero(left)
+        fee[at, via] = self._relay_fees(rows[at], via)
+        for key in (fee, rtts_ms) if self.hour_usd else (fee, -rates, rtts_ms):
             key = np.where(left, key, inf)
             left = left & (key == key.min(axis=1, keepdims=True))
         relay, of_row = left.argmax(axis=1), np.arange(len(rows))
@@ -429,6 +437,17 @@ class _Choice:
             return hours
         return ways["egress_usd"][:, None] + (ways["usd_per_h"] + self.hour_usd)[:, None] * hours
 
+    @cached_property
+    def _of_relays(self) -> tuple[Floats, Floats]:
+        """The least fee of both links of relays, USD/GB, and the least round trip, (n, n)."""
+        barred = np.where(self.may_relay & (self.quota != 0), 0.0, inf)
+        fees = np.where(self.of.there, self.fees.min(axis=(0, 2))[self.listed], inf)
+        both = np.full((2, *fees.shape), inf)
+        for least, each in zip(both, (fees, self.of.rtt_ms), strict=True):
+            for src, row in enumerate(each):
+                least[src] = (row + barred + each.T).min(axis=1)
+        return both[0], both[1]
+
     def _least(self, rows: Ints, most: Ints, least_gbps: Floats) -> tuple[Floats, Floats, Floats]:
         """Bound what relays alone come to in value, and splits in value and in cost.
 
@@ -436,10 +455,8 @@ class _Choice:
         """
         of, asked, gbps_h = self.of, self.asked.at(rows), self.gbps_h[rows]
         src, dst, vm_usd = asked.src, asked.dst, self.vm_usd
-        cheapest, missing = self.fees.min(axis=(0, 2))[self.listed], np.where(of.there, 0.0, inf)
-        barred = np.where(self.may_relay & (self.quota != 0), 0.0, inf)
-        fees = ((cheapest + missing + barred)[src] + (cheapest + missing).T[dst]).min(axis=1)
-        rtts_ms = ((of.rtt_ms + barred)[src] + of.rtt_ms.T[dst]).min(axis=1)
+        least_fees, least_rtts_ms = self._of_relays
+        fees, rtts_ms = least_fees[src, dst], least_rtts_ms[src, dst]
         out, into = of.most_out[src], of.most_into[dst]
         first, last = np.minimum(of.sends[src, dst], of.flows[src, dst]), of.accepts[src, dst]
         ends_usd, relay_usd = vm_usd[src] + vm_usd[dst], vm_usd.min()
@@ -484,7 +501,9 @@ class _Choice:
         is_optimum, best = np.ones(len(rows), bool), direct.copy()
         if self.hour_usd == inf:
             value_usd = value_usd / S_PER_H
-        if len(some := np.flatnonzero(~known | (alone < value_usd * (1 + AS_GOOD_VALUE)))):
+        asking = np.flatnonzero(~known | (alone < value_usd * (1 + AS_GOOD_VALUE)))
+        for first in range(0, len(asking), RELAYED_AT_ONCE):
+            some = asking[first : first + RELAYED_AT_ONCE]
             relayed, is_open[some] = self.relayed(rows[some], most[some])
             of_direct, among = direct[some], rows[some]
             better = relayed["value"] < of_direct["value"] * (1 - EQUAL)

@@ -151,9 +151,8 @@ def decisions_on(
         parts.append(alike.decided(splits=splits))
     if not parts:
         return np.zeros(0, _type(1, 1))
-    found = np.concatenate(parts)
-    found[np.concatenate(places)] = found.copy()
-    return found
+    found: Records = np.concatenate(parts) if parts[1:] else parts[0]
+    return found[np.argsort(np.concatenate(places))] if parts[1:] else found
 
 
 def columns_bytes(found: Records, kind: str) -> bytes:
@@ -235,12 +234,11 @@ class _Alike:
         found["src"], found["dst"] = ends[self.number].T
         is_open = np.ones(len(found), bool)
         if not any(getattr(self.like, name) for name in _ALONE):
-            partition = cache(
-                lambda name: wan.catalogue.region(name).partition if wan.catalogue.apart else ""
-            )
+            # No link between partitions, but for those between ends, is in a network.
+            apart = {name for name in ends.flat if wan.catalogue.region(name).is_apart}
             groups = defaultdict[frozenset[str], list[int]](list)
             for number, pair in enumerate(ends.tolist()):
-                groups[frozenset(map(partition, pair))].append(number)
+                groups[frozenset(apart.intersection(pair))].append(number)
             for numbers in groups.values():
                 rows = np.flatnonzero(np.isin(self.number, numbers))
                 is_open[rows] = self._on_arrays(found, rows, ends[numbers[0]].tolist())
@@ -311,6 +309,8 @@ class _Alike:
 
     def _one_by_one(self, found: Records, rows: Any, *, splits: bool) -> Records:
         """Plan the transfers that are left."""
+        if not len(rows):
+            return found
         from relayd.questions.transfer import plan_transfer
 
         vias = dict[int, str]()

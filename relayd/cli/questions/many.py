@@ -51,15 +51,15 @@ def decide(wan: Wan, options: argparse.Namespace) -> int:
         if time.monotonic() - began_s > QUIET_S and first + A_TIME < whole.count:
             print(f"{first + A_TIME:,} of {whole.count:,} decided", file=sys.stderr)
     found = np.concatenate(parts)
-    names = [*(found.dtype.names or ())]
-    values = [[None if one != one else one for one in row] for row in found.tolist()]
+    names, decided = found.dtype.names or (), found.tolist()
+    lines: list[list[Any]] = [[None if one != one else one for one in row] for row in decided]
 
     def shown() -> str:
         cells = [
-            ["-" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in row]
-            for row in values
+            ["-" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in line]
+            for line in lines
         ]
         return table(names, cells, left=True)
 
-    of_each = [dict(zip(names, row, strict=True)) for row in values]
+    of_each = [dict(zip(names, line, strict=True)) for line in lines]
     return print_rows(options, "decisions", of_each, shown=shown)
