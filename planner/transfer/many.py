@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from math import inf
+from math import inf, nan
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -543,16 +543,18 @@ class _Choice:
         widest = np.full(len(rows), MOST_VMS)
         direct = self.direct(rows, widest)
         best, is_optimum, is_open = self.choose(rows, widest, direct)
-        is_open |= best["relay"] == NONE
+        none, pair = best["relay"] == NONE, (self.asked.src, self.asked.dst)
+        is_open |= none & ~(self.of.there[pair] & self.is_priced[pair])  # perhaps nothing is known
         if self.like.vms is None:
-            best, more_open = self._with_fewest_vms(
-                rows, best, direct, is_optimum & ~is_open, is_open
-            )
-            is_open |= more_open
+            of = rows, best, direct, is_optimum, is_open | none
+            best, more_open = self._with_fewest_vms(*of)
+            is_open |= more_open & ~none
+        for name in WAY.names or ():
+            best[name][none] = NONE if name == "relay" else 0 if name in VMS else nan
         for relayed in (False, True):
-            at = np.flatnonzero(~is_open & ((best["relay"] >= 0) == relayed))
-            for name in ("low", "high"):
-                best[f"{name}_gbps"][at] = self.rates_at(at, best[at], name)
+            at = np.flatnonzero(~is_open & ~none & ((best["relay"] >= 0) == relayed))
+            best["low_gbps"][at] = self.rates_at(at, best[at], "low")
+            best["high_gbps"][at] = self.rates_at(at, best[at], "high")
         return best, is_open
 
     def _with_fewest_vms(
@@ -656,6 +658,8 @@ def decide_many(
     like: TransferRequest, network: Network, prices: CataloguePrices, transfers: Transfers
 ) -> tuple[Records, Bools]:
     """Return decisions over one path, an array of :data:`WAY`, and where none was made.
+
+    Where no path meets the limits, the relay is :data:`NONE`, and figures are NaN.
 
     Parameters
     ----------

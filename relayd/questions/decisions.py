@@ -242,12 +242,12 @@ class _Alike:
             for numbers in groups.values():
                 rows = np.flatnonzero(np.isin(self.number, numbers))
                 is_open[rows] = self._on_arrays(found, rows, ends[numbers[0]].tolist())
-        is_open |= splits & (found["split_gain"] > 0)
+        is_open |= splits & (found["split_gain"] != 0)
         return self._one_by_one(found, np.flatnonzero(is_open), splits=splits)
 
     def _on_arrays(self, found: Records, rows: Any, ends: list[str]) -> Any:
         """Fill in decisions on arrays; returns which of the rows are left."""
-        from planner.transfer.many import DIRECT, Transfers, can_decide, decide_many
+        from planner.transfer.many import DIRECT, NONE, Transfers, can_decide, decide_many
 
         wan, like = self.wan, self.like
         common, denied = by_regions(wan, like, {}), forbidden(wan, like.with_(allow=()), {})
@@ -279,12 +279,11 @@ class _Alike:
         ways, is_open = decide_many(
             like, network, prices, Transfers(src[~left], dst[~left], *limits)
         )
-        at_rows, names = rows[~left], np.array(["", *network.sites])
-        verdicts = np.array(VERDICTS)[(ways["relay"] != DIRECT).astype(int)]
-        found["verdict"][at_rows], found["via"][at_rows] = (
-            verdicts,
-            names[np.maximum(ways["relay"], DIRECT) + 1],
-        )
+        at_rows, names, via = rows[~left], np.array(["", *network.sites]), ways["relay"]
+        found["verdict"][at_rows] = np.array(VERDICTS)[
+            np.where(via == NONE, 3, via >= 0).astype(int)
+        ]
+        found["via"][at_rows] = names[np.maximum(via, DIRECT) + 1]
         for name in (*COUNTS, *FIGURES):
             found[name][at_rows] = ways[_WAY.get(name, name)]
         left[~left] = is_open
