@@ -16,7 +16,6 @@ shares at their best rates bound all splits and, with none of it direct, all rel
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from math import inf, nan
 from typing import Any, NamedTuple, TypeAlias
 
@@ -185,6 +184,7 @@ class _Choice:
         prices: CataloguePrices,
         figures: _Figures,
         listed: tuple[list[PriceList], Ints],
+        bounds: dict[bytes | int, tuple[Floats, Floats]],
         asked: Transfers,
     ) -> None:
         self.like, self.asked, self.of, self.hour_usd = like, asked, figures, like.hour_usd
@@ -209,10 +209,14 @@ class _Choice:
         fleet = np.array([bool(site.vms) for site in sites])
         self.ends_start_s = np.where(fleet[src] & fleet[dst], 0.0, like.start_s)
         self.relays_start_s = np.where(fleet, 0.0, like.start_s)
-        lists, self.listed = listed
+        (self.lists, self.listed), self.bounds = listed, bounds
+        self.power = np.ceil(np.log2(volume_gb)).astype(int)
         # By how many times the volume a meter counts, less one, by list and by transfer.
         self.fees = np.array(
-            [[mean_usd_per_gb(tiers, n * volume_gb, gb) for tiers, gb in lists] for n in (1, 2)]
+            [
+                [mean_usd_per_gb(tiers, n * volume_gb, gb) for tiers, gb in self.lists]
+                for n in (1, 2)
+            ]
         )
         self.is_priced = np.isfinite(self.fees[0].min(axis=1))[self.listed]
         self.providers = np.unique([provider_of(name) for name in regions], return_inverse=True)[1]
@@ -437,16 +441,24 @@ class _Choice:
             return hours
         return ways["egress_usd"][:, None] + (ways["usd_per_h"] + self.hour_usd)[:, None] * hours
 
-    @cached_property
-    def _of_relays(self) -> tuple[Floats, Floats]:
-        """The least fee of both links of relays, USD/GB, and the least round trip, (n, n)."""
-        barred = np.where(self.may_relay & (self.quota != 0), 0.0, inf)
-        fees = np.where(self.of.there, self.fees.min(axis=(0, 2))[self.listed], inf)
-        both = np.full((2, *fees.shape), inf)
-        for least, each in zip(both, (fees, self.of.rtt_ms), strict=True):
-            for src, row in enumerate(each):
-                least[src] = (row + barred + each.T).min(axis=1)
-        return both[0], both[1]
+    def _of_relays(self, power: int) -> tuple[Floats, Floats]:
+        """Return the least fee of both links of relays, USD/GB, and round trip, (n, n).
+
+        For volumes from half of 2 to this power on, whatever else is asked at the same time.
+        """
+        if power in self.bounds:
+            return self.bounds[power]
+        around = np.exp2([power - 1, power, power + 1])  # where a meter counts both links, twice
+        of_lists = np.array([mean_usd_per_gb(tiers, around, gb).min() for tiers, gb in self.lists])
+        if (key := of_lists.tobytes()) not in self.bounds:
+            barred = np.where(self.may_relay & (self.quota != 0), 0.0, inf)
+            fees = np.where(self.of.there, of_lists[self.listed], inf)
+            both = np.full((2, *fees.shape), inf)
+            for least, each in zip(both, (fees, self.of.rtt_ms), strict=True):
+                for src, row in enumerate(each):
+                    least[src] = (row + barred + each.T).min(axis=1)
+            self.bounds[key] = both[0], both[1]
+        return self.bounds.setdefault(power, self.bounds[key])
 
     def _least(self, rows: Ints, most: Ints, least_gbps: Floats) -> tuple[Floats, Floats, Floats]:
         """Bound what relays alone come to in value, and splits in value and in cost.
@@ -455,8 +467,10 @@ class _Choice:
         """
         of, asked, gbps_h = self.of, self.asked.at(rows), self.gbps_h[rows]
         src, dst, vm_usd = asked.src, asked.dst, self.vm_usd
-        least_fees, least_rtts_ms = self._of_relays
-        fees, rtts_ms = least_fees[src, dst], least_rtts_ms[src, dst]
+        fees, rtts_ms, powers = np.empty(len(rows)), np.empty(len(rows)), self.power[rows]
+        for power in np.unique(powers).tolist():
+            at = np.flatnonzero(powers == power)
+            fees[at], rtts_ms[at] = (one[src[at], dst[at]] for one in self._of_relays(power))
         out, into = of.most_out[src], of.most_into[dst]
         first, last = np.minimum(of.sends[src, dst], of.flows[src, dst]), of.accepts[src, dst]
         ends_usd, relay_usd = vm_usd[src] + vm_usd[dst], vm_usd.min()
@@ -674,10 +688,14 @@ def decide_many(
     if key not in kept:
         kept[key] = _Figures(network, like.connections)
     found, is_open = np.zeros(len(transfers.src), WAY), np.ones(len(transfers.src), bool)
-    listed = prices.price_lists(network.usual.regions)
+    listed, bounds = (
+        prices.price_lists(network.usual.regions),
+        dict[bytes | int, tuple[Floats, Floats]](),
+    )
     order = np.argsort(transfers.volume_gb, kind="stable")  # alike in tiers
     for start in range(0, len(order), AT_ONCE):
         at = order[start : start + AT_ONCE]
-        choice = _Choice(like, network, prices, kept[key], listed, transfers.at(at))
+        of = like, network, prices, kept[key], listed, bounds
+        choice = _Choice(*of, transfers.at(at))
         found[at], is_open[at] = choice.decided()
     return found, is_open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import uuid
@@ -34,7 +35,7 @@ from relayd.catalogue.loading import catalogue_of
 from relayd.client.connection import Connection
 from relayd.client.errors import error_of
 from relayd.questions.asking import AskingAsync
-from relayd.questions.decisions import NPY, columns_of
+from relayd.questions.decisions import NPY, Columns, columns_of
 from relayd.questions.holds import PoolUse
 from relayd.questions.registry import question_of
 from relayd.store.events import Event
@@ -156,18 +157,20 @@ class AsyncWan(AskingAsync, Connection):
     ) -> Records:
         """Decide many transfers at once; see :func:`relayd.questions.decisions.decide`."""
         columns = columns_of({"src": src, "dst": dst, "volume_gb": volume_gb, **fields})
-        found = []
-        for first in range(0, columns.count, DECISIONS_A_CALL):
-            part, headers = columns.part(first, DECISIONS_A_CALL), {"Accept": NPY}
-            body = {**part.settings, **part.listed, "splits": splits}
-            body = {name: _bare(value) for name, value in body.items()}
-            text = json.dumps(body, allow_nan=False)
-            try:
-                answer = await self._call("POST", "/v1/decisions", body=text, headers=headers)
-            except InputError as fault:
-                raise fault.within(f"(after {first:,})") if first else fault from None
-            found.append(np.load(BytesIO(answer.content), allow_pickle=False))
-        return np.concatenate(found) if found else np.zeros(0)
+        starts = range(0, columns.count, DECISIONS_A_CALL) or [0]
+        calls = (self._decided(columns, first, splits=splits) for first in starts)
+        return np.concatenate(await asyncio.gather(*calls))
+
+    async def _decided(self, columns: Columns, first: int, *, splits: bool) -> Records:
+        part = columns.part(first, DECISIONS_A_CALL)
+        body = {name: _bare(value) for name, value in {**part.settings, **part.listed}.items()}
+        text = json.dumps({**body, "splits": splits}, allow_nan=False)
+        try:
+            answer = await self._call("POST", "/v1/decisions", body=text, headers={"Accept": NPY})
+        except InputError as fault:
+            raise fault.within(f"(after {first:,})") if first else fault from None
+        found: Records = np.load(BytesIO(answer.content), allow_pickle=False)
+        return found
 
     def _item(self, item: Mapping[str, Any]) -> Plan | RelaydError:
         if item["plan"] is None:

@@ -275,16 +275,16 @@ async def post_decisions(context: RequestContext) -> bytes | web.Response:
                 partial(decisions, splits=splits, as_json=kind == JSON),
                 *(columns.part(first, size), first, service.holds),
             )
-            for first in range(0, columns.count, size)
+            for first in range(0, columns.count, size) or [0]
         )
     )
     service.metrics.plans.labels("workers").inc(columns.count)
     if kind != JSON:
-        content = columns_bytes(np.concatenate(parts), kind) if parts else b""
+        content = columns_bytes(np.concatenate(parts), kind)
         headers = snapshot_headers(context.snapshot) | {hdrs.VARY: f"{VARY}, {hdrs.ACCEPT}"}
         return web.Response(body=content, content_type=kind, headers=headers)
     names = list(DECISIONS.model_fields)
-    lists = zip(names, zip(*parts, strict=True) if parts else [[]] * len(names), strict=True)
+    lists = zip(names, zip(*parts, strict=True), strict=True)
     members = (b"%b:[%b]" % (encoded(name), b",".join(values)) for name, values in lists)
     body = b'{"snapshot":%b,"decisions":{%b}}'
     return body % (encoded(context.snapshot), b",".join(members))
