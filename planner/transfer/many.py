@@ -684,9 +684,10 @@ def decide_many(
     prices : Prices
     transfers : Transfers
     """
-    kept, key = network.kept, ("figures", like.connections)
-    if key not in kept:
-        kept[key] = _Figures(network, like.connections)
+    connections, figures = network.kept.get("figures", (0, None))
+    if connections != like.connections:  # those asked for last are kept
+        figures = _Figures(network, like.connections)
+        network.kept["figures"] = like.connections, figures
     found, is_open = np.zeros(len(transfers.src), WAY), np.ones(len(transfers.src), bool)
     listed, bounds = (
         prices.price_lists(network.usual.regions),
@@ -695,7 +696,7 @@ def decide_many(
     order = np.argsort(transfers.volume_gb, kind="stable")  # alike in tiers
     for start in range(0, len(order), AT_ONCE):
         at = order[start : start + AT_ONCE]
-        of = like, network, prices, kept[key], listed, bounds
+        of = like, network, prices, figures, listed, bounds
         choice = _Choice(*of, transfers.at(at))
         found[at], is_open[at] = choice.decided()
     return found, is_open
