@@ -19,12 +19,13 @@ from relayd.tables.figures import measured_regions
 from tests.http.running import served
 
 MANY, PLANS = 50_000, 40
-CASES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("cost plus time", {}),
-    ("cost", {"objective": "cost"}),
-    ("time", {"objective": "time"}),
-    ("cost plus time, one VM a region", {"vms": 1}),
+CASES: tuple[tuple[str, dict[str, Any], float], ...] = (
+    ("cost plus time", {}, 15),
+    ("cost", {"objective": "cost"}, 12),
+    ("time", {"objective": "time"}, 35),
+    ("cost plus time, one VM a region", {"vms": 1}, 8),
 )
+"""With the most that one may take, in us where goals were set."""
 
 
 def drawn(wan: Wan, count: int) -> dict[str, Any]:
@@ -49,7 +50,7 @@ def main() -> None:
         def plan(keywords: dict[str, Any]) -> object:
             return wan.plan(**keywords)
 
-        for what, settings in CASES:
+        for what, settings, most_us in CASES:
             seconds: list[float] = []
             timed(seconds, partial(wan.decide, **asked, **settings))
             each_s = seconds[0] / MANY
@@ -59,7 +60,7 @@ def main() -> None:
             )
             times = f"{whole_s / each_s:,.0f}x"
             rows.append((what, f"{each_s * 1e6:.1f} us", times, written(whole_s), written(alone_s)))
-            judge(f"decisions by {what}, us", each_s * 1e6 / reference_ms(), 12)
+            judge(f"decisions by {what}, us", each_s * 1e6 / reference_ms(), most_us)
         header = ("", "each", "plans take", "a plan", "the decision alone")
         show(f"{MANY:,} decisions at once, {regions}", header, rows)
         with served(db) as service, RemoteWan(service.url) as remote:
