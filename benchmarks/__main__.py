@@ -18,6 +18,7 @@ from benchmarks.table import JUDGED, show
 NAMES = (
     "planning",
     "all_pairs",
+    "many",
     "snapshots",
     "start_up",
     "shuffle",

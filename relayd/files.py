@@ -63,7 +63,7 @@ def read_json(name: str, what: str) -> Any:
 
 
 def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
-    """Read rows: CSV, or a JSON list of objects (or an object that has it under `what`).
+    """Read rows: CSV, JSON lines, or a JSON list of objects, also under `what` in an object.
 
     The name ``-`` is standard input. The least is 0 where a header with no rows under it is fine,
     as an empty JSON list always is. Raises :class:`InputError` if the file can't be read,
@@ -71,7 +71,10 @@ def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
     """
     text = read_text(name, what)
     if is_json(text, name):
-        content = json_of(text, name, what)
+        in_lines = text.lstrip().startswith("{") and "\n{" in text.strip()
+        lines = text.split("\n") if in_lines else [text]
+        found = [json_of(line, name, what) for line in lines if line.strip()]
+        content = found if in_lines else found[0]
         if isinstance(content, dict) and isinstance(content.get(what), list):
             content = content[what]
         if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):

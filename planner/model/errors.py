@@ -51,6 +51,7 @@ class InputError(RelaydError, ValueError):
     def within(self, where: str) -> Self:
         """Return the same error with a place before the field's name."""
         found = Exception.__new__(type(self))
+        found.__dict__.update(self.__dict__)
         field = f"{where} {self.field}".strip()
         InputError.__init__(found, field, self.problem, value=self.value, remedy=self.remedy)
         return found

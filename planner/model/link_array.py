@@ -347,6 +347,12 @@ class LinkArray(Mapping[str, "LinkRow"]):
         found: Floats = self._of_evidence(self.evidence["prior"], cells, name, nan)
         return found
 
+    def by_origin(self, cells: Records, name: LinkFigure, of: Callable[[Origin], float]) -> Floats:
+        """Return what a function says of the origin of each estimate of some records; else 0."""
+        of_origin = np.array([of(origin) for origin in self.origins], float)
+        found: Floats = self._of_evidence(of_origin[self.evidence["origin"]], cells, name, 0.0)
+        return found
+
     def _of_evidence(self, values: Any, cells: Records, name: LinkFigure, otherwise: float) -> Any:
         """Return the value of each estimate's evidence; `otherwise` where there is no link."""
         found = np.full((*cells.shape, *values.shape[1:]), otherwise, values.dtype)

@@ -19,6 +19,8 @@ HOUR = "hour"
 """The unit of fees for as long as VMs run."""
 NO_CATALOGUE = Catalogue({}, {}, {}, {}, ())
 Pair: TypeAlias = tuple[str, str]
+PriceList: TypeAlias = tuple[tuple[Tier, ...], float]
+"""Tiers, and the GB that the month has billed before."""
 
 
 class Prices(Protocol):
@@ -52,6 +54,22 @@ def average_usd_per_gb(
     # Differences of large volumes round: the mean is never outside what is charged.
     fees = [tier.usd_per_gb for tier in tiers]
     return min(max(cost / volume_gb, min(fees)), max(fees))
+
+
+def mean_usd_per_gb(tiers: Sequence[Tier], volume_gb: Floats, month_to_date_gb: float) -> Floats:
+    """Return :func:`average_usd_per_gb` of each volume."""
+    start, end = month_to_date_gb, month_to_date_gb + volume_gb
+    if start + volume_gb.max(initial=0.0) <= tiers[0].up_to_gb:
+        return np.full(len(volume_gb), tiers[0].usd_per_gb)
+    floor, billed_usd, one_tier = 0.0, np.zeros(len(volume_gb)), np.full(len(volume_gb), np.nan)
+    for tier in tiers:
+        billed_gb = np.minimum(end, tier.up_to_gb) - max(start, floor)
+        billed_usd += np.where(billed_gb > 0, billed_gb * tier.usd_per_gb, 0.0)
+        one_tier[(start >= floor) & (end <= tier.up_to_gb)] = tier.usd_per_gb
+        floor = tier.up_to_gb
+    fees = [tier.usd_per_gb for tier in tiers]
+    mean = np.clip(billed_usd / volume_gb, min(fees), max(fees))
+    return np.where(np.isnan(one_tier), mean, one_tier)
 
 
 def meter(src: str, dst: str) -> tuple[str, str]:
@@ -106,13 +124,35 @@ class CataloguePrices:
         tiers = self.price_list(src, dst)
         if len(tiers) == 1:
             return tiers[0].usd_per_gb
+        return average_usd_per_gb(tiers, volume_gb, self.billed_gb(src))
+
+    def billed_gb(self, src: str) -> float:
+        """Return what each meter of a region's provider has counted this month."""
         billed = self._month_to_date_gb
-        so_far_gb = billed.get(provider_of(src), billed.get("*", 0.0))
-        return average_usd_per_gb(tiers, volume_gb, so_far_gb)
+        return billed.get(provider_of(src), billed.get("*", 0.0))
 
     def price_list(self, src: str, dst: str) -> tuple[Tier, ...]:
         """Return the tiers of a link's price; of links with one list, the same object."""
         return self.catalogue.egress_price(src, dst).tiers
+
+    def price_lists(self, regions: tuple[str, ...]) -> tuple[list[PriceList], Ints]:
+        """Return the price lists of links between n regions, and that of each, (n, n).
+
+        Where a price is not known it is infinite.
+        """
+        numbers, listed = dict[PriceList, int](), np.zeros((len(regions), len(regions)), np.int64)
+        for row, src in zip(listed, regions, strict=True):
+            some, alike = self.catalogue.priced_alike(regions, src, True)
+            found = []
+            for dst in some:
+                try:
+                    tiers = self.price_list(src, dst)
+                except DataError:
+                    tiers = (Tier(inf),)
+                of = tiers, self.billed_gb(src)
+                found.append(numbers.setdefault(of, len(numbers)))
+            row[:] = np.array(found)[alike]
+        return list(numbers), listed
 
     def on(self, network: Network, catalogue: Catalogue | None = None) -> CataloguePrices:
         """Return the same prices for the VM types of another network's sites.

@@ -157,25 +157,16 @@ def recommend(
     """
     decision = decided(request, network, prices, catalogue, begins=begins)
     why = wording.reason(decision, catalogue) + readings.in_words(decision)
-    figures, chosen, relays = decision.figures, decision.chosen, _relays(decision)
-    adviser = Adviser(decision, catalogue)
+    figures, chosen = decision.figures, decision.chosen
     low, high = chosen.rate_at("low"), chosen.rate_at("high")
     paths, vms = _paths(decision), figures.vms(chosen.allocation)
-    assumed = []
-    if request.connections > 1:
-        assumed = readings.warnings(paths, vms, network, chosen.gbps_if_slow)
-    one_vm = with_one_vm(decision) if request.vms is None else None
-    as_achieved, deadline_s = _as_achieved(decision), request.deadline_s
-    late = []
-    if as_achieved and deadline_s is not None and as_achieved.duration_s > deadline_s:
-        late = [f"{as_achieved.text}: beyond the deadline of {duration_text(deadline_s)}."]
     plan = Plan(
         plan_id="",
         snapshot=network.snapshot,
         request=request.described(),
         fees=figures.fee_lines(chosen.allocation),
         verdict=verdict_of(chosen.allocation),
-        reason=f"{adviser.plain_copy} {why}".lstrip(),
+        reason=why.lstrip(),
         throughput_gbps=chosen.allocation.rate_gbps,
         throughput_gbps_low=low,
         throughput_gbps_high=high,
@@ -184,6 +175,24 @@ def recommend(
         paths=paths,
         vms=vms,
         direct=_direct(decision),
+        best_relay=None,
+        vm_start_s=chosen.vm_start_s,
+        throughput_gbps_least=min(low, float(chosen.rates_gbps.min())),
+    )
+    if request.details == "decision":
+        return identified(replace(plan, warnings=notes), without=("warnings",))
+    relays, adviser = _relays(decision), Adviser(decision, catalogue)
+    assumed = []
+    if request.connections > 1:
+        assumed = readings.warnings(paths, vms, network, chosen.gbps_if_slow)
+    one_vm = with_one_vm(decision) if request.vms is None else None
+    as_achieved, deadline_s = _as_achieved(decision), request.deadline_s
+    late = []
+    if as_achieved and deadline_s is not None and as_achieved.duration_s > deadline_s:
+        late = [f"{as_achieved.text}: beyond the deadline of {duration_text(deadline_s)}."]
+    plan = replace(
+        plan,
+        reason=f"{adviser.plain_copy} {why}".lstrip(),
         best_relay=relays[0] if relays else None,
         alternatives=tuple(relays[1:]),
         bottlenecks=bottlenecks_of(decision),
@@ -201,8 +210,6 @@ def recommend(
         measure_first=adviser.measure_first(),
         as_achieved=as_achieved,
         one_vm=OneVmOption(**_outlined(one_vm)) if one_vm else None,
-        vm_start_s=chosen.vm_start_s,
-        throughput_gbps_least=min(low, float(chosen.rates_gbps.min())),
     )
     verification = wording.verification(decision, now_s)
     lasting = [warning for warning in plan.warnings if warning not in verification]

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from planner.fields.kinds import LEAST_FIGURE, Count, Money, Name, OneOf, Rate, Region, Volume
 from planner.fields.shared import (
     AIM_AT_VALUE,
+    VMS,
     Deadline,
     Frontier,
     HourValue,
@@ -27,7 +28,7 @@ from planner.fields.shared import (
     vms_limit_field,
     volume_field,
 )
-from planner.fields.specified import Figure, Limit, Whole, WholeLimit, field, specified
+from planner.fields.specified import Figure, Limit, Switch, Whole, WholeLimit, field, specified
 from planner.model.units import duration_s
 
 Objective: TypeAlias = Literal["value", "time", "cost", "latency"]
@@ -89,6 +90,9 @@ class TransferRequest(RuledRequest):
         Region({"any": "as many as pay", "one": "at most one", "none": "none"}),
         "How many relays, or the only one to consider.",
     ] = field(default="any", example="none", group="limits", often=True)
+    single_path: Annotated[
+        Switch, "Send it over one path, the direct one or through one relay: no split."
+    ] = field(default=False, group=VMS)
     vms: MostVms = vms_limit_field()
     frontier: Frontier = frontier_field()
     candidates: Annotated[
@@ -96,6 +100,16 @@ class TransferRequest(RuledRequest):
         Count(1, MOST_CANDIDATES),
         "Most single relays to compare: the best and its alternatives.",
     ] = field(default=DEFAULT_CANDIDATES, example="10", group="answer", label="Relays compared")
+    details: Annotated[
+        Literal["all", "decision"],
+        OneOf(
+            {
+                "all": "all there is to say",
+                "decision": "the verdict with its figures and the reason, in half of the time",
+            }
+        ),
+        "How much an answer says.",
+    ] = field(default="all", group="answer")
     label: Annotated[
         str | None,
         Name(),
@@ -115,8 +129,8 @@ class TransferRequest(RuledRequest):
 
     @property
     def may_split(self) -> bool:
-        """Return whether a VM has enough connections to divide them over paths."""
-        return self.connections >= CONNECTIONS_TO_SPLIT
+        """Return whether it may be divided over paths, and a VM has enough connections to."""
+        return self.connections >= CONNECTIONS_TO_SPLIT and not self.single_path
 
     def least_rate_gbps(self, lead_s: float = 0.0) -> float:
         """Return the rate that the limits demand; infinity if the deadline cannot be met."""

@@ -38,7 +38,7 @@ from planner.transfer.problem import (
     TransferPath,
     TransferProblem,
 )
-from planner.transfer.request import DEFAULT_CANDIDATES, TransferRequest
+from planner.transfer.request import CONNECTIONS_TO_SPLIT, DEFAULT_CANDIDATES, TransferRequest
 from planner.transfer.whole_connections import MOST_DIVIDED, divisions, roundings
 
 # The least gain of more paths: each is one more thing to run and to fail.
@@ -202,7 +202,7 @@ class TransferSearch:
         """The optimum, and the split that was left out for it."""
         request, transfer = self.request, self.transfer
         options = [self.direct] if self.direct else []
-        by_value = not request.may_split or request.relays == "one"
+        by_value = request.connections < CONNECTIONS_TO_SPLIT or request.relays == "one"
         if by_value:
             options += self._options(transfer.relays)
             if request.may_split:
@@ -212,7 +212,7 @@ class TransferSearch:
             ranked = map(self.on_path, self._best_ranked)
             first = next(filter(None, ranked), None) or next(iter(self.single_relays), None)
             options += [first] if first else []
-            options += self._splits(options)
+            options += self._splits(options) if request.may_split else []
         best = None
         for option in options:  # simpler plans come first, and of single relays the preferred one
             if best is None:

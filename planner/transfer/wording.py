@@ -23,7 +23,7 @@ from planner.solvers.joint import DRAWS, ODD_RATE, Gain, Risk
 from planner.transfer.allocation import EQUAL
 from planner.transfer.decision import Decision, counted
 from planner.transfer.options import Option
-from planner.transfer.request import TransferRequest
+from planner.transfer.request import CONNECTIONS_TO_SPLIT, TransferRequest
 from planner.transfer.search import LEAST_LATENCY_GAIN_MS
 
 HARDLY_FASTER = 1.05
@@ -346,7 +346,7 @@ def warnings(
         for region, count in counts.items()
         if count > (network.sites[region].vms or count)
     ]
-    if request.connections > 1 and not request.may_split:
+    if 1 < request.connections < CONNECTIONS_TO_SPLIT:
         found.append(
             f"{request.connections} connections are too few to divide over paths: only plans over "
             "one path were considered."

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, reduce
+from io import BytesIO
 from itertools import islice
 from math import inf
 from operator import getitem
@@ -15,14 +17,17 @@ from typing import Any, TypeVar, Unpack
 from urllib.parse import quote
 
 import numpy as np
+from numpy.typing import ArrayLike
 from pydantic import TypeAdapter, ValidationError
 
+from planner.fields.shared import DEFAULT_VOLUME_GB
 from planner.fields.specified import Specified
 from planner.model.answer import Recommendation
 from planner.model.catalogue import Catalogue, Region
 from planner.model.document import NETWORK_COLUMNS, link_of, network_of, network_of_columns
-from planner.model.errors import FormatError, RelaydError
+from planner.model.errors import FormatError, InputError, RelaydError
 from planner.model.link import Link, Site
+from planner.model.link_array import Records
 from planner.model.network import Network, Snapshot
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
@@ -31,6 +36,7 @@ from relayd.catalogue.loading import catalogue_of
 from relayd.client.connection import Connection
 from relayd.client.errors import error_of
 from relayd.questions.asking import AskingAsync
+from relayd.questions.decisions import NPY, Columns, columns_of
 from relayd.questions.holds import PoolUse
 from relayd.questions.registry import question_of
 from relayd.store.events import Event
@@ -47,7 +53,7 @@ from relayd.transfers.tracked import TrackedTransfer, TransferDetails, TransferR
 T = TypeVar("T")
 BATCH = 1000
 """Requests that go into one call of the service at most, and links that one answers."""
-SAMPLES_A_CALL = 10_000
+SAMPLES_A_CALL = DECISIONS_A_CALL = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +146,32 @@ class AsyncWan(AskingAsync, Connection):
             items += json.loads(await self._post("/v1/plans/batch", batch))["results"]
         answers = iter(items)
         return [self._item(next(answers)) if one is None else one for one in found]
+
+    async def decide(
+        self,
+        src: str | Sequence[str],
+        dst: str | Sequence[str],
+        volume_gb: ArrayLike | str = DEFAULT_VOLUME_GB,
+        *,
+        splits: bool = False,
+        **fields: Any,
+    ) -> Records:
+        """Decide many transfers at once; see :func:`relayd.questions.decisions.decide`."""
+        columns = columns_of({"src": src, "dst": dst, "volume_gb": volume_gb, **fields})
+        starts = range(0, columns.count, DECISIONS_A_CALL) or [0]
+        calls = (self._decided(columns, first, splits=splits) for first in starts)
+        return np.concatenate(await asyncio.gather(*calls))
+
+    async def _decided(self, columns: Columns, first: int, *, splits: bool) -> Records:
+        part = columns.part(first, DECISIONS_A_CALL)
+        body = {name: _bare(value) for name, value in {**part.settings, **part.listed}.items()}
+        text = json.dumps({**body, "splits": splits}, allow_nan=False)
+        try:
+            answer = await self._call("POST", "/v1/decisions", body=text, headers={"Accept": NPY})
+        except InputError as fault:
+            raise fault.within(f"(after {first:,})") if first else fault from None
+        found: Records = np.load(BytesIO(answer.content), allow_pickle=False)
+        return found
 
     def _item(self, item: Mapping[str, Any]) -> Plan | RelaydError:
         if item["plan"] is None:
@@ -362,6 +394,14 @@ class AsyncWan(AskingAsync, Connection):
             # Each event is one line of data that says everything (WHATWG HTML, 9.2.6).
             if line.startswith(b"data:"):
                 yield answer_of(Event, line.removeprefix(b"data:").strip())
+
+
+def _bare(value: Any) -> Any:
+    """Return an array or a list as JSON has it, None in place of NaN; anything else as it is."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return value
+    items = value.tolist() if isinstance(value, np.ndarray) else value
+    return [None if one != one else "inf" if one == inf else one for one in items]
 
 
 def _of_transfer(name: str) -> str:

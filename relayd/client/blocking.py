@@ -154,6 +154,7 @@ class RemoteWan(Asking):
 
     ask = _waiting(AsyncWan.ask)
     plans = _waiting(AsyncWan.plans)
+    decide = _waiting(AsyncWan.decide)
     regions = _waiting(AsyncWan.regions)
     sites = _waiting(AsyncWan.sites)
     matrix = _waiting(AsyncWan.matrix)

@@ -28,6 +28,7 @@ from relayd.emitting.formats import emit
 from relayd.http.problems import encoded as problem_bytes
 from relayd.http.problems import problem_of
 from relayd.questions.caveats import old_prices
+from relayd.questions.decisions import Columns, decisions_on
 from relayd.questions.holds import NONE_HELD, Holds
 from relayd.snapshots.changes import effects_of
 from relayd.sources.stored import StoredWan
@@ -93,6 +94,16 @@ def batch_items(wan: Wan, requests: list[Any], request_id: str | None, holds: Ho
             problem = problem_bytes(problem_of(error), request_id)
         items.append(b'{"plan":%b,"problem":%b}' % (plan, problem))
     return items
+
+
+def decisions(
+    wan: Wan, columns: Columns, first: int, holds: Holds, *, splits: bool, as_json: bool
+) -> Any:
+    """Return decisions as an array, or as JSON: the insides of a list for each of its columns."""
+    found = decisions_on(wan.holding(holds), columns, splits=splits, first=first)
+    if not as_json:
+        return found
+    return [encoded(found[name].tolist())[1:-1] for name in found.dtype.names or ()]
 
 
 def advice_on(wan: Wan, plans: Sequence[Mapping[str, Any]], holds: Holds) -> list[Replan | None]:

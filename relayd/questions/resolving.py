@@ -60,6 +60,9 @@ class NetworkView(Protocol):
     def known_regions(self) -> list[str]:
         """Return the ids of all regions of the graph."""
 
+    def at(self, snapshot: str) -> NetworkView:
+        """Return the network as an earlier snapshot has it, at today's prices."""
+
     def resolve(self, name: str, field: str = ..., prefer_provider: str | None = ...) -> Resolution:
         """Return the region that a name or alias stands for."""
 

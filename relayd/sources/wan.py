@@ -11,7 +11,7 @@ from threading import Lock
 from time import time as clock
 from typing import TYPE_CHECKING, Any, Unpack
 
-from planner.fields.shared import DEFAULT_CONNECTIONS
+from planner.fields.shared import DEFAULT_CONNECTIONS, DEFAULT_VOLUME_GB
 from planner.fields.specified import Specified
 from planner.model.aliases import Resolution, resolve
 from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
@@ -35,8 +35,10 @@ from relayd.tables.matrices import MATRIX_METRICS, Matrix, MatrixMetric
 
 if TYPE_CHECKING:
     import networkx as nx
+    from numpy.typing import ArrayLike
 
     from planner.model.answer import Recommendation
+    from planner.model.link_array import Records
     from relayd.client.blocking import WaitingTransfer
     from relayd.transfers.reporting import Tell, TransferOptions
 
@@ -302,6 +304,20 @@ class Wan(Asking):
         """
         earlier = snapshot_of(request)
         return question_of(request).solve(self.at(earlier) if earlier else self, request)
+
+    def decide(
+        self,
+        src: str | Sequence[str],
+        dst: str | Sequence[str],
+        volume_gb: ArrayLike | str = DEFAULT_VOLUME_GB,
+        *,
+        splits: bool = False,
+        **fields: Any,
+    ) -> Records:
+        """Decide many transfers at once; see :func:`relayd.questions.decisions.decide`."""
+        from relayd.questions.decisions import decide  # loads what single plans do without
+
+        return decide(self, src, dst, volume_gb, splits=splits, **fields)
 
     def at(self, snapshot: str) -> Wan:
         """Return the network as an earlier snapshot has it, at today's prices.

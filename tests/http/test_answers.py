@@ -46,6 +46,61 @@ def test_a_plan_is_the_librarys(
     assert got.headers["Relayd-Snapshot"] == expected["snapshot"]["id"] == batch["snapshot"]["id"]
 
 
+MANY: dict[str, Any] = {
+    "src": [*REGIONS[:3], REGIONS[0]] * 300,
+    "dst": REGIONS[3],
+    "volume_gb": [1, "2TB", 30, 400] * 300,
+    "vms": [None, 2, 3, None] * 300,
+    "budget_usd": [None, None, 0.0001, None] * 300,
+}
+
+
+def test_decisions_are_the_librarys(service: Served, measured: Path) -> None:
+    expected = relayd.open(measured).decide(**MANY)
+    assert {*expected["verdict"]} >= {"direct", "infeasible"}
+    with relayd.RemoteWan(service.url) as wan:
+        assert str(wan.decide(**MANY).tolist()) == str(expected.tolist())
+    columns = service.ask("POST", "/v1/decisions", MANY).json["decisions"]
+    assert set(columns) == set(expected.dtype.names or ())
+    for name, values in columns.items():
+        assert [None if one != one else one for one in expected[name].tolist()] == values
+    kind = "application/vnd.apache.arrow.stream"
+    stream = service.ask("POST", "/v1/decisions", MANY, headers={"Accept": kind}).content
+    table = pytest.importorskip("pyarrow").ipc.open_stream(stream).read_all()
+    assert table.column("cost_usd").to_numpy() == pytest.approx(expected["cost_usd"], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"src": [*["us-east"] * 700, "us-eas"]}, "[700] src"),
+        ({"volume_gb": [1, 0], "vms": [1] * 3}, "volume_gb"),
+        ({"volume_gb": [1, 0] * 600}, "volume_gb[1]"),
+        ({"src": ["eu"] * 10_001}, "src"),
+        ({"volum": [3] * 1200}, "[0] volum"),
+        ({"objective": ["time", "fast"] * 600}, "[1] objective"),
+    ],
+)
+def test_wrong_decisions_name_the_transfer(
+    service: Served, change: dict[str, object], field: str
+) -> None:
+    asked = (
+        {"src": "us-east", "dst": "sa"} if "volume_gb" not in change and "src" in change else MANY
+    )
+    answer = service.ask("POST", "/v1/decisions", {**asked, **change})
+    assert answer.status == 422
+    assert answer.json["field"] == field
+
+
+def test_a_plan_can_be_the_decision_alone(service: Served) -> None:
+    path = f"/v1/plans?{urlencode(PAIR)}"
+    whole, few = service.get(path).json, service.get(f"{path}&details=decision").json
+    assert whole["advice"]
+    assert not any(few[key] for key in ("advice", "alternatives", "best_relay"))
+    for key in ("verdict", "paths", "vms", "throughput_gbps_low", "duration_s", "cost_usd"):
+        assert few[key] == whole[key]
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "kind", "members"),
     [

@@ -17,12 +17,17 @@ from relayd.sources.wan import Wan
 def run(options: argparse.Namespace) -> int:
     """Ask what the options say, and print the answer: as JSON, or as text for people.
 
-    Raises an InputError if both ``--emit`` and ``--json`` are given.
+    Of many transfers (``--many``), print a row each. Raises an InputError if both ``--emit`` and
+    ``--json`` are given.
     """
     tool = getattr(options, "emit", None)
     if tool and options.json:
         raise InputError("--emit", "and --json ask for different output", remedy="Leave one out.")
     wan = wan_of(options)
+    if getattr(options, "many", None):
+        from relayd.cli.questions.many import decide  # loads what single plans do without
+
+        return decide(wan, options)
     answer = wan.ask(request_from(options, options.request))
     if tool:
         print(_emitted(answer, wan, options), end="")

@@ -231,6 +231,13 @@ def _carrying_out() -> str:
   --endpoint REGION=ADDRESS...  for --emit: address of the VM there, or of several, with commas;
                        repeatable
   --port N             for --emit: where relays listen (default {DEFAULT_PORT})
+
+  [many at once]
+  --many FILE          decide the transfers of a file, CSV or JSON lines (- is standard input): src,
+                       dst, volume, and any other option, such as vms; a row of figures each
+  --splits             for --many: look for splits where one may save over 2 %
+  --format {{table,csv,json}}  of --many (default: by FILE's name)
+  --output FILE        of --many, instead of standard output
 """
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sized
+from functools import partial
 from typing import Any
 
+import numpy as np
+from aiohttp import hdrs, web
 from pydantic import ConfigDict, Field
 
 from planner.fields.kinds import ByPlace
@@ -15,7 +19,14 @@ from planner.model.network import Snapshot
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
 from relayd.emitting.formats import DEFAULT_PORT, emitters
-from relayd.http.answers import answer_bytes, answer_earlier, batch_items, encoded, script_of
+from relayd.http.answers import (
+    answer_bytes,
+    answer_earlier,
+    batch_items,
+    decisions,
+    encoded,
+    script_of,
+)
 from relayd.http.models import (
     Name,
     RequestModel,
@@ -26,10 +37,14 @@ from relayd.http.models import (
     model_of,
 )
 from relayd.http.problems import Problem
-from relayd.http.route import ID_KEY, RequestContext, Route, route
+from relayd.http.route import ID_KEY, JSON, VARY, RequestContext, Route, route, snapshot_headers
+from relayd.questions.decisions import ARROW, COUNTS, FIGURES, NPY, columns_bytes, columns_of
 from relayd.questions.question import Question
 from relayd.questions.registry import QUESTIONS, question_of, snapshot_of
 from relayd.questions.transfer import TRANSFER
+
+MOST_DECISIONS, LEAST_DECISIONS = 10_000, 500
+"""That one request has, and that are worth another process."""
 
 # ---- questions over HTTP -----------------------------------------------------------------------
 
@@ -126,6 +141,16 @@ class PlanBatch(RequestModel):
     )
 
 
+class DecisionsRequest(RequestModel):
+    """Many transfers, and any field of a PlanRequest: one value for all, or a list of them."""
+
+    model_config = ConfigDict(extra="allow")
+
+    src: Name | list[Name] = Field(description="Regions to send from, or one for all.")
+    dst: Name | list[Name] = Field(description="Regions to send to, or one for all.")
+    splits: bool = Field(False, description="Look for splits where one may save over 2 %.")
+
+
 class ScriptRequest(RequestModel):
     """A plan of one transfer, and the tool that shall run it."""
 
@@ -149,6 +174,17 @@ BATCH_ANSWER = answer(
         )
     ),
 )
+_COLUMNS: dict[str, Any] = {
+    **dict.fromkeys(("src", "dst", "verdict", "via"), list[str]),
+    **dict.fromkeys(COUNTS, list[int]),
+    **dict.fromkeys(FIGURES, list[float | None]),
+}
+DECISIONS = model_of(
+    "DecisionColumns",
+    "Columns of decisions, in the order of the transfers; null: not known.",
+    **_COLUMNS,
+)
+DECISIONS_ANSWER = answer("DecisionsAnswer", "Many decisions.", decisions=DECISIONS)
 SCRIPT_ANSWER = answer("ScriptAnswer", "A script, or a configuration of a tool.", script=str)
 
 
@@ -209,6 +245,49 @@ async def post_plans_batch(context: RequestContext) -> bytes:
     )
     service.metrics.plans.labels("workers").inc(len(items))
     return b'{"snapshot":%b,"results":[%b]}' % (encoded(context.snapshot), b",".join(items))
+
+
+@route(
+    "POST",
+    "/v1/decisions",
+    "plan",
+    DECISIONS_ANSWER,
+    body=DecisionsRequest,
+    example={"src": ["us-east", "eu"], "dst": "sa", "volume_gb": [500, 20], "vms": 4},
+)
+async def post_decisions(context: RequestContext) -> bytes | web.Response:
+    """Decide up to 10,000 transfers at once, without words.
+
+    Columns of figures as plans have them. Who accepts `application/x-npy` or
+    `application/vnd.apache.arrow.stream` gets the rows in these formats.
+    """
+    service, asked = context.service, context.body.model_dump()
+    splits, columns = asked.pop("splits"), columns_of(asked)
+    if columns.count > MOST_DECISIONS:
+        problem, remedy = f"must be at most {MOST_DECISIONS}", "Send the others in another request."
+        raise InputError("src", problem, value=columns.count, remedy=remedy)
+    accepted = context.request.headers.get(hdrs.ACCEPT, "")
+    kind = next((kind for kind in (NPY, ARROW) if kind in accepted), JSON)
+    size = max(LEAST_DECISIONS, -(-columns.count // service.workers.count))
+    parts = await asyncio.gather(
+        *(
+            context.ask(
+                partial(decisions, splits=splits, as_json=kind == JSON),
+                *(columns.part(first, size), first, service.holds),
+            )
+            for first in range(0, columns.count, size) or [0]
+        )
+    )
+    service.metrics.plans.labels("workers").inc(columns.count)
+    if kind != JSON:
+        content = columns_bytes(np.concatenate(parts), kind)
+        headers = snapshot_headers(context.snapshot) | {hdrs.VARY: f"{VARY}, {hdrs.ACCEPT}"}
+        return web.Response(body=content, content_type=kind, headers=headers)
+    names = list(DECISIONS.model_fields)
+    lists = zip(names, zip(*parts, strict=True), strict=True)
+    members = (b"%b:[%b]" % (encoded(name), b",".join(values)) for name, values in lists)
+    body = b'{"snapshot":%b,"decisions":{%b}}'
+    return body % (encoded(context.snapshot), b",".join(members))
 
 
 @route("POST", "/v1/plans/scripts", "plan", SCRIPT_ANSWER, body=ScriptRequest)

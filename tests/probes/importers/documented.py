@@ -502,7 +502,7 @@ FILES = [
             "event log",
             "",
             '{"Event":"SparkListenerLogStart","Spark Version":"3.5.1"}\n',
-            "read_shuffles",
+            "relayd plan shuffle",
         ),
         (
             "SNDlib",

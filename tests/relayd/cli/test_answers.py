@@ -436,3 +436,31 @@ def test_plans_state_their_vcpus_and_which_quotas_to_check(wan: library.Wan) -> 
     one = wan.plan(*ends, vms=1, vm_types=types)
     assert set(one.vcpus.values()) == {32}
     assert not [text for text in one.warnings if "vCPUs" in text]
+
+
+def test_a_file_of_transfers_is_decided_as_by_the_library(relayd: Relayd, tmp_path: Path) -> None:
+    file, lines = tmp_path / "many.csv", tmp_path / "many.jsonl"
+    file.write_text(
+        "src,dst,volume,vms,deadline\neu,sa,2TB,,\nus-east,sa,5GB,3,1h\neu,sa,9TB,,70s\n"
+    )
+    lines.write_text(
+        '{"src": "eu", "dst": "sa", "volume": "2TB"}\n{"src": "us-east", "dst": "sa"}\n'
+    )
+    fields: dict[str, Any] = {
+        "volume_gb": [2000, 5, 9000],
+        "vms": [2, 3, 2],
+        "deadline_s": [None, 3600, 70],
+    }
+    expected = library.open().decide(["eu", "us-east", "eu"], "sa", **fields)
+    assert expected["verdict"].tolist() == ["direct", "direct", "infeasible"]
+    found = relayd("plan", "--many", file, "--vms", "2", "--json")
+    rows = json.loads(found.out)["decisions"]
+    assert [[row[name] for name in expected.dtype.names or ()] for row in rows] == [
+        [None if one != one else one for one in row] for row in expected.tolist()
+    ]
+    shown = relayd("plan", "--many", lines, "--volume", "5GB", "--vms", "3", "--format", "csv").out
+    assert shown.splitlines()[2].split(",")[:3] == ["aws:us-east-1", "aws:sa-east-1", "direct"]
+    assert shown.splitlines()[2].split(",")[10] == str(rows[1]["duration_s"])
+    lines.write_text('{"src": "eu", "dst": "sa"}\n{"src": "eu"}\n')
+    wrong = relayd("plan", "--many", lines)
+    assert (wrong.code, "dst is missing in row 2" in wrong.err) == (2, True)
