@@ -149,6 +149,7 @@ class AsyncWan(AskingAsync, Connection):
 
     async def decide(
         self,
+        /,
         src: str | Sequence[str],
         dst: str | Sequence[str],
         volume_gb: ArrayLike | str = DEFAULT_VOLUME_GB,

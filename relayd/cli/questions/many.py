@@ -13,7 +13,7 @@ from planner.fields.specified import fields_of
 from planner.model.errors import InputError
 from relayd.cli.output import print_rows
 from relayd.cli.questions.options import request_from
-from relayd.cli.text import table
+from relayd.cli.text import page
 from relayd.files import read_rows
 from relayd.questions.decisions import columns_of
 from relayd.sources.wan import Wan
@@ -59,7 +59,7 @@ def decide(wan: Wan, options: argparse.Namespace) -> int:
             ["-" if v is None else f"{v:.4g}" if isinstance(v, float) else str(v) for v in line]
             for line in lines
         ]
-        return table(names, cells, left=True)
+        return page().table(names, cells, left=True)
 
     of_each = [dict(zip(names, line, strict=True)) for line in lines]
     return print_rows(options, "decisions", of_each, shown=shown)
