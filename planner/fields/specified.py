@@ -16,7 +16,7 @@ a remedy. Signatures, command line, HTTP schema, client and documentation are ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from dataclasses import field as dataclass_field
@@ -252,12 +252,19 @@ class Specified(metaclass=_Constructor):
         return f"{type(self).__name__}({', '.join(said)})"
 
 
-def field(*, default: Any = REQUIRED, **shown: Unpack[Shown]) -> Any:
-    """Declare a field's default, and how surfaces show it."""
-    if default is REQUIRED:
+def field(
+    *,
+    default: Any = REQUIRED,
+    factory: Callable[[], Any] | None = None,
+    **shown: Unpack[Shown],
+) -> Any:
+    """Declare a field's default, and how surfaces show it; what a factory makes, none states."""
+    if default is REQUIRED and factory is None:
         return dataclass_field(metadata=shown)
     if default == {}:
-        return dataclass_field(default_factory=dict, metadata=shown)
+        factory = dict
+    if factory:
+        return dataclass_field(default_factory=factory, metadata=shown)
     return dataclass_field(default=default, metadata=shown)
 
 

@@ -68,14 +68,14 @@ class TransferStartRequest(Specified):
     """A transfer that begins."""
 
     src: Annotated[str, Region(), f"Region that sends; {_AS_PLANNED}"] = field(
-        default="", example="us-east", group=GROUP
+        factory=str, example="us-east", group=GROUP
     )
     dst: Annotated[str, Region(), f"Region that receives; {_AS_PLANNED}"] = field(
-        default="", example="sa", group=GROUP
+        factory=str, example="sa", group=GROUP
     )
     _: KW_ONLY
     volume_gb: Annotated[Figure, Volume(), f"Volume to move, in GB; {_AS_PLANNED}"] = field(
-        default=0.0, example="500GB", group=GROUP
+        factory=float, example="500GB", group=GROUP
     )
     id: Annotated[
         str | None,

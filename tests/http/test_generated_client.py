@@ -22,7 +22,7 @@ API = json.loads(document())
 POSTS = {
     methods["post"]["operationId"]: methods["post"]["requestBody"]["content"]["application/json"]
     for path, methods in API["paths"].items()
-    if "post" in methods and "requestBody" in methods["post"] and "/transfers" not in path
+    if "post" in methods and "requestBody" in methods["post"] and "/transfers" not in path and "{" not in path
 }
 EXAMPLES = {
     name: content["example"]
