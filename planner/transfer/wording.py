@@ -21,7 +21,7 @@ from planner.model.units import (
 from planner.model.verification import Verified, ago
 from planner.solvers.joint import DRAWS, ODD_RATE, Gain, Risk
 from planner.transfer.allocation import EQUAL
-from planner.transfer.decision import Decision, counted
+from planner.transfer.decision import AS_GOOD, Decision, counted
 from planner.transfer.options import Option
 from planner.transfer.request import TransferRequest
 from planner.transfer.search import LEAST_LATENCY_GAIN_MS
@@ -91,6 +91,28 @@ def _limits(request: TransferRequest) -> str:
     if request.budget_usd:
         limits.append(f"the budget of {usd_text(request.budget_usd)}")
     return " and ".join(limits)
+
+
+def least(request: TransferRequest) -> str:
+    """Name what plans are chosen by."""
+    return f"Least {_terms(request)}"
+
+
+def rule(decision: Decision) -> str:
+    """Return in one line by which rule a plan was chosen."""
+    request, made, widest = decision.request, decision.made, decision.widest.choice
+    text = least(request)
+    if made.gain and made.chosen is not made.optimum:
+        through = _through(decision, made.optimum)
+        text = f"{through} is not sure enough to gain {request.margin:.0%} in {_terms(request)}"
+    if widest and made.chosen is not widest.chosen:
+        best, within = widest.chosen, f"within {AS_GOOD:.0%} of" if request.hour_usd else "of"
+        text += (
+            f"; fewest VMs {within} the least, egress aside: {sum(made.chosen.vms)}, where "
+            f"{sum(best.vms)} take {duration_text(best.duration_s)} for "
+            f"{usd_text(best.allocation.cost_usd)}"
+        )
+    return text
 
 
 def _terms(request: TransferRequest) -> str:

@@ -16,7 +16,7 @@ from planner.model.catalogue import Catalogue, Fee, Tier
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices, provider_of
-from planner.transfer.plan import CopyService, Plan
+from planner.transfer.plan import CopyService, Offer, Plan
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.copies import REQUESTS, copies
 from relayd.questions.question import Question, TextOption
@@ -152,7 +152,16 @@ def _with_services(plan: Plan, ends: Sequence[Resolution]) -> Plan:
             told = how["source"], how["as_of"], how.get("unconfirmed", False)
             found.append(CopyService(how["service"], name, how["usd_per_gb"], usd, *told))
     services = tuple(sorted(found, key=lambda one: one.cost_usd))
-    return replace(plan, services=services) if services else plan
+    path = ((plan.request["src"], plan.request["dst"]),)
+    offers = [
+        Offer(
+            *(one.name, "service", (), None, None, Cost.of(one.cost_usd, 0.0), {}, path),
+            why=f"Needs no VM, in a time not known; its own fee is ${one.usd_per_gb:g} a GB",
+            emit=one.emit,
+        )
+        for one in services
+    ]
+    return replace(plan, services=services, offers=(*plan.offers, *offers)) if services else plan
 
 
 TRANSFER = Question(
