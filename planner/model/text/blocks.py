@@ -100,7 +100,8 @@ def ways_table(page: TextPage, ways: Sequence[tuple[str, Any]]) -> str:
         if rate:
             found["Gbit/s"] = figure(way, "throughput_gbps")
         found |= {header: figure(way, field) for header, field in _COSTS.items()}
-        if rate and (first := getattr(base, "throughput_gbps", None)):
+        # One transfer's ways compare by their rates.
+        if rate and getattr(base, "rtt_ms", None) and (first := base.throughput_gbps):
             found["speed"] = f"{rate / first:.2f}x"
         elif base and base.duration_s:
             found["speed"] = f"{base.duration_s / way.duration_s:.2f}x"

@@ -258,6 +258,13 @@ function evidencePanel({ evidence }, link) {
   return { panel, open };
 }
 
+// What the rates of a pair were made of, down to samples, wherever it is wanted.
+export async function evidenceOf(src, dst, signal) {
+  const own = linkPath(src, dst);
+  const [{ link }, evidence] = await Promise.all([get(own, {}, { signal }), get(`${own}/evidence`, {}, { signal })]);
+  return element("div", {}, ...evidencePanel(evidence, link).panel.querySelectorAll("details.evidence"));
+}
+
 function evidencePart(each, link, open) {
   const { estimate, series } = each;
   const { name, shown } = metricOf(each.quantity);
