@@ -2,18 +2,15 @@
 // rest on; the rest is in ANSWERS, by the name of the question.
 
 import {
-  RATE, ROUND_TRIP, STEPS, TIME, TOTAL, advice, basis, bottleneck, costOf,
-  drawnMap, frontierTable, pairColumn, pathLinks, pathTable,
-  sideBySide, throughputOf, timeOf, timesOf, verdictPanel, verdictText,
-  vmsAt, vmsOf,
+  RATE, ROUND_TRIP, STEPS, TIME, TOTAL, advice, basis, bottleneck, costOf, drawnMap, frontierTable, pairColumn,
+  pathLinks, sideBySide, throughputOf, timeOf, timesOf, verdictPanel, verdictText, vmsAt, vmsOf,
 } from "./parts.js";
 import { offersPart } from "./offers.js";
 import { chart } from "../shared/chart.js";
 import {
-  age, barred, bounded, breakable, count, drawn, duration, element, ends, facts, figure, folded,
-  get, key, link as linked, linkPath, muted, number, pairAddress, pairLink, panel, perGb,
-  percent, places, range, rate, scrolling, small, sortable, tag, times, usd, volume, widePanel,
-  words,
+  barred, bounded, breakable, count, drawn, duration, element, ends, facts, figure, folded, key, link as linked,
+  muted, number, pairAddress, pairLink, panel, perGb, percent, places, range, rate, scrolling, small, sortable, tag,
+  times, usd, volume, widePanel, words,
 } from "../shared/kit.js";
 import { mapPanel } from "../world/map.js";
 
@@ -48,7 +45,6 @@ const transfer = {
     [throughputOf(plan), ["Time", duration(plan.duration_s), `for ${volume(plan.request.volume_gb)}`], costOf(plan),
       vmsOf(plan)]],
   load: withRegions, first: offersPart,
-  more: (plan) => folded("paths", "Paths", pathTable(plan)),
   rests({ request: { objective, time_value_usd_per_h: hour, margin, vms, connections, relays } }) {
     const worth = objective === "value" ? `, an hour is worth ${hour === null ? "any sum" : usd(hour)}` : "";
     return [[["Objective", `${objective}${worth}; margin ${share(margin)}`], ["Within", `${vms ? `${vms} VM${vms > 1 ? "s" : ""} a region`

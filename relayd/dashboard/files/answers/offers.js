@@ -1,11 +1,11 @@
 // The offers of a plan: rows in the order of what an hour is worth, each opened in place, and beside them a chart and
 // a map that follow the row under the pointer or the focus.
 
-import { STEPS, linksAlong, linksTable, pairsOf, planOnMap } from "./parts.js";
+import { STEPS, linksTable, pairsOf, pathLinks, planOnMap } from "./parts.js";
 import { chart } from "../shared/chart.js";
 import {
-  UNKNOWN, button, copyable, duration, element, facts, fail, fragment, get, isPhone, keep, link as linked, linkPath, muted, number, percent,
-  rate, replace, secondary, small, sortable, tag, usd, words,
+  UNKNOWN, button, copyable, duration, element, facts, fail, fragment, get, isPhone, keep, link as linked, linkPath,
+  ms, muted, number, perGb, percent, rate, replace, secondary, small, sortable, tag, usd, words,
 } from "../shared/kit.js";
 import { WorldMap } from "../world/map.js";
 
@@ -84,8 +84,8 @@ export function offersPart(plan, context, below) {
 const FEW = 5; // rows at first, on a phone
 const CELLS = [["Time", ({ duration_s: time }) => duration(time)], ["Price", ({ cost_usd: cost }) => usd(cost.total)],
   ["Sooner", ({ faster }) => (faster === null ? UNKNOWN : faster < 0.01 ? "under 1 %" : faster > 0.99 ? "over 99 %" : percent(Math.round(100 * faster))),
-    "than direct, chance"],
-  ["VMs", (offer) => vmCount(offer) || "none"], ["Evidence", ({ evidence }) => evidence ?? UNKNOWN]];
+    "than direct, chance", "sooner"],
+  ["VMs", (offer) => vmCount(offer) || "none", "", "VMs"], ["Evidence", ({ evidence }) => evidence ?? UNKNOWN]];
 
 function rowOf(offer, at, context, { isOpen, follow, opened }) {
   const inside = element("div", { class: "inside" });
@@ -97,7 +97,7 @@ function rowOf(offer, at, context, { isOpen, follow, opened }) {
   } } }, element("summary", { class: "offer", on: { focus: () => follow(at) } },
     element("span", { class: "what" }, offer.name, offer.recommended && [" ", tag("recommended", "good")],
       own.includes("private") && [" ", tag(`${own} addresses`)], offer.why && small(offer.why)),
-    CELLS.map(([title, shown, more = ""]) => element("span", { class: "figure" },
+    CELLS.map(([title, shown, more = "", unit]) => element("span", { class: "figure", dataset: unit ? { unit } : {} },
       element("span", { class: "of muted" }, `${title}${more && ` ${more}`} `), shown(offer)))), inside);
   if (isOpen) fill();
   return element("li", { dataset: { offer: at }, class: offer.recommended && "recommended", on: { pointerenter: () => follow(at) } }, details);
@@ -118,6 +118,8 @@ function opensTo(offer, { plan, request, addressOf, command, signal }) {
       offer.limit && ["What limits it", offer.limit],
       offer.throughput_gbps !== null && ["Throughput", `${rate(offer.throughput_gbps)} Gbit/s`],
       ["Price", `${usd(offer.cost_usd.egress)} egress, ${usd(offer.cost_usd.vm)} VMs`],
+      offer.recommended && ["Paths", element("ul", { class: "paths" }, plan.paths.map((path) => element("li", {}, pathLinks(path.regions),
+        `: ${percent(Math.round(100 * path.share))}, ${rate(path.throughput_gbps)} Gbit/s over ${path.connections} connections, ${ms(path.rtt_ms)}, ${perGb(path.egress_usd_per_gb)}; ${path.bottleneck}`)))],
       !isService && ["VMs", Object.entries(offer.vms).map((pair) => pair.reverse().join(" at ")).join(", ")],
     ]), evidence,
     element("div", { class: "command" }, copyable(command(own) + (offer.emit && ` --emit ${offer.emit}`), "Copy", "Command")),

@@ -1,9 +1,8 @@
 // What answers have in common: the verdict, what binds, what would help, options side by side, the basis.
 
 import {
-  UNKNOWN, age, band, bounded, breakable, count, duration, element, facts, figure, folded, link, ms, muted,
-  number, pairAddress, pairLink, panel, perGb, percent, range, rate, secondary, small, sortable, table, tag,
-  times, usd, withCode, words,
+  UNKNOWN, age, band, bounded, breakable, count, duration, element, facts, figure, folded, link, ms, muted, number,
+  pairAddress, pairLink, panel, range, rate, secondary, small, sortable, table, tag, times, usd, withCode, words,
 } from "../shared/kit.js";
 
 const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
@@ -59,13 +58,13 @@ export function advice(answer) {
   const offered = (answer.advice ?? []).filter((each) => !offers || !each.outcome); // those are offers
   const others = answer.warnings.filter((text) => !answer.outdated.includes(text));
   if (offers ? !offered.length && !others.length : !answer.advice && !vms.length && !others.length) return null;
-  return secondary("advice", "What would help",
+  return secondary("advice", offers && !offered.length ? "Notes" : "What would help",
     listed([
       ...offered.map((each) => [element("strong", {}, each.action), `: ${each.effect} `, tag(effect(each), "")]),
       ...vms.map((each) => [element("strong", {}, `One more VM at ${isLink(each.region) ? "both ends of " : ""}${each.region}`),
         `: ends at least ${duration(each.saved_s)} sooner, after ${duration(each.duration_s)}.`]),
     ], offers ? "" : "Nothing cheaper than the plan itself."),
-    others.length > 0 && [element("h3", {}, "Notes"), listed(others.map(withCode))]);
+    others.length > 0 && [(!offers || offered.length > 0) && element("h3", {}, "Notes"), listed(others.map(withCode))]);
 }
 
 // Columns that several tables have.
@@ -157,49 +156,21 @@ export const linksTable = (caption, links) => sortable(caption, [
   words("From", "aggregate_gbps.basis"),
 ], links);
 
-// The paths of a plan: those chosen and, for comparison, direct and the best relay.
-function shownPaths(plan) {
-  const { direct, best_relay: best, request: { src, dst } } = plan;
-  const shown = plan.paths.map((path) => ({ kind: "chosen", ...path }));
-  const others = [
-    direct.throughput_gbps !== null && { ...direct, kind: "direct", regions: [src, dst] },
-    best && { ...best, kind: "best relay", regions: [src, best.relay, dst] },
-  ];
-  const isNew = (path) => path && shown.every((other) => other.regions.join() !== path.regions.join());
-  return [...shown, ...others.filter(isNew)].map((path) => ({
-    ...path, usd_per_gb: path.egress_usd_per_gb ?? path.cost_usd.egress / plan.request.volume_gb,
-  }));
-}
-
-function privateNote({ addresses = [] }) {
-  const own = addresses.filter((kind) => kind === "private").length;
-  return own > 0 && small(own === addresses.length ? " over private addresses" : " over private and public addresses");
-}
-
-export const pathTable = (plan) => sortable("An arrow leads to what is known of that pair.", [
-  words("Role", "kind", (kind) => tag(kind, "")),
-  words("Path", (path) => path.regions.join(" "), (_, path) => element("span", {}, pathLinks(path.regions), privateNote(path))),
-  RATE, number("Share", "share", (share) => (share === undefined ? "" : percent(100 * share))),
-  number("Connections", "connections", (opened) => [opened].flat().map(figure).join(" + ")), ROUND_TRIP,
-  number("Egress", "usd_per_gb", perGb), words("Limited by", "bottleneck"),
-], shownPaths(plan), { order: 2, descending: true });
-
 export const placeOf = (region) => [region.id, region.city].filter(Boolean).join(", ");
 
-// What the shared map shows of a plan; regions: of /v1/regions.
-export function planOnMap(plan, regions) {
-  const { src: first, dst: last } = plan.request;
-  const lines = shownPaths(plan).flatMap((path) => linksAlong(path.regions).map(([src, dst]) => ({
-    src, dst, kind: path.kind, gbps: path.throughput_gbps, values: { rtt: path.rtt_ms, fee: path.usd_per_gb },
-    said: `${path.kind}: ${path.regions.join(" to ")}, ${rate(path.throughput_gbps)} Gbit/s, round trip ${ms(path.rtt_ms)}`,
-  })));
-  // What other offers go over, too.
-  for (const [src, dst] of plan.offers.flatMap(pairsOf)) {
-    if (lines.every((line) => line.src !== src || line.dst !== dst)) {
-      lines.push({ src, dst, kind: "other", gbps: 0, values: {}, said: `${src} to ${dst}: of another way` });
+// What the shared map shows of a plan: the links of all offers, each once; regions: of /v1/regions.
+export function planOnMap({ offers, best_relay: best, request: { src: first, dst: last } }, regions) {
+  const lines = new Map();
+  for (const offer of offers) {
+    const kind = offer.recommended ? "chosen" : offer.verdict === "direct" ? "direct" : offer.relays[0] === best?.relay ? "best relay" : "other";
+    for (const [src, dst] of pairsOf(offer)) {
+      if (!lines.has(`${src} ${dst}`)) {
+        lines.set(`${src} ${dst}`, { src, dst, kind, gbps: offer.throughput_gbps ?? 0, values: {},
+          said: `${src} to ${dst}: ${offer.name}${kind === "other" ? "" : ` (${kind})`}, ${rate(offer.throughput_gbps)} Gbit/s` });
+      }
     }
   }
-  return drawnMap(regions, lines, [first, last], `${verdictText(plan).toLowerCase()}, ${first} to ${last}`);
+  return drawnMap(regions, [...lines.values()], [first, last], `${offers.length} ways from ${first} to ${last}`);
 }
 
 // What the shared map shows: lines, with names at their ends and at others' places.

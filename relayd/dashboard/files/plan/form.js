@@ -1,8 +1,6 @@
 // The form of a request, made from the fields of the question; what is wrong is said at its field.
 
-import {
-  FIELDS, QUESTION, columnsOf, fieldOf, isLong, question, rowsOf, textOf, tidied, worded,
-} from "./request.js";
+import { FIELDS, QUESTION, columnsOf, fieldOf, isLong, question, rowsOf, textOf, tidied, worded } from "./request.js";
 import {
   button, duration, element, nameList, post, providerOf, replace, scrolling, small, tag, usd, withCode,
 } from "../shared/kit.js";

@@ -4,13 +4,12 @@
 import { optionTable } from "../answers/parts.js";
 import { planForm, showChips, titled } from "./form.js";
 import {
-  FIELDS, QUESTION, QUESTIONS, asked, besideOf, fromAddress, loadFields, question, tidied,
-  toAddress, worded,
+  FIELDS, QUESTION, QUESTIONS, asked, besideOf, fromAddress, loadFields, question, tidied, toAddress, worded,
 } from "./request.js";
 import {
-  address, band, button, cardTable, choice, content, copyChoice, copyable, count, duration,
-  element, ends, fail, folded, fragment, get, isPhone, isSignedIn, keep, keepOpen, link, muted, number, once, percent,
-  places, post, range, replace, restsOn, say, secondary, show, small, times, usd, volume, waiting, when, words,
+  address, band, button, cardTable, choice, content, copyChoice, copyable, count, duration, element, ends, fail,
+  folded, fragment, get, isPhone, isSignedIn, keep, keepOpen, link, muted, number, once, percent, places, post, range,
+  replace, restsOn, say, secondary, show, small, times, usd, volume, waiting, when, words,
 } from "../shared/kit.js";
 
 const answer = element("div", { id: "answer", "aria-live": "off" });

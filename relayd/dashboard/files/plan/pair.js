@@ -2,10 +2,9 @@
 
 import { historyPanels } from "./history.js";
 import {
-  UNKNOWN, age, all, askAddress, band, bounded, bounds, button, cardTable, commands, element, emptyState,
-  facts, fail, figure, folded, gbps, get, isPhone, link as linked, linkPath, mbps, ms, muted, number,
-  pairLink, perGb, places, replace, secondary, small, sortable, table, tag, times, when, widePanel,
-  withCode, words,
+  UNKNOWN, age, all, band, bounded, bounds, button, cardTable, commands, element, emptyState, facts, fail, figure,
+  folded, gbps, get, isPhone, link as linked, linkPath, mbps, ms, muted, number, pairLink, perGb, places, replace,
+  secondary, small, sortable, table, tag, times, when, widePanel, withCode, words,
 } from "../shared/kit.js";
 import { QUANTITIES, metricOf } from "../shared/metrics.js";
 
@@ -41,7 +40,7 @@ async function pairParts(there, signal) {
     element("h3", { class: "pair-name" }, `${src} → ${dst}`, cities.length === 2 && small(` ${cities.join(" to ")}`)),
     stateBanner([there, back]), doubts(there.link, apart), lead(there, back),
     !series.metrics.length && neverMeasured(there.link),
-    element("div", { class: "answer-grid" }, factsPanel(there, back, found.open), relayPanel({ src, dst }, signal),
+    element("div", { class: "answer-grid" }, factsPanel(there, back, found.open),
       lightPanel(there), series.metrics.length > 0 && historyPanels(own, series.metrics, usual(there, evidence), events), found.panel),
   ];
 }
@@ -185,33 +184,7 @@ function factsPanel(there, back, openEvidence) {
     + `has shown it. \`relayd probe --pairs '${src}>${dst}' --ramp\` does.`)));
 }
 
-// ---- a relay, and light ----
-
-// One line for a single flow, one for many: the planner's word on this pair. One VM a region, as all
-// figures of a pair: more of them multiply direct and relayed alike.
-function relayPanel(pair, signal) {
-  const lines = element("div", { "aria-live": "polite" }, muted("Asking the planner …"));
-  const asked = (connections) => ({ ...pair, connections, vms: 1, objective: "time" });
-  Promise.all([1, 64].map((connections) => get("v1/plans", asked(connections), { signal })))
-    .then(([one, many]) => replace(lines,
-      relayLine("One flow", one, (value) => mbps(value * 1000), asked(1)), relayLine("64 flows", many, gbps, asked(64))))
-    .catch((error) => error.name === "AbortError" || replace(lines, muted(`No plan: ${error.message}`)));
-  return secondary("relay", "Best relay for one VM a region, if time is all that counts", lines);
-}
-
-const VERDICTS = { direct: "stay direct", split: "split over several paths", relay: "use a relay" };
-
-function relayLine(name, { direct, best_relay: relay, verdict, reason }, shown, asked) {
-  const begin = direct?.feasible ? `direct ${shown(direct.throughput_gbps)}` : "no direct path now";
-  const through = relay ? ["; best through ", element("strong", {}, relay.relay), ` ${shown(relay.throughput_gbps)}`,
-    relay.gain && ` (${times(relay.gain)}, at least ${times(relay.gain_low)}; ${times(relay.cost_ratio)} the cost)`]
-    : "; no relay does better";
-  return element("div", { class: "relay-line" },
-    element("p", {}, element("strong", {}, `${name}: `), begin, through, ". ",
-      linked(askAddress(asked), `Verdict: ${VERDICTS[verdict]}`,
-        element("span", { class: "hidden-text" }, ` (plan with ${name})`)), "."),
-    muted(reason));
-}
+// ---- light ----
 
 function lightPanel({ link, light }) {
   const made = (...said) => secondary("light", "Round trip against light", said);

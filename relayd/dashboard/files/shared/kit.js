@@ -1,7 +1,7 @@
 // All that a page is made of, in one place to import it from; and parts that pages share: panels, bands, bars,
 // tags, links to pairs, names of places, prices, decisions, texts to copy.
 
-import { get } from "./api.js";
+import { get, isSignedOut } from "./api.js";
 import { button, drawn, element, facts, isPhone, link, muted, replace, small } from "./dom.js";
 import { ago, duration, range, usd, volume, when } from "./format.js";
 import { emptyState, keepFresh, show } from "./shell.js";
@@ -234,11 +234,12 @@ export const baselineNote = (snapshot) => snapshot.source === "baseline" && empt
   commands("relayd measure lab up\nrelayd probe --fleet fleet.toml --budget 20usd\n"
     + "relayd import csv measurements.csv"));
 
-// Prices that are over a year old are named, with the command that renews them, wherever money is shown.
-export const oldPriceNotes = (texts) =>
-  texts.map((text) => element("p", { class: "aging", role: "alert" }, withCode(text)));
+// Prices that are over a year old are named, with the command that renews them, where they are shown and in Settings.
 const overview = once(() => get("v1/overview"));
-export const oldPrices = async () => oldPriceNotes((await overview()).knowledge.old_prices);
+export const oldPrices = async () =>
+  (await overview()).knowledge.old_prices.map((text) => element("p", { class: "aging", role: "alert" }, withCode(text)));
+document.querySelector(".gear").addEventListener("toggle", async ({ target }) => isSignedOut()
+  || target.querySelector("ul").append(...(await oldPrices().catch(() => [])).map((note) => element("li", {}, note))), { once: true });
 
 // What the reader's token does not allow is not offered, and the scope is named.
 const ownToken = once(() => get("v1/token"));
