@@ -2,15 +2,15 @@
 // rest on; the rest is in ANSWERS, by the name of the question.
 
 import {
-  RATE, ROUND_TRIP, STEPS, TIME, TOTAL, advice, basis, bottleneck, costOf, drawnMap, frontierTable, pairColumn,
-  pathLinks, sideBySide, throughputOf, timeOf, timesOf, verdictPanel, verdictText, vmsAt, vmsOf,
+  RATE, ROUND_TRIP, STEPS, TIME, TOTAL, advice, basis, bottleneck, costOf, drawnMap, frontierTable, pairColumn, pathLinks,
+  sideBySide, throughputOf, timeOf, timesOf, verdictPanel, verdictText, vmsAt, vmsOf,
 } from "./parts.js";
 import { offersPart } from "./offers.js";
 import { chart } from "../shared/chart.js";
 import {
-  barred, bounded, breakable, count, drawn, duration, element, ends, facts, figure, folded, key, link as linked,
-  muted, number, pairAddress, pairLink, panel, perGb, percent, places, range, rate, scrolling, small, sortable, tag,
-  times, usd, volume, widePanel, words,
+  barred, bounded, breakable, count, drawn, duration, element, ends, facts, figure, folded, key, link as linked, muted,
+  number, pairAddress, pairLink, panel, perGb, percent, places, range, rate, scrolling, small, sortable, tag, times, usd,
+  volume, widePanel, words,
 } from "../shared/kit.js";
 import { mapPanel } from "../world/map.js";
 

@@ -4,8 +4,8 @@
 import { STEPS, linksTable, pairsOf, pathLinks, planOnMap } from "./parts.js";
 import { chart } from "../shared/chart.js";
 import {
-  UNKNOWN, button, copyable, duration, element, facts, fail, fragment, get, isPhone, keep, link as linked, linkPath,
-  ms, muted, number, perGb, percent, rate, replace, secondary, small, sortable, tag, usd, words,
+  UNKNOWN, button, copyable, duration, element, facts, fail, fragment, get, isPhone, keep, link as linked, linkPath, ms,
+  muted, number, perGb, percent, rate, replace, secondary, small, sortable, tag, usd, words,
 } from "../shared/kit.js";
 import { WorldMap } from "../world/map.js";
 
@@ -75,7 +75,7 @@ export function offersPart(plan, context, below) {
   follow(Number(state.row ?? 0) in offers ? Number(state.row ?? 0) : 0);
   return element("div", { class: "offered wide" },
     element("div", { class: "stack" }, element("section", { class: "panel", "aria-labelledby": "offers" }, element("h2", { id: "offers" }, `${offers.length} ways`),
-      element("label", { class: "slid" }, "Best first if an hour is worth", slider, sorted), " ", note,
+      element("span", { class: "slid" }, "Best first if an hour is worth", slider, sorted), " ", note,
       element("div", { class: "offer heads", "aria-hidden": "true" }, ["Way", ...CELLS.map(([title]) => title)].map((title) => element("span", {}, title))),
       list, rest), below),
     element("div", { class: "following stack" }, secondary("frontier", "Cost and time", drawing), secondary("world-map", "On the map", map.part)));
@@ -124,7 +124,6 @@ function opensTo(offer, { plan, request, addressOf, command, signal }) {
     ]), evidence,
     element("div", { class: "command" }, copyable(command(own) + (offer.emit && ` --emit ${offer.emit}`), "Copy", "Command")),
     !offer.recommended && !isService && element("p", {}, linked(addressOf(own), offer.verdict === "relay" ? "Plan with this relay" : "Plan this")),
-    plan.request.objective === "latency" && muted("The objective is the round-trip time: rows are in the order of their times."),
   ];
 }
 

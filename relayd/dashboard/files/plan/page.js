@@ -7,9 +7,9 @@ import {
   FIELDS, QUESTION, QUESTIONS, asked, besideOf, fromAddress, loadFields, question, tidied, toAddress, worded,
 } from "./request.js";
 import {
-  address, band, button, cardTable, choice, content, copyChoice, copyable, count, duration, element, ends, fail,
-  folded, fragment, get, isPhone, isSignedIn, keep, keepOpen, link, muted, number, once, percent, places, post, range,
-  replace, restsOn, say, secondary, show, small, times, usd, volume, waiting, when, words,
+  address, band, baselineNote, button, cardTable, choice, content, copyChoice, copyable, count, duration, element, ends,
+  fail, folded, fragment, get, isPhone, isSignedIn, keep, keepOpen, link, muted, number, once, percent, places, post,
+  range, replace, restsOn, say, secondary, show, small, times, usd, volume, waiting, when, words,
 } from "../shared/kit.js";
 
 const answer = element("div", { id: "answer", "aria-live": "off" });
@@ -83,7 +83,7 @@ async function ask(request, beside, form, go) {
       { request, addressOf, signal, command: commandLine, commands: commands(request, plan) });
     restsOn(plan.snapshot);
     answer.dataset.asked = when(Date.now() / 1000);
-    replace(answer, baselineLine(plan.snapshot), head, whatIfs(request, plan, addressOf, earlier),
+    replace(answer, baselineNote(plan.snapshot), head, whatIfs(request, addressOf, earlier),
       beside && besideTable({ request, plan }, { ...beside, plan: other }, addressOf),
       element("div", { class: "answer-grid" }, body, isTransfer() && pairPart(plan.request, signal)));
     spoken.textContent = `${title}. ${plan.reason}`;
@@ -117,10 +117,6 @@ function loosened(request) {
   return limits.length > 0 && element("p", { class: "row" }, "Feasible, perhaps: ", limits.map(({ name, label }) =>
     link(addressOf({ ...request, [name]: "" }), `without “${label}”`)));
 }
-
-const baselineLine = ({ source }) => source === "baseline" && element("p", { class: "baseline" },
-  element("span", { class: "warn", "aria-hidden": "true" }, "● "), "Nothing is measured yet: figures are models, with wide bounds. ",
-  link("./", "Three ways to begin"));
 
 // Before a question: where a region's traffic can go, three ways to begin where nothing is measured, or
 // where relays pay.
@@ -174,7 +170,7 @@ function start(known) {
     asking.abort();
     answer.removeAttribute("aria-busy");
     restsOn(known.snapshot);
-    replace(answer, request.src && baselineLine(known.snapshot), !request.src && hint(known));
+    replace(answer, request.src && baselineNote(known.snapshot), !request.src && hint(known));
     return isTransfer() && opening(known, request).catch((error) => made.problem(error) || fail(error));
   }
 
@@ -237,19 +233,12 @@ const earlierSnapshots = once(async () => {
   return all.filter((each, at) => each && all.findIndex((other) => other?.id === each.id) === at);
 });
 
-// Links to the same question with another number of VMs, of connections, without relays, or with
-// another objective; each keeps this answer beside the new one.
-function whatIfs(request, plan, addressOf, earlier) {
-  const [vms, connections, relays, objective] = ["vms", "connections", "relays", "objective"].map((name) => FIELDS.get(name));
-  const most = Math.max(0, ...Object.values(vmsOf(plan) ?? {}));
+// Links to the same question with more connections, or on an earlier snapshot; each keeps this answer beside the new one.
+function whatIfs(request, addressOf, earlier) {
+  const connections = FIELDS.get("connections");
   const opened = 2 * Number(request.connections ?? connections?.default);
-  const others = (objective?.choices ?? []).filter(([choice]) => choice !== (request.objective ?? objective.default));
   const ifs = [
-    vms?.kind === "count" && most && most < vms.maximum && [`${most + 1} VMs a region`, { vms: String(most + 1) }],
     connections?.kind === "count" && opened <= connections.maximum && [`${opened} connections a VM`, { connections: String(opened) }],
-    relays?.choices.some(([choice]) => choice === "none")
-      && (request.relays === "none" ? ["with relays", { relays: "" }] : ["no relays", { relays: "none" }]),
-    ...others.map(([choice, meaning]) => [meaning, { objective: choice }]),
     ...(request.snapshot ? [["the newest snapshot", { snapshot: "" }]] : !FIELDS.has("snapshot") ? []
       : earlier.map(({ name, age }) => [`${name} snapshot`, { snapshot: age }])),
   ];
@@ -330,7 +319,7 @@ function shown(answer) {
       + "Links in trouble are left out. Bands are the plan's, nine of ten times; their scale is logarithmic and begins at 1×.", [
       words("Transfer", (each) => [link(planAddress(each, answer), ends(each.src, each.dst)),
         small(`${each.verdict === "split" ? "direct and " : ""}through ${each.relay}${each.source === "measured" ? "" : ` (${each.source})`}`)]),
-      number("Gain", "gain", (gain, { gain_low: low, gain_high: high }) => [times(gain), small(range(low, high, times)),
+      number("Gain", "gain", (gain, { gain_low: low, gain_high: high }) => [times(gain), small(range(low, high, times), low < 1 && ": direct may be faster"),
         band({ low: onScale(low), expected: onScale(gain), high: onScale(high) }, most,
           `Gain ${times(gain)}, ${range(low, high, times)}`, { width: 90 })]),
       beside("Time", "relay_s", (each) => `direct ${duration(each.direct_s)}`, duration),

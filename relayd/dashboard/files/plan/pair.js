@@ -2,9 +2,9 @@
 
 import { historyPanels } from "./history.js";
 import {
-  UNKNOWN, age, all, band, bounded, bounds, button, cardTable, commands, element, emptyState, facts, fail, figure,
-  folded, gbps, get, isPhone, link as linked, linkPath, mbps, ms, muted, number, pairLink, perGb, places, replace,
-  secondary, small, sortable, table, tag, times, when, widePanel, withCode, words,
+  UNKNOWN, age, all, band, bounded, bounds, button, cardTable, element, facts, fail, figure, folded,
+  gbps, get, isPhone, link as linked, linkPath, mbps, ms, muted, number, pairLink, perGb, places, replace, secondary,
+  small, sortable, table, tag, times, when, widePanel, withCode, words,
 } from "../shared/kit.js";
 import { QUANTITIES, metricOf } from "../shared/metrics.js";
 
@@ -45,14 +45,9 @@ async function pairParts(there, signal) {
   ];
 }
 
-const neverMeasured = ({ src, dst, rtt_ms: { source } }) => emptyState("This direction was never measured",
-  element("p", {}, source === "baseline"
-    ? "All figures are of the baseline: models from places, VM types and what large surveys saw."
-    : "Its figures are inferred from other links, as said below."),
-  element("p", {}, "Measure it, with hosts of your own in both regions, or import what a tool has measured:"),
-  commands(`relayd probe --fleet fleet.toml --pairs '${src}>${dst}' --budget 5
-relayd import iperf3 out.json --src ${src} --dst ${dst}
-relayd import csv measured.csv`));
+const neverMeasured = ({ src, dst, rtt_ms: { source } }) => element("p", { class: "never" }, "This direction was never measured: its figures are ",
+  source === "baseline" ? "models" : "inferred from other links", ", as said below. To measure it: ",
+  element("code", {}, `relayd probe --fleet fleet.toml --pairs '${src}>${dst}' --budget 5`));
 
 // What is left open says when it is no longer the newest word; what is read is not taken away.
 function watch(place, shown, signal) {
@@ -200,14 +195,11 @@ function lightPanel({ link, light }) {
 
 function lightWords(light, rtt, found) {
   if (light.stretch === null || light.distance_km < 1) return `Both regions are at one place; ${found.toLowerCase()}: ${ms(rtt)}.`;
-  const apart = `The regions are ${figure(light.distance_km)} km apart along the globe: light needs `
-    + `${ms(light.vacuum_ms)} there and back, ${ms(light.fibre_ms)} in a straight fibre. ${found}`;
+  const apart = `The regions are ${figure(light.distance_km)} km apart along the globe: light needs ${ms(light.vacuum_ms)} there and back, `
+    + `${ms(light.fibre_ms)} in a straight fibre. ${found}`;
   if (!light.possible) return `${apart} ${ms(rtt)}, which is impossible: a place in the catalogue or a measurement is wrong.`;
-  const rest = light.stretch >= 1
-    ? `${light.stretch.toFixed(2)} times the fibre; the ${ms(rtt - light.fibre_ms)} beyond it are cables that take `
-      + "longer routes, equipment and queues."
-    : "less than the fibre would take: the regions are nearer to each other than the places given for them.";
-  return `${apart}: ${ms(rtt)}, ${rest}`;
+  return `${apart}: ${ms(rtt)}, ${light.stretch < 1 ? "less than the fibre would take: the regions are nearer to each other than the places given for them."
+    : `${light.stretch.toFixed(2)} times the fibre; the ${ms(rtt - light.fibre_ms)} beyond it are cables that take longer routes, equipment and queues.`}`;
 }
 
 // ---- evidence ----

@@ -4,7 +4,7 @@
 import { get, isSignedOut } from "./api.js";
 import { button, drawn, element, facts, isPhone, link, muted, replace, small } from "./dom.js";
 import { ago, duration, range, usd, volume, when } from "./format.js";
-import { emptyState, keepFresh, show } from "./shell.js";
+import { keepFresh, show } from "./shell.js";
 
 export * from "./api.js";
 export * from "./dom.js";
@@ -228,11 +228,8 @@ export function nameList(id, { regions, aliases }, words = []) {
 }
 
 // Said wherever figures come from models because nothing was measured.
-export const baselineNote = (snapshot) => snapshot.source === "baseline" && emptyState("Nothing is measured yet",
-  element("p", {}, "These figures come from the baseline: models of backbones, windows and caps, not your VMs. "
-    + "Bounds are wide. Try it out on this machine, measure with your own VMs, or import what was measured before:"),
-  commands("relayd measure lab up\nrelayd probe --fleet fleet.toml --budget 20usd\n"
-    + "relayd import csv measurements.csv"));
+export const baselineNote = ({ source }) => source === "baseline" && element("p", { class: "baseline" }, element("span", { class: "warn",
+  "aria-hidden": "true" }, "● "), "Nothing is measured yet: figures are models, with wide bounds. ", link("./", "Three ways to begin"), ".");
 
 // Prices that are over a year old are named, with the command that renews them, where they are shown and in Settings.
 const overview = once(() => get("v1/overview"));
