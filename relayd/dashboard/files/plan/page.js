@@ -83,7 +83,7 @@ async function ask(request, beside, form, go) {
       { request, addressOf, signal, command: commandLine, commands: commands(request, plan) });
     restsOn(plan.snapshot);
     answer.dataset.asked = when(Date.now() / 1000);
-    replace(answer, baselineNote(plan.snapshot), head, whatIfs(request, addressOf, earlier),
+    replace(answer, baselineNote(plan.snapshot), head, whatIfs(request, plan, addressOf, earlier),
       beside && besideTable({ request, plan }, { ...beside, plan: other }, addressOf),
       element("div", { class: "answer-grid" }, body, isTransfer() && pairPart(plan.request, signal)));
     spoken.textContent = `${title}. ${plan.reason}`;
@@ -233,12 +233,19 @@ const earlierSnapshots = once(async () => {
   return all.filter((each, at) => each && all.findIndex((other) => other?.id === each.id) === at);
 });
 
-// Links to the same question with more connections, or on an earlier snapshot; each keeps this answer beside the new one.
-function whatIfs(request, addressOf, earlier) {
-  const connections = FIELDS.get("connections");
+// Links to the same question with another number of VMs, of connections, without relays, or with
+// another objective; each keeps this answer beside the new one.
+function whatIfs(request, plan, addressOf, earlier) {
+  const [vms, connections, relays, objective] = ["vms", "connections", "relays", "objective"].map((name) => FIELDS.get(name));
+  const most = Math.max(0, ...Object.values(vmsOf(plan) ?? {}));
   const opened = 2 * Number(request.connections ?? connections?.default);
+  const others = (objective?.choices ?? []).filter(([choice]) => choice !== (request.objective ?? objective.default));
   const ifs = [
+    vms?.kind === "count" && most && most < vms.maximum && [`${most + 1} VMs a region`, { vms: String(most + 1) }],
     connections?.kind === "count" && opened <= connections.maximum && [`${opened} connections a VM`, { connections: String(opened) }],
+    relays?.choices.some(([choice]) => choice === "none")
+      && (request.relays === "none" ? ["with relays", { relays: "" }] : ["no relays", { relays: "none" }]),
+    ...others.map(([choice, meaning]) => [meaning, { objective: choice }]),
     ...(request.snapshot ? [["the newest snapshot", { snapshot: "" }]] : !FIELDS.has("snapshot") ? []
       : earlier.map(({ name, age }) => [`${name} snapshot`, { snapshot: age }])),
   ];
