@@ -121,7 +121,7 @@ def _with_requests(
     fees = list(catalogue.fees)
     for end, kind in zip(ends, ("get", "put"), strict=True):
         if not (prices := copies()["requests"].get(provider_of(end.region_id))):
-            problem = "has no known price of requests there: state it as a `[[fee]]`"
+            problem = "has no known price of requests there: state it as a fee in a catalogue file"
             raise InputError("objects", problem, value=end.region_id)
         per_gb = request.objects / 1000 / request.volume_gb  # thousands of requests
         fees.append(

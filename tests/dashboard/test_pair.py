@@ -111,7 +111,7 @@ def test_weeks_of_a_pair_are_shown_with_what_happened(browser: Browser, weeks: S
             if width < 640:
                 shown.locator(".pair-name").wait_for()
                 assert shown.evaluate("document.documentElement.scrollHeight") <= 3000
-                for part in ("figures", "relay", "light"):
+                for part in ("figures", "light"):
                     unfold(shown, part)
                 unfold(shown, "history")
                 unfold(shown, "evidence")

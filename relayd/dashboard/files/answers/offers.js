@@ -37,6 +37,7 @@ export function offersPart(plan, context, below) {
   map.show(planOnMap(plan, context.regions));
   const points = [];
   const follow = (at) => {
+    points.followed = at; // by what is not drawn yet, too
     [...list.children].forEach((row) => row.classList.toggle("lit", row.dataset.offer === String(at)));
     points.forEach((point, of) => point.classList.toggle("lit", of === at));
     map.light(pairsOf(offers[at]));
@@ -153,7 +154,7 @@ function costChart(plan, points, { follow, open }) {
   const within = TICKS_S.map(Math.log10).filter((value) => value >= across[0] && value <= across[1]);
   const step = Math.ceil(within.length / MOST_TICKS);
   const mark = (offer) => points[offer.at] = element("i", {
-    class: `point ${offer.recommended ? "recommended " : ""}${offer.verdict}`, title: `${offer.name}: ${duration(offer.duration_s)}, ${usd(offer.cost_usd.total)}`,
+    class: `point ${offer.recommended ? "recommended " : ""}${points.followed === offer.at ? "lit " : ""}${offer.verdict}`, title: `${offer.name}: ${duration(offer.duration_s)}, ${usd(offer.cost_usd.total)}`,
     on: { mouseover: () => follow(offer.at), click: () => open(offer.at) },
   });
   const table = () => sortable("Every way, and the cheapest plan for each time", [
