@@ -27,7 +27,7 @@ export function offersPart(plan, context, below) {
   const { offers, request: asked } = plan;
   const usual = { value: asked.time_value_usd_per_h ?? Infinity, time: Infinity, cost: 0 }[asked.objective] ?? Infinity;
   const nearest = (worth) => WORTHS.reduce((best, each) => (Math.abs(Math.log1p(each) - Math.log1p(worth))
-    < Math.abs(Math.log1p(best) - Math.log1p(worth)) ? each : best), 0);
+    < Math.abs(Math.log1p(best) - Math.log1p(worth)) ? each : best), worth === Infinity ? worth : 0);
   const kept = fragment();
   const state = { worth: kept.has("worth") ? Number(kept.get("worth")) : usual, row: kept.get("row") };
   const [list, note, sorted] = [element("ol", { class: "offers" }), element("span"), element("output")];

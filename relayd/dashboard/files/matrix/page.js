@@ -163,7 +163,7 @@ function listOf({ regions, values, sources, metric }, { classOf }, { rows, colum
 }
 
 // What the colours and the hatching mean, and how often each occurs.
-const SOURCES = { measured: "measured", inferred: "inferred from other measurements", baseline: "baseline, not measured" };
+const SOURCES = { measured: "measured", inferred: "inferred", baseline: "baseline" };
 const swatch = (kind) => element("span", { class: `swatch ${kind}`, "aria-hidden": "true" });
 
 function legend(scale, { metric, values, sources, isWanted = () => true }) {
@@ -172,7 +172,8 @@ function legend(scale, { metric, values, sources, isWanted = () => true }) {
   values.forEach((row, src) => row.forEach((value, dst) => {
     if (src !== dst && isWanted(src, dst)) counts[value === null ? "unknown" : (sources?.[src][dst] ?? "measured")] += 1;
   }));
-  const kind = (name, text) => counts[name] > 0 && element("li", {}, swatch(name === "unknown" ? name : `l5 ${name}`), text,
+  const isMixed = Object.values(counts).filter(Boolean).length > 1;
+  const kind = (name, text) => isMixed && counts[name] > 0 && element("li", {}, swatch(name === "unknown" ? name : `l5 ${name}`), text,
     small(` ${count(counts[name])}`));
   const widths = { even: "Classes are equally wide from zero.", quantiles: "Each class has as many pairs.", fixed: "Classes widen with the figure." }[scale.kind];
   return element("section", { class: "legend", "aria-label": "Legend" },

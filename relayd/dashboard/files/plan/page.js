@@ -32,9 +32,10 @@ const GOES_ON = {
 const MOVED = { transfer: "one transfer", shuffle: "many transfers at once", broadcast: "to many places", schedule: "many by deadlines",
   "place-reduce": "where to reduce data", "place-tasks": "which VM runs which task", comparison: "which region or VM type",
   replan: "a transfer under way" };
-const menu = () => choice("Plan", [...QUESTIONS].sort((one, other) => (one.name in MOVED ? 0 : 1) - (other.name in MOVED ? 0 : 1))
-  .map(({ name }) => [name, MOVED[name] ?? titled(name)]), QUESTION.name,
-(chosen) => location.assign(chosen === "transfer" ? "./" : `./?question=${chosen}`), "question");
+const menu = () => element("span", { class: "questions" }, "Plan ", element("select", { "aria-label": "What to plan", on: { change: ({ target }) =>
+  location.assign(target.value === "transfer" ? "./" : `./?question=${target.value}`) } },
+[...QUESTIONS].sort((one, other) => (one.name in MOVED ? 0 : 1) - (other.name in MOVED ? 0 : 1)).map(({ name }) =>
+  element("option", { value: name, selected: name === QUESTION.name }, MOVED[name] ?? titled(name)))));
 
 function commands(request, plan) {
   const [name, field, text] = (plan && GOES_ON[QUESTION.name]) ?? [];
@@ -156,7 +157,7 @@ function start(known) {
   const made = planForm(known, go);
   // On a phone, what was asked is a line once it is answered.
   const asks = isPhone ? element("details", { class: "asks", open: true }, element("summary", {}, "The question"), menu(), made.form)
-    : [element("div", { class: "row questions" }, menu()), made.form];
+    : [element("div", { class: "row" }, menu()), made.form];
   made.fold = (is) => { if (isPhone) asks.open = !is; };
   replace(content, asks, spoken, wait, answer);
   if (QUESTION.name !== "transfer") document.title = `${titled(QUESTION.name)} - ${document.title}`;
