@@ -38,6 +38,7 @@ from planner.model.units import (
 from planner.transfer import wording
 from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.decision import Decision, chosen_option, slack
+from planner.transfer.offers import Offered
 from planner.transfer.options import FLOW_LIMITS, Option
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.readings import link_to_ramp, ramp
@@ -63,7 +64,7 @@ class Adviser:
         self.decision, self.catalogue = decision, catalogue
         self.request, self.figures = decision.request, decision.figures
         self.network, self.prices = decision.search.network, decision.search.prices
-        self.outcomes: list[tuple[Option, Advice]] = []
+        self.outcomes: list[Offered] = []
 
     def advice(self) -> tuple[Advice, ...]:
         """Return the remedies, the cheapest first."""
@@ -114,7 +115,7 @@ class Adviser:
             {**change, "relays": "none"},
             AdviceOutcome(allocation.rate_gbps, option.duration_s, option.cost),
         )
-        self.outcomes.append((option, advice))
+        self.outcomes.append(Offered(option, dict(advice.change or {}), action, advice.effect))
         return advice
 
     def _is_worth_it(self, option: Option | None) -> bool:

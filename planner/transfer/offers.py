@@ -11,7 +11,6 @@ from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from planner.model.estimate import Kind
 from planner.model.link_array import KINDS
 from planner.model.units import gbps_text, rate_text
 from planner.transfer import wording
@@ -77,18 +76,14 @@ def at_other_worths(decision: Decision) -> list[Offered]:
             change = {"objective": "time" if worth else "cost"}
         asked = request.with_(**change)
         if option := chosen_option(asked, search.network, search.prices):
-            found.append(Offered(option, change, why=wording.least(asked)))
+            found.append(Offered(option, change, why=f"Least {wording.terms_of(asked)}"))
     return found
 
 
 def offers_of(decision: Decision, others: Iterable[Offered]) -> tuple[Offer, ...]:
     """Return the offers, the recommended one first, and of those that are alike the first."""
-    found = dict[Any, Offer]()
-    for way in (
-        Offered(decision.chosen, {}, why=wording.rule(decision)),
-        *_ways(decision),
-        *others,
-    ):
+    found, first = dict[Any, Offer](), Offered(decision.chosen, {}, why=wording.rule(decision))
+    for way in (first, *_ways(decision), *others):
         offer = _offer(decision, way)
         figures = f"{offer.duration_s:.6g} {offer.cost_usd.total:.6g}"
         found.setdefault((*offer.paths, *offer.vms.items(), figures), offer)
@@ -111,10 +106,8 @@ def _ways(decision: Decision) -> Iterator[Offered]:
 def _offer(decision: Decision, way: Offered) -> Offer:
     option, chosen, direct = way.option, decision.chosen, decision.fastest_direct
     figures, flows = option.figures, option.allocation.flows
-    paths = tuple((option.figures.request.src, *(b for _, b in figures.pairs_of(f))) for f in flows)
-    kinds: list[Kind] = [
-        figures.deciding(*pair).source for path in flows for pair in figures.pairs_of(path)
-    ]
+    pairs = [pair for path in flows for pair in figures.pairs_of(path)]
+    paths = tuple((figures.request.src, *(b for _, b in figures.pairs_of(f))) for f in flows)
     outline, why = outlined(option), [way.why] if way.why else []
     over = " and ".join(["direct"] * bool(option.allocation.direct_gbps) + [*outline["relays"]])
     name = {"direct": "direct", "relay": f"relay at {over}", "split": f"split over {over}"}
@@ -128,9 +121,9 @@ def _offer(decision: Decision, way: Offered) -> Offer:
         name=way.name or name[outline["verdict"]],
         **outline,
         paths=paths,
-        addresses=tuple(kind for path in paths for kind in figures.network.addresses(path)),
+        addresses=tuple(figures.estimates(*pair).address for pair in pairs),
         faster=faster,
-        evidence=max(kinds, key=KINDS.index),
+        evidence=max((figures.deciding(*pair).source for pair in pairs), key=KINDS.index),
         limit=bottleneck_of_path(figures, *max(flows.items(), key=itemgetter(1))),
         recommended=option is chosen,
         why="; ".join(why),

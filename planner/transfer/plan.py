@@ -308,6 +308,7 @@ class Plan(PlanOnVms):
     ) -> str:
         """Return the text for people: verdict and reason, the comparison, advice, certainty."""
         request, relay = self.request, self.best_relay
+        rule = self.offers[0].why if self.offers else ""
         note = " (assumed; say --volume)" if assumed else ""
         until = f", within {duration_text(s)}" if (s := request.get("deadline_s")) else ""
         split = len(self.paths) > 1 or self.verdict != "direct"
@@ -330,7 +331,7 @@ class Plan(PlanOnVms):
                 path=lambda path: " -> ".join(path.regions) + private_text(path),
             ),
             page.filled(_limit(self)),
-            page.filled(_rule(self)),
+            page.filled(f"Chosen by: {rule}." if "fewest VMs" in rule else ""),
             page.table_of(
                 self.offers if candidates else (),
                 "offer=name | Gbit/s=throughput_gbps | time=duration_s | $ total=cost_usd.total | "
@@ -378,12 +379,6 @@ def _chances(relay: RelayOption) -> str:
 def _carried_out(plan: Plan) -> str:
     relays = ", or --emit haproxy for relays of any TCP tool" if plan.verdict != "direct" else ""
     return f"To carry it out, add --emit rclone for a script that copies files or buckets{relays}."
-
-
-def _rule(plan: Plan) -> str:
-    """Say the rule by which a plan was chosen where it left a better one."""
-    said = next((one.why for one in plan.offers if one.recommended), "")
-    return f"Chosen by: {said}." if "fewest VMs" in said else ""
 
 
 def _verdict(plan: Plan) -> str:

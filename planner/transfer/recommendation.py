@@ -151,8 +151,6 @@ def recommend(
     figures, chosen, relays = decision.figures, decision.chosen, _relays(decision)
     adviser = Adviser(decision, catalogue)
     advice, worths = adviser.advice(), at_other_worths(decision) if request.frontier else []
-    outcomes = adviser.outcomes
-    advised = [Offered(to, one.change or {}, one.action, one.effect) for to, one in outcomes]
     low, high = chosen.rate_at("low"), chosen.rate_at("high")
     paths, vms = _paths(decision), figures.vms(chosen.allocation)
     assumed = []
@@ -194,7 +192,7 @@ def recommend(
         frontier=_frontier(decision, worths) if request.frontier else (),
         measure_first=adviser.measure_first(),
         as_achieved=as_achieved,
-        offers=offers_of(decision, [*worths, *advised]),
+        offers=offers_of(decision, [*worths, *adviser.outcomes]),
         one_vm=OneVmOption(**outlined(one_vm)) if one_vm else None,
         vm_start_s=chosen.vm_start_s,
         throughput_gbps_least=min(low, float(chosen.rates_gbps.min())),

@@ -93,18 +93,13 @@ def _limits(request: TransferRequest) -> str:
     return " and ".join(limits)
 
 
-def least(request: TransferRequest) -> str:
-    """Name what plans are chosen by."""
-    return f"Least {_terms(request)}"
-
-
 def rule(decision: Decision) -> str:
     """Return in one line by which rule a plan was chosen."""
     request, made, widest = decision.request, decision.made, decision.widest.choice
-    text = least(request)
+    text = f"Least {terms_of(request)}"
     if made.gain and made.chosen is not made.optimum:
         through = _through(decision, made.optimum)
-        text = f"{through} is not sure enough to gain {request.margin:.0%} in {_terms(request)}"
+        text = f"{through} is not sure enough to gain {request.margin:.0%} in {terms_of(request)}"
     if widest and made.chosen is not widest.chosen:
         best, within = widest.chosen, f"within {AS_GOOD:.0%} of" if request.hour_usd else "of"
         text += (
@@ -115,7 +110,8 @@ def rule(decision: Decision) -> str:
     return text
 
 
-def _terms(request: TransferRequest) -> str:
+def terms_of(request: TransferRequest) -> str:
+    """Name what plans are chosen by."""
     return {
         "time": "time",
         "cost": "cost",
@@ -165,7 +161,7 @@ def _reason(decision: Decision) -> str:
         return _why_relay(decision, direct)
     if optimum is direct or not gain:
         return _why_direct(decision, direct)
-    through, terms = _through(decision, optimum), _terms(request)
+    through, terms = _through(decision, optimum), terms_of(request)
     if gain.worth:
         return (
             f"{through} is {_better(gain, terms)}, but saves less than "
@@ -256,7 +252,7 @@ def _why_relay(decision: Decision, direct: Option) -> str:
         )
     sure = ""
     if gain and gain.low < inf:  # infinite over a plan that costs nothing
-        terms = _terms(decision.request)
+        terms = terms_of(decision.request)
         better = "as fast" if terms == "time" else f"as good in {terms}"
         sure = f" ({gain.low:.2f}x to {gain.high:.2f}x {better})"
     return (

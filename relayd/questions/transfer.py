@@ -151,17 +151,18 @@ def _with_services(plan: Plan, ends: Sequence[Resolution]) -> Plan:
             usd = plan.direct.cost_usd.egress + how["usd_per_gb"] * plan.request["volume_gb"]
             told = how["source"], how["as_of"], how.get("unconfirmed", False)
             found.append(CopyService(how["service"], name, how["usd_per_gb"], usd, *told))
-    services = tuple(sorted(found, key=lambda one: one.cost_usd))
-    path = ((plan.request["src"], plan.request["dst"]),)
+    if not found:
+        return plan
+    services, path = sorted(found, key=lambda one: one.cost_usd), tuple(plan.direct.vms)
     offers = [
         Offer(
-            *(one.name, "service", (), None, None, Cost.of(one.cost_usd, 0.0), {}, path),
+            *(one.name, "service", (), None, None, Cost.of(one.cost_usd, 0.0), {}, (path,)),
             why=f"Needs no VM, in a time not known; its own fee is ${one.usd_per_gb:g} a GB",
             emit=one.emit,
         )
         for one in services
     ]
-    return replace(plan, services=services, offers=(*plan.offers, *offers)) if services else plan
+    return replace(plan, services=tuple(services), offers=(*plan.offers, *offers))
 
 
 TRANSFER = Question(
