@@ -98,14 +98,14 @@ def test_an_empty_store_shows_three_ways_to_begin_and_answers_by_the_baseline(
         asked = {name: value for name, (value,) in query_of(shown).items()}
         plan = empty.get("/v1/plans?" + urlencode({**asked, "frontier": "true"})).json
         shown.get_by_text(plan["plan_id"]).wait_for(state="attached")
-        assert "Nothing is measured yet" in shown.locator(".baseline").inner_text()
+        assert "Nothing is measured yet" in shown.locator(".modelled").inner_text()
         assert shown.locator(".offers .recommended", has_text="baseline").count() == 1
         shown.set_viewport_size({"width": 1440, "height": 900})
         seen.open(f"{empty.url}/?src=aws:us-east-1")
         shown.locator("#answer h2", has_text="From aws:us-east-1").first.wait_for()
         shown.locator(".world-map .line").first.wait_for(state="attached")
         assert shown.locator(".world-map .line").count() == 20
-        assert "Nothing is measured yet" in shown.locator(".baseline").inner_text()
+        assert "Nothing is measured yet" in shown.locator(".modelled").inner_text()
         assert "baseline" in shown.locator(".world-legend").inner_text()
 
 

@@ -30,7 +30,7 @@ function labelled(field) {
   const written = ["volume", "duration", "rate"].includes(field.kind) ? ` or ${field.example}` : "";
   return element("div", { class: `field field-${field.control}` },
     element("div", { class: "labelled" }, element("label", { for: id(field) }, field.label, field.unit && small(field.unit, written)),
-      element("details", { class: "help" }, element("summary", { "aria-label": "Help" }, "?"),
+      element("details", { class: "help", title: field.help }, element("summary", { "aria-label": "Help", tabindex: "-1" }, "?"),
         element("small", { id: `${id(field)}-help` }, withCode(field.help)))), control(field),
     field.control === "region" && element("div", { class: "chips", id: `${id(field)}-chips` }),
     element("p", { class: "field-problem bad", id: `${id(field)}-problem` }));

@@ -228,7 +228,7 @@ export function nameList(id, { regions, aliases }, words = []) {
 }
 
 // Said wherever figures come from models because nothing was measured.
-export const baselineNote = ({ source }) => source === "baseline" && element("p", { class: "baseline" }, element("span", { class: "warn",
+export const baselineNote = ({ source }) => source === "baseline" && element("p", { class: "modelled" }, element("span", { class: "warn",
   "aria-hidden": "true" }, "● "), "Nothing is measured yet: figures are models, with wide bounds. ", link("./", "Three ways to begin"), ".");
 
 // Prices that are over a year old are named, with the command that renews them, where they are shown and in Settings.
