@@ -99,7 +99,7 @@ function rowOf(offer, at, context, { isOpen, follow, opened }) {
     element("span", { class: "what" }, offer.name, offer.recommended && [" ", tag("recommended", "good")],
       own.includes("private") && [" ", tag(`${own} addresses`)], offer.why && small(offer.why)),
     CELLS.map(([title, shown, more = "", unit]) => element("span", { class: "figure", dataset: unit ? { unit } : {} },
-      element("span", { class: "of muted" }, `${title}${more && ` ${more}`} `), shown(offer)))), inside);
+      element("span", { class: "hidden-text" }, `${title}${more && ` ${more}`} `), shown(offer)))), inside);
   if (isOpen) fill();
   return element("li", { dataset: { offer: at }, class: offer.recommended && "recommended", on: { pointerenter: () => follow(at) } }, details);
 }
