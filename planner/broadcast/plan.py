@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeAlias
 from planner.model.answer import Advice, Bottleneck, Cost, PlanOnVms
 from planner.model.estimate import AddressKind
 from planner.model.text.blocks import (
-    Way,
     advice_block,
     answer_text,
     bounds_text,
@@ -186,10 +185,10 @@ class BroadcastPlan(PlanOnVms):
         count = len(self.destinations)
         relay = self.best_relay
         ways = [
-            _way("each copy direct", self.direct),
-            _way(f"all through {relay.relays[0]}" if relay else "all through one region", relay),
-            *([_way("best forwarding", self.optimum)] if self.optimum else []),
-            _way(f"chosen: {self.verdict}", self),
+            ("each copy direct", self.direct),
+            (f"all through {relay.relays[0]}" if relay else "all through one region", relay),
+            *([("best forwarding", self.optimum)] if self.optimum else []),
+            (f"chosen: {self.verdict}", self),
         ]
         figures = figures_text(self.duration_s, self.cost_usd, self.vms, self.vm_types)
         proof = (
@@ -224,17 +223,6 @@ class BroadcastPlan(PlanOnVms):
             f"{len(self.destinations)} destinations, {self.volume_gb:g} GB, "
             f"{self.duration_s:.0f} s, ${self.cost_usd.total:.2f}>"
         )
-
-
-def _way(name: str, option: BroadcastOption | BroadcastPlan | None) -> Way:
-    if option is None:
-        return Way(name=name)
-    return Way(
-        name=name,
-        duration_s=option.duration_s,
-        cost_usd=option.cost_usd,
-        throughput_gbps=option.throughput_gbps,
-    )
 
 
 def _trees(page: TextPage, plan: BroadcastPlan, most: int) -> str:

@@ -47,8 +47,8 @@ class BroadcastRequest(RelayingRequest):
         "Regions that shall have the volume.",
     ] = field(example="sa", group="broadcast", option="--dst", aliases=("dst",), label="To")
     _: KW_ONLY
-    volume_gb: Annotated[Figure, Volume(), "Volume of one copy, in GB (10^9 bytes)."] = (
-        volume_field(example="50GB", group="broadcast")
+    volume_gb: Annotated[Figure, Volume(), "Volume of one copy, in decimal GB."] = volume_field(
+        example="50GB", group="broadcast"
     )
     objective: Annotated[
         BroadcastObjective,

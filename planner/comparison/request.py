@@ -50,8 +50,8 @@ class ComparisonRequest(VmRequest):
         ),
         "Which way the data goes.",
     ] = field(default="to", group="use")
-    volume_gb: Annotated[Figure, Volume(), "Volume for each region, in GB (10^9 bytes)."] = (
-        volume_field(example="100GB", group="use")
+    volume_gb: Annotated[Figure, Volume(), "Volume for each region, in decimal GB."] = volume_field(
+        example="100GB", group="use"
     )
     candidates: Annotated[
         Several,

@@ -72,7 +72,7 @@ Frontier: TypeAlias = Annotated[Switch, "Add the cost-time frontier."]
 HourValue: TypeAlias = Annotated[
     Figure,
     MoneyPerHour(infinite=True),
-    "What an hour is worth: 0 asks for least cost, inf for least time.",
+    "What an hour is worth; 0 asks for least cost, and the objective `time` for least time.",
 ]
 Margin: TypeAlias = Annotated[
     Figure,

@@ -253,10 +253,7 @@ class Specified(metaclass=_Constructor):
 
 
 def field(
-    *,
-    default: Any = REQUIRED,
-    factory: Callable[[], Any] | None = None,
-    **shown: Unpack[Shown],
+    *, default: Any = REQUIRED, factory: Callable[[], Any] | None = None, **shown: Unpack[Shown]
 ) -> Any:
     """Declare a field's default, and how surfaces show it; what a factory makes, none states."""
     if default is REQUIRED and factory is None:

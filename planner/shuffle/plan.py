@@ -7,7 +7,6 @@ from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Bottleneck, Cost, OneMoreVm, PathShare, PlanOnVms
 from planner.model.text.blocks import (
-    Way,
     answer_text,
     bounds_text,
     figures_text,
@@ -128,12 +127,9 @@ class ShufflePlan(PlanOnVms):
         direct = self.verdict == "direct"
         senders = {pair.src for pair in self.pairs} | {pair.dst for pair in self.pairs}
         ways = [
-            Way(name=name, duration_s=way.duration_s, cost_usd=way.cost_usd)
-            for name, way in (
-                ("all at once, direct", self.equal_share),
-                ("best direct rates", self.direct),
-                (f"chosen: {self.verdict}", self),
-            )
+            ("all at once, direct", self.equal_share),
+            ("best direct rates", self.direct),
+            (f"chosen: {self.verdict}", self),
         ]
         figures = figures_text(self.duration_s, self.cost_usd, self.vms, self.vm_types)
         return answer_text(

@@ -38,6 +38,7 @@ from planner.model.units import (
 from planner.transfer import wording
 from planner.transfer.allocation import greatest_rate_gbps
 from planner.transfer.decision import Decision, chosen_option, slack
+from planner.transfer.offers import Offered
 from planner.transfer.options import FLOW_LIMITS, Option
 from planner.transfer.plan import MeasureFirst
 from planner.transfer.readings import link_to_ramp, ramp
@@ -57,12 +58,13 @@ LEAST_SAVED_BY_VM_S = 5.0  # starting a VM to save less is not worthwhile
 
 
 class Adviser:
-    """Finds remedies for one decision."""
+    """Finds remedies for one decision; `outcomes` are what those found so far lead to."""
 
     def __init__(self, decision: Decision, catalogue: Catalogue | None = None) -> None:
         self.decision, self.catalogue = decision, catalogue
         self.request, self.figures = decision.request, decision.figures
         self.network, self.prices = decision.search.network, decision.search.prices
+        self.outcomes: list[Offered] = []
 
     def advice(self) -> tuple[Advice, ...]:
         """Return the remedies, the cheapest first."""
@@ -106,13 +108,15 @@ class Adviser:
         when = f"{duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'}"
         if abs(saved_s) <= SAME_DURATION * chosen.duration_s:
             when = "just as fast"
-        return Advice(
+        advice = Advice(
             f"{action}, direct",
             f"{rate_text(allocation.rate_gbps)}, {when}",
             allocation.cost_usd - chosen.allocation.cost_usd,
             {**change, "relays": "none"},
             AdviceOutcome(allocation.rate_gbps, option.duration_s, option.cost),
         )
+        self.outcomes.append(Offered(option, dict(advice.change or {}), action, advice.effect))
+        return advice
 
     def _is_worth_it(self, option: Option | None) -> bool:
         """Return whether an option is clearly faster, or as fast and clearly cheaper."""

@@ -527,12 +527,16 @@ class Option:
     @cached_property
     def values(self) -> Draws:
         """Its value to the request at its rate in each draw."""
-        request, rates = self.figures.request, self.rates_gbps
-        if request.hour_usd == inf:
-            return self.lead_s + BITS_PER_BYTE * request.volume_gb / rates
-        hour_usd = self.allocation.usd_per_h + request.hour_usd
-        fixed = self.allocation.egress_usd + hour_usd * self.lead_s / S_PER_H
-        return fixed + hour_usd * BITS_PER_BYTE * request.volume_gb / S_PER_H / rates
+        hour_usd = self.figures.request.hour_usd
+        if hour_usd == inf:
+            return self.durations_s
+        hours = self.durations_s / S_PER_H
+        return self.allocation.egress_usd + (self.allocation.usd_per_h + hour_usd) * hours
+
+    @property
+    def durations_s(self) -> Draws:
+        """Its duration in each draw."""
+        return self.lead_s + BITS_PER_BYTE * self.figures.request.volume_gb / self.rates_gbps
 
 
 def faster(options: Sequence[Option], over: Option) -> list[tuple[float, float, float]]:

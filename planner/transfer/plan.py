@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from planner.model.answer import Advice, Bottleneck, Cost, PathShare, PlanOnVms
+from planner.model.estimate import AddressKind, Kind
 from planner.model.text.blocks import (
-    Way,
     advice_block,
     answer_text,
     figures_text,
@@ -35,8 +35,31 @@ class PathPlan(PathShare):
     bottleneck: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathOption:
+    """What carries everything over one path.
+
+    Attributes
+    ----------
+    throughput_gbps_low, throughput_gbps_high : float | None
+        Bounds with the same VMs.
+    connections : int | None
+        TCP connections on each link, over all VMs.
+    vms : dict of str to int
+        VMs by region.
+    vm_start_s : float
+        Part of the duration, until the VMs have started.
+    """
+
+    throughput_gbps_low: float | None = None
+    throughput_gbps_high: float | None = None
+    connections: int | None = None
+    vms: dict[str, int] = field(default_factory=dict)
+    vm_start_s: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
-class DirectOption:
+class DirectOption(PathOption):
     """The direct path, whatever the verdict.
 
     Attributes
@@ -46,14 +69,6 @@ class DirectOption:
         direct transfer there is; None where nothing is known of the path.
     reason : str
         Why it is not feasible.
-    throughput_gbps_low, throughput_gbps_high : float | None
-        Bounds with the same VMs.
-    connections : int | None
-        TCP connections, over all VMs.
-    vms : dict of str to int
-        VMs by region.
-    vm_start_s : float
-        Part of the duration, until the VMs have started.
     """
 
     feasible: bool
@@ -62,15 +77,10 @@ class DirectOption:
     cost_usd: Cost | None
     rtt_ms: float | None
     reason: str = ""
-    throughput_gbps_low: float | None = None
-    throughput_gbps_high: float | None = None
-    connections: int | None = None
-    vms: dict[str, int] = field(default_factory=dict)
-    vm_start_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class RelayOption:
+class RelayOption(PathOption):
     """A single relay carrying everything.
 
     Attributes
@@ -83,14 +93,6 @@ class RelayOption:
         That it is better than direct by the margin, in the objective's terms.
     cost_ratio : float | None
         Cost over that of direct.
-    throughput_gbps_low, throughput_gbps_high : float | None
-        Bounds with the same VMs.
-    connections : int | None
-        TCP connections on each link, over all VMs.
-    vms : dict of str to int
-        VMs by region.
-    vm_start_s : float
-        Part of the duration, until the VMs have started.
     """
 
     relay: str
@@ -101,24 +103,8 @@ class RelayOption:
     cost_usd: Cost
     cost_ratio: float | None
     rtt_ms: float
-    throughput_gbps_low: float | None = None
-    throughput_gbps_high: float | None = None
-    connections: int | None = None
-    vms: dict[str, int] = field(default_factory=dict)
     gain_high: float | None = None
     probability: float | None = None
-    vm_start_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class OneVmOption:
-    """The recommendation with one VM in each region for which no number was stated."""
-
-    verdict: Verdict
-    relays: tuple[str, ...]
-    throughput_gbps: float
-    duration_s: float
-    cost_usd: Cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +117,51 @@ class FrontierPoint:
     verdict: Verdict
     relays: tuple[str, ...]
     vms: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OneVmOption(FrontierPoint):
+    """The recommendation with one VM in each region for which no number was stated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A way to carry out the transfer: what one compares, and how to ask for it.
+
+    Attributes
+    ----------
+    throughput_gbps, duration_s : float | None
+        None of a managed service, whose time no one knows.
+    faster : float | None
+        Chance that it takes less time than direct; None of direct itself and where not known.
+    evidence : str | None
+        The weakest that its rates rest on.
+    limit : str
+        What binds the path that carries most.
+    why : str
+        The rule by which it is recommended, or what it is for.
+    change : dict
+        The answer to ``{**plan.request, **change}`` has it, too.
+    emit : str
+        What ``--emit`` calls a managed service.
+    """
+
+    name: str
+    verdict: Verdict | Literal["service"]
+    relays: tuple[str, ...]
+    throughput_gbps: float | None
+    duration_s: float | None
+    cost_usd: Cost
+    vms: dict[str, int]
+    paths: tuple[tuple[str, ...], ...] = ()
+    addresses: tuple[AddressKind, ...] = ()
+    faster: float | None = None
+    evidence: Kind | None = None
+    limit: str = ""
+    recommended: bool = False
+    why: str = ""
+    change: dict[str, Any] = field(default_factory=dict)
+    emit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +264,8 @@ class Plan(PlanOnVms):
         Of all its VMs by region, where their type is known; as a catalogue states them.
     vm_types : dict of str to str
         By region.
+    offers : tuple of Offer
+        All ways to carry it out that the answer knows, the recommended one first.
     services : tuple of CopyService
         Where both ends are buckets: what copies them instead, the cheapest first.
     """
@@ -262,20 +295,26 @@ class Plan(PlanOnVms):
     vm_types: dict[str, str] = field(default_factory=dict)
     throughput_gbps_least: float | None = None
     services: tuple[CopyService, ...] = ()
+    offers: tuple[Offer, ...] = ()
     as_achieved: AsAchieved | None = None
+
+    @property
+    def rtt_ms(self) -> float:
+        """Round-trip time of its longest path."""
+        return max(path.rtt_ms for path in self.paths)
 
     def text(
         self, page: TextPage = PLAIN, *, candidates: bool = False, assumed: bool = False
     ) -> str:
         """Return the text for people: verdict and reason, the comparison, advice, certainty."""
         request, relay = self.request, self.best_relay
+        rule = self.offers[0].why if self.offers else ""
         note = " (assumed; say --volume)" if assumed else ""
         until = f", within {duration_text(s)}" if (s := request.get("deadline_s")) else ""
         split = len(self.paths) > 1 or self.verdict != "direct"
         figures = figures_text(
             self.duration_s, self.cost_usd, self.vms, self.vm_types, _connections(self)
         )
-        listed = [relay, *self.alternatives] if candidates and relay else []
         return answer_text(
             page,
             self,
@@ -292,10 +331,13 @@ class Plan(PlanOnVms):
                 path=lambda path: " -> ".join(path.regions) + private_text(path),
             ),
             page.filled(_limit(self)),
+            page.filled(f"Chosen by: {rule}." if "fewest VMs" in rule else ""),
             page.table_of(
-                listed,
-                "relay | Gbit/s=throughput_gbps | time=duration_s | RTT=rtt_ms | "
-                "$ total=cost_usd.total | speed=gain | at least=gain_low | cost=cost_ratio",
+                self.offers if candidates else (),
+                "offer=name | Gbit/s=throughput_gbps | time=duration_s | $ total=cost_usd.total | "
+                "sooner than direct=faster | VMs=vms | rests on=evidence",
+                name=lambda one: one.name + " (chosen)" * one.recommended,
+                faster=lambda one: "-" if one.faster is None else chance_text(one.faster),
             ),
             page.table_of(
                 self.frontier,
@@ -349,44 +391,17 @@ def _verdict(plan: Plan) -> str:
     return f"Split it over {direct}{', '.join(relays)}."
 
 
-def _ways(plan: Plan) -> list[Way]:
+def _ways(plan: Plan) -> list[tuple[str, Any]]:
     direct, best, one = plan.direct, plan.best_relay, plan.one_vm
     misses = "" if direct.feasible or direct.throughput_gbps is None else " (misses the limits)"
-    ways = [
-        Way(
-            name=f"direct{misses}",
-            duration_s=direct.duration_s,
-            cost_usd=direct.cost_usd,
-            throughput_gbps=direct.throughput_gbps,
-            rtt_ms=direct.rtt_ms,
-        ),
-        Way(name="best relay (none)")
-        if best is None
-        else Way(
-            name=f"best relay, {best.relay}",
-            duration_s=best.duration_s,
-            cost_usd=best.cost_usd,
-            throughput_gbps=best.throughput_gbps,
-            rtt_ms=best.rtt_ms,
-        ),
-        Way(
-            name=f"chosen: {plan.verdict}",
-            duration_s=plan.duration_s,
-            cost_usd=plan.cost_usd,
-            throughput_gbps=plan.throughput_gbps,
-            rtt_ms=max(path.rtt_ms for path in plan.paths),
-        ),
+    ways: list[tuple[str, Any]] = [
+        (f"direct{misses}", direct),
+        (f"best relay, {best.relay}" if best else "best relay (none)", best),
+        (f"chosen: {plan.verdict}", plan),
     ]
     if one and max(plan.vms.values()) > 1:
         name = "direct" if one.verdict == "direct" else f"{one.verdict}, {', '.join(one.relays)}"
-        ways.append(
-            Way(
-                name=f"one VM a region: {name}",
-                duration_s=one.duration_s,
-                cost_usd=one.cost_usd,
-                throughput_gbps=one.throughput_gbps,
-            )
-        )
+        ways.append((f"one VM a region: {name}", one))
     return ways
 
 

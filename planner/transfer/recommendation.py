@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from planner.model.answer import Bottleneck, identified
 from planner.model.catalogue import Catalogue
@@ -12,10 +13,9 @@ from planner.model.network import Network
 from planner.model.pricing import Prices
 from planner.model.quotas.sites import refuse_without_vms
 from planner.model.rate_cuts import with_first_rates, with_lasting_caps
-from planner.model.units import MBPS_PER_GBPS, duration_s, duration_text, gbps_text, rate_text
+from planner.model.units import MBPS_PER_GBPS, duration_s, duration_text
 from planner.transfer import readings, wording
 from planner.transfer.advice import Adviser
-from planner.transfer.allocation import Allocation
 from planner.transfer.decision import (
     Decision,
     decide,
@@ -24,8 +24,16 @@ from planner.transfer.decision import (
     quota_warnings,
     with_one_vm,
 )
+from planner.transfer.offers import (
+    Offered,
+    at_other_worths,
+    bottleneck_of_path,
+    offers_of,
+    outlined,
+    verdict_of,
+)
 from planner.transfer.optimum import cost_time_frontier, rate_duals
-from planner.transfer.options import FLOW_LIMITS, MARGINAL, Option, OptionEvaluator, faster
+from planner.transfer.options import FLOW_LIMITS, MARGINAL, Option, faster
 from planner.transfer.plan import (
     AsAchieved,
     DirectOption,
@@ -34,7 +42,6 @@ from planner.transfer.plan import (
     PathPlan,
     Plan,
     RelayOption,
-    Verdict,
 )
 from planner.transfer.request import TransferRequest
 
@@ -46,22 +53,6 @@ AT_ENDS = {
     "dst cap": ("ingress cap", 1),
 }
 OF_LINKS = ("path into", "path out of")
-
-
-def bottleneck_of_path(figures: OptionEvaluator, relay: int | None, flow_gbps: float) -> str:
-    """Return the constraint that binds one path: that of its slowest link."""
-    if full := figures.full_interconnect(relay, flow_gbps):
-        return f"interconnect {full[0]} ({rate_text(full[1])} in all)"
-    rate, what, src, dst = figures.binding_on(relay)
-    gbps = gbps_text(rate)
-    flows = f"{figures.request.connections} connections {src} -> {dst} ({gbps} Gbit/s a VM pair"
-    return {
-        "egress cap": f"egress cap of {src} ({gbps} Gbit/s a VM)",
-        "ingress cap": f"ingress cap of {dst} ({gbps} Gbit/s a VM)",
-        "connections": f"{flows})",
-        "flow cap": f"{flows}, at the cap of each flow)",
-        "path": f"path {src} -> {dst} ({gbps} Gbit/s a VM pair)",
-    }[what]
 
 
 def bottlenecks_of(decision: Decision) -> tuple[Bottleneck, ...]:
@@ -182,6 +173,7 @@ def recommend(
     if request.details == "decision":
         return identified(replace(plan, warnings=notes), without=("warnings",))
     relays, adviser = _relays(decision), Adviser(decision, catalogue)
+    advice, worths = adviser.advice(), at_other_worths(decision) if request.frontier else []
     assumed = []
     if request.connections > 1:
         assumed = readings.warnings(paths, vms, network, chosen.gbps_if_slow)
@@ -196,7 +188,7 @@ def recommend(
         best_relay=relays[0] if relays else None,
         alternatives=tuple(relays[1:]),
         bottlenecks=bottlenecks_of(decision),
-        advice=adviser.advice(),
+        advice=advice,
         warnings=(
             *notes,
             *late,
@@ -206,10 +198,11 @@ def recommend(
             *wording.warnings(decision, catalogue.vm_types if catalogue else {}, now_s),
         ),
         confidence=wording.confidence(decision, low, high, now_s),
-        frontier=_frontier(decision) if request.frontier else (),
+        frontier=_frontier(decision, worths) if request.frontier else (),
         measure_first=adviser.measure_first(),
         as_achieved=as_achieved,
-        one_vm=OneVmOption(**_outlined(one_vm)) if one_vm else None,
+        offers=offers_of(decision, [*worths, *adviser.outcomes]),
+        one_vm=OneVmOption(**outlined(one_vm)) if one_vm else None,
     )
     verification = wording.verification(decision, now_s)
     lasting = [warning for warning in plan.warnings if warning not in verification]
@@ -231,13 +224,6 @@ def _as_achieved(decision: Decision) -> AsAchieved | None:
         *(found.median, found.low, found.high, found.transfers),
         chosen.duration_s + moving_s * (1 / found.median - 1),
     )
-
-
-def verdict_of(allocation: Allocation) -> Verdict:
-    """Return the verdict of an allocation."""
-    if not allocation.relay_vms:
-        return "direct"
-    return "split" if len(allocation.flows) > 1 else "relay"
 
 
 def _paths(decision: Decision) -> tuple[PathPlan, ...]:
@@ -276,43 +262,26 @@ def _direct(decision: Decision) -> DirectOption:
     )
 
 
-class _Compared(NamedTuple):
-    """A relay over the direct path; None where there is none."""
-
-    gain: float | None = None
-    gain_low: float | None = None
-    gain_high: float | None = None
-    probability: float | None = None
-    cost_ratio: float | None = None
-
-
 def _relays(decision: Decision) -> list[RelayOption]:
     """Return the relays to list, best first, each compared with the direct path."""
     direct, figures, options = decision.fastest_direct, decision.figures, decision.relays
-    compared: list[_Compared] = [_Compared()] * len(options)
+    gains: Sequence[Sequence[float | None]] = [(None, None, None)] * len(options)
+    chances: Sequence[float | None] = [None] * len(options)
     if direct and options:
-        usd = direct.allocation.cost_usd
-        compared = [
-            _Compared(*ratios, probability, option.allocation.cost_usd / usd if usd > 0 else None)
-            for option, ratios, probability in zip(
-                options,
-                faster(options, direct),
-                figures.probabilities(options, direct),
-                strict=True,
-            )
-        ]
+        gains, chances = faster(options, direct), figures.probabilities(options, direct)
+    usd = direct.allocation.cost_usd if direct else 0.0
     return [
         RelayOption(
             relay=figures.regions[option.relays[0]],
             rtt_ms=figures.path_rtt_ms(option.relays[0]),
-            gain=over_direct.gain,
-            gain_low=over_direct.gain_low,
-            gain_high=over_direct.gain_high,
-            probability=over_direct.probability,
-            cost_ratio=over_direct.cost_ratio,
+            gain=gain[0],
+            gain_low=gain[1],
+            gain_high=gain[2],
+            probability=chance,
+            cost_ratio=option.allocation.cost_usd / usd if usd > 0 else None,
             **_shown(option),
         )
-        for option, over_direct in zip(options, compared, strict=True)
+        for option, gain, chance in zip(options, gains, chances, strict=True)
     ]
 
 
@@ -330,19 +299,8 @@ def _shown(option: Option) -> dict[str, Any]:
     }
 
 
-def _outlined(option: Option) -> dict[str, Any]:
-    """Return the figures that an answer gives of an option over any paths."""
-    return {
-        "verdict": verdict_of(option.allocation),
-        "relays": tuple(option.figures.regions[relay] for relay in option.relays),
-        "throughput_gbps": option.allocation.rate_gbps,
-        "duration_s": option.duration_s,
-        "cost_usd": option.cost,
-    }
-
-
-def _frontier(decision: Decision) -> tuple[FrontierPoint, ...]:
-    """Return plans from the cheapest to the fastest, the chosen one among them.
+def _frontier(decision: Decision, others: Sequence[Offered]) -> tuple[FrontierPoint, ...]:
+    """Return plans from the cheapest to the fastest, the chosen one and others among them.
 
     None is beaten in both cost and time. What beats the chosen plan in both on expected figures
     alone was not worth choosing, and is left out.
@@ -350,6 +308,7 @@ def _frontier(decision: Decision) -> tuple[FrontierPoint, ...]:
     figures, hour_usd, chosen = decision.figures, decision.request.hour_usd, decision.chosen
     found = cost_time_frontier(decision.widest.transfer, fees=figures.fees)
     options = [Option(figures, allocation, hour_usd) for allocation in found]
+    options += [way.option for way in others]
 
     def beats(one: Option, other: Option) -> bool:
         no_slower = one.duration_s <= other.duration_s * (1 + MARGINAL)
@@ -360,6 +319,6 @@ def _frontier(decision: Decision) -> tuple[FrontierPoint, ...]:
         if not beats(option, chosen) and not any(beats(other, option) for other in kept):
             kept.append(option)
     return tuple(
-        FrontierPoint(vms=figures.vms(option.allocation), **_outlined(option))
+        FrontierPoint(**outlined(option))
         for option in sorted(kept, key=lambda one: -one.duration_s)
     )

@@ -53,7 +53,7 @@ class TransferRequest(RuledRequest):
         example="sa", group="transfer", label="To"
     )
     _: KW_ONLY
-    volume_gb: Annotated[Figure, Volume(), "Volume to move, in GB (10^9 bytes)."] = volume_field(
+    volume_gb: Annotated[Figure, Volume(), "Volume to move, in decimal GB."] = volume_field(
         example="500GB", group="transfer"
     )
     objects: Annotated[

@@ -21,7 +21,7 @@ from planner.model.units import (
 from planner.model.verification import Verified, ago
 from planner.solvers.joint import DRAWS, ODD_RATE, Gain, Risk
 from planner.transfer.allocation import EQUAL
-from planner.transfer.decision import Decision, counted
+from planner.transfer.decision import AS_GOOD, Decision, counted
 from planner.transfer.options import Option
 from planner.transfer.request import CONNECTIONS_TO_SPLIT, TransferRequest
 from planner.transfer.search import LEAST_LATENCY_GAIN_MS
@@ -93,7 +93,25 @@ def _limits(request: TransferRequest) -> str:
     return " and ".join(limits)
 
 
-def _terms(request: TransferRequest) -> str:
+def rule(decision: Decision) -> str:
+    """Return in one line by which rule a plan was chosen."""
+    request, made, widest = decision.request, decision.made, decision.widest.choice
+    text = f"Least {terms_of(request)}"
+    if made.gain and made.chosen is not made.optimum:
+        through = _through(decision, made.optimum)
+        text = f"{through} is not sure enough to gain {request.margin:.0%} in {terms_of(request)}"
+    if widest and made.chosen is not widest.chosen:
+        best, within = widest.chosen, f"within {AS_GOOD:.0%} of" if request.hour_usd else "of"
+        text += (
+            f"; fewest VMs {within} the least, egress aside: {sum(made.chosen.vms)}, where "
+            f"{sum(best.vms)} take {duration_text(best.duration_s)} for "
+            f"{usd_text(best.allocation.cost_usd)}"
+        )
+    return text
+
+
+def terms_of(request: TransferRequest) -> str:
+    """Name what plans are chosen by."""
     return {
         "time": "time",
         "cost": "cost",
@@ -143,7 +161,7 @@ def _reason(decision: Decision) -> str:
         return _why_relay(decision, direct)
     if optimum is direct or not gain:
         return _why_direct(decision, direct)
-    through, terms = _through(decision, optimum), _terms(request)
+    through, terms = _through(decision, optimum), terms_of(request)
     if gain.worth:
         return (
             f"{through} is {_better(gain, terms)}, but saves less than "
@@ -234,7 +252,7 @@ def _why_relay(decision: Decision, direct: Option) -> str:
         )
     sure = ""
     if gain and gain.low < inf:  # infinite over a plan that costs nothing
-        terms = _terms(decision.request)
+        terms = terms_of(decision.request)
         better = "as fast" if terms == "time" else f"as good in {terms}"
         sure = f" ({gain.low:.2f}x to {gain.high:.2f}x {better})"
     return (

@@ -55,7 +55,7 @@ class BacktestRequest(Specified):
     """A replay of stored history."""
 
     _: KW_ONLY
-    volume_gb: Annotated[Figure, Volume(), "Volume to move, in GB (10^9 bytes)."] = volume_field(
+    volume_gb: Annotated[Figure, Volume(), "Volume to move, in decimal GB."] = volume_field(
         example="500GB", group="transfer"
     )
     connections: Connections = connections_field()

@@ -219,7 +219,7 @@ def _public_price_notes(links: Iterable[Link], answer: Recommendation) -> Iterat
     much = names or (cost and cost.egress >= MUCH_EGRESS_USD)
     if not much or not any(link.address == "public" for link in links):
         return
-    on_top = "a NAT gateway, a private link or the like costs more: state it as a `[[fee]]`"
+    on_top = "a NAT gateway, a private link or the like costs more: state it in a catalogue file"
     if names:
         on_top = f"the fees on top are those of your catalogue ({_named([*names], 'fees')})"
     yield f"Prices of egress hold for VMs with public addresses; {on_top}."

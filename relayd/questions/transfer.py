@@ -16,7 +16,7 @@ from planner.model.catalogue import Catalogue, Fee, Tier
 from planner.model.errors import InputError
 from planner.model.network import Network
 from planner.model.pricing import Prices, provider_of
-from planner.transfer.plan import CopyService, Plan
+from planner.transfer.plan import CopyService, Offer, Plan
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.copies import REQUESTS, copies
 from relayd.questions.question import Question, TextOption
@@ -118,7 +118,7 @@ def _with_requests(
     fees = list(catalogue.fees)
     for end, kind in zip(ends, ("get", "put"), strict=True):
         if not (prices := copies()["requests"].get(provider_of(end.region_id))):
-            problem = "has no known price of requests there: state it as a `[[fee]]`"
+            problem = "has no known price of requests there: state it as a fee in a catalogue file"
             raise InputError("objects", problem, value=end.region_id)
         per_gb = request.objects / 1000 / request.volume_gb  # thousands of requests
         fees.append(
@@ -148,8 +148,18 @@ def _with_services(plan: Plan, ends: Sequence[Resolution]) -> Plan:
             usd = plan.direct.cost_usd.egress + how["usd_per_gb"] * plan.request["volume_gb"]
             told = how["source"], how["as_of"], how.get("unconfirmed", False)
             found.append(CopyService(how["service"], name, how["usd_per_gb"], usd, *told))
-    services = tuple(sorted(found, key=lambda one: one.cost_usd))
-    return replace(plan, services=services) if services else plan
+    if not found:
+        return plan
+    services, path = sorted(found, key=lambda one: one.cost_usd), tuple(plan.direct.vms)
+    offers = [
+        Offer(
+            *(one.name, "service", (), None, None, Cost.of(one.cost_usd, 0.0), {}, (path,)),
+            why=f"Needs no VM, in a time not known; its own fee is ${one.usd_per_gb:g} a GB",
+            emit=one.emit,
+        )
+        for one in services
+    ]
+    return replace(plan, services=tuple(services), offers=(*plan.offers, *offers))
 
 
 TRANSFER = Question(

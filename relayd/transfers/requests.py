@@ -56,7 +56,7 @@ LimitedBy: TypeAlias = Annotated[
     ),
     "What limited its rate.",
 ]
-_AS_PLANNED = "as its plan has it, unless given."
+_AS_PLANNED = "the plan's unless given."
 _UNLESS_GIVEN = "in seconds since 1970 (UTC); now unless given."
 _time_field = partial(field, default=None, option=None, group=GROUP)
 _limit_field = partial(field, default="unknown", group=GROUP)
@@ -67,14 +67,14 @@ _via_field = partial(field, default={}, example=f"{DIRECT}=80GB", option="--via"
 class TransferStartRequest(Specified):
     """A transfer that begins."""
 
-    src: Annotated[str, Region(), f"Region that sends; {_AS_PLANNED}"] = field(
+    src: Annotated[str, Region(), f"Source; {_AS_PLANNED}"] = field(
         factory=str, example="us-east", group=GROUP
     )
-    dst: Annotated[str, Region(), f"Region that receives; {_AS_PLANNED}"] = field(
+    dst: Annotated[str, Region(), f"Destination; {_AS_PLANNED}"] = field(
         factory=str, example="sa", group=GROUP
     )
     _: KW_ONLY
-    volume_gb: Annotated[Figure, Volume(), f"Volume to move, in GB; {_AS_PLANNED}"] = field(
+    volume_gb: Annotated[Figure, Volume(), f"Volume in GB; {_AS_PLANNED}"] = field(
         factory=float, example="500GB", group=GROUP
     )
     id: Annotated[

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.dashboard.browser import WAIT_MS, Watched, query_of, unfold, watched
+from tests.dashboard.browser import WAIT_MS, Watched, query_of, watched
 from tests.dashboard.fleets import SA, US
 from tests.http.running import Served
 
@@ -92,28 +92,27 @@ def test_an_empty_store_shows_three_ways_to_begin_and_answers_by_the_baseline(
             assert shown.evaluate("navigator.clipboard.readText()") == text
         assert shown.locator("a.tile").count() == 0
         assert "no measurement" in shown.locator("#snapshot").inner_text()
-        assert "relayd probe" in shown.locator(".empty").inner_text()
+        assert shown.get_by_text("Nothing is measured yet").count() == 1
         shown.get_by_role("link", name="500 GB").click()
         shown.locator(ANSWER).wait_for()
         asked = {name: value for name, (value,) in query_of(shown).items()}
         plan = empty.get("/v1/plans?" + urlencode({**asked, "frontier": "true"})).json
         shown.get_by_text(plan["plan_id"]).wait_for(state="attached")
-        assert "relayd probe" in shown.locator(".empty").inner_text()
-        assert shown.locator("section:has(#basis) .tag", has_text="baseline").count() >= 1
+        assert "Nothing is measured yet" in shown.locator(".modelled").inner_text()
+        assert shown.locator(".offers .recommended", has_text="baseline").count() == 1
         shown.set_viewport_size({"width": 1440, "height": 900})
         seen.open(f"{empty.url}/?src=aws:us-east-1")
         shown.locator("#answer h2", has_text="From aws:us-east-1").first.wait_for()
         shown.locator(".world-map .line").first.wait_for(state="attached")
         assert shown.locator(".world-map .line").count() == 20
-        assert "relayd import" in shown.locator(".empty").inner_text()
+        assert "Nothing is measured yet" in shown.locator(".modelled").inner_text()
         assert "baseline" in shown.locator(".world-legend").inner_text()
 
 
 def test_ages_beyond_what_links_keep_are_red(grid: Served, page: Watched) -> None:
-    asked = f"{grid.url}/?{urlencode(ASKED)}"
+    asked = f"{grid.url}/?{urlencode(ASKED)}#row=0"
     shown = page.open(asked)
-    unfold(shown, "basis")
-    measured = shown.locator("section[aria-labelledby=basis] td.number", has_text="ago")
+    measured = shown.locator(".offers .inside td.number", has_text="ago")
     measured.first.wait_for(timeout=WAIT_MS)
     assert "too old" not in measured.first.inner_text()
     assert measured.first.locator(".warn, .bad").count() == 0

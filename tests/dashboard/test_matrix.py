@@ -413,11 +413,8 @@ def test_a_finger_shows_first_and_opens_then(grid: Served, browser: Browser) -> 
 
 def test_an_empty_store_says_that_all_is_baseline(empty: Served, page: Watched) -> None:
     shown = page.open(f"{empty.url}/matrix")
-    said = shown.locator(".empty").inner_text()
-    assert "baseline" in said
-    assert all(
-        command in said for command in ("relayd measure lab up", "relayd probe", "relayd import")
-    )
+    said = shown.locator(".modelled").inner_text()
+    assert "figures are models, with wide bounds" in said
     assert "no measurement" in shown.locator("#snapshot").inner_text()
     seen = cells(shown)
     assert len(seen) == 40 * 40
@@ -442,7 +439,7 @@ def test_an_open_page_looks_for_news(browser: Browser, tmp_path: Path) -> None:
     with served(db, environment=QUICK) as service, watched(browser) as page:
         page.page.clock.install()
         shown = page.open(f"{service.url}/matrix?metric=rtt")
-        assert shown.locator(".empty").count() == 1
+        assert shown.locator(".modelled").count() == 1
         pair = ("aws:us-east-1", "aws:sa-east-1")
         assert "baseline" in cells(shown)[pair].kinds
         table = tmp_path / "rtt.csv"
@@ -456,14 +453,30 @@ def test_an_open_page_looks_for_news(browser: Browser, tmp_path: Path) -> None:
         shown.locator("td.cell.measured").wait_for()
         seen = cells(shown)[pair]
         assert seen.says == "77 ms, measured"
-        assert shown.locator(".empty").count() == 0
+        assert shown.locator(".modelled").count() == 0
         assert shown.locator("#snapshot").inner_text() != before
 
 
 def test_of_many_regions_the_first_stay_usable_until_they_are_filtered(
     three_hundred: Served, page: Watched
 ) -> None:
+    # By area at first: medians, in classes of like numbers. One is opened in place.
     shown = page.open(f"{three_hundred.url}/matrix{GRID}")
+    areas = shown.locator("th.name button.area")
+    areas.first.wait_for()
+    rows, columns = shown_names(shown)
+    assert rows == columns
+    assert {"AWS, elsewhere", "North America"} <= set(rows)
+    america = int(areas.filter(has_text="North America").inner_text().split(": ")[1])
+    areas.filter(has_text="North America").click()
+    shown.wait_for_url("**areas=North*America*")
+    shown.locator("th.name", has_text="us-east-1").first.wait_for()
+    assert len(shown_names(shown)[0]) == len(rows) - 1 + america
+    assert page.violations() == []
+    shown.locator("th.group button.area", has_text="North America").click()
+    areas.filter(has_text="North America").wait_for()
+    # What is chosen by name is shown by region.
+    shown = page.open(f"{three_hundred.url}/matrix{GRID}&src=place&dst=place")
     shown.get_by_text("Only the first 120 rows and columns are shown").wait_for()
     assert [len(names) for names in shown_names(shown)] == [120, 120]
     assert shown.locator("td.cell[tabindex]").count() == 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page
 
 from planner.fields.specified import fields_of
 from planner.transfer.request import TransferRequest
-from tests.dashboard.browser import Watched, query_of, ran, unfold, watched
+from tests.dashboard.browser import Watched, query_of, ran, watched
 from tests.http.running import Served
 
 PAIR = {"src": "azure:eastus", "dst": "aws:sa-east-1"}
@@ -29,10 +29,6 @@ def answered(page: Page, plan: Any) -> None:
     page.get_by_text(plan["plan_id"]).wait_for(state="attached")
 
 
-def column(page: Page, table: str, at: int) -> list[str]:
-    return page.locator(f"section:has({table}) tbody td:nth-child({at})").all_inner_texts()
-
-
 def test_the_form_has_every_option_of_the_api_and_tools_to_fill_it_in(
     page: Watched, grid: Served
 ) -> None:
@@ -46,22 +42,13 @@ def test_the_form_has_every_option_of_the_api_and_tools_to_fill_it_in(
     regions = grid.get("/v1/regions").json
     names = shown.locator("#names option").evaluate_all("all => all.map(each => each.value)")
     assert set(names) == {region["id"] for region in regions["regions"]} | set(regions["aliases"])
-    # What an hour is worth is a slider and a number.
-    slider = shown.get_by_role("slider", name="Worth of an hour")
-    number = shown.locator("[name=time_value_usd_per_h]")
-    assert slider.get_attribute("aria-valuetext") == "$20"
-    slider.focus()
-    shown.keyboard.press("End")
-    assert (number.input_value(), slider.get_attribute("aria-valuetext")) == ("200", "$200")
-    shown.keyboard.press("Home")
-    assert number.input_value() == "0"
-    number.fill("50")
-    assert slider.get_attribute("aria-valuetext") == "$50"
-    number.fill("inf")
-    assert slider.get_attribute("aria-valuetext") == "any sum"
-    shown.goto(f"{grid.url}/?{urlencode({**PAIR, 'time_value_usd_per_h': 100})}")
+    # Help opens at its field.
+    volume = shown.locator(".field", has=shown.locator("[name=volume_gb]"))
+    assert not volume.locator(".help small").is_visible()
+    volume.locator(".help summary").click()
+    assert volume.locator(".help small").is_visible()
+    shown.goto(f"{grid.url}/?{urlencode(PAIR)}")
     shown.locator(ANSWER).wait_for()
-    assert slider.get_attribute("aria-valuetext") == "$100"
     # Without a clipboard, the question is copied the old way.
     shown.get_by_label("Copy as").focus()
     shown.keyboard.press("ArrowDown")
@@ -151,84 +138,101 @@ def test_a_problem_is_said_at_its_field_and_what_would_be_feasible(
         assert seen.violations() == []
 
 
-def test_options_stand_side_by_side_and_candidates_sort(page: Watched, grid: Served) -> None:
-    asked = {"src": "azure:canadacentral", "volume_gb": 500, "time_value_usd_per_h": 500}
+def money(text: str) -> float:
+    return float(text.split("$")[1].replace(",", ""))
+
+
+def rows_of(page: Page) -> list[int]:
+    """Return the places of the rows in the answer's offers, as they stand."""
+    found = page.locator(".offers > li").evaluate_all("all => all.map(it => +it.dataset.offer)")
+    return [int(at) for at in found]
+
+
+def best_first(offers: Any, worth: float) -> list[int]:
+    values = [one["cost_usd"]["total"] + worth * one["duration_s"] / 3600 for one in offers]
+    return sorted(range(len(offers)), key=values.__getitem__)
+
+
+def test_offers_are_rows_in_the_order_of_what_an_hour_is_worth(page: Watched, grid: Served) -> None:
+    asked = {"src": "azure:canadacentral", "volume_gb": 500}
     plan = plan_of(grid, **asked)
+    offers = plan["offers"]
     shown = page.open(f"{grid.url}/?{urlencode({**PAIR, **asked})}")
     answered(shown, plan)
-    rates = shown.locator(".compared tr:has-text('Throughput') td").all_inner_texts()
-    options = (plan["direct"], plan["best_relay"], plan)
-    assert [text.strip() for text in rates] == [
-        f"{option['throughput_gbps']:.2f} Gbit/s" for option in options
-    ]
-    bounds = shown.locator(".compared tr:has-text('Bounds') td").all_inner_texts()
-    assert bounds == [
-        f"{o['throughput_gbps_low']:.2f} to {o['throughput_gbps_high']:.2f}" for o in options
-    ]
-    totals = shown.locator(".compared tr:has-text('Total cost') td").all_inner_texts()
-    assert totals == [f"${option['cost_usd']['total']:.2f}" for option in options]
-
-    unfold(shown, "candidates")
-    shown.locator("section:has(#candidates) th button", has_text="Total").click()
-    costs = [float(text.strip("$")) for text in column(shown, "#candidates", 8)]
-    assert costs == sorted(costs, reverse=True)
-    assert len(costs) >= 2 + len(plan["alternatives"])
-    shown.locator("section:has(#candidates) th button", has_text="Total").click()
-    assert [float(text.strip("$")) for text in column(shown, "#candidates", 8)] == costs[::-1]
-    names = "\n".join(column(shown, "#candidates", 1))
-    assert re.search(r"split: direct \+ .*\s+chosen", names)
-    for limit in plan["bottlenecks"]:
-        place = limit["region"] if " -> " in limit["region"] else f"at {limit['region']}"
-        assert (
-            f"{limit['constraint']} {place}" in shown.locator("section:has(#limits)").inner_text()
-        )
-    for each in plan["advice"]:
-        assert each["action"] in shown.locator("section:has(#advice)").inner_text()
-
-    # All relays, of which the six fastest were shown so far, and the chosen one.
-    shown.get_by_role("link", name="Compare all single relays").click()
-    shown.locator("section:has(#candidates) tbody tr").nth(20).wait_for()
-    every = plan_of(grid, **asked, candidates=1000)
-    assert every["paths"] == plan["paths"]
-    assert every["best_relay"] == plan["best_relay"]
-    assert every["alternatives"][: len(plan["alternatives"])] == plan["alternatives"]
-    listed = {option["relay"] for option in (every["best_relay"], *every["alternatives"])}
-    assert len(listed) > 50
-    compared = shown.locator("section:has(#candidates) td:first-child a").all_inner_texts()
-    assert set(compared) == listed | {"direct"}
-
-    shown.locator("section:has(#candidates) a", has_text=plan["best_relay"]["relay"]).click()
+    rows = shown.locator(".offers > li")
+    assert rows_of(shown) == best_first(offers, 20)
+    for row, at in zip(rows.all(), rows_of(shown), strict=True):
+        text = " ".join(row.locator("summary").inner_text().split())
+        assert f"${offers[at]['cost_usd']['total']:,.2f}" in text
+        assert offers[at]["name"] in text
+        assert offers[at]["why"] in text
+        assert ("recommended" in text) == offers[at]["recommended"]
+    # The slider puts rows in another order, and asks nothing.
+    requests: list[str] = []
+    shown.on("request", lambda request: requests.append(request.url))
+    slider = shown.get_by_role("slider", name="Worth of an hour")
+    assert slider.get_attribute("aria-valuetext") == "$20"
+    slider.focus()
+    shown.keyboard.press("Home")
+    assert slider.get_attribute("aria-valuetext") == "nothing: least cost"
+    costs = [money(row.locator(".figure").nth(1).inner_text()) for row in rows.all()]
+    assert costs == sorted(costs)
+    shown.keyboard.press("End")
+    assert [offers[at]["duration_s"] for at in rows_of(shown)] == sorted(
+        one["duration_s"] for one in offers
+    )
+    assert not [url for url in requests if "/v1/" in url]
+    shown.wait_for_url("**#worth=Infinity*")
+    # A row opens in place: its limit, its links with their samples, and its command.
+    at = next(i for i, one in enumerate(offers) if one["verdict"] == "relay")
+    row = shown.locator(f".offers > [data-offer='{at}']")
+    row.locator("summary").first.click()
+    row.locator("table").wait_for()
+    assert offers[at]["limit"] in row.inner_text()
+    assert f"--relays {offers[at]['relays'][0]}" in row.get_by_label("Command").inner_text()
+    links = row.locator("details.samples")
+    assert links.count() == 2
+    links.first.locator("summary").first.click()
+    links.first.locator("details.evidence").first.wait_for()
+    shown.reload()
+    answered(shown, plan)
+    assert rows_of(shown)[0] == best_first(offers, 1e12)[0]
+    row.locator("table").wait_for()
+    # The map and the chart follow it.
+    links_of = [list(pair) for path in offers[at]["paths"] for pair in pairwise(path)]
+    bright = shown.locator(".world-map .line:not(.dim)")
+    bright.first.wait_for(state="attached")
+    drawn = bright.evaluate_all("all => all.map(it => it.dataset.link.split(' '))")
+    assert sorted(drawn) == sorted(links_of)
+    shown.locator(".frontier-chart .point.lit").wait_for()
+    assert shown.locator(".frontier-chart .point").count() == len(offers)
+    # It leads to the question with it alone.
+    row.get_by_role("link", name="Plan with this relay").click()
     shown.wait_for_url("**relays=*")
-    assert query_of(shown)["relays"] == [plan["best_relay"]["relay"]]
+    assert query_of(shown)["relays"] == offers[at]["relays"]
+    assert page.violations() == []
 
 
-def test_a_point_of_the_frontier_leads_to_its_plan(page: Watched, grid: Served) -> None:
-    asked = {"volume_gb": 500, "min_throughput_gbps": 4}
-    plan = plan_of(grid, **asked)
-    shown = page.open(f"{grid.url}/?{urlencode({**PAIR, **asked})}")
+def test_a_point_of_the_chart_opens_its_row(page: Watched, grid: Served) -> None:
+    plan = plan_of(grid, volume_gb=500)
+    shown = page.open(f"{grid.url}/?{urlencode({**PAIR, 'volume_gb': 500})}")
     answered(shown, plan)
-    points = shown.locator(".frontier-chart .point:not(.chosen)")
+    points = shown.locator(".frontier-chart .point")
     points.first.wait_for()
-    assert points.count() == len(plan["frontier"])
-    fast = plan["frontier"][-2]
-    points.nth(len(plan["frontier"]) - 2).hover()
-    readout = shown.locator("section:has(#frontier) .readout")
-    assert f"{fast['throughput_gbps']:.2f} Gbit/s" in readout.inner_text()
-    points.nth(len(plan["frontier"]) - 2).click()
-    shown.wait_for_url("**deadline_s=*")
-    (deadline_s,) = query_of(shown)["deadline_s"]
-    quicker = plan_of(grid, **asked, deadline_s=deadline_s)
-    answered(shown, quicker)
-    assert quicker["duration_s"] == pytest.approx(fast["duration_s"], rel=0.01)
-    # From there, a cheaper point is a matter of the budget. The table has the same points.
-    shown.locator("section:has(#frontier) summary").click()
-    cheapest = shown.locator("section:has(#frontier) tbody a").last
-    cheapest.click()
-    shown.wait_for_url("**budget_usd=*")
-    # Neither the deadline nor the least rate can be kept with it.
-    assert {"deadline_s", "min_throughput_gbps"}.isdisjoint(query_of(shown))
-    shown.locator(ANSWER, has_text="Send it direct").wait_for()
-    assert float(query_of(shown)["budget_usd"][0]) >= quicker["frontier"][0]["cost_usd"]["total"]
+    slowest = max(range(len(plan["offers"])), key=lambda at: plan["offers"][at]["duration_s"])
+    points.nth(slowest).click()
+    shown.locator(f".offers > [data-offer='{slowest}'] > details[open]").wait_for()
+    shown.wait_for_url(f"**#row={slowest}")
+
+
+def test_a_silent_service_leaves_the_answer_of_before(browser: Browser, grid: Served) -> None:
+    with watched(browser, allowed=("ERR_FAILED",)) as seen:
+        shown = seen.open(f"{grid.url}/?{urlencode(PAIR)}")
+        shown.locator(ANSWER).wait_for()
+        shown.route("**/v1/plans**", lambda route: route.abort())
+        shown.get_by_role("button", name="Plan", exact=True).click()
+        shown.locator("#message", has_text="The answer below is as of").wait_for()
+        assert shown.locator(ANSWER).is_visible()
 
 
 REQUESTS: tuple[dict[str, Any], ...] = (
@@ -324,18 +328,13 @@ def test_a_name_that_fits_several_regions_offers_each(browser: Browser, grid: Se
 def test_an_answer_takes_two_screens_and_the_address_says_what_is_open(
     browser: Browser, grid: Served
 ) -> None:
-    for width, height in ((1440, 1800), (390, 2800)):
+    for width, height in ((1440, 2000), (390, 2 * 844)):
         with watched(browser, width=width) as seen:
             shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, 'volume_gb': 500})}")
             shown.locator(ANSWER).wait_for()
             assert shown.evaluate("document.documentElement.scrollHeight") <= height
-            if width < 640:  # and on a phone, all but the bottleneck is folded below two screens
-                folded = shown.locator(".answer-grid .folded").first.bounding_box()
-                limits = shown.locator("section:has(> #limits)").bounding_box()
-                assert folded
-                assert limits
-                assert max(folded["y"], limits["y"] + limits["height"]) <= 2 * 844
-            unfold(shown, "candidates")
-            shown.wait_for_url("**#open=candidates")
+            row = shown.locator(".offers > li").nth(1)
+            row.locator("summary").first.click()
+            shown.wait_for_url("**#row=*")
             shown.reload()
-            shown.locator("section:has(#candidates) tbody tr").first.wait_for()
+            row.locator("table").wait_for()

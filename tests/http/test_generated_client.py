@@ -22,7 +22,10 @@ API = json.loads(document())
 POSTS = {
     methods["post"]["operationId"]: methods["post"]["requestBody"]["content"]["application/json"]
     for path, methods in API["paths"].items()
-    if "post" in methods and "requestBody" in methods["post"] and "/transfers" not in path and "{" not in path
+    if "post" in methods
+    and "requestBody" in methods["post"]
+    and "/transfers" not in path
+    and "{" not in path
 }
 EXAMPLES = {
     name: content["example"]

@@ -307,7 +307,7 @@ LONG = "src=source,dst=target,rtt_ms=Value,measured_at=Time"
         ),
         ("29", "run.json", (), "src=srcRegion,dst=destRegion,per_flow_mbps=received_mbps"),
         ("51", "ag_cur.csv", (), "is a cloud bill. It says what was moved, not how fast"),
-        ("52", "spark.json", (), "is a Spark event log. relayd.integrations.spark.read_shuffles"),
+        ("52", "spark.json", (), "is a Spark event log. `relayd plan shuffle`"),
     ],
 )
 def test_files_of_more_tools_are_read_or_told_what_they_are(

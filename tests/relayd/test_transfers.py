@@ -319,7 +319,7 @@ def test_false_reports_of_a_token_are_named_and_retracted(spot: Spot, wan: Wan) 
         )
         for first, limited_by in enumerate(("unknown", "network")):
             for number in range(3):
-                finished(register, plan, 0.5, day_s + 9000 * (3 * first + number), limited_by)
+                finished(register, plan, 0.5, day_s + 100 + 9000 * (3 * first + number), limited_by)
             snapshot(store)
             rate, said = ask()
             if limited_by == "unknown":

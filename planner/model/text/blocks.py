@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 from planner.model.answer import Advice, Cost, FeeLine, OneMoreVm, Recommendation
 from planner.model.estimate import AddressKind
@@ -71,53 +70,46 @@ def vms_text(vms: Mapping[str, int], types: Mapping[str, str] = {}) -> str:
     return ", ".join(f"{count}{names.get(at, '')} at {at}" for at, count in vms.items())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """A way to send, as a row of :func:`ways_table`; None for what it does not have."""
-
-    name: str
-    duration_s: float | None = None
-    cost_usd: Cost | None = None
-    throughput_gbps: float | None = None
-    rtt_ms: float | None = None
-
-
 _COSTS = {"$ egress": "cost_usd.egress", "$ VM": "cost_usd.vm", "$ total": "cost_usd.total"}
 
 
-def ways_table(page: TextPage, ways: Sequence[Way]) -> str:
+def ways_table(page: TextPage, ways: Sequence[tuple[str, Any]]) -> str:
     """Return a table of ways to send: rate, time, cost, and ratios to the first.
 
-    The one whose name begins with ``chosen`` has no row of its own where it is one of those before.
+    Parameters
+    ----------
+    ways : sequence of tuple
+        Name, and what has a duration and a cost, perhaps a rate and a round-trip time; or None. The
+        one whose name begins with ``chosen`` has no row of its own where it is one of those before.
     """
-    base, ways = ways[0], list(ways)
-    at = next(i for i, way in enumerate(ways) if way.name.startswith("chosen"))
-    plan = ways[at]
-    for i, way in enumerate(ways[:at]):
-        if (way.duration_s, way.cost_usd) == (plan.duration_s, plan.cost_usd):
-            ways[i : at + 1] = [replace(way, name=f"{way.name} (chosen)"), *ways[i + 1 : at]]
+    (_, base), ways = ways[0], list(ways)
+    at = next(i for i, (name, _) in enumerate(ways) if name.startswith("chosen"))
+    plan = ways[at][1]
+    for i, (name, way) in enumerate(ways[:at]):
+        if way and (way.duration_s, way.cost_usd) == (plan.duration_s, plan.cost_usd):
+            ways[i : at + 1] = [(f"{name} (chosen)", way), *ways[i + 1 : at]]
             break
 
-    def row(way: Way) -> dict[str, str]:
-        if way.duration_s is None or way.cost_usd is None:
-            return {"": way.name}
-        found = {"": way.name, "time": duration_text(way.duration_s)}
-        speed = base.duration_s / way.duration_s if base.duration_s else None
-        if way.rtt_ms:
+    def row(name: str, way: Any) -> dict[str, str]:
+        if way is None or way.duration_s is None:
+            return {"": name}
+        found = {"": name, "time": duration_text(way.duration_s)}
+        rate = getattr(way, "throughput_gbps", None) or 0.0
+        if getattr(way, "rtt_ms", None):
             found["RTT"] = f"{way.rtt_ms:.0f} ms"
-        if way.throughput_gbps is not None:
+        if rate:
             found["Gbit/s"] = figure(way, "throughput_gbps")
-        if way.rtt_ms and way.throughput_gbps and base.throughput_gbps:
-            # One transfer's ways compare by their rates.
-            speed = way.throughput_gbps / base.throughput_gbps
         found |= {header: figure(way, field) for header, field in _COSTS.items()}
-        if speed:
-            found["speed"] = f"{speed:.2f}x"
-        if base.cost_usd and base.cost_usd.total:
+        # One transfer's ways compare by their rates.
+        if rate and getattr(base, "rtt_ms", None) and (first := base.throughput_gbps):
+            found["speed"] = f"{rate / first:.2f}x"
+        elif base and base.duration_s:
+            found["speed"] = f"{base.duration_s / way.duration_s:.2f}x"
+        if base and base.cost_usd and base.cost_usd.total:
             found["cost"] = f"{way.cost_usd.total / base.cost_usd.total:.2f}x"
         return found
 
-    rows = list(map(row, ways))
+    rows = [row(*way) for way in ways]
     order = ("", "Gbit/s", "time", "RTT", *_COSTS, "speed", "cost")
     header = [name for name in order if any(name in row for row in rows)]
     return page.table(header, [[row.get(name, "-") for name in header] for row in rows])

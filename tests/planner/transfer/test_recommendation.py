@@ -173,8 +173,8 @@ def test_how_many_relays_are_compared_decides_nothing(usual: Answered) -> None:
     assert many.alternatives[: len(alternatives)] == alternatives
     for plan in (few, many):
         if plan.best_relay == usual.plan.best_relay:
-            alike = replace(plan, alternatives=alternatives, plan_id="", request={})
-            assert alike == replace(usual.plan, plan_id="", request={})
+            same: dict[str, Any] = {"alternatives": (), "offers": (), "plan_id": "", "request": {}}
+            assert replace(plan, **same) == replace(usual.plan, **same)
 
 
 # ---- infeasible, and what would do -----------------------------------------------------------

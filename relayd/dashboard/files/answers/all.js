@@ -2,17 +2,15 @@
 // rest on; the rest is in ANSWERS, by the name of the question.
 
 import {
-  FEES, RATE, ROUND_TRIP, STEPS, TIME, TOTAL, VM_COST, advice, basis, bottleneck, chosenOption, costOf,
-  drawnMap, frontier, frontierTable, hasDirect, limitsFor, linksOf, pairColumn, pathLinks, pathTable,
-  planOnMap, rateColumns, relaysOf, sideBySide, throughputOf, timeOf, timesOf, verdictPanel, verdictText,
-  vmsAt, vmsOf,
+  RATE, ROUND_TRIP, STEPS, TIME, TOTAL, advice, basis, bottleneck, costOf, drawnMap, frontierTable, pairColumn, pathLinks,
+  sideBySide, throughputOf, timeOf, timesOf, verdictPanel, verdictText, vmsAt, vmsOf,
 } from "./parts.js";
+import { offersPart } from "./offers.js";
 import { chart } from "../shared/chart.js";
 import {
-  age, barred, bounded, breakable, count, drawn, duration, element, ends, facts, figure, folded,
-  get, key, link as linked, linkPath, muted, number, pairAddress, pairLink, panel, perGb,
-  percent, places, range, rate, scrolling, small, sortable, tag, times, usd, volume, widePanel,
-  words,
+  barred, bounded, breakable, count, drawn, duration, element, ends, facts, figure, folded, key, link as linked, muted,
+  number, pairAddress, pairLink, panel, perGb, percent, places, range, rate, scrolling, small, sortable, tag, times, usd,
+  volume, widePanel, words,
 } from "../shared/kit.js";
 import { mapPanel } from "../world/map.js";
 
@@ -22,83 +20,21 @@ const stack = (...parts) => element("div", { class: "stack" }, parts);
 
 // context: { request, addressOf, signal, go, commands }.
 export async function answerParts(question, plan, context) {
-  const { said, look, load = () => ({}), main, more, rests } = ANSWERS[question] ?? others;
+  const { said, look, load = () => ({}), first, main, more, rests } = ANSWERS[question] ?? others;
   const found = { ...context, ...await load(plan, context) };
   const [kind, mark, from, headline] = look(plan);
   const title = said(plan);
   return {
     title, head: verdictPanel(plan, { kind, mark, title, ends: from, headline }),
-    body: [stack(main(plan, found)), stack(bottleneck(plan), advice(plan), context.commands), more?.(plan, found),
+    body: [first ? first(plan, found, [bottleneck(plan), advice(plan), context.commands])
+      : [stack(main(plan, found)), stack(bottleneck(plan), advice(plan), context.commands)], more?.(plan, found),
       basis(plan, ...rests?.(plan, found) ?? [])],
   };
 }
 
 // ---- transfer: direct, relayed or split ----
 
-const COMPARED = 6;
 const MARKS = { direct: "→", relay: "⤼", split: "⇉" };
-const known = (option) => option?.throughput_gbps && option;
-
-function comparison(plan) {
-  const { direct, best_relay: best, verdict } = plan;
-  const notes = [!direct.feasible && `Direct: ${direct.reason}`,
-    !best && "Best relay: there is none within these rules and limits."];
-  return sideBySide([
-    ["Direct", known({ ...direct, relays: [] }), "direct"],
-    ["Best relay", best && { ...best, relays: [best.relay] }, "relay"],
-    [`Chosen: ${verdict}`, chosenOption(plan), "chosen"],
-  ], notes.filter(Boolean));
-}
-
-// A name leads to the plan with it alone.
-function candidates(plan, { request, addressOf }) {
-  const [relay] = relaysOf(plan);
-  const rows = [plan.best_relay, ...plan.alternatives].filter(Boolean).map((option) => ({ ...option, name: option.relay }));
-  const chosen = chosenOption(plan);
-  if (known(plan.direct)) {
-    rows.unshift({ ...plan.direct, relay: "none", name: "direct", gain: 1, gain_low: null, cost_ratio: 1 });
-  }
-  // Single relays are listed by speed: the chosen one may pay best without being among the fastest.
-  if (plan.verdict === "relay" && rows.every((row) => row.relay !== relay)) rows.push({ ...chosen, relay, name: relay });
-  if (plan.verdict === "split") {
-    const parts = [...(hasDirect(plan) ? ["direct"] : []), ...relaysOf(plan)];
-    rows.push({ ...chosen, relay: null, name: `split: ${parts.join(" + ")}` });
-  }
-  const isChosen = (row) => (plan.verdict === "split" ? row.relay === null : row.name === (relay ?? "direct"));
-  const isPart = plan.alternatives.length + 1 >= Number(request.candidates ?? COMPARED);
-  return folded("candidates", "Candidates",
-    muted("As fast as it pays for each; a name leads to the plan with it alone. A sure gain holds at the bounds: the "
-      + "candidate's low, direct's high."),
-    sortable("Each carries everything alone", [
-      words("Candidate", "name", (name, row) => [
-        row.relay === null ? name : linked(addressOf({ ...request, relays: row.relay }), name),
-        isChosen(row) && [" ", tag("chosen", "")],
-      ]),
-      RATE, number("Gain", "gain", times), number("Sure gain", "gain_low", times), TIME, FEES, VM_COST, TOTAL,
-      number("Cost ratio", "cost_ratio", times), ROUND_TRIP,
-    ], rows, { order: 1, descending: true, key: (row) => row.name }),
-    isPart && element("p", {},
-      linked(`${addressOf({ ...request, candidates: "1000" })}#open=candidates`, "Compare all single relays")));
-}
-
-function restsOn({ request }, { links }) {
-  const { objective, time_value_usd_per_h: hour, margin, vms, connections, relays } = request;
-  const worth = objective === "value" ? `, an hour is worth ${hour === "inf" ? "any sum" : usd(hour)}` : "";
-  const most = vms ? `${vms} VM${vms > 1 ? "s" : ""} a region` : "number of VMs decided by the plan";
-  return [[
-    ["Objective", `${objective}${worth}; margin ${share(margin)}`],
-    ["Within", `${most}, ${connections} connections each, relays: ${relays}`],
-  ], sortable("Links of the direct and of the chosen paths", [
-    pairColumn("Link"), ...rateColumns(links), words("Source", "aggregate_gbps.source", (source) => tag(source, "")),
-    number("Measured", "aggregate_gbps.measured_at_s", (_, link) => age(link.aggregate_gbps)),
-    words("From", "aggregate_gbps.basis"),
-  ], links)];
-}
-
-// A link may have vanished with a newer snapshot: then there is one row less.
-const linkOf = (ends, signal) => get(linkPath(...ends), {}, { signal }).then(({ link }) => link, (error) => {
-  if (error.status !== 404) throw error;
-});
 
 const withRegions = async () => ({ regions: (await places()).regions.filter((region) => region.in_graph) });
 
@@ -108,17 +44,12 @@ const transfer = {
     [linked("#open=pair", ends(plan.request.src, plan.request.dst)), `, ${volume(plan.request.volume_gb)}`],
     [throughputOf(plan), ["Time", duration(plan.duration_s), `for ${volume(plan.request.volume_gb)}`], costOf(plan),
       vmsOf(plan)]],
-  async load(plan, { signal }) {
-    const [found, ...links] = await Promise.all([withRegions(), ...linksOf(plan).map((link) => linkOf(link, signal))]);
-    return { ...found, links: links.filter(Boolean) };
+  load: withRegions, first: offersPart,
+  rests({ request: { objective, time_value_usd_per_h: hour, margin, vms, connections, relays } }) {
+    const worth = objective === "value" ? `, an hour is worth ${hour === null ? "any sum" : usd(hour)}` : "";
+    return [[["Objective", `${objective}${worth}; margin ${share(margin)}`], ["Within", `${vms ? `${vms} VM${vms > 1 ? "s" : ""} a region`
+      : "number of VMs decided by the plan"}, ${connections} connections each, relays: ${relays}`]]];
   },
-  main(plan, { request, go, addressOf }) {
-    const to = (point) => ({ ...request, ...limitsFor(point, plan) });
-    return [comparison(plan), frontier(plan, (point) => go(to(point)), (point) => addressOf(to(point)))];
-  },
-  more: (plan, context) => [folded("paths", "Paths", pathTable(plan)),
-    mapPanel("On the map", planOnMap(plan, context.regions)), candidates(plan, context)],
-  rests: restsOn,
 };
 
 // ---- broadcast: over which trees a volume reaches its destinations ----

@@ -1,10 +1,8 @@
 // What answers have in common: the verdict, what binds, what would help, options side by side, the basis.
 
-import { chart } from "../shared/chart.js";
 import {
-  UNKNOWN, band, bounded, breakable, count, duration, element, facts, figure, folded, link, ms, muted,
-  number, pairAddress, pairLink, panel, perGb, percent, range, rate, secondary, small, sortable, table, tag,
-  times, usd, withCode, words,
+  UNKNOWN, age, band, bounded, breakable, count, duration, element, facts, figure, folded, link, ms, muted, number,
+  pairAddress, pairLink, panel, range, rate, secondary, small, sortable, table, tag, times, usd, withCode, words,
 } from "../shared/kit.js";
 
 const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
@@ -49,23 +47,24 @@ function gain({ unit, gain_per_unit: gained }) {
 const isLink = (place) => place.includes(" -> ");
 const listed = (items, none) => (items.length ? element("ul", {}, items.map((each) => element("li", {}, each))) : muted(none));
 
-export const bottleneck = ({ bottlenecks }) => bottlenecks && panel("limits", "Where the bottleneck is", listed(
+export const bottleneck = ({ bottlenecks }) => bottlenecks && secondary("limits", "Where the bottleneck is", listed(
   bottlenecks.map((limit) => [element("strong", {}, limit.constraint, isLink(limit.region) ? " " : " at ", limit.region), gain(limit)]),
   "No cap binds: going faster would not pay under this request's objective and limits."));
 
 const effect = (each) => (each.cost_usd === 0 ? "free" : `${each.cost_usd < 0 ? "saves " : "+"}${usd(Math.abs(each.cost_usd))}`);
 
 export function advice(answer) {
-  const { advice: offered = [], one_more_vm: vms = [] } = answer;
+  const { one_more_vm: vms = [], offers } = answer;
+  const offered = (answer.advice ?? []).filter((each) => !offers || !each.outcome); // those are offers
   const others = answer.warnings.filter((text) => !answer.outdated.includes(text));
-  if (!answer.advice && !vms.length && !others.length) return null;
-  return (others.length ? panel : secondary)("advice", "What would help",
+  if (offers ? !offered.length && !others.length : !answer.advice && !vms.length && !others.length) return null;
+  return secondary("advice", offers && !offered.length ? "Notes" : "What would help",
     listed([
       ...offered.map((each) => [element("strong", {}, each.action), `: ${each.effect} `, tag(effect(each), "")]),
       ...vms.map((each) => [element("strong", {}, `One more VM at ${isLink(each.region) ? "both ends of " : ""}${each.region}`),
         `: ends at least ${duration(each.saved_s)} sooner, after ${duration(each.duration_s)}.`]),
-    ], "Nothing cheaper than the plan itself."),
-    others.length > 0 && [element("h3", {}, "Notes"), listed(others.map(withCode))]);
+    ], offers ? "" : "Nothing cheaper than the plan itself."),
+    others.length > 0 && [(!offers || offered.length > 0) && element("h3", {}, "Notes"), listed(others.map(withCode))]);
 }
 
 // Columns that several tables have.
@@ -102,11 +101,12 @@ export function optionTable(options) {
       option.throughput_gbps_low && band(ratesOf(option), most, "Throughput with its bounds")]],
     ["Bounds", (option) => option.throughput_gbps_low && range(option.throughput_gbps_low, option.throughput_gbps_high, rate)],
     ["Time", (option) => duration(option.duration_s)],
-    ["Speed, first = 1", (option) => ratio(first.duration_s, option.duration_s)],
+    ["Rate, times the first's", (option) => ratio(option.throughput_gbps, first.throughput_gbps)],
+    ["Time, times the first's", (option) => ratio(option.duration_s, first.duration_s)],
     ["Egress fees", (option) => usd(option.cost_usd?.egress)],
     ["VM cost", (option) => usd(option.cost_usd?.vm)],
     ["Total cost", (option) => element("strong", {}, usd(option.cost_usd?.total))],
-    ["Cost, first = 1", (option) => ratio(option.cost_usd?.total, first.cost_usd?.total)],
+    ["Cost, times the first's", (option) => ratio(option.cost_usd?.total, first.cost_usd?.total)],
     ["Round trip", (option) => option.rtt_ms && ms(option.rtt_ms)],
     ["Forwarded by", (option) => option.relays?.join(", ")],
     ["Connections", ({ connections: opened }) => (Array.isArray(opened) || Number(opened)) && [opened].flat().map(figure).join(" + ")],
@@ -128,20 +128,7 @@ export function verdictText(plan) {
     ?? `Split it over ${over.join(over.length === 2 ? " and " : ", ")}`;
 }
 
-export function chosenOption(plan) {
-  const { direct, paths: used } = plan;
-  return {
-    ...plan,
-    relays: relaysOf(plan),
-    rtt_ms: Math.max(...used.map((path) => path.rtt_ms)),
-    connections: used.map((path) => path.connections),
-    gain: direct.throughput_gbps ? plan.throughput_gbps / direct.throughput_gbps : null,
-    gain_low: direct.throughput_gbps_high ? plan.throughput_gbps_low / direct.throughput_gbps_high : null,
-    cost_ratio: direct.cost_usd ? plan.cost_usd.total / direct.cost_usd.total : null,
-  };
-}
-
-const linksAlong = (regions) => regions.slice(1).map((region, at) => [regions[at], region]);
+export const linksAlong = (regions) => regions.slice(1).map((region, at) => [regions[at], region]);
 
 export function pathLinks(regions) {
   const name = (region) => element("span", { class: "name" }, region);
@@ -149,11 +136,8 @@ export function pathLinks(regions) {
   return [name(regions[0]), linksAlong(regions).map((link) => [" ", arrow(link), " ", name(link[1])])];
 }
 
-// Each link once, of the direct path and of those chosen.
-export function linksOf(plan) {
-  const links = [[plan.request.src, plan.request.dst], ...plan.paths.flatMap(({ regions }) => linksAlong(regions))];
-  return [...new Map(links.map((link) => [link.join(" "), link])).values()];
-}
+// Those of an offer, each once.
+export const pairsOf = ({ paths }) => paths.flatMap(linksAlong);
 
 // Columns of a table of links, as /v1/links shows them: what one VM pair reaches, on one scale.
 export function rateColumns(links) {
@@ -165,113 +149,34 @@ export function rateColumns(links) {
   ];
 }
 
-// The paths of a plan: those chosen and, for comparison, direct and the best relay.
-function shownPaths(plan) {
-  const { direct, best_relay: best, request: { src, dst } } = plan;
-  const shown = plan.paths.map((path) => ({ kind: "chosen", ...path }));
-  const others = [
-    direct.throughput_gbps !== null && { ...direct, kind: "direct", regions: [src, dst] },
-    best && { ...best, kind: "best relay", regions: [src, best.relay, dst] },
-  ];
-  const isNew = (path) => path && shown.every((other) => other.regions.join() !== path.regions.join());
-  return [...shown, ...others.filter(isNew)].map((path) => ({
-    ...path, usd_per_gb: path.egress_usd_per_gb ?? path.cost_usd.egress / plan.request.volume_gb,
-  }));
-}
-
-function privateNote({ addresses = [] }) {
-  const own = addresses.filter((kind) => kind === "private").length;
-  return own > 0 && small(own === addresses.length ? " over private addresses" : " over private and public addresses");
-}
-
-export const pathTable = (plan) => sortable("An arrow leads to what is known of that pair.", [
-  words("Role", "kind", (kind) => tag(kind, "")),
-  words("Path", (path) => path.regions.join(" "), (_, path) => element("span", {}, pathLinks(path.regions), privateNote(path))),
-  RATE, number("Share", "share", (share) => (share === undefined ? "" : percent(100 * share))),
-  number("Connections", "connections", (opened) => [opened].flat().map(figure).join(" + ")), ROUND_TRIP,
-  number("Egress", "usd_per_gb", perGb), words("Limited by", "bottleneck"),
-], shownPaths(plan), { order: 2, descending: true });
+// What figures of links rest on.
+export const linksTable = (caption, links) => sortable(caption, [
+  pairColumn("Link"), ...rateColumns(links), words("Source", "aggregate_gbps.source", (source) => tag(source, "")),
+  number("Measured", "aggregate_gbps.measured_at_s", (_, link) => age(link.aggregate_gbps)),
+  words("From", "aggregate_gbps.basis"),
+], links);
 
 export const placeOf = (region) => [region.id, region.city].filter(Boolean).join(", ");
 
-// What the shared map shows of a plan; regions: of /v1/regions.
-export function planOnMap(plan, regions) {
-  const { src: first, dst: last } = plan.request;
-  const lines = shownPaths(plan).flatMap((path) => linksAlong(path.regions).map(([src, dst]) => ({
-    src, dst, kind: path.kind, gbps: path.throughput_gbps, values: { rtt: path.rtt_ms, fee: path.usd_per_gb },
-    said: `${path.kind}: ${path.regions.join(" to ")}, ${rate(path.throughput_gbps)} Gbit/s, round trip ${ms(path.rtt_ms)}`,
-  })));
-  return drawnMap(regions, lines, [first, last], `${verdictText(plan).toLowerCase()}, ${first} to ${last}`);
+// What the shared map shows of a plan: the links of all offers, each once; regions: of /v1/regions.
+export function planOnMap({ offers, best_relay: best, request: { src: first, dst: last } }, regions) {
+  const lines = new Map();
+  for (const offer of offers) {
+    const kind = offer.recommended ? "chosen" : offer.verdict === "direct" ? "direct" : offer.relays[0] === best?.relay ? "best relay" : "other";
+    for (const [src, dst] of pairsOf(offer)) {
+      if (!lines.has(`${src} ${dst}`)) {
+        lines.set(`${src} ${dst}`, { src, dst, kind, gbps: offer.throughput_gbps ?? 0, values: {},
+          said: `${src} to ${dst}: ${offer.name}${kind === "other" ? "" : ` (${kind})`}, ${rate(offer.throughput_gbps)} Gbit/s` });
+      }
+    }
+  }
+  return drawnMap(regions, [...lines.values()], [first, last], `${offers.length} ways from ${first} to ${last}`);
 }
 
 // What the shared map shows: lines, with names at their ends and at others' places.
 export const drawnMap = (regions, lines, ends, label) => ({
   regions, lines, kindTitle: "Path", said: placeOf, label: `Map of ${label}: ${lines.length} links`,
-  marked: [...new Set([...ends, ...lines.flatMap((line) => [line.src, line.dst])])],
+  marked: [...new Set([...ends, ...lines.filter((line) => line.kind !== "other").flatMap((line) => [line.src, line.dst])])],
 });
 
-// What less time costs: the cost-time frontier, with the chosen plan on it.
-
 export const STEPS = [[172800, 86400, "days"], [7200, 3600, "hours"], [180, 60, "minutes"], [0, 1, "seconds"]];
-const named = (point) => (point.relays.length ? `${point.verdict} (${point.relays.join(", ")})` : point.verdict);
-const VERDICTS = ["direct", "relay", "split"];
-
-// What leads to a point: a deadline for a faster one, a budget for a cheaper one. The frontier
-// knows no limits: a least rate that the point does not reach goes.
-export function limitsFor(point, plan) {
-  const least = point.throughput_gbps < (plan.request.min_throughput_gbps ?? 0) ? { min_throughput_gbps: "" } : {};
-  if (point.duration_s < plan.duration_s * (1 - 1e-6)) return { ...least, deadline_s: String(Math.ceil(point.duration_s * 10) / 10), budget_usd: "" };
-  return { ...least, budget_usd: String(Math.ceil(point.cost_usd.total * 100) / 100), deadline_s: "" };
-}
-
-function drawn(points, plan, [, size, name], mark) {
-  const rows = [...points].sort((a, b) => a.duration_s - b.duration_s);
-  const at = (point) => ({ x: point.duration_s / size, y: point.cost_usd.total });
-  const [times, costs] = ["x", "y"].map((axis) => rows.map((point) => at(point)[axis]));
-  const chosen = at(plan);
-  const around = (values, share) => {
-    const [low, high] = [Math.min(...values), Math.max(...values)];
-    const room = share * (high - low || high || 1);
-    return [Math.max(0, low - room), high + room];
-  };
-  const across = around([...times, chosen.x], 0.05);
-  // The curve falls ever slower: there is room below it, but above at its left end.
-  const side = (chosen.x - across[0]) / (across[1] - across[0]) < 0.2 ? "right" : "left";
-  const wide = Math.max(...costs) - Math.min(...costs) > 12;
-  return {
-    isStill: true, height: 250,
-    x: { title: `Time, ${name}`, range: () => across },
-    y: { title: "Cost", range: () => around([...costs, chosen.y], 0.12),
-      ticks: (value) => `$${wide ? value.toLocaleString("en-US") : value.toFixed(2)}` },
-    values: [times, costs], series: [{ kind: "line", color: "line", width: 1.5 }],
-    marks: [{ ...chosen, made: element("span", { class: `point chosen ${side}` }, element("b", {}, `chosen: ${plan.verdict}`)) },
-      ...points.map((point) => ({ ...at(point), made: mark(point) }))],
-  };
-}
-
-// onPoint(point): a point was chosen; pointAddress(point): where the same leads by a link.
-export function frontier(plan, onPoint, pointAddress) {
-  const points = plan.frontier;
-  const section = (...content) => secondary("frontier", "Cost and time", content);
-  if (points.length < 2) {
-    return section(muted(points.length ? "One plan is best in both time and cost within these limits."
-      : "The cost-time frontier was not asked for."));
-  }
-  const start = "Each point is a plan that nothing beats in both. Choose one to plan within its time or cost.";
-  const readout = element("p", { class: "readout muted" }, start);
-  const say = (text) => () => { readout.textContent = text; };
-  function mark(point) {
-    const said = `${rate(point.throughput_gbps)} Gbit/s, ${duration(point.duration_s)}, ${usd(point.cost_usd.total)}: ${named(point)}`;
-    return element("i", { class: `point ${point.verdict}`, on: { mouseover: say(said), mouseout: say(start), click: () => onPoint(point) } });
-  }
-  const unit = STEPS.find(([from]) => Math.max(...points.map((point) => point.duration_s)) >= from);
-  const table = () => sortable("The cost-time frontier", [
-    words("Verdict", named, (name, point) => link(pointAddress(point), name)),
-    RATE, TIME, TOTAL, number("VMs", ({ vms }) => vmCount(vms)),
-  ], points, { order: 2 });
-  const title = `Cost against time of ${points.length} plans; the chosen one takes ${duration(plan.duration_s)} and `
-    + `costs ${usd(plan.cost_usd.total)}.`;
-  return section(element("p", { class: "legend" },
-    VERDICTS.map((verdict) => element("span", {}, element("i", { class: `point ${verdict}` }), verdict))),
-  element("div", { class: "frontier-chart" }, chart(() => drawn(points, plan, unit, mark), { title, figures: table })), readout);
-}

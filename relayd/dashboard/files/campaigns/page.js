@@ -1,10 +1,9 @@
 // Campaigns: all of them, what the watcher spends and a way to start one; or the one that the address names.
 
 import {
-  UNKNOWN, all, asksTwice, barred, box, cardTable, commands, content, duration, element,
-  emptyState, facts, fail, figure, get, link, livePage, may, more, muted, needsScope, number,
-  oldPrices, partsOf, percent, post, redraw, replace, restsOn, show, since, small, soon,
-  spending, tag, usd, volume, watchFacts, when, withCode, words,
+  UNKNOWN, all, asksTwice, barred, box, cardTable, commands, content, duration, element, emptyState, facts, fail, figure,
+  get, link, livePage, may, more, muted, needsScope, number, oldPrices, partsOf, percent, post, redraw, replace, restsOn,
+  show, since, small, soon, spending, tag, usd, volume, watchFacts, when, withCode, words,
 } from "../shared/kit.js";
 
 const name = new URLSearchParams(location.search).get("id");

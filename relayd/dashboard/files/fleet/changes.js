@@ -1,8 +1,8 @@
 // What has changed since an earlier snapshot: estimates that left their bounds, regions, and levels of links.
 
 import {
-  ago, askAddress, button, cardTable, element, figure, link, muted, number, pairLink, since, small, tag,
-  times, when, withCode, words,
+  ago, askAddress, button, cardTable, element, figure, link, muted, number, pairLink, since, small, tag, times, when,
+  withCode, words,
 } from "../shared/kit.js";
 import { metricOf } from "../shared/metrics.js";
 

@@ -2,9 +2,8 @@
 
 import { described, shifts } from "./changes.js";
 import {
-  UNKNOWN, age, band, cardTable, choice, commands, content, element, emptyState, figure, gbps, get, key,
-  livePage, mbps, more, muted, partsOf, redraw, replace, restsOn, show, since, small, soon, tag, tiles,
-  watchFacts, withCode, words,
+  UNKNOWN, age, band, cardTable, choice, commands, content, element, emptyState, figure, gbps, get, key, livePage, mbps,
+  more, muted, partsOf, redraw, replace, restsOn, show, since, small, soon, tag, tiles, watchFacts, withCode, words,
 } from "../shared/kit.js";
 
 const quiet = (text) => element("span", { class: "muted" }, text);

@@ -15,10 +15,32 @@ export const providerTitle = (name) => (name.length <= 3 ? name.toUpperCase() : 
 export const members = (groups) => groups.flatMap((group) => group.members);
 export const median = (values) => quantile(values.filter((value) => value !== null), 0.5);
 
-function ordered({ regions, values }, facts, { group, sort }) {
-  const titleOf = {
-    provider: (id) => providerTitle(providerOf(id)), none: () => "",
-    continent: (id) => CONTINENTS[facts.get(id)?.continent] ?? facts.get(id)?.continent ?? "Elsewhere",
+const continentOf = (facts) => (id) => CONTINENTS[facts.get(id)?.continent] ?? facts.get(id)?.continent ?? "Elsewhere";
+// Regions at no known place are told apart by their providers.
+const areaOf = (facts) => (id) => (facts.get(id)?.continent ? continentOf(facts)(id) : `${providerTitle(providerOf(id))}, elsewhere`);
+
+// The matrix of areas, in place of more regions than can be read: an area's figures are medians of its pairs' until it is
+// opened to its regions. `areas`: how many regions each closed one stands for.
+export function byArea(matrix, facts, opened) {
+  const { regions, values, sources, isWanted } = matrix;
+  const areas = Map.groupBy(regions.keys(), (at) => areaOf(facts)(regions[at]));
+  const units = [...areas].sort(([a], [b]) => byName(a, b)).flatMap(([area, all]) =>
+    (opened.has(area) ? all.map((at) => [regions[at], [at]]) : [[area, all]]));
+  const pairs = (rows, columns, get) => rows.flatMap((src) => columns.filter((dst) => dst !== src).map((dst) => get(src, dst)));
+  const among = (get) => units.map(([, rows]) => units.map(([, columns]) => get(rows, columns)));
+  const surest = (found) => ["measured", "inferred", "baseline"].find((kind) => found.includes(kind)) ?? null;
+  const wanted = isWanted && among((rows, columns) => pairs(rows, columns, isWanted).some(Boolean));
+  return {
+    ...matrix, regions: units.map(([name]) => name), areas: new Map([...areas].map(([area, all]) => [area, all.length])),
+    values: among((rows, columns) => median(pairs(rows, columns, (src, dst) => values[src][dst]))),
+    sources: sources && among((rows, columns) => surest(pairs(rows, columns, (src, dst) => sources[src][dst]))),
+    isWanted: wanted && ((src, dst) => wanted[src][dst]),
+  };
+}
+
+function ordered({ regions, values, areas }, facts, { group, sort }) {
+  const titleOf = areas ? (id) => (areas.has(id) ? id : areaOf(facts)(id)) : {
+    provider: (id) => providerTitle(providerOf(id)), none: () => "", continent: continentOf(facts),
   }[group];
   const titles = regions.map(titleOf);
   const middles = values.map((row) => (sort === "median" ? median(row) ?? -Infinity : 0));

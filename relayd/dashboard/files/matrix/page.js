@@ -1,19 +1,17 @@
 // The matrix page: one figure for every pair of regions. The address keeps what is shown.
 
-import {
-  COUNTRY, GROUPS, SORTS, members, providerTitle, rangeOf, selected,
-} from "./order.js";
+import { COUNTRY, GROUPS, SORTS, byArea, members, providerTitle, rangeOf, selected } from "./order.js";
 import { MatrixTable } from "./table.js";
 import {
-  address, baselineNote, button, choice, content, count, element, emptyState, figure, get, link as linked,
-  number, oldPrices, pairAddress, places, providerOf, quantile, radios, replace, restsOn, show, small,
-  sortable, words,
+  address, baselineNote, button, choice, content, count, element, emptyState, figure, get, link as linked, number,
+  oldPrices, pairAddress, places, providerOf, quantile, radios, replace, restsOn, show, small, sortable, words,
 } from "../shared/kit.js";
 import { ASKED_METRICS, METRICS, scaleOf } from "../shared/metrics.js";
 
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
 const RENEW_MS = 60000;
 const MOST_SHOWN = 120; // rows and columns of the table
+const MOST_READ = 100; // regions; more are shown by area, opened in place
 const PHONE_PX = 640; // a narrower window shows one row of the matrix, as a list
 const ONLY = {
   relayed: "where the answer is not direct", unmeasured: "not measured",
@@ -23,7 +21,7 @@ const ONLY = {
 const CHOICES = {
   metric: ["aggregate", ...ASKED_METRICS], group: Object.keys(GROUPS), sort: Object.keys(SORTS),
   only: ["", ...Object.keys(ONLY)], connections: ["64", "1", "8"], measured: ["", "1"], empty: ["", "1"],
-  from: null, to: null, src: null, dst: null, rows: null, columns: null, one: null,
+  areas: null, from: null, to: null, src: null, dst: null, rows: null, columns: null, one: null,
 };
 const usual = (name) => CHOICES[name]?.[0] ?? "";
 const asked = new URLSearchParams(location.search);
@@ -53,7 +51,15 @@ async function answerTo(path, asking) {
   return answers.get(name);
 }
 
+const openAreas = () => new Set(state.areas.split(",").filter(Boolean));
+// What a reader has narrowed down is shown by region, however many there are.
 async function shownMatrix() {
+  const matrix = await wantedMatrix();
+  const isNarrow = ["from", "to", "src", "dst", "rows", "columns"].some((name) => state[name]);
+  return matrix.regions.length > MOST_READ && !isNarrow ? byArea(matrix, facts, openAreas()) : matrix;
+}
+
+async function wantedMatrix() {
   const [matrix, chosen] = await Promise.all([answerTo("v1/matrix", question()),
     state.only && answerTo("v1/pairs", { kind: state.only })]);
   if (!chosen) return matrix;
@@ -75,7 +81,7 @@ async function draw(isRebuilt = true) {
   const [matrix, outdated] = await asking.finally(() => mine === turn && parts.grid.removeAttribute("aria-busy"));
   if (mine !== turn) return;
   restsOn(matrix.snapshot);
-  const scale = scaleOf(matrix.metric, matrix.values);
+  const scale = scaleOf(matrix.metric, matrix.values, matrix.areas);
   const picked = selected(matrix, facts, state, MOST_SHOWN);
   // A figure that no pair has is a sentence, not an empty matrix.
   const isEmpty = !picked.rows.length || !picked.columns.length;
@@ -106,7 +112,7 @@ async function draw(isRebuilt = true) {
   // One flow against many: the sentence needs both, the first view only one of them; of many regions, another
   // matrix is too much for a sentence.
   const other = { "per-flow": "aggregate", aggregate: "per-flow" }[state.metric];
-  if (!other || matrix.regions.length > MOST_SHOWN) return;
+  if (!other || matrix.areas || matrix.regions.length > MOST_SHOWN) return;
   const both = { [state.metric]: matrix, [other]: await answerTo("v1/matrix", { ...question(), metric: other }) };
   if (mine === turn) say(ofThroughput(both["per-flow"], both.aggregate) || sentence(matrix));
 }
@@ -138,7 +144,7 @@ function showPair({ src, dst }) {
   const told = value === null ? "unknown" : [shown(value), sources?.[src][dst]].filter(Boolean).join(", ");
   replace(parts.pointed, src === dst ? [element("strong", {}, from), ` ${city}: the region itself`]
     : [element("strong", {}, `${from} → ${to}`), ` ${city} to ${other}. ${title}: ${told}. `,
-      linked(pairAddress(from, to), "Ask")]);
+      [from, to].some((name) => table.matrix.areas?.has(name)) ? "The median of its pairs: a click opens the area." : linked(pairAddress(from, to), "Ask")]);
 }
 
 // On a phone: from one region to the others.
@@ -157,7 +163,7 @@ function listOf({ regions, values, sources, metric }, { classOf }, { rows, colum
 }
 
 // What the colours and the hatching mean, and how often each occurs.
-const SOURCES = { measured: "measured", inferred: "inferred from other measurements", baseline: "baseline, not measured" };
+const SOURCES = { measured: "measured", inferred: "inferred", baseline: "baseline" };
 const swatch = (kind) => element("span", { class: `swatch ${kind}`, "aria-hidden": "true" });
 
 function legend(scale, { metric, values, sources, isWanted = () => true }) {
@@ -166,16 +172,15 @@ function legend(scale, { metric, values, sources, isWanted = () => true }) {
   values.forEach((row, src) => row.forEach((value, dst) => {
     if (src !== dst && isWanted(src, dst)) counts[value === null ? "unknown" : (sources?.[src][dst] ?? "measured")] += 1;
   }));
-  const kind = (name, text) => element("li", {}, swatch(name === "unknown" ? name : `l5 ${name}`), text,
+  const isMixed = Object.values(counts).filter(Boolean).length > 1;
+  const kind = (name, text) => isMixed && counts[name] > 0 && element("li", {}, swatch(name === "unknown" ? name : `l5 ${name}`), text,
     small(` ${count(counts[name])}`));
-  const widths = scale.isEven ? "Classes are equally wide from zero, the last is open: like colours are like figures."
-    : "Classes widen with the figure.";
+  const widths = { even: "Classes are equally wide from zero.", quantiles: "Each class has as many pairs.", fixed: "Classes widen with the figure." }[scale.kind];
   return element("section", { class: "legend", "aria-label": "Legend" },
-    element("p", {}, element("strong", {}, meaning), unit ? `, ${unit}` : "", ". ",
-      element("span", { class: "muted" }, `${widths} The stronger the colour, the ${best}.`)),
-    element("ol", { class: "scale" }, scale.classes.map(([name, text]) => element("li", {}, swatch(name), text))),
+    element("p", {}, element("strong", {}, meaning), unit ? `, ${unit}` : "", element("span", { class: "muted" }, `: the stronger, the ${best}`)),
+    element("ol", { class: "scale", title: widths }, scale.classes.map(([name, text]) => element("li", {}, swatch(name), text))),
     element("ul", { class: "kinds" }, sources && Object.entries(SOURCES).map((each) => kind(...each)),
-      kind("unknown", "unknown"), element("li", {}, swatch("self"), "the region itself")));
+      kind("unknown", "unknown")));
 }
 
 // ---- summed up in a sentence ----
@@ -285,7 +290,14 @@ await show(async () => {
     },
     out: () => (state.rows || state.columns) && change({ rows: "", columns: "" }),
     point: showPair,
+    toggle: (area) => {
+      const opened = openAreas();
+      if (!opened.delete(area)) opened.add(area);
+      change({ areas: [...opened].join(",") });
+    },
     open: ({ src, dst }, newTab) => {
+      const closed = [src, dst].map((at) => table.matrix.regions[at]).filter((name) => table.matrix.areas?.has(name));
+      if (closed.length) return void change({ areas: [...openAreas().union(new Set(closed))].join(",") });
       const address = pairAddress(table.matrix.regions[src], table.matrix.regions[dst]);
       if (newTab) window.open(address, "_blank", "noopener");
       else location.assign(address);

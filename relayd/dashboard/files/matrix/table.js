@@ -2,7 +2,7 @@
 // key. Ten thousand cells are built by cloning a row, and listened to as one.
 
 import { median, members } from "./order.js";
-import { UNKNOWN, element, replace } from "../shared/kit.js";
+import { UNKNOWN, button, element, replace } from "../shared/kit.js";
 import { METRICS, decimals } from "../shared/metrics.js";
 
 const [LEAST_WIDTH, LEAST_HEIGHT, MOST_CELL, CELL_TO_TOUCH] = [9, 11, 30, 24]; // px
@@ -47,7 +47,12 @@ export class MatrixTable {
     [this.brushed, this.anchor, this.pressed] = [null, null, null];
     [this.matrix, this.rows, this.columns] = [matrix, members(rows), members(columns)];
     const isGrouped = rows.length > 1 || columns.length > 1 || Boolean(rows[0]?.title);
-    const nameOf = (at) => ({ title: matrix.regions[at], text: label(matrix.regions[at]) });
+    const { areas } = matrix;
+    const opener = (area, text) => button(text, () => this.heard.toggle(area), { class: "area" });
+    const nameOf = (at, id = matrix.regions[at]) => ({ title: id, text: areas?.has(id) ? `${id}: ${areas.get(id)} regions` : label(id),
+      made: areas?.has(id) && opener(id, `${id}: ${areas.get(id)}`) });
+    // A closed area has its name beside its figures: a second one has no room.
+    this.titleOf = (title) => (!areas ? title : areas.has(title) && matrix.regions.includes(title) ? "" : opener(title, `${title} ×`));
     const height = this.fit(columns.length, isGrouped, this.rows.map((at) => nameOf(at).text));
     this.first = columns.flatMap((group) => group.members.map((_, at) => (at ? "" : " first")));
     const table = element("table", { class: isGrouped ? "matrix grouped" : "matrix", role: "grid", "aria-label": "Matrix, from row to column" },
@@ -82,8 +87,8 @@ export class MatrixTable {
     const corner = element("td", { class: "corner", colspan: this.leading, rowspan: isGrouped ? 2 : 1 },
       element("span", { class: "to" }, "to →"), element("span", { class: "from" }, "from ↓"));
     const titles = isGrouped && element("tr", { class: "groups" }, corner, columns.map(({ title, members: { length: colspan } }) =>
-      element("th", { scope: "colgroup", colspan, class: "first", title }, element("span", {}, title))));
-    this.columnHeads = cells("th", (at) => ({ scope: "col", title: nameOf(at).title }), (at) => nameOf(at).text);
+      element("th", { scope: "colgroup", colspan, class: "first", title }, element("span", {}, this.titleOf(title)))));
+    this.columnHeads = cells("th", (at) => ({ scope: "col", title: nameOf(at).title }), (at) => nameOf(at).made || nameOf(at).text);
     this.columnMedians = cells("td", () => ({}));
     return element("thead", {}, titles || null, element("tr", { class: "names" }, !isGrouped && corner, this.columnHeads),
       element("tr", { class: "medians" }, element("th", { scope: "row", colspan: this.leading, class: "corner" }, "median of column ↓, row →"), this.columnMedians));
@@ -93,11 +98,11 @@ export class MatrixTable {
     const pattern = element("tr", {}, this.columns.map((_, column) => element("td", { class: `cell${this.first[column]}` })));
     const lines = this.rows.map((_, row) => Object.assign(pattern.cloneNode(true), { row }));
     this.cells = lines.map((line) => [...line.children]);
-    this.rowHeads = this.rows.map((at) => element("th", { scope: "row", class: "name", title: nameOf(at).title }, nameOf(at).text));
+    this.rowHeads = this.rows.map((at) => element("th", { scope: "row", class: "name", title: nameOf(at).title }, nameOf(at).made || nameOf(at).text));
     this.rowMedians = this.rows.map(() => element("td", { class: "median" }));
     lines.forEach((line, row) => line.prepend(this.rowHeads[row], this.rowMedians[row]));
     rows.reduce((row, { title, members: { length: rowspan } }) => {
-      const name = element("span", {}, title);
+      const name = element("span", {}, this.titleOf(title));
       name.style.maxHeight = `${rowspan * height}px`;
       lines[row].classList.add("first-row");
       if (isGrouped) lines[row].prepend(element("th", { scope: "rowgroup", rowspan, class: "group", title }, name));

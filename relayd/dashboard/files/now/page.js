@@ -3,10 +3,9 @@
 
 import { described, shifts } from "../fleet/changes.js";
 import {
-  UNKNOWN, all, askAddress, barred, box, cardTable, choice, commands, content, count, drawn, duration,
-  element, facts, gbps, get, link, livePage, more, muted, number, oldPriceNotes, pairLink, partsOf,
-  percent, rate, redraw, replace, restsOn, since, small, soon, tag, tiles, usd, volume, when, withCode,
-  words,
+  UNKNOWN, all, askAddress, barred, box, cardTable, choice, commands, content, count, drawn, duration, element, facts,
+  gbps, get, link, livePage, more, muted, number, pairLink, partsOf, percent, rate, redraw, replace, restsOn, since,
+  small, soon, tag, tiles, usd, volume, when, withCode, words,
 } from "../shared/kit.js";
 
 const DAY_S = 86400;
@@ -78,8 +77,8 @@ const PAGE = 25;
 const MOST_CHANGES = 3;
 
 function nowPage() {
-  const parts = partsOf("prices", "wrong", "tiles", "in-flight", "pools", "changed", "ended");
-  const { prices, wrong, tiles: figures, changed, "in-flight": flying, ended } = parts;
+  const parts = partsOf("wrong", "tiles", "in-flight", "pools", "changed", "ended");
+  const { wrong, tiles: figures, changed, "in-flight": flying, ended } = parts;
   const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0][0] };
   const newest = (state, pages) => all("v1/transfers", "transfers", { state, limit: PAGE }, { most: PAGE * pages });
   const again = (pages, state = shown.state) => {
@@ -106,7 +105,6 @@ function nowPage() {
     const isEmpty = found.snapshot.source === "baseline";
     const isQuiet = !trouble.incidents.length && !trouble.transfers.length;
     const isWatched = measuring.budget_usd !== null;
-    redraw(prices, [isEmpty, knowledge.old_prices], () => !isEmpty && oldPriceNotes(knowledge.old_prices));
     const { silent } = others.transfers;
     redraw(wrong, [trouble.incidents, trouble.transfers, isWatched, isEmpty, silent],
       () => !(isEmpty && isQuiet && !silent) && incidentsOf(trouble, now, isWatched, silent));

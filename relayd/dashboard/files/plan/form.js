@@ -1,8 +1,6 @@
 // The form of a request, made from the fields of the question; what is wrong is said at its field.
 
-import {
-  FIELDS, QUESTION, columnsOf, fieldOf, isLong, question, rowsOf, textOf, tidied, worded,
-} from "./request.js";
+import { FIELDS, QUESTION, columnsOf, fieldOf, isLong, question, rowsOf, textOf, tidied, worded } from "./request.js";
 import {
   button, duration, element, nameList, post, providerOf, replace, scrolling, small, tag, usd, withCode,
 } from "../shared/kit.js";
@@ -24,35 +22,17 @@ function control(field) {
   if (isLong(field)) return editor(field, shared);
   const list = kind === "region" ? (field.choices.length ? "relay-names" : "names") : null;
   const placeholder = kind === "number" ? (field.optional ? "none" : field.standard) : field.standard || field.example;
-  const input = element("input", { ...shared, type: "text", list, autocomplete: "off", spellcheck: "false", class: kind, placeholder });
-  return name === "time_value_usd_per_h" ? element("div", { class: "slid" }, slider(input, field), input) : input;
-}
-
-// As even steps to a person: each is about half as much again.
-const WORTHS = [0, 1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200];
-
-// Beside the field of what an hour is worth, which it fills in.
-function slider(input, field) {
-  const tell = (worth) => made.setAttribute("aria-valuetext", worth === Infinity ? "any sum" : `$${worth}`);
-  const made = element("input", { type: "range", min: 0, max: WORTHS.length - 1, "aria-label": "Worth of an hour",
-    on: { input: () => tell(input.value = WORTHS[made.value]) } });
-  const follow = () => {
-    const worth = { "": Number(field.standard), inf: Infinity }[input.value.trim()] ?? Number(input.value);
-    if (Number.isNaN(worth)) return;
-    made.value = WORTHS.findLastIndex((each) => each <= Math.max(0, worth));
-    tell(worth);
-  };
-  for (const event of ["input", "filled"]) input.addEventListener(event, follow);
-  return made;
+  return element("input", { ...shared, type: "text", list, autocomplete: "off", spellcheck: "false", class: kind, placeholder });
 }
 
 function labelled(field) {
   // A figure is in the field's unit, or says its own, as people write it.
   const written = ["volume", "duration", "rate"].includes(field.kind) ? ` or ${field.example}` : "";
   return element("div", { class: `field field-${field.control}` },
-    element("label", { for: id(field) }, field.label, field.unit && small(field.unit, written)), control(field),
+    element("div", { class: "labelled" }, element("label", { for: id(field) }, field.label, field.unit && small(field.unit, written)),
+      element("details", { class: "help", title: field.help }, element("summary", { "aria-label": "Help", tabindex: "-1" }, "?"),
+        element("small", { id: `${id(field)}-help` }, withCode(field.help)))), control(field),
     field.control === "region" && element("div", { class: "chips", id: `${id(field)}-chips` }),
-    element("small", { class: "muted", id: `${id(field)}-help` }, withCode(field.help)),
     element("p", { class: "field-problem bad", id: `${id(field)}-problem` }));
 }
 

@@ -2,8 +2,8 @@
 
 import { chart } from "../shared/chart.js";
 import {
-  duration, element, figure, folded, fragment, get, keep, key, muted, number, quantile, radios,
-  replace, secondary, show, small, sortable, table, when, words,
+  duration, element, figure, folded, fragment, get, keep, key, muted, number, quantile, radios, replace, secondary, show,
+  small, sortable, table, when, words,
 } from "../shared/kit.js";
 import { QUANTITIES, beliefOf, metricOf } from "../shared/metrics.js";
 

@@ -4,13 +4,12 @@
 import { optionTable } from "../answers/parts.js";
 import { planForm, showChips, titled } from "./form.js";
 import {
-  FIELDS, QUESTION, QUESTIONS, asked, besideOf, fromAddress, loadFields, question, tidied,
-  toAddress, worded,
+  FIELDS, QUESTION, QUESTIONS, asked, besideOf, fromAddress, loadFields, question, tidied, toAddress, worded,
 } from "./request.js";
 import {
-  address, band, baselineNote, button, cardTable, choice, content, copyChoice, copyable, count, duration,
-  element, ends, fail, folded, get, isSignedIn, keepOpen, link, muted, number, once, percent,
-  places, post, range, replace, restsOn, say, secondary, show, small, times, usd, volume, waiting, words,
+  address, band, baselineNote, button, cardTable, choice, content, copyChoice, copyable, count, duration, element, ends,
+  fail, folded, fragment, get, isPhone, isSignedIn, keep, keepOpen, link, muted, number, once, percent, places, post,
+  range, replace, restsOn, say, secondary, show, small, times, usd, volume, waiting, when, words,
 } from "../shared/kit.js";
 
 const answer = element("div", { id: "answer", "aria-live": "off" });
@@ -29,11 +28,14 @@ const GOES_ON = {
   schedule: ["schedule", "existing", "Go on with this schedule"],
 };
 
-const menu = () => element("nav", { class: "questions", "aria-label": "Questions" },
-  element("ul", {}, QUESTIONS.map((each) => element("li", {}, element("a", {
-    href: each.name === "transfer" ? "./" : `./?question=${each.name}`, title: each.summary,
-    "aria-current": each === QUESTION ? "page" : null,
-  }, titled(each.name))))));
+// What is moved, in words; other questions come after these, by their names.
+const MOVED = { transfer: "one transfer", shuffle: "many transfers at once", broadcast: "to many places", schedule: "many by deadlines",
+  "place-reduce": "where to reduce data", "place-tasks": "which VM runs which task", comparison: "which region or VM type",
+  replan: "a transfer under way" };
+const menu = () => element("span", { class: "questions" }, "Plan ", element("select", { "aria-label": "What to plan", on: { change: ({ target }) =>
+  location.assign(target.value === "transfer" ? "./" : `./?question=${target.value}`) } },
+[...QUESTIONS].sort((one, other) => (one.name in MOVED ? 0 : 1) - (other.name in MOVED ? 0 : 1)).map(({ name }) =>
+  element("option", { value: name, selected: name === QUESTION.name }, MOVED[name] ?? titled(name)))));
 
 function commands(request, plan) {
   const [name, field, text] = (plan && GOES_ON[QUESTION.name]) ?? [];
@@ -79,27 +81,42 @@ async function ask(request, beside, form, go) {
       beside && answerTo(beside.request, signal).catch((error) => error), earlierSnapshots(),
     ]);
     const { title, head, body } = await answerParts(QUESTION.name, plan,
-      { request, addressOf, signal, go, commands: commands(request, plan) });
+      { request, addressOf, signal, command: commandLine, commands: commands(request, plan) });
     restsOn(plan.snapshot);
+    answer.dataset.asked = when(Date.now() / 1000);
     replace(answer, baselineNote(plan.snapshot), head, whatIfs(request, plan, addressOf, earlier),
       beside && besideTable({ request, plan }, { ...beside, plan: other }, addressOf),
       element("div", { class: "answer-grid" }, body, isTransfer() && pairPart(plan.request, signal)));
     spoken.textContent = `${title}. ${plan.reason}`;
+    form.fold(true);
     if (location.hash === "#open=pair") document.getElementById("pair").scrollIntoView();
     showChips(request, plan, undefined, { addressOf, signal });
   } catch (error) {
     if (error.name === "AbortError") return;
+    if (error.status === 0 && answer.querySelector(".verdict")) {
+      answer.classList.add("stale");
+      return void say(element("span", { class: "problem" }, `${error.message} The answer below is as of ${answer.dataset.asked}.`));
+    }
     replace(answer);
     showChips(request, {}, error, { addressOf, signal });
+    form.fold(false);
     if (form.problem(error)) spoken.textContent = worded(error);
     else if (["infeasible", "data"].includes(error.kind)) {
       replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"),
-        element("p", {}, worded(error))), commands(request), isTransfer() && pairPart(request, signal));
+        element("p", {}, worded(error)), loosened(request)), commands(request), isTransfer() && pairPart(request, signal));
     } else fail(error);
   } finally {
     ended();
     if (!signal.aborted) answer.removeAttribute("aria-busy");
   }
+}
+
+// What limits a request has, each with the same question without it.
+function loosened(request) {
+  const limits = [...FIELDS.values()].filter(({ name, group, optional }) => name in request && (group === "limits" || ["vms", "vms_in", "avoid", "allow"].includes(name))
+    && optional !== false && !["src", "dst"].includes(name));
+  return limits.length > 0 && element("p", { class: "row" }, "Feasible, perhaps: ", limits.map(({ name, label }) =>
+    link(addressOf({ ...request, [name]: "" }), `without “${label}”`)));
 }
 
 // Before a question: where a region's traffic can go, three ways to begin where nothing is measured, or
@@ -138,7 +155,11 @@ function exampleRequest() {
 
 function start(known) {
   const made = planForm(known, go);
-  replace(content, menu(), made.form, spoken, wait, answer);
+  // On a phone, what was asked is a line once it is answered.
+  const asks = isPhone ? element("details", { class: "asks", open: true }, element("summary", {}, "The question"), menu(), made.form)
+    : [element("div", { class: "row" }, menu()), made.form];
+  made.fold = (is) => { if (isPhone) asks.open = !is; };
+  replace(content, asks, spoken, wait, answer);
   if (QUESTION.name !== "transfer") document.title = `${titled(QUESTION.name)} - ${document.title}`;
 
   function showAddress() {
@@ -150,7 +171,7 @@ function start(known) {
     asking.abort();
     answer.removeAttribute("aria-busy");
     restsOn(known.snapshot);
-    replace(answer, baselineNote(known.snapshot), !request.src && hint(known));
+    replace(answer, request.src && baselineNote(known.snapshot), !request.src && hint(known));
     return isTransfer() && opening(known, request).catch((error) => made.problem(error) || fail(error));
   }
 
@@ -159,8 +180,10 @@ function start(known) {
   function go(request) {
     const beside = besideOf(location.hash);
     const [before, address] = [fromAddress(location.search, location.hash), request].map((each) => addressOf(each, beside?.address));
+    const { worth = "" } = Object.fromEntries(fragment());
     if (before !== address) history.pushState(null, "", address);
     keepOpen();
+    keep({ worth });
     if (isTransfer() && request.src && !request.dst) return showAddress();
     made.fill(request);
     return ask(request, beside, made, go);
@@ -304,7 +327,7 @@ function shown(answer) {
       + "Links in trouble are left out. Bands are the plan's, nine of ten times; their scale is logarithmic and begins at 1×.", [
       words("Transfer", (each) => [link(planAddress(each, answer), ends(each.src, each.dst)),
         small(`${each.verdict === "split" ? "direct and " : ""}through ${each.relay}${each.source === "measured" ? "" : ` (${each.source})`}`)]),
-      number("Gain", "gain", (gain, { gain_low: low, gain_high: high }) => [times(gain), small(range(low, high, times)),
+      number("Gain", "gain", (gain, { gain_low: low, gain_high: high }) => [times(gain), small(range(low, high, times), low < 1 && ": direct may be faster"),
         band({ low: onScale(low), expected: onScale(gain), high: onScale(high) }, most,
           `Gain ${times(gain)}, ${range(low, high, times)}`, { width: 90 })]),
       beside("Time", "relay_s", (each) => `direct ${duration(each.direct_s)}`, duration),

@@ -2,10 +2,9 @@
 
 import { historyPanels } from "./history.js";
 import {
-  UNKNOWN, age, all, askAddress, band, bounded, bounds, button, cardTable, commands, element, emptyState,
-  facts, fail, figure, folded, gbps, get, isPhone, link as linked, linkPath, mbps, ms, muted, number,
-  pairLink, perGb, places, replace, secondary, small, sortable, table, tag, times, when, widePanel,
-  withCode, words,
+  UNKNOWN, age, all, band, bounded, bounds, button, cardTable, element, facts, fail, figure, folded,
+  gbps, get, isPhone, link as linked, linkPath, mbps, ms, muted, number, pairLink, perGb, places, replace, secondary,
+  small, sortable, table, tag, times, when, widePanel, withCode, words,
 } from "../shared/kit.js";
 import { QUANTITIES, metricOf } from "../shared/metrics.js";
 
@@ -41,19 +40,14 @@ async function pairParts(there, signal) {
     element("h3", { class: "pair-name" }, `${src} → ${dst}`, cities.length === 2 && small(` ${cities.join(" to ")}`)),
     stateBanner([there, back]), doubts(there.link, apart), lead(there, back),
     !series.metrics.length && neverMeasured(there.link),
-    element("div", { class: "answer-grid" }, factsPanel(there, back, found.open), relayPanel({ src, dst }, signal),
+    element("div", { class: "answer-grid" }, factsPanel(there, back, found.open),
       lightPanel(there), series.metrics.length > 0 && historyPanels(own, series.metrics, usual(there, evidence), events), found.panel),
   ];
 }
 
-const neverMeasured = ({ src, dst, rtt_ms: { source } }) => emptyState("This direction was never measured",
-  element("p", {}, source === "baseline"
-    ? "All figures are of the baseline: models from places, VM types and what large surveys saw."
-    : "Its figures are inferred from other links, as said below."),
-  element("p", {}, "Measure it, with hosts of your own in both regions, or import what a tool has measured:"),
-  commands(`relayd probe --fleet fleet.toml --pairs '${src}>${dst}' --budget 5
-relayd import iperf3 out.json --src ${src} --dst ${dst}
-relayd import csv measured.csv`));
+const neverMeasured = ({ src, dst, rtt_ms: { source } }) => element("p", { class: "never" }, "This direction was never measured: its figures are ",
+  source === "baseline" ? "models" : "inferred from other links", ", as said below. To measure it: ",
+  element("code", {}, `relayd probe --fleet fleet.toml --pairs '${src}>${dst}' --budget 5`));
 
 // What is left open says when it is no longer the newest word; what is read is not taken away.
 function watch(place, shown, signal) {
@@ -185,33 +179,7 @@ function factsPanel(there, back, openEvidence) {
     + `has shown it. \`relayd probe --pairs '${src}>${dst}' --ramp\` does.`)));
 }
 
-// ---- a relay, and light ----
-
-// One line for a single flow, one for many: the planner's word on this pair. One VM a region, as all
-// figures of a pair: more of them multiply direct and relayed alike.
-function relayPanel(pair, signal) {
-  const lines = element("div", { "aria-live": "polite" }, muted("Asking the planner …"));
-  const asked = (connections) => ({ ...pair, connections, vms: 1, objective: "time" });
-  Promise.all([1, 64].map((connections) => get("v1/plans", asked(connections), { signal })))
-    .then(([one, many]) => replace(lines,
-      relayLine("One flow", one, (value) => mbps(value * 1000), asked(1)), relayLine("64 flows", many, gbps, asked(64))))
-    .catch((error) => error.name === "AbortError" || replace(lines, muted(`No plan: ${error.message}`)));
-  return secondary("relay", "Best relay for one VM a region, if time is all that counts", lines);
-}
-
-const VERDICTS = { direct: "stay direct", split: "split over several paths", relay: "use a relay" };
-
-function relayLine(name, { direct, best_relay: relay, verdict, reason }, shown, asked) {
-  const begin = direct?.feasible ? `direct ${shown(direct.throughput_gbps)}` : "no direct path now";
-  const through = relay ? ["; best through ", element("strong", {}, relay.relay), ` ${shown(relay.throughput_gbps)}`,
-    relay.gain && ` (${times(relay.gain)}, at least ${times(relay.gain_low)}; ${times(relay.cost_ratio)} the cost)`]
-    : "; no relay does better";
-  return element("div", { class: "relay-line" },
-    element("p", {}, element("strong", {}, `${name}: `), begin, through, ". ",
-      linked(askAddress(asked), `Verdict: ${VERDICTS[verdict]}`,
-        element("span", { class: "hidden-text" }, ` (plan with ${name})`)), "."),
-    muted(reason));
-}
+// ---- light ----
 
 function lightPanel({ link, light }) {
   const made = (...said) => secondary("light", "Round trip against light", said);
@@ -227,14 +195,11 @@ function lightPanel({ link, light }) {
 
 function lightWords(light, rtt, found) {
   if (light.stretch === null || light.distance_km < 1) return `Both regions are at one place; ${found.toLowerCase()}: ${ms(rtt)}.`;
-  const apart = `The regions are ${figure(light.distance_km)} km apart along the globe: light needs `
-    + `${ms(light.vacuum_ms)} there and back, ${ms(light.fibre_ms)} in a straight fibre. ${found}`;
+  const apart = `The regions are ${figure(light.distance_km)} km apart along the globe: light needs ${ms(light.vacuum_ms)} there and back, `
+    + `${ms(light.fibre_ms)} in a straight fibre. ${found}`;
   if (!light.possible) return `${apart} ${ms(rtt)}, which is impossible: a place in the catalogue or a measurement is wrong.`;
-  const rest = light.stretch >= 1
-    ? `${light.stretch.toFixed(2)} times the fibre; the ${ms(rtt - light.fibre_ms)} beyond it are cables that take `
-      + "longer routes, equipment and queues."
-    : "less than the fibre would take: the regions are nearer to each other than the places given for them.";
-  return `${apart}: ${ms(rtt)}, ${rest}`;
+  return `${apart}: ${ms(rtt)}, ${light.stretch < 1 ? "less than the fibre would take: the regions are nearer to each other than the places given for them."
+    : `${light.stretch.toFixed(2)} times the fibre; the ${ms(rtt - light.fibre_ms)} beyond it are cables that take longer routes, equipment and queues.`}`;
 }
 
 // ---- evidence ----
@@ -256,6 +221,13 @@ function evidencePanel({ evidence }, link) {
     muted("What each figure was made of, down to the samples that counted. Figures are as the snapshot has them: "
       + "before they are widened for age, and without what is wrong with a link just now."), [...parts.values()]);
   return { panel, open };
+}
+
+// What the rates of a pair were made of, down to samples, wherever it is wanted.
+export async function evidenceOf(src, dst, signal) {
+  const own = linkPath(src, dst);
+  const [{ link }, evidence] = await Promise.all([get(own, {}, { signal }), get(`${own}/evidence`, {}, { signal })]);
+  return element("div", {}, ...evidencePanel(evidence, link).panel.querySelectorAll("details.evidence"));
 }
 
 function evidencePart(each, link, open) {

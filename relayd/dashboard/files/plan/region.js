@@ -2,8 +2,8 @@
 
 import { placeOf, rateColumns } from "../answers/parts.js";
 import {
-  all, choice, element, figure, fragment, keep, link as linked, mbps, ms, number, pairAddress,
-  panel, range, rate, replace, small, sortable, words,
+  all, choice, element, figure, fragment, keep, link as linked, mbps, ms, number, pairAddress, panel, range, rate,
+  replace, small, sortable, words,
 } from "../shared/kit.js";
 import { METRICS } from "../shared/metrics.js";
 import { WorldMap } from "../world/map.js";

@@ -3,8 +3,8 @@
 
 import {
   UNKNOWN, address, all, asksTwice, button, cardTable, choice, commands, content, count, element, emptyState, figure,
-  link, may, more, muted, needsScope, number, pairAddress, pairLink, partsOf, post, replace,
-  restsOn, say, show, since, small, when, withCode, words,
+  link, may, more, muted, needsScope, number, pairAddress, pairLink, partsOf, post, replace, restsOn, say, show, since,
+  small, when, withCode, words,
 } from "../shared/kit.js";
 import { metricOf } from "../shared/metrics.js";
 

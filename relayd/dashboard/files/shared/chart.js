@@ -12,8 +12,8 @@ function loaded() {
     element("script", { src: url("uplot.js"), on: { load: () => resolve(globalThis.uPlot), error: reject } })));
 }
 
-const axis = ({ title, ticks, space = 60, size }, side) => ({
-  side, label: title, labelSize: title ? 22 : 0, size: size ?? (side === 3 ? 58 : 34), space, values: ticks && ((_, splits) => splits.map(ticks)),
+const axis = ({ title, ticks, splits, space = 60, size }, side) => ({
+  side, splits, label: title, labelSize: title ? 22 : 0, size: size ?? (side === 3 ? 58 : 34), space, values: ticks && ((_, splits) => splits.map(ticks)),
   stroke: colour("muted"), grid: { stroke: colour("faint"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 5 },
   font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
 });

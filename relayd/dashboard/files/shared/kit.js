@@ -1,10 +1,10 @@
 // All that a page is made of, in one place to import it from; and parts that pages share: panels, bands, bars,
 // tags, links to pairs, names of places, prices, decisions, texts to copy.
 
-import { get } from "./api.js";
+import { get, isSignedOut } from "./api.js";
 import { button, drawn, element, facts, isPhone, link, muted, replace, small } from "./dom.js";
 import { ago, duration, range, usd, volume, when } from "./format.js";
-import { emptyState, keepFresh, show } from "./shell.js";
+import { keepFresh, show } from "./shell.js";
 
 export * from "./api.js";
 export * from "./dom.js";
@@ -228,17 +228,15 @@ export function nameList(id, { regions, aliases }, words = []) {
 }
 
 // Said wherever figures come from models because nothing was measured.
-export const baselineNote = (snapshot) => snapshot.source === "baseline" && emptyState("Nothing is measured yet",
-  element("p", {}, "These figures come from the baseline: models of backbones, windows and caps, not your VMs. "
-    + "Bounds are wide. Try it out on this machine, measure with your own VMs, or import what was measured before:"),
-  commands("relayd measure lab up\nrelayd probe --fleet fleet.toml --budget 20usd\n"
-    + "relayd import csv measurements.csv"));
+export const baselineNote = ({ source }) => source === "baseline" && element("p", { class: "modelled" }, element("span", { class: "warn",
+  "aria-hidden": "true" }, "● "), "Nothing is measured yet: figures are models, with wide bounds. ", link("./", "Three ways to begin"), ".");
 
-// Prices that are over a year old are named, with the command that renews them, wherever money is shown.
-export const oldPriceNotes = (texts) =>
-  texts.map((text) => element("p", { class: "aging", role: "alert" }, withCode(text)));
+// Prices that are over a year old are named, with the command that renews them, where they are shown and in Settings.
 const overview = once(() => get("v1/overview"));
-export const oldPrices = async () => oldPriceNotes((await overview()).knowledge.old_prices);
+export const oldPrices = async () =>
+  (await overview()).knowledge.old_prices.map((text) => element("p", { class: "aging", role: "alert" }, withCode(text)));
+document.querySelector(".gear").addEventListener("toggle", async ({ target }) => isSignedOut()
+  || target.querySelector("ul").append(...(await oldPrices().catch(() => [])).map((note) => element("li", {}, note))), { once: true });
 
 // What the reader's token does not allow is not offered, and the scope is named.
 const ownToken = once(() => get("v1/token"));

@@ -43,18 +43,23 @@ export function rounded(value) {
   return size * ROUND.reduce((best, each) => (apart(each) < apart(best) ? each : best));
 }
 
-// Nine classes, the eight limits between them, and their colours: { classes: [[name of a colour, text]],
-// classOf(value), isEven }. About a tenth of the figures lie in the last, open class: a few very fast pairs would else
+// Up to nine classes, the limits between them, and their colours: { classes: [[name of a colour, text]], classOf(value),
+// kind }: of fixed limits, of even widths, or of quantiles where so many regions are compared that few would fill a class. About a tenth of the figures lie in the last, open class: a few very fast pairs would else
 // leave one colour to all others. Stronger is better for every figure, so that no colour means both: fast and near,
 // cheap, clean and fresh are strong, slow and far, lossy and old are weak.
-export function scaleOf(metric, values) {
+export function scaleOf(metric, values, byQuantiles) {
   const { limits: given, isLess, bare = figure } = METRICS[metric];
-  const step = given ? 0 : rounded((quantile(values.flat().filter((value) => value !== null), 0.9) || 1) / LEVELS);
-  const limits = given ?? Array.from({ length: LEVELS - 1 }, (_, at) => Number(((at + 1) * step).toPrecision(6)));
+  const known = Float64Array.from(values.flat().filter((value) => value !== null)).sort();
+  const kind = byQuantiles && known.length ? "quantiles" : given ? "fixed" : "even";
+  const step = rounded((quantile(known, 0.9) || 1) / LEVELS);
+  const edges = Array.from({ length: LEVELS - 1 }, (_, at) => Number(kind === "quantiles"
+    ? quantile(known, (at + 1) / LEVELS).toPrecision(2) : ((at + 1) * step).toPrecision(6)));
+  const limits = kind === "fixed" ? given : [...new Set(edges)].filter((edge) => edge > known[0] || kind === "even");
   const text = (at) => (at === 0 ? `under ${bare(limits[0])}` : at === limits.length ? `${bare(limits[at - 1])} or more`
     : `${bare(limits[at - 1])}–${bare(limits[at])}`);
-  const classes = Array.from({ length: LEVELS }, (_, at) => [`l${isLess ? LEVELS - 1 - at : at}`, text(at)]);
-  return { classes, isEven: !given, classOf: (value) => classes[limits.filter((limit) => value >= limit).length][0] };
+  const level = (at) => Math.round((at * (LEVELS - 1)) / Math.max(1, limits.length));
+  const classes = Array.from({ length: limits.length + 1 }, (_, at) => [`l${isLess ? LEVELS - 1 - level(at) : level(at)}`, text(at)]);
+  return { classes, kind, classOf: (value) => classes[limits.filter((limit) => value >= limit).length][0] };
 }
 
 // ---- what is measured, and what is believed of links and VMs ----

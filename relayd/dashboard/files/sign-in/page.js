@@ -2,8 +2,8 @@
 // until it is closed or its reader signs out. Who is signed in sees what the token allows.
 
 import {
-  Problem, content, element, facts, fail, get, isSignedIn, isSignedOut, link, onUnauthorized, replace, restsOn, say,
-  show, signIn, signOut, tag, when, withCode,
+  Problem, content, element, facts, fail, get, isSignedIn, isSignedOut, link, onUnauthorized, replace, restsOn, say, show,
+  signIn, signOut, tag, when, withCode,
 } from "../shared/kit.js";
 
 const SCOPES = [

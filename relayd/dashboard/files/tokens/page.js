@@ -1,8 +1,8 @@
 // Tokens: who may do what, since when and until when, and when each was used; never a token itself.
 
 import {
-  cardTable, commands, content, element, emptyState, figure, get, may, muted, needsScope, number,
-  replace, restsOn, show, since, tag, when, words,
+  cardTable, commands, content, element, emptyState, figure, get, may, muted, needsScope, number, replace, restsOn, show,
+  since, tag, when, words,
 } from "../shared/kit.js";
 
 const KINDS = { valid: "good", expired: "warn", revoked: "muted" };

@@ -115,6 +115,14 @@ export class WorldMap {
       drawn("path", { class: "land", d: path(this.world) }),
       this.drawLines(lines, placed, path), points.map((point) => this.drawMarker(point, marker)), this.drawLabels(points, marker, height));
     replace(this.holder, svg);
+    this.light(this.lit);
+  }
+
+  // Dims all lines but these links; all are alike without any.
+  light(links) {
+    this.lit = links;
+    const lit = links && new Set(links.map((link) => link.join(" ")));
+    for (const line of this.holder.querySelectorAll(".line")) line.classList.toggle("dim", Boolean(lit) && !lit.has(line.dataset.link));
   }
 
   drawLines(lines, placed, path) {
@@ -240,6 +248,7 @@ export function mapPanel(title, what, more) {
 const KINDS = {
   measured: {}, inferred: { dash: [5, 2.5] }, baseline: { dash: [2, 2.5] },
   chosen: { colour: "of-chosen" }, direct: { dash: [5, 3], colour: "of-direct" }, "best relay": { dash: [2, 2], colour: "of-relay" },
+  other: { dash: [1, 3], colour: "of-cap" },
 };
 const SHAPES = {
   aws: "circle",
@@ -371,7 +380,7 @@ function frame({ lines, places, width }) {
   projection.fitWidth(width - 2 * margin, focus);
   const ys = focus.coordinates.map((each) => projection(each)[1]);
   const tall = Math.max(...ys) - Math.min(...ys) + 2 * margin;
-  const height = Math.round(clamped(tall, isNarrow ? width : Math.min(0.5 * width, 560), width * (isNarrow ? 0.75 : 0.42)));
+  const height = Math.round(clamped(tall, isNarrow ? Math.min(width, Math.max(0.45 * innerHeight, 280)) : Math.min(0.5 * width, 560), width * (isNarrow ? 0.6 : 0.42)));
   projection.fitExtent([[margin, margin], [width - margin, height - margin]], focus);
   return { projection, height };
 }
