@@ -60,7 +60,7 @@ def test_the_form_has_every_option_of_the_api_and_tools_to_fill_it_in(
 def test_the_address_is_the_request_and_back_works(page: Watched, grid: Served) -> None:
     shown = page.open(f"{grid.url}/")
     shown.get_by_role("combobox", name="From").fill(PAIR["src"])
-    shown.get_by_role("combobox", name="To").fill(PAIR["dst"])
+    shown.get_by_role("combobox", name="To", exact=True).fill(PAIR["dst"])
     shown.get_by_label("Volume").fill("500")
     shown.get_by_label("Volume").press("Enter")
     first = plan_of(grid, volume_gb=500)
