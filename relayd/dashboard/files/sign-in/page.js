@@ -42,8 +42,8 @@ function form() {
   }
   replace(content, element("form", { class: "panel", on: { submit } },
     element("label", { for: "token-field" }, "Token"), element("div", { class: "row" }, field, send),
-    element("p", { id: "token-help", class: "muted" }, "This browser keeps it until it is closed, or until you sign out. The service's first start prints one; others are made with ",
-      element("code", {}, "relayd serve token create NAME --scope read --scope plan"), ".")));
+    element("p", { id: "token-help", class: "muted" }, "relayd says how to move data between cloud regions: direct or relayed, how long, at what cost. Ask whoever runs this service for a token: ",
+      element("code", {}, "relayd serve token create NAME"), " makes one, and the first start prints one. This browser keeps it until it is closed, or until you sign out.")));
   field.focus();
 }
 
