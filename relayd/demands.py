@@ -1,4 +1,8 @@
-"""Files of demands: tables and matrices in any unit, logs of Spark, and bills."""
+"""Files of demands: tables and matrices in any unit, networks, logs of Spark, and bills.
+
+Networks are those of SNDlib (https://sndlib.put.poznan.pl), in its native format and in XML, and
+graphs in GraphML or GML whose edges state a volume.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +19,33 @@ from typing import Any
 from planner.fields.demands import END_NAMES, VOLUME_NAMES, Demands, Pair, demands_gb
 from planner.model.catalogue import Catalogue
 from planner.model.errors import FormatError, InputError
-from planner.model.units import parse_volume_gb, volume_unit_in
+from planner.model.units import (
+    MBPS_PER_GBPS,
+    S_PER_H,
+    duration_text,
+    moved_gb,
+    parse_duration_s,
+    parse_rate_gbps,
+    parse_volume_gb,
+    volume_unit_in,
+)
 from probes.importers import HEAD_BYTES, ImportOptions, identified
 from probes.importers.csv_samples import FIGURES
+from probes.importers.graphs import graph_of
 from probes.importers.tables import json_rows
 from relayd.bills import read_bill
 from relayd.catalogue.loading import load_catalogue
 from relayd.files import csv_rows, is_json, json_of, read_text
 from relayd.integrations.spark import read_shuffles
 
+_SNDLIB = re.compile(r"\s*\?SNDlib native|\s*(?:<\?[^>]*>\s*)?<network\b[^>]*sndlib")
+_SNDLIB_DEMAND = re.compile(
+    r"<demand\b[^>]*>\s*<source>\s*([^<]+?)\s*</source>\s*<target>\s*([^<]+?)\s*</target>\s*"
+    r"(?:<routingUnit>[^<]*</routingUnit>\s*)?<demandValue>([^<]+)<"
+    r"|^ *\S+ \( *(\S+) +(\S+) *\) +\d+ +(\S+) +(?:UNLIMITED|\d+)\s*?$",
+    re.MULTILINE,
+)
+_GRAPH = re.compile(r"\s*(?:<[?!][^>]*>\s*)*<graphml|(?:\s*(?:Creator|Version) .*)*\s*graph\s*\[")
 _FROM = re.compile("src|sou?rce|from|origin|send|client", re.IGNORECASE)
 _TO = re.compile("dst|dest|to$|to[ _]|target|recei|server|sink", re.IGNORECASE)
 _NUMBER = re.compile(r"\s*[\d.,]+(?:e[+-]?\d+)?\s*", re.IGNORECASE)
@@ -43,8 +65,9 @@ def read_demands(
     destinations and a first column of sources. JSON is ``[{"src": ..., "dst": ..., "volume_gb":
     ...}]`` or ``{src: {dst: GB}}``. A volume is a number of GB unless it, its column's head or the
     corner of the matrix names a unit, or else `unit` does. A table's `columns` may say which stand
-    for ``src``, ``dst`` and ``volume_gb``; of a log of Spark, `regions` where hosts are. What
-    demands of bills (for their names, see `catalogue`) and logs rest on is in their ``notes``.
+    for ``src``, ``dst`` and ``volume_gb``; `regions` where hosts of a log of Spark and nodes of a
+    network are. What demands of bills (for their names, see `catalogue`), logs and rates rest on is
+    in their ``notes``.
 
     Raises
     ------
@@ -66,8 +89,12 @@ def read_demands(
             problem = f"is {bill.what}, and names no traffic between two regions"
             remedy = f"`relayd study bill {shlex.quote(name)}` shows what it has."
             raise FormatError(name, problem, remedy=remedy)
+    elif _SNDLIB.match(text):
+        found, notes = _of_sndlib(text, name, unit)
     else:
         found = _of_text(text, name, columns, unit)
+    if _SNDLIB.match(text) or _GRAPH.match(text):
+        found = [(regions.get(src, src), regions.get(dst, dst), gb) for src, dst, gb in found]
     demands = demands_gb(found)
     demands.notes = notes
     return demands
@@ -89,11 +116,35 @@ def _of_spark(name: str, regions: Mapping[str, str]) -> Any:
     raise FormatError(name, problem, remedy=remedy)
 
 
+def _of_sndlib(text: str, name: str, unit: str) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the demands of a network of SNDlib, and a note if they are stated as rates."""
+    stated = dict(re.findall(r"\b(unit|granularity)(?:\s*=\s*|>\s*)(\w+)", text))
+    rows = [tuple(filter(None, groups)) for groups in _SNDLIB_DEMAND.findall(text)]
+    if not (rate := stated.get("unit", "").lower().replace("persec", "/s")):
+        if not unit:
+            raise FormatError(name, "states no unit of its demands", remedy="Add --unit GB.")
+        return [(src, dst, _in_unit(number, unit)) for src, dst, number in rows], ()
+    period_s = S_PER_H
+    with suppress(InputError):  # of months
+        period_s = parse_duration_s(stated.get("granularity", "1h"))
+    mbps = [parse_rate_gbps(f"{row[2]} {rate}", name) * MBPS_PER_GBPS for row in rows]
+    found = [(*row[:2], moved_gb(one, period_s)) for row, one in zip(rows, mbps, strict=True)]
+    return found, (f"Volumes are what rates of {name} move in {duration_text(period_s)}.",)
+
+
 def _of_text(text: str, name: str, columns: Mapping[str, str], unit: str) -> Any:
-    """Return the demands of a table or a matrix, or raise a FormatError."""
-    has_json = is_json(text, name)
+    """Return the demands of a table, a matrix or a graph, or raise a FormatError."""
+    has_json, is_graph = is_json(text, name), _GRAPH.match(text)
     try:
-        if has_json:
+        if is_graph:
+            graph = graph_of(text.encode(), name)
+            labels = graph.nodes(data="label")
+            names = {node: node if ":" in node else label or node for node, label in labels}
+            rows = [
+                {"src": names[u], "dst": names[v], **{str(key): data[key] for key in data}}
+                for u, v, data in graph.edges.data()
+            ]
+        elif has_json:
             content = json_of(text, name, "demands")
             found = content.get("demands", content) if isinstance(content, dict) else content
             kinds = {*map(type, found.values() if isinstance(found, dict) else found)}
@@ -116,7 +167,7 @@ def _of_text(text: str, name: str, columns: Mapping[str, str], unit: str) -> Any
             return [(str(src), str(dst), _in_unit(cell, unit)) for src, dst, cell in cells]
         corner, *targets = heads
         words = [dst for dst in targets if all(_is_word(row.get(dst, "")) for row in rows)]
-        if has_json or (words and not {row[corner] for row in rows} & {*targets}):
+        if has_json or is_graph or (words and not {row[corner] for row in rows} & {*targets}):
             raise _unknown(name, rows[0] if rows else {})
     except FormatError as fault:
         raise _measured(text, name) or fault from None
@@ -158,7 +209,7 @@ def _measured(text: str, name: str) -> FormatError | None:
     """Return an error if a text is what a tool measured, or a table of that."""
     with suppress(FormatError):
         found = identified(text[:HEAD_BYTES].encode(), name)
-        is_table = found.importer.name == "csv"
+        is_table = found.importer.name in {"csv", "graph"}
         if not found.kind.is_guess and (not is_table or FIGURES.keys() & re.findall(r"\w+", text)):
             problem = f"is {found.what}: what was measured, not what is to be sent"
             return FormatError(name, problem, remedy=f"Use `relayd import {shlex.quote(name)}`.")

@@ -6,7 +6,8 @@ city (``Frankfurt``), or as bills and portals write it (``US East (N. Virginia)`
 A zone (``us-east-1a``, ``europe-west1-b``, ``use1-az1``, ``eastus-1``) and usage on a bill of AWS
 (``USE1-DataTransfer-Out-Bytes``) stand for their region. Case and accents do not matter.
 A label of a node stands for its value (``topology.kubernetes.io/region=us-east-1``).
-A bucket stands for the region that its URL states (``s3://bucket?region=us-east-1``).
+A bucket stands for the region that its URL states (``s3://bucket?region=us-east-1``), or for one
+of the regions that an alias of its store lists (``gs://bucket?region=nam4``: ``gs-nam4``).
 """
 
 from __future__ import annotations
@@ -78,17 +79,25 @@ def resolve(
     if "://" in text:
         url, _, query = text.partition("?")
         bucket = bucket_of(url, field)
-        given = re.search(r"(?:^|&)region=([^&]+)", query)
+        given = _GIVEN.search(query)
         if not given:
             example = f"{url}?region={_EXAMPLES[bucket[:2]]}"
             remedy = f"Which region? Write {example}."
             raise InputError(field, "is a bucket, without its region", value=url, remedy=remedy)
         provider = STORES[bucket[:2]]
         named = given[1] if ":" in given[1] else f"{provider}:{given[1]}"
-        found = resolve(named, catalogue, field=field, known=known, preferred=preferred)
+        if several := locations(text, catalogue):
+            found = Resolution(several[0], others=several[1:])
+        elif named.casefold() == "aws:auto":
+            problem = "is a bucket of Cloudflare R2, whose region auto does not say where it is"
+            remedy = "Add its place to a catalogue file, and name that region, such as r2:weur."
+            raise InputError(field, problem, value=text, remedy=remedy)
+        else:
+            found = resolve(named, catalogue, field=field, known=known, preferred=preferred)
         if not found.region_id.startswith(f"{provider}:"):
             raise InputError(field, f"is a bucket of {provider} in another cloud", value=text)
-        return replace(found, name=text, bucket=bucket)
+        found = replace(found, name=text, bucket=bucket)
+        return served(found, several[0], "the first of them") if several else found
     matches, ordered = _named(text, catalogue, known)
     if not matches:
         raise UnknownRegionError(field, name, _near(text, catalogue, known))
@@ -105,6 +114,21 @@ def resolve(
     return Resolution(nearest[0], f"{text} is taken for {nearest[0]}, not {shown}.", text, others)
 
 
+def locations(name: str, catalogue: Catalogue) -> tuple[str, ...]:
+    """Return the ids of all regions that a bucket is in, if it is in several; else none."""
+    store, _, path = name.strip().partition("://")
+    given = _GIVEN.search(path.partition("?")[2])
+    return _members(f"{store}-{_folded(given[1]).rpartition(':')[2]}", catalogue) if given else ()
+
+
+def served(bucket: Resolution, region_id: str, why: str) -> Resolution:
+    """Return a bucket that is in several regions as the one that serves it, and why that does."""
+    others = tuple(r for r in (bucket.region_id, *bucket.others) if r != region_id)
+    where = bucket.name.rpartition("region=")[2].partition("&")[0]
+    note = f"{bucket.bucket} is in several regions ({where}); {region_id}, {why}, serves it."
+    return replace(bucket, region_id=region_id, note=note, others=others)
+
+
 def only_region(name: str, catalogue: Catalogue) -> str:
     """Return the id of the only region that a name of bills, hosts or portals fits, else ``""``."""
     try:
@@ -116,6 +140,7 @@ def only_region(name: str, catalogue: Catalogue) -> str:
 
 STORES = {"s3": "aws", "gs": "gcp", "az": "azure"}
 """The first letters of a bucket's URL to the provider that has it."""
+_GIVEN = re.compile(r"(?:^|&)region=([^&]+)")
 _EXAMPLES = {"s3": "us-east-1", "gs": "us-east1", "az": "eastus"}
 _AZURE = r"https://([a-z0-9]{3,24})\.blob\.core\.windows\.net/"
 # Names of buckets (3 to 63 characters; containers are similar) and of keys that need no quoting.

@@ -35,22 +35,7 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
     Raises a FormatError if the file is damaged or states no figure, and an InputError if its places
     need a provider and none was given.
     """
-    import networkx as nx
-
-    content = whole(stream, options.name).removeprefix(b"\xef\xbb\xbf")
-    if not (is_xml := content.lstrip()[:1] == b"<"):
-        # networkx wants ASCII, and the Zoo's files do not say that lines are parallel.
-        content = content.decode(errors="replace").encode("ascii", "xmlcharrefreplace")
-        if b"multigraph" not in content:
-            content = content.replace(b"[", b"[ multigraph 1 ", 1)
-    source = BytesIO(content)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # of attributes without a type
-            graph = nx.read_graphml(source) if is_xml else nx.read_gml(source, label="id")
-    except Exception as error:  # networkx raises whatever a damaged file makes it run into
-        problem = f"is no graph that networkx reads: {str(error)[:200] or type(error).__name__}"
-        raise FormatError(options.name, problem, remedy="It may be damaged.") from error
-    graph = directed(graph, options.provider)
+    graph = graph_of(whole(stream, options.name), options.name, options.provider)
     if bare := next((name for name in graph if split(name) is None), ""):
         problem = f"is needed, because {options.name} names places alone, such as {bare[:40]!r}"
         raise InputError("--provider", problem, remedy="For example: --provider zoo.")
@@ -64,6 +49,29 @@ def read(stream: BinaryIO, options: ImportOptions) -> Iterator[ImportedRow]:
         remedy = "Add LinkSpeedRaw or rtt_ms to them; demands go to `relayd plan shuffle`."
         raise FormatError(options.name, problem, remedy=remedy)
     yield from read_rows(rows, options)
+
+
+def graph_of(content: bytes, name: str, provider: str = "") -> nx.DiGraph:
+    """Return the graph of a GraphML or GML file; see :func:`directed`.
+
+    Raises a FormatError if the file is damaged.
+    """
+    import networkx as nx
+
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    if not (is_xml := content.lstrip()[:1] == b"<"):
+        # networkx wants ASCII, and the Zoo's files do not say that lines are parallel.
+        content = content.decode(errors="replace").encode("ascii", "xmlcharrefreplace")
+        if b"multigraph" not in content:
+            content = content.replace(b"[", b"[ multigraph 1 ", 1)
+    source = BytesIO(content)
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of attributes without a type
+            graph = nx.read_graphml(source) if is_xml else nx.read_gml(source, label="id")
+    except Exception as error:  # networkx raises whatever a damaged file makes it run into
+        problem = f"is no graph that networkx reads: {str(error)[:200] or type(error).__name__}"
+        raise FormatError(name, problem, remedy="It may be damaged.") from error
+    return directed(graph, provider)
 
 
 def directed(graph: nx.Graph, provider: str = "") -> nx.DiGraph:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from functools import cached_property, partial
+from itertools import chain, product
 from math import inf
 from threading import Lock
 from time import time as clock
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from planner.fields.shared import DEFAULT_CONNECTIONS, DEFAULT_VOLUME_GB
 from planner.fields.specified import Specified
-from planner.model.aliases import Resolution, resolve
+from planner.model.aliases import Resolution, locations, resolve, served
 from planner.model.baseline.changed_hosts import with_tuned_hosts, with_vm_types
 from planner.model.baseline.modelled_links import with_regions
 from planner.model.catalogue import Catalogue, Hosts, Region
@@ -272,7 +273,8 @@ class Wan(Asking):
     def resolve_pair(self, src: str, dst: str) -> tuple[str, str, tuple[Resolution, ...]]:
         """Return both ends of a transfer as region ids, with what they were chosen from.
 
-        An end that fits several providers goes with the other end's, where traffic is cheaper.
+        An end that fits several providers goes with the other end's, where traffic is cheaper. A
+        bucket in several regions is served by the one of least round-trip time to the other end.
 
         Raises
         ------
@@ -290,6 +292,20 @@ class Wan(Asking):
                 raise unclear from None
             source = self.resolve(src, "src", provider)
         target = self.resolve(dst, "dst", provider_of(source.region_id))
+        found = source, target
+        several = [locations(end.name, self.catalogue) or (end.region_id,) for end in found]
+        if max(map(len, several)) > 1:
+            links = self.network_of([*chain(*several)]).usual
+
+            def apart_ms(pair: Pair) -> float:
+                link = links.link(*pair)
+                return link.rtt_ms.expected if link else (0.0 if pair[0] == pair[1] else inf)
+
+            nearest = min(product(several[0], several[1]), key=apart_ms)
+            source, target = (
+                served(end, region, "the nearest to the other end") if len(regions) > 1 else end
+                for end, region, regions in zip(found, nearest, several, strict=True)
+            )
         return source.region_id, target.region_id, (source, target)
 
     # ---- decisions -----------------------------------------------------------------------

@@ -314,6 +314,69 @@ def test_measurements_are_sent_to_their_door(relayd: Relayd, text: str) -> None:
     assert (refused.code, "Use `relayd import x`" in refused.err) == (2, True)
 
 
+NATIVE = """?SNDlib native format; type: network; version: 1.0
+META (
+  granularity = 5min
+  unit = MBITPERSEC
+)
+NODES (
+  Paris ( 2.3 48.9 )
+)
+LINKS (
+  L1 ( Paris N2 ) 0.00 0.00 0.00 0.00 ( 9920.00 133.00 )
+)
+DEMANDS (
+  # <demand_id> ( <source> <target> ) <routing_unit> <demand_value> <max_path_length>
+  D1 ( Paris N2 ) 1 800.00 UNLIMITED
+  D2 ( N2 Paris ) 1 1.6e2 5
+)
+"""
+XML = """<?xml version="1.0" encoding="ISO-8859-1"?>
+<network xmlns="http://sndlib.zib.de/network" version="1.0"><meta>
+<granularity>5min</granularity><unit>MBITPERSEC</unit></meta><demands><demand id="D1"><source>Paris
+</source><target>N2</target><routingUnit>1</routingUnit><demandValue> 800 </demandValue></demand>
+<demand id="D2"><source>N2</source><target>Paris</target><demandValue>160</demandValue></demand>
+</demands></network>"""
+GRAPHML = """<?xml version="1.0"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="v" for="edge" attr.name="demand_tb" attr.type="double"/>
+<key id="l" for="node" attr.name="label" attr.type="string"/><graph edgedefault="directed">
+<node id="1"><data key="l">Paris</data></node><node id="N2"/>
+<edge source="1" target="N2"><data key="v">0.03</data></edge>
+<edge source="N2" target="1"><data key="v">0.006</data></edge></graph></graphml>"""
+
+
+@pytest.mark.parametrize("text", [NATIVE, XML, GRAPHML])
+def test_networks_are_demands(relayd: Relayd, text: str) -> None:
+    Path("network").write_text(text)
+    demands = read_demands("network", regions={"N2": "aws:us-east-1"})
+    assert demands == {
+        ("Paris", "aws:us-east-1"): pytest.approx(30),
+        ("aws:us-east-1", "Paris"): pytest.approx(6),
+    }
+    assert "".join(demands.notes).endswith("move in 5 min 00 s.") == (text != GRAPHML)
+    nodes = "N2=aws:us-east-1,Paris=gcp:Paris"
+    planned = relayd("plan", "shuffle", "network", "--regions", nodes)
+    assert (planned.code, "aws:us-east-1 -> gcp:europe-west9" in planned.out) == (0, True)
+
+
+def test_networks_without_a_unit_or_a_volume_are_refused() -> None:
+    for text in (NATIVE, XML):
+        Path("network").write_text(text.replace("MBITPERSEC", ""))
+        with pytest.raises(FormatError, match=r"states no unit.*--unit GB"):
+            read_demands("network")
+        assert read_demands("network", unit="TB")["Paris", "N2"] == 800_000
+    Path("network").write_text(NATIVE.replace("MBIT", "FURLONGS"))
+    with pytest.raises(InputError, match="unknown unit 'furlongs/s'"):
+        read_demands("network")
+    Path("network").write_text(GRAPHML.replace("demand_tb", "colour"))
+    with pytest.raises(FormatError, match=r"it has src \('Paris'\), dst \('N2'\), colour"):
+        read_demands("network")
+    for damaged in (GRAPHML[:-9], f'<!DOCTYPE g SYSTEM "file:///etc/passwd">{GRAPHML[21:]}&x;'):
+        Path("network").write_text(damaged)
+        with pytest.raises(FormatError, match="is no graph that networkx reads"):
+            read_demands("network")
+
+
 def test_labels_of_nodes_name_regions(wan: library.Wan) -> None:
     for label in ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone"):
         assert wan.resolve(f"{label}=europe-west4").region_id == "gcp:europe-west4"

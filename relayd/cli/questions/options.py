@@ -218,7 +218,7 @@ _OF_DEMANDS = """
   [the file]
   --columns NAME=COLUMN,...  of a table: columns that have other names, such as
                        src=source,dst=target,volume_gb=bytes
-  --regions HOST=REGION,...  where hosts of a log are that do not say so
+  --regions NAME=REGION,...  where hosts of a log and nodes of a network are
   --unit UNIT          of figures that have none, such as TiB
 """
 

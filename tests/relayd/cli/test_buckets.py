@@ -49,8 +49,8 @@ def test_a_bucket_stands_for_the_region_of_its_url(wan: Wan, relayd: Relayd) -> 
         GS[:12] + "/x",
     ]
     # An alias of the provider says what it was taken for.
-    (alias, _) = wan.plan("gs://b12?region=eu", S3).resolutions
-    assert alias.region_id.startswith("gcp:europe")
+    (alias, _) = wan.plan("gs://b12?region=us-east", S3).resolutions
+    assert alias.region_id.startswith("gcp:us-east")
     assert "taken for" in alias.note
     asked = relayd("plan", "--src", "s3://data", "--dst", GS)
     assert asked.code == 2
@@ -66,6 +66,46 @@ def test_a_bucket_stands_for_the_region_of_its_url(wan: Wan, relayd: Relayd) -> 
             wan.plan(wrong, GS)
     shuffle = wan.shuffle({(S3, GS): 5})
     assert {one.bucket for one in shuffle.resolutions} == {"s3://data", "gs://back-up/x"}
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "nearest"),
+    [
+        ("gs://b12?region=nam4", "aws:us-east-1", "gcp:us-east1"),
+        ("gs://b12?region=US", "aws:us-west-1", "gcp:us-west"),
+        ("aws:us-west-2", "gs://b12/x?region=gcp:nam4", "gcp:us-central1"),
+        ("gs://b12?region=eu", "aws:eu-west-2", "gcp:europe-west"),
+        ("gs://b12?region=asia", "aws:ap-southeast-2", "gcp:asia-southeast"),
+    ],
+)
+def test_the_nearest_of_several_regions_serves_a_bucket(
+    src: str, dst: str, nearest: str, wan: Wan
+) -> None:
+    (bucket,) = (end for end in wan.resolve_pair(src, dst)[2] if end.bucket)
+    assert bucket.region_id.startswith(nearest)
+    assert bucket.region_id not in {"gcp:europe-west2", "gcp:europe-west6", *bucket.others}
+    plan = wan.plan(src, dst, volume_gb=100)
+    assert plan.resolutions == (bucket,)
+    assert f" is in several regions ({bucket.name.partition('=')[2]}); " in bucket.note
+    assert f"; {bucket.region_id}, the nearest to the other end, serves it." in bucket.note
+    # No other of its regions is nearer.
+    regions, other = [bucket.region_id, *bucket.others], dst if bucket.name == src else src
+    links = wan.network_of([*regions, other]).usual
+    ends = [(one, other) if bucket.name == src else (other, one) for one in regions]
+    apart_ms = [links[first][last].rtt_ms.expected for first, last in ends]
+    assert apart_ms[0] == min(apart_ms)
+
+
+def test_two_buckets_in_several_regions_meet_at_their_nearest_pair(wan: Wan) -> None:
+    src, dst, (first, second) = wan.resolve_pair("gs://a12?region=eur4", "gs://b12?region=eur8")
+    assert (src, dst) == ("gcp:europe-west4", "gcp:europe-west3")
+    assert (first.others, second.others) == (("gcp:europe-north1",), ("gcp:europe-west6",))
+    with pytest.raises(InputError, match="copies by itself"):
+        wan.plan("gs://a12?region=us", "gs://b12?region=nam4")  # both are in Iowa
+    (note,) = (one.note for one in wan.shuffle({("gs://a12?region=nam4", S3): 5}).resolutions[:1])
+    assert "gcp:us-central1, the first of them, serves it" in note
+    with pytest.raises(InputError, match="Cloudflare R2, whose region auto does not say"):
+        wan.plan("s3://data?region=auto", GS)
 
 
 def test_shells_read_each_script_and_unfit_tools_are_refused(
