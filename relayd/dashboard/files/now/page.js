@@ -357,7 +357,7 @@ const TILES = [
   function savings({ saved }) {
     if (!saved) return ["Saved by relays", "#ended", "", "–", "No transfer through a relay of its plan has finished yet."];
     const { saved_s: time_s, saved_usd: by_usd, transfers } = saved;
-    return ["Saved by relays", "#ended", time_s > 0 || by_usd > 0 ? "good" : "warn",
+    return ["Saved by relays", "#ended", time_s >= 0 && by_usd >= 0 ? "good" : "",
       `${whole(time_s)}${time_s < 0 ? " lost" : ""}`,
       `and ${usd(Math.abs(by_usd))} ${by_usd < 0 ? "more" : "less"} spent than by the direct path: `
       + `${plural(transfers, "finished transfer")} that went as planned, VMs and egress at the plans' prices.`];

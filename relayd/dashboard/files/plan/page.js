@@ -90,6 +90,7 @@ async function ask(request, beside, form, go) {
     spoken.textContent = `${title}. ${plan.reason}`;
     form.fold(true);
     if (location.hash === "#open=pair") document.getElementById("pair").scrollIntoView();
+    else answer.querySelector(".verdict")?.scrollIntoView({ block: "nearest" });
     showChips(request, plan, undefined, { addressOf, signal });
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -104,6 +105,7 @@ async function ask(request, beside, form, go) {
     else if (["infeasible", "data"].includes(error.kind)) {
       replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"),
         element("p", {}, worded(error)), loosened(request)), commands(request), isTransfer() && pairPart(request, signal));
+      answer.firstElementChild.scrollIntoView({ block: "nearest" });
     } else fail(error);
   } finally {
     ended();
@@ -346,15 +348,18 @@ function save(name, text, type) {
 }
 
 const TOOLS = {
-  haproxy: "haproxy.cfg", iperf3: "iperf3.sh", rclone: "rclone.sh", "aws-cli": "aws-cli.sh", azcopy: "azcopy.sh",
-  gcloud: "gcloud.sh", "storage-transfer": "storage-transfer.sh", datasync: "datasync.sh", skyplane: "skyplane.sh", env: "plan.env",
+  rclone: "rclone.sh", iperf3: "iperf3.sh", haproxy: "haproxy.cfg", "aws-cli": "aws-cli.sh", env: "plan.env", azcopy: "azcopy.sh",
+  gcloud: "gcloud.sh", "storage-transfer": "storage-transfer.sh", datasync: "datasync.sh", skyplane: "skyplane.sh",
 };
+const COPIES_BUCKETS = new Set(["azcopy", "gcloud", "storage-transfer", "datasync", "skyplane"]);
 
 function downloads(plan, question) {
   const json = () => save(`${question}-${plan.plan_id}.json`, JSON.stringify(plan, null, 1), "application/json");
   const fetched = () => show(async () =>
     save(TOOLS[tool.value], (await post("v1/plans/scripts", { plan, emit: tool.value })).script, "text/plain"));
-  const tool = element("select", { "aria-label": "Tool" }, Object.keys(TOOLS).map((name) => element("option", { value: name }, name)));
+  const hasBuckets = plan.resolutions.some(({ bucket }) => bucket);
+  const fit = Object.keys(TOOLS).filter((name) => (name === "haproxy" ? plan.verdict !== "direct" : hasBuckets || !COPIES_BUCKETS.has(name)));
+  const tool = element("select", { "aria-label": "Tool" }, fit.map((name) => element("option", { value: name }, name)));
   return element("div", { class: "row downloads" }, button("Download JSON", json),
     question === "transfer" && element("span", { class: "row" }, button("Download for", fetched), tool));
 }
