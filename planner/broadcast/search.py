@@ -39,14 +39,7 @@ from planner.model.shared_resources import Floats
 from planner.model.throughput import ramp_up_s
 from planner.model.units import S_PER_H
 from planner.shared_vms.candidates import Candidate, unbeaten, value_of
-from planner.solvers.steiner import (
-    EXACT_TERMINALS,
-    Arcs,
-    closure,
-    least_tree,
-    near_trees,
-    weight_of,
-)
+from planner.solvers.steiner import Arcs, closure, least_tree, near_trees, weight_of
 
 # The search ends when proven this near to the optimum, as estimates are good to several percent;
 # after some intervals, the second figure is enough.
@@ -377,9 +370,6 @@ class Search:
 
     def _branch(self, start_s: float, end_s: float) -> float:
         """Note candidates between two durations; return a lower bound on plans there."""
-        # Problems too large to solve exactly get no better bounds from more intervals.
-        exact = len(self.problem.terminals) <= EXACT_TERMINALS
-        most = MOST_INTERVALS if exact else INTERVALS // 2
         # The least time is known to a gap: a little more, so that its packing fits.
         middle_s = max((start_s * (1 + GAP) * end_s) ** 0.5, min(start_s * (1 + GAP), end_s))
         waiting = [(self.least_transfer_s, middle_s)]
@@ -394,7 +384,7 @@ class Search:
                 return closed
             bound, least_s, most_s = heappop(intervals)
             gap = best_of(self.found).value / bound - 1 if self.found and bound > 0 else inf
-            if gap <= ENOUGH or count >= most or (count >= INTERVALS and gap <= GOOD):
+            if gap <= ENOUGH or count >= MOST_INTERVALS or (count >= INTERVALS and gap <= GOOD):
                 return min(closed, bound)
             waiting = []
             if most_s <= least_s * (1 + ENOUGH):  # too short to matter

@@ -3,7 +3,8 @@
 Exact by dynamic programming over sets of terminals (Dreyfus and Wagner, *Networks* 1, 1971), whose
 effort triples with every terminal: ``3^k n + 2^k n^2`` for k terminals among n nodes. Beyond
 :data:`EXACT_TERMINALS`, a good tree by shortest paths (Takahashi and Matsuyama 1980) and a bound
-that no tree beats by dual ascent (Wong, *Mathematical Programming* 28, 1984).
+that no tree beats by dual ascent (Wong, *Mathematical Programming* 28, 1984), which also says over
+which arcs to look for the tree.
 """
 
 from __future__ import annotations
@@ -87,9 +88,9 @@ def least_tree(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[Ar
         arcs, weight = _by_subsets(shortest, root, terminals)
         bound = max(0.0, weight - hop * len(weights))
     else:
-        bound, reduced = _dual_ascent(weights, root, terminals)
-        found = [*near_trees(weights, root, terminals), *near_trees(reduced, root, terminals)]
-        arcs = min((a for a in found), key=lambda tree: weight_of(weights, tree))
+        bound, tight = _dual_ascent(weights, root, terminals)
+        found = [*near_trees(weights, root, terminals), *near_trees(tight, root, terminals)]
+        arcs = min(found, key=lambda tree: weight_of(weights, tree))
     return as_tree(arcs, root, terminals), bound
 
 
@@ -217,40 +218,29 @@ def _by_subsets(shortest: Closure, root: int, terminals: Sequence[int]) -> tuple
 
 
 def _dual_ascent(weights: Floats, root: int, terminals: Sequence[int]) -> tuple[float, Floats]:
-    """Return a bound on the weight of any tree, and the reduced weights of arcs.
+    """Return a bound on the weight of any tree, and weights, infinite where arcs have some left.
 
     Whatever the tree, an arc of it enters every set of nodes that holds a terminal and not the
     root. Sets that reach their terminal at no weight take the least weight that enters them off all
-    their entering arcs, until the root reaches every terminal at none.
+    their entering arcs, until the root reaches every terminal at none. A tree of arcs with none
+    left, one of which enters each of these sets, weighs as much as the bound.
     """
     left = weights.copy()
     np.fill_diagonal(left, np.inf)
     bound = 0.0
-    waiting = list(terminals)
     floor = SAME * float(left[np.isfinite(left)].mean())
-    while waiting:
-        sets = []
-        for terminal in waiting:
-            inside = _reaching(left <= floor, terminal)
-            if not inside[root]:
-                sets.append((int(inside.sum()), terminal, inside))
-        if not sets:
-            break
-        _, _, inside = min(sets, key=lambda item: item[:2])
+    # By terminal, the nodes that reach it over arcs of no weight.
+    sets = np.zeros((len(terminals), len(weights)), dtype=np.float32)
+    sets[range(len(terminals)), sorted(terminals)] = 1.0
+    while True:
+        free = (left <= floor).astype(np.float32)
+        while (grown := np.minimum(sets + sets @ free.T, 1.0)).sum() > sets.sum():
+            sets = grown
+        sets = sets[sets[:, root] == 0]
+        if not len(sets):
+            return bound, np.where(left <= floor, weights, np.inf)
+        inside = sets[sets.sum(axis=1).argmin()] > 0
         entering = left[np.ix_(~inside, inside)]
         least = float(entering.min())
         left[np.ix_(~inside, inside)] = entering - least
         bound += least
-        waiting = [terminal for _, terminal, _ in sets]
-    return bound, np.maximum(left, 0.0)
-
-
-def _reaching(free: np.ndarray, terminal: int) -> np.ndarray:
-    """Return a mask of the nodes that reach a terminal over free arcs."""
-    inside = np.zeros(len(free), dtype=bool)
-    inside[terminal] = True
-    while True:
-        grown = inside | free[:, inside].any(axis=1)
-        if (grown == inside).all():
-            return inside
-        inside = grown
