@@ -57,6 +57,11 @@ class InputError(RelaydError, ValueError):
         return found
 
 
+_FURTHER = dict.fromkeys(("ibm", "oracle", "oci", "ovh", "hetzner"), "further-clouds")
+_EXAMPLES = {**_FURTHER, "r2": "r2", "onprem": "onprem"}
+"""Examples of catalogue files, by provider."""
+
+
 class UnknownRegionError(InputError):
     """No region, alias or city has this name."""
 
@@ -64,6 +69,8 @@ class UnknownRegionError(InputError):
         self.near = tuple(near)
         remedy = "`relayd data regions` lists the regions and aliases."
         remedy = f"Did you mean {_one_of(near)}?" if near else remedy
+        if example := _EXAMPLES.get(name.partition(":")[0].lower()):
+            remedy = f"A catalogue file states them: see configs/catalogue-{example}.example.toml."
         super().__init__(field, "is not a known region or alias", value=name, remedy=remedy)
 
 

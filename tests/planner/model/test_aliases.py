@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -116,6 +119,15 @@ def test_an_unknown_name_comes_with_near_matches(text: str, near: str) -> None:
         resolve(text, CATALOGUE, field="--dst")
     assert near in caught.value.near
     assert near in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["r2:weur", "oci:us-ashburn-1", "hetzner:fsn1"])
+def test_an_unknown_cloud_comes_with_an_example_file_that_is_there(text: str) -> None:
+    with pytest.raises(UnknownRegionError) as caught:
+        resolve(text, CATALOGUE, field="--dst")
+    (file,) = re.findall(r"configs/[\w-]+\.example\.toml", str(caught.value))
+    provider = text.partition(":")[0].replace("oci", "oracle")
+    assert f'"{provider}:' in (Path(__file__).parents[3] / file).read_text()
 
 
 def test_nothing_is_near_to_nonsense() -> None:
