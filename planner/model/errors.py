@@ -69,7 +69,9 @@ class UnknownRegionError(InputError):
         self.near = tuple(near)
         remedy = "`relayd data regions` lists the regions and aliases."
         remedy = f"Did you mean {_one_of(near)}?" if near else remedy
-        if example := _EXAMPLES.get(name.partition(":")[0].lower()):
+        provider = name.partition(":")[0].lower()
+        of_others = not any(one.startswith(f"{provider}:") for one in near)
+        if of_others and (example := _EXAMPLES.get(provider)):
             remedy = f"A catalogue file states them: see configs/catalogue-{example}.example.toml."
         super().__init__(field, "is not a known region or alias", value=name, remedy=remedy)
 

@@ -130,6 +130,12 @@ def test_an_unknown_cloud_comes_with_an_example_file_that_is_there(text: str) ->
     assert f'"{provider}:' in (Path(__file__).parents[3] / file).read_text()
 
 
+def test_a_near_name_of_the_same_cloud_goes_before_an_example() -> None:
+    known = ["r2:weur", *CATALOGUE.regions]
+    with pytest.raises(UnknownRegionError, match="Did you mean r2:weur"):
+        resolve("r2:wuer", CATALOGUE, field="--dst", known=known)
+
+
 def test_nothing_is_near_to_nonsense() -> None:
     for text in ("", "  ", "zzzz", ":", "aws:", "x" * 100_000):
         with pytest.raises(UnknownRegionError):
