@@ -50,6 +50,7 @@ class WatchedLinks:
         self._changes: list[ConditionChange] = []
         self._network: Network | None = None
         self.usual_ms: dict[Pair, float] = {}
+        self._contradicted: set[Pair] = set()  # by transfers
         self._collected: dict[Pair, list[LivenessProbe]] = {}
 
     def resume(self, kept: Iterable[Kept], now_s: float) -> None:
@@ -67,11 +68,17 @@ class WatchedLinks:
             self.healths[pair] = LinkHealth(**known)
 
     def expect(self, network: Network) -> None:
-        """Take over the usual figures of a network: measured round-trip times, and rates."""
+        """Take over the usual figures of a network: measured round-trip times, and rates.
+
+        And which links transfers contradict: that changes with the network alone.
+        """
         self._network = network
-        self.usual_ms = {}
+        self.usual_ms, self._contradicted = {}, set()
         for src, dst in self.healths:
             link = network.usual.get(src, {}).get(dst)
+            figures = link and link.aggregate_gbps.origin.figures
+            if figures and figures.is_contradicted:
+                self._contradicted.add((src, dst))
             if link and link.rtt_ms.source == "measured":
                 self.usual_ms[src, dst] = link.rtt_ms.expected
                 self.answered.add((src, dst))
@@ -124,14 +131,8 @@ class WatchedLinks:
         return [
             pair
             for pair, health in self.healths.items()
-            if health.rate_at_s < before_s
-            and (health.rate_share < 1 or self._is_contradicted(*pair))
+            if health.rate_at_s < before_s and (health.rate_share < 1 or pair in self._contradicted)
         ]
-
-    def _is_contradicted(self, src: str, dst: str) -> bool:
-        link = self._network.usual.get(src, {}).get(dst) if self._network else None
-        figures = link and link.aggregate_gbps.origin.figures
-        return bool(figures and figures.is_contradicted)
 
     # ---- changes and samples to store ---------------------------------------------------------
 
