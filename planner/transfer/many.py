@@ -17,15 +17,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf, nan
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.fields.shared import GB_A_DAY, MOST_VMS
 from planner.model.estimate import ADDRESS_KINDS, BOUNDS, Bound, Origin
 from planner.model.link import FURTHER_VM, LIMITED_BY, LinkFigure
-from planner.model.link_array import KINDS, held_ends, most_gbps, rates_gbps
+from planner.model.link_array import (
+    KINDS,
+    Bools,
+    Floats,
+    Ints,
+    Records,
+    held_ends,
+    most_gbps,
+    rates_gbps,
+)
 from planner.model.network import Network
 from planner.model.pricing import (
     CataloguePrices,
@@ -55,10 +63,6 @@ AT_ONCE, RELAYED_AT_ONCE = 16384, 1024
 """Questions whose arrays, and those by relay, fit a processor's cache."""
 DIRECT, NONE = -1, -2
 """In place of a relay's position: the direct path, and no plan."""
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.integer[Any]]
-Bools: TypeAlias = NDArray[np.bool_]
-Records: TypeAlias = NDArray[Any]
 WAY = np.dtype(
     [(name, np.int64) for name in ("relay", "src_vms", "dst_vms", "relay_vms")]
     + [(name, np.float64) for name in ("gbps", "low_gbps", "high_gbps", "duration_s", "cost_usd")]

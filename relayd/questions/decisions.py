@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from io import BytesIO
 from math import inf, nan
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,13 +20,13 @@ from planner.fields.kinds import Quantity
 from planner.fields.shared import DEFAULT_VOLUME_GB
 from planner.fields.specified import fields_of
 from planner.model.errors import DataError, InfeasibleError, InputError, not_installed
+from planner.model.link_array import Records
 from planner.model.network import Network
 from planner.model.rate_cuts import with_lasting_caps
 from planner.transfer.request import TransferRequest
-from relayd.questions.holds import catalogue_left, network_left
+from relayd.questions.holds import what_is_left
 from relayd.questions.resolving import NetworkView, by_regions, forbidden, network_of, prices_of
 
-Records: TypeAlias = NDArray[Any]
 NUMBERS = "volume_gb", "budget_usd", "deadline_s", "min_throughput_gbps"
 """Fields that an array may have a figure of for each transfer, NaN for none."""
 FIGURES = (
@@ -261,8 +261,7 @@ class _Alike:
         like = replace(like, src=ends[0], dst=ends[1], relays=relays, **common)
         prices = prices_of(catalogue, network, like)
         if holds.all:
-            network = network_left(network, holds, catalogue)
-            prices = prices.on(network, catalogue_left(prices.catalogue, holds))
+            network, prices = what_is_left(network, prices, holds, catalogue)
         lasts = with_lasting_caps(network, catalogue.vm_types, 1.0) is network
         if not lasts or not can_decide(like, prices):
             return True

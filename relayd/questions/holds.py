@@ -3,7 +3,7 @@
 The connections of one VM share its caps, whatever their destination, and separate VMs share nothing
 (docs/papers.md): so transfers on VMs of a pool contend for what these send and receive, and those
 that start VMs of their own for the quota of the account. A hold counts while its transfer runs and
-is reported. Questions are answered on what is left: :func:`network_left`.
+is reported. Questions are answered on what is left: :func:`what_is_left`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from planner.model.errors import InfeasibleError, InputError
 from planner.model.estimate import ADDRESS_KINDS, AddressKind
 from planner.model.link import Site
 from planner.model.network import Network
+from planner.model.pricing import CataloguePrices
 from planner.model.quotas.vcpus import VmQuota
 from planner.model.units import gbps_text
 from relayd.store.database import Database
@@ -405,7 +406,7 @@ def with_held(quota: VmQuota, holds: Holds, region: str, catalogue: Catalogue) -
     return quota._replace(quota=of._replace(used_vcpus=of.used_vcpus + used))
 
 
-def network_left(network: Network, holds: Holds, catalogue: Catalogue) -> Network:
+def _network_left(network: Network, holds: Holds, catalogue: Catalogue) -> Network:
     """Return the network on what others leave; the same object if they hold nothing of it.
 
     All VMs of a pool stay, each with its part of what is left of the pool's caps.
@@ -441,7 +442,7 @@ def _with_less(site: Site, out_gbps: float, into_gbps: float) -> Site:
     )
 
 
-def catalogue_left(catalogue: Catalogue, holds: Holds) -> Catalogue:
+def _catalogue_left(catalogue: Catalogue, holds: Holds) -> Catalogue:
     """Return the catalogue with what others leave of its interconnects; the same if all of it."""
     places = [place for kind, place in holds.by_place if kind == "interconnect"]
     if not places:
@@ -454,6 +455,14 @@ def catalogue_left(catalogue: Catalogue, holds: Holds) -> Catalogue:
         for fee in catalogue.fees
     )
     return replace(catalogue, fees=fees)
+
+
+def what_is_left(
+    network: Network, prices: CataloguePrices, holds: Holds, catalogue: Catalogue
+) -> tuple[Network, CataloguePrices]:
+    """Return the network and the prices of a question on what others leave."""
+    left = _network_left(network, holds, catalogue)
+    return left, prices.on(left, _catalogue_left(prices.catalogue, holds))
 
 
 def refuse_full(network: Network, holds: Holds, pairs: Collection[tuple[str, str]]) -> None:

@@ -20,15 +20,7 @@ from planner.model.rate_cuts import with_lasting_caps
 from planner.model.units import duration_text, usd_text
 from planner.schedule.request import Tariff, TimedTransfer
 from relayd.questions.caveats import Pair, at_border, dated, refuse_old
-from relayd.questions.holds import (
-    Holds,
-    catalogue_left,
-    held_at,
-    network_left,
-    refuse_full,
-    when_free,
-    with_room,
-)
+from relayd.questions.holds import Holds, held_at, refuse_full, what_is_left, when_free, with_room
 from relayd.times import utc_text
 
 A = TypeVar("A", bound=Recommendation)
@@ -131,8 +123,7 @@ def _on_what_is_left(
 
     def solve(held: Holds) -> A:
         refuse_full(network, held, pairs)
-        left = network_left(network, held, catalogue)
-        return recommend(left, prices.on(left, catalogue_left(prices.catalogue, held)))
+        return recommend(*what_is_left(network, prices, held, catalogue))
 
     starts_at_s = None
     try:
