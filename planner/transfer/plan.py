@@ -37,7 +37,7 @@ class PathPlan(PathShare):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathOption:
-    """What carries everything over one path.
+    """Figures of a way that carries everything over one path.
 
     Attributes
     ----------

@@ -128,10 +128,10 @@ def readings_of(samples: Samples, finished: Samples) -> Readings:
         begin_s = float(row["measured_at_s"])
         if took_s > 0 and own_gbit > 0:
             same, pooled = others.pair == pair, _pooled(pair, detail, samples.names)
-            beside = others.where(same.all(1) | (same & others.pooled & pooled).any(1))
-            begins, ends = beside.begin_s, beside.begin_s + beside.took_s
+            concurrent = others.where(same.all(1) | (same & others.pooled & pooled).any(1))
+            begins, ends = concurrent.begin_s, concurrent.begin_s + concurrent.took_s
             over_s = np.minimum(begin_s + took_s, ends) - np.maximum(begin_s, begins)
-            carried_gbit = float(np.maximum(over_s, 0.0) @ beside.gbps)
+            carried_gbit = float(np.maximum(over_s, 0.0) @ concurrent.gbps)
             found.together[at] = max(1.0, carried_gbit / own_gbit)
         found.of_path[at] = limit == "network"
         if found.unexplained[at]:

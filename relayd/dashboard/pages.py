@@ -107,7 +107,7 @@ LEADS = {
     "/pair": "./#open=pair",
     "/map": "./#open=world-map",
 }
-"""What the menu calls pages, and pages of before that are parts of Ask: where they lead."""
+"""Targets of addresses: names in the menu, and former pages that are parts of Ask now."""
 SIGN_IN = Page("/sign-in", "sign-in", "Sign in", "A token says what you may see and do.")
 DOCS = Page("/docs", "docs", "API", "Every path, with a form to try it.")
 

@@ -15,7 +15,7 @@ from tests.referee.transfer import ROUND_TRIPS, Answer, Path, Question, paths_of
 
 @dataclass(frozen=True)
 class Rest:
-    """What is left of a transfer, on paths with shares and VMs.
+    """The rest of a transfer, on paths with shares and VMs.
 
     Attributes
     ----------

@@ -53,7 +53,7 @@ class Case:
 
     @property
     def rest(self) -> Rest:
-        """What is left, on the plan's paths."""
+        """The rest, on the plan's paths."""
         return Rest.of(self.q, self.plan)
 
 

@@ -1,4 +1,4 @@
-// The offers of a plan: rows in the order of what an hour is worth, each opened in place, and beside them a chart and
+// The offers of a plan: rows in the order of what an hour is worth, each opened in place, and next to them a chart and
 // a map that follow the row under the pointer or the focus.
 
 import { STEPS, linksTable, pairsOf, pathLinks, planOnMap } from "./parts.js";

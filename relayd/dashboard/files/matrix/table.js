@@ -51,7 +51,7 @@ export class MatrixTable {
     const opener = (area, text) => button(text, () => this.heard.toggle(area), { class: "area" });
     const nameOf = (at, id = matrix.regions[at]) => ({ title: id, text: areas?.has(id) ? `${id}: ${areas.get(id)} regions` : label(id),
       made: areas?.has(id) && opener(id, `${id}: ${areas.get(id)}`) });
-    // A closed area has its name beside its figures: a second one has no room.
+    // A closed area has its name next to its figures: a second one has no room.
     this.titleOf = (title) => (!areas ? title : areas.has(title) && matrix.regions.includes(title) ? "" : opener(title, `${title} ×`));
     const height = this.fit(columns.length, isGrouped, this.rows.map((at) => nameOf(at).text));
     this.first = columns.flatMap((group) => group.members.map((_, at) => (at ? "" : " first")));
