@@ -118,7 +118,8 @@ def read_bill(text: str, name: str, catalogue: Catalogue) -> Bill | None:
                 months.add(f"{month[1] or month[4]}-{month[2] or month[3]}")
     except (ValueError, ArithmeticError, csv.Error) as error:
         problem = "or the row after it can't be read, or is of another currency"
-        raise FormatError(f"{name}, line {at}", problem, value=error) from None
+        value = cell("paid") if isinstance(error, ArithmeticError) else error
+        raise FormatError(f"{name}, line {at}", problem, value=value) from None
     stated = sorted(months) or ["of no stated month"]
     bill.months, bill.span = len(stated), " to ".join(dict.fromkeys((stated[0], stated[-1])))
     return bill

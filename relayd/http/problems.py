@@ -152,8 +152,10 @@ def _of_relayd(error: RelaydError) -> ProblemError:
 def invalid(error: ValidationError) -> InputError:
     """Return the first error of pydantic as an error of the library."""
     first = error.errors(include_url=False, include_context=False)[0]
-    # Alternatives of a union are named in the place: `time_value_usd_per_h.float`.
-    place = [str(part) for part in first["loc"]]
+    # Alternatives of a union are named in the place: `time_value_usd_per_h.float`. Where they have
+    # validators, their name is code: `function-after[...]`.
+    name, *inside = [str(part) for part in first["loc"]] or [""]
+    place = [name, *(part for part in inside if "[" not in part)]
     field = ".".join(place[:6])[:MOST_SHOWN] or "body"
     others = error.error_count() - 1
     remedy = f"{others} more of its fields are wrong too." if others > 0 else None

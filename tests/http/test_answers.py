@@ -79,6 +79,7 @@ def test_decisions_are_the_librarys(service: Served, measured: Path) -> None:
         ({"src": ["eu"] * 10_001}, "src"),
         ({"volum": [3] * 1200}, "[0] volum"),
         ({"objective": ["time", "fast"] * 600}, "[1] objective"),
+        ({"src": 7}, "src"),
     ],
 )
 def test_wrong_decisions_name_the_transfer(

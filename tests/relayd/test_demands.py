@@ -151,6 +151,8 @@ def test_a_bill_that_would_not_add_up_is_refused() -> None:
     for damaged in ("8,2026-11-01,Usage,x,1,USD,much", "8,2026-11-01", "9,2026-11,,x,1,EUR,3"):
         with pytest.raises(FormatError, match="can't be read, or is of another currency"):
             bill_of(*CUR_1, damaged)
+    with pytest.raises(FormatError, match="got 'much'"):
+        bill_of(*CUR_1, "8,2026-11-01,Usage,x,1,USD,much")
     assert read_bill("src,dst,gb\na,b,3\n", "x", load_catalogue()) is None
 
 
