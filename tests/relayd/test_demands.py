@@ -231,6 +231,23 @@ def test_a_bill_is_demands_of_a_shuffle(relayd: Relayd) -> None:
     assert (refused.code, "`relayd study bill azure.csv`" in refused.err) == (2, True)
 
 
+def test_demands_of_any_kind_are_transfers_of_a_schedule(relayd: Relayd) -> None:
+    answer = relayd("plan", "schedule", given("51", "ag_cur.csv"), "--due", "30d", "--json")
+    found = json.loads(answer.out)["transfers"]
+    assert {(one["src"], one["dst"], one["volume_gb"], one["deadline_s"]) for one in found} == {
+        ("aws:us-east-1", "aws:eu-central-1", 51_200, 30 * 86_400),
+        ("aws:us-east-1", "aws:ap-northeast-1", 10_240, 30 * 86_400),
+    }
+    assert "1,228.80 USD was paid for these in all." in answer.err
+    Path("own.csv").write_text("src,dst,gb,deadline\nus-east,sa,5,1h\nsa,us-east,5,\n")
+    own = json.loads(relayd("plan", "schedule", "own.csv", "--due", "6h", "--json").out)
+    assert [one["deadline_s"] for one in own["transfers"]] == [3600, 21_600]
+    Path("odd.csv").write_text("sender,receiver,moved\nus-east,sa,5\n")
+    for name, said in (("odd.csv", "--columns"), ("missing.csv", "can't be read")):
+        refused = relayd("plan", "schedule", name, "--due", "6h")
+        assert (refused.code, said in refused.err) == (2, True)
+
+
 def test_what_a_job_wrote_goes_to_readers_by_their_shares() -> None:
     demands = read_demands(str(LOG))
     written = {"aws:us-east-1": 252948, "azure:eastus": 417848, "aws:ap-northeast-1": 139266}

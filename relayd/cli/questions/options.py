@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
+from planner.fields.demands import Demands, pair_rows
 from planner.fields.kinds import Flag, OneOf
 from planner.fields.specified import Field, Items, Specified, fields_of
 from planner.model.errors import FormatError, InputError
@@ -198,13 +201,12 @@ def _from_file(fields: Sequence[Field], name: str, options: argparse.Namespace) 
             raise FormatError(first.key, f"must be a JSON object with {keys}", value=name)
         return {field.name: content[field.key] for field in fields if field.key in content}
     found: Any
-    if isinstance(first.kind, Items):
+    if first.key == "transfers":
+        found = _transfers(name, options)
+    elif isinstance(first.kind, Items):
         found = read_rows(name, first.key, least=first.kind.least)
     elif first.kind.name == "pairs":
-        from relayd.demands import read_demands
-
-        columns, regions = (meanings(one, options) for one in ("--columns", "--regions"))
-        found = read_demands(name, columns, regions, options.unit or "", catalogue_of(options))
+        found = _demands(name, options)
     elif first.kind.name == "document":
         found = read_text(name, first.key)
     else:  # of volumes by place
@@ -214,12 +216,38 @@ def _from_file(fields: Sequence[Field], name: str, options: argparse.Namespace) 
     return {first.name: found}
 
 
+def _demands(name: str, options: argparse.Namespace) -> Demands:
+    from relayd.demands import read_demands
+
+    columns, regions = (meanings(one, options) for one in ("--columns", "--regions"))
+    return read_demands(name, columns, regions, options.unit or "", catalogue_of(options))
+
+
+def _transfers(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Return rows of transfers; a file of demands of any other kind has one for each pair."""
+    rows: list[dict[str, Any]] | None = None
+    with suppress(*() if name == "-" else [InputError]):  # standard input can be read only once
+        rows = read_rows(name, "transfers", least=0)
+    if name != "-" and (rows is None or any("src" not in map(str.lower, row) for row in rows)):
+        demands = _demands(name, options)
+        for note in demands.notes:
+            print(f"Note: {note}", file=sys.stderr)
+        rows = pair_rows(demands)
+    due = {"deadline": until(options.due)} if options.due else {}
+    stated = ("deadline", "deadline_s")
+    return [row if any(row.get(key) for key in stated) else row | due for row in rows or []]
+
+
 _OF_DEMANDS = """
   [the file]
   --columns NAME=COLUMN,...  of a table: columns that have other names, such as
                        src=source,dst=target,volume_gb=bytes
   --regions NAME=REGION,...  where hosts of a log and nodes of a network are
   --unit UNIT          of figures that have none, such as TiB
+"""
+_DUE = """
+  --due TIME           by when transfers of FILE that state no deadline, and demands of any other
+                       kind of file (a bill, a log of Spark, a matrix), must have ended; such as 6h
 """
 
 
@@ -253,8 +281,9 @@ def add_question_commands(known: dict[str, Parser]) -> None:
         parser = known[question.command]
         parser.set_defaults(question=question)
         add_fields(parser, question.request)
-        if "pairs" in [of[0].kind.name for _, of in options_of(question.request) if len(of) == 1]:
-            add_options(parser, _OF_DEMANDS)
+        kinds = {key: of[0].kind.name for key, of in options_of(question.request) if len(of) == 1}
+        if "transfers" in kinds or "pairs" in kinds.values():
+            add_options(parser, _OF_DEMANDS + (_DUE if "transfers" in kinds else ""))
         shown = [f"  * {one.option}  {one.help}" for one in question.shown if one.help]
         add_options(parser, "\n".join(["  [shown]", *shown]) if shown else "")
         add_options(parser, _carrying_out() if question.emits else "")

@@ -171,7 +171,7 @@ def test_wrong_questions_are_named(relayd: Relayd, question: str, code: int, wor
         ("plan shuffle", '[{"src": "a"}]', "it has src ('a')"),
         ("plan schedule", "id,src,dst\nx,aws:us-east-1,aws:sa-east-1\n", "volume_gb"),
         ("plan schedule", "id,src,dst,volume,deadline\nx,us-east,sa,4,soon\n", "deadline"),
-        ("plan schedule", "[1]", "list of objects"),
+        ("plan schedule", "[1]", "rows of source"),
         ("plan place tasks", "[]", "tasks"),
         ("plan place tasks", json.dumps({**TASKS, "traffic": [{"src": "a"}]}), "traffic 1"),
         ("plan place tasks", json.dumps({**TASKS, "vms": [{"id": "a"}]}), "region is missing"),
