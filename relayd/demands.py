@@ -58,8 +58,9 @@ def read_demands(
     regions: Mapping[str, str] = {},
     unit: str = "",
     catalogue: Catalogue | None = None,
+    text: str | None = None,
 ) -> Demands:
-    """Read demands from a file; ``-`` is standard input.
+    """Read demands from a file, unless its `text` is given; ``-`` is standard input.
 
     CSV has columns for source, destination and a volume, or is a matrix: a first row of
     destinations and a first column of sources. JSON is ``[{"src": ..., "dst": ..., "volume_gb":
@@ -77,12 +78,15 @@ def read_demands(
         If it is of no such kind: says what it has, and which columns are probably meant.
     """
     name = str(name)
-    is_log = Path(name).is_dir() or name.endswith((".zst", ".zstd"))
-    text, notes = "" if is_log else read_text(name, "demands"), tuple[str, ...]()
+    is_log = text is None and (Path(name).is_dir() or name.endswith((".zst", ".zstd")))
+    log: str | list[bytes] = name if text is None else text.encode().splitlines()
+    if text is None:
+        text = "" if is_log else read_text(name, "demands")
+    notes: tuple[str, ...] = ()
     if is_log or re.match(r'\s*\{"Event":\s*"SparkListener', text):
         how = "what goes from A to B is what A wrote, times B's share of what was read"
         notes = (f"Volumes follow from an event log of Spark, which has no pairs: {how}.",)
-        found: Any = _of_spark(name, regions)
+        found: Any = _of_spark(log, name, regions)
     elif bill := read_bill(text, name, catalogue or load_catalogue()):
         found, notes = bill.demands_gb(), bill.notes()
         if not found:
@@ -100,12 +104,12 @@ def read_demands(
     return demands
 
 
-def _of_spark(name: str, regions: Mapping[str, str]) -> Any:
+def _of_spark(log: str | list[bytes], name: str, regions: Mapping[str, str]) -> Any:
     """Return what a job shuffled between regions, over all its stages."""
     found: defaultdict[Pair, float] = defaultdict(float)
     problem = "is an event log of Spark without a shuffle between two regions"
     try:
-        for one in read_shuffles(name, regions):
+        for one in read_shuffles(log, regions):
             for (src, gb), (dst, read) in product(one.input_gb.items(), one.read_gb.items()):
                 found[src, dst] += gb * read / (sum(one.read_gb.values()) or 1.0)
     except (FormatError, ArithmeticError, LookupError, TypeError) as fault:  # damaged, or cut down
@@ -156,7 +160,7 @@ def _of_text(text: str, name: str, columns: Mapping[str, str], unit: str) -> Any
         heads = [*dict.fromkeys(head for row in rows for head in row)] or [""]
         if wrong := {*columns} - {"src", "dst", "volume_gb"} or {*columns.values()} - {*heads}:
             remedy = f"Give src, dst and volume_gb; {name} has {', '.join(heads)}."
-            raise InputError("--columns", "names no column", value=min(wrong), remedy=remedy)
+            raise InputError("columns", "names no column", value=min(wrong), remedy=remedy)
         of = {END_NAMES.get(head.lower(), head.lower()): head for head in reversed(heads)}
         sized = [head for head in heads if volume_unit_in(head)]
         volumes = [of[one] for one in VOLUME_NAMES if one in of] or sized[: len(sized) == 1]
@@ -183,7 +187,7 @@ def _is_word(cell: Any) -> bool:
 def _in_unit(cell: Any, unit: str) -> Any:
     """Return a bare number of a unit in GB; other cells as they are."""
     is_bare = unit and _NUMBER.fullmatch(str(cell))
-    return parse_volume_gb(f"{cell} {unit}", "--unit") if is_bare else cell
+    return parse_volume_gb(f"{cell} {unit}", "unit") if is_bare else cell
 
 
 def _unknown(name: str, row: Mapping[str, Any]) -> FormatError:

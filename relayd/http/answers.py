@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from planner.fields.demands import pair_rows
 from planner.fields.shared import DEFAULT_TIME_VALUE_USD_PER_H
 from planner.fields.specified import Specified
 from planner.model.errors import DataError, InfeasibleError, RelaydError
@@ -24,6 +25,7 @@ from planner.replanning.plan import Replan
 from planner.replanning.request import ReplanRequest
 from planner.transfer.request import TransferRequest
 from relayd.catalogue.loading import load_catalogue
+from relayd.demands import read_demands
 from relayd.emitting.formats import emit
 from relayd.http.problems import encoded as problem_bytes
 from relayd.http.problems import problem_of
@@ -81,6 +83,12 @@ def answer_earlier(
 def script_of(_wan: Wan, asked: Mapping[str, Any]) -> str:
     """Write a plan as a script, by :func:`relayd.emitting.formats.emit`; it needs no network."""
     return emit(asked["plan"], asked["emit"], endpoints=asked["endpoints"], port=asked["port"])
+
+
+def demands_of(wan: Wan, asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the demands that a file's text has, as a question takes them, and their notes."""
+    found = read_demands(**asked, catalogue=wan.catalogue)
+    return {"demands": pair_rows(found), "notes": found.notes}
 
 
 def batch_items(wan: Wan, requests: list[Any], request_id: str | None, holds: Holds) -> list[bytes]:

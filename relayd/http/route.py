@@ -114,6 +114,7 @@ class Route:
     media_type: str = JSON  # of the answer
     body_types: tuple[str, ...] = (JSON,)
     """Media types of the body; where there are several, the handler reads it."""
+    is_file: bool = False  # whether the body holds a file, and may be as large as one of samples
     success: int = 200
     etag: bool = False  # whether If-None-Match is honoured
     unlimited: bool = False  # whether rate limits leave it out
@@ -143,7 +144,8 @@ class Route:
         body = None
         if self.body is not None and len(self.body_types) == 1:
             check_media_type(request, self.body_types)
-            body = await read_document(request, service.settings, self.body)
+            settings = service.settings
+            body = await read_document(request, settings, self.body, is_file=self.is_file)
         context = RequestContext(service, service.current, request, query, body)
         content = await self.handler(context)
         if isinstance(content, web.StreamResponse):
@@ -254,9 +256,12 @@ def check_media_type(request: web.Request, allowed: tuple[str, ...]) -> str:
     return found
 
 
-async def read_document(request: web.Request, settings: ServiceSettings, model: Model) -> Any:
+async def read_document(
+    request: web.Request, settings: ServiceSettings, model: Model, *, is_file: bool = False
+) -> Any:
     """Return a JSON body, small enough and in time, as an instance of a model."""
-    parts = read_parts(request, settings.body_mb, settings.read_timeout_s)
+    most_mb = settings.samples_mb if is_file else settings.body_mb
+    parts = read_parts(request, most_mb, settings.read_timeout_s)
     content = b"".join([part async for part in parts])
     if len(content) < PART_BYTES:  # read sooner than a thread begins
         return as_model(read_json(content), model)

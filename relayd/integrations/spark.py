@@ -64,7 +64,7 @@ class SparkShuffle:
 
 
 def read_shuffles(
-    event_log: str | Path, regions: Mapping[str, str] | None = None
+    event_log: str | Path | list[bytes], regions: Mapping[str, str] | None = None
 ) -> list[SparkShuffle]:
     """Return the shuffles that a job's event log tells of, in the order of their stages.
 
@@ -73,18 +73,19 @@ def read_shuffles(
 
     Parameters
     ----------
-    event_log : str or Path
-        A file, or the folder of a rolling log; as text or compressed with zstd, Spark's default.
+    event_log : str or Path or list of bytes
+        A file, or the folder of a rolling log, as text or compressed with zstd, Spark's default; or
+        the lines of a log.
     regions : mapping, optional
         Region by host, for executors that do not say theirs.
     """
     log = _Log(regions or {})
-    for file in _files(Path(event_log)):
-        for event in _events(file):
+    for part in [event_log] if isinstance(event_log, list) else _files(Path(event_log)):
+        for event in _events(part):
             try:
                 log.take(event)
             except (KeyError, TypeError, AttributeError) as error:
-                raise FormatError(file.name, f"has an event without {error}") from None
+                raise FormatError(_name(part), f"has an event without {error}") from None
     return log.shuffles()
 
 
@@ -219,14 +220,18 @@ def _files(place: Path) -> list[Path]:
     return [numbered[number] for number in sorted(numbered)]
 
 
-def _events(file: Path) -> Iterator[dict[str, Any]]:
+def _name(part: Path | list[bytes]) -> str:
+    return "event_log" if isinstance(part, list) else part.name
+
+
+def _events(part: Path | list[bytes]) -> Iterator[dict[str, Any]]:
     with ExitStack() as stack:
-        lines: Any = stack.enter_context(file.open("rb"))
-        if file.suffix in (".zstd", ".zst"):
+        lines: Any = part if isinstance(part, list) else stack.enter_context(part.open("rb"))
+        if _name(part).endswith((".zstd", ".zst")):
             try:
                 import pyarrow as pa
             except ImportError:
-                raise not_installed("pyarrow", "spark", f"read {file.name}") from None
+                raise not_installed("pyarrow", "spark", f"read {_name(part)}") from None
             text = stack.enter_context(pa.CompressedInputStream(lines, "zstd"))
             lines = text.read().splitlines()
         try:
@@ -236,4 +241,4 @@ def _events(file: Path) -> Iterator[dict[str, Any]]:
                     yield event
         except ValueError:
             problem = "is not text of events; of compressed logs, those by zstd are read"
-            raise FormatError(file.name, problem) from None
+            raise FormatError(_name(part), problem) from None

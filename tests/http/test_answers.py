@@ -18,6 +18,7 @@ from planner.model.document import NETWORK_COLUMNS, network_of, network_of_colum
 from relayd.http.answers import relay_gains_bytes
 from tests.http.running import REGIONS, Served
 from tests.properties import examples
+from tests.relayd.test_field_cases import given as given_case
 
 PAIR = {"src": "us-east", "dst": "sa"}
 
@@ -91,6 +92,24 @@ def test_wrong_decisions_name_the_transfer(
     answer = service.ask("POST", "/v1/decisions", {**asked, **change})
     assert answer.status == 422
     assert answer.json["field"] == field
+
+
+def test_files_of_demands_are_read_as_the_library_reads_them(service: Served) -> None:
+    bill = given_case("51", "ag_cur.csv")
+    log = Path(__file__).parents[1] / "relayd" / "integrations" / "event_log.jsonl"
+    many = "src,dst,TB\n" + "".join(f"site:a{n},site:b{n},{n + 1}\n" for n in range(80_000))
+    for text in (bill.read_text(), log.read_text(), many):
+        read = relayd.read_demands("it", text=text)
+        answer = service.ask("POST", "/v1/demands", {"text": text})
+        assert answer.json["notes"] == list(read.notes)
+        found = {(one["src"], one["dst"]): one["volume_gb"] for one in answer.json["demands"]}
+        assert found == read
+    plan = service.ask("POST", "/v1/shuffles", {"demands": [*answer.json["demands"][:1]]})
+    assert plan.json["kind"] == "unknown-region"  # such as `site:a0`
+    odd = service.ask("POST", "/v1/demands", {"text": "sender,receiver,moved\nus-east,sa,5\n"})
+    assert (odd.status, "--columns src=sender" in odd.json["detail"]) == (422, True)
+    moved = {"text": "a,b\n1,2\n", "unit": "furlong"}
+    assert service.ask("POST", "/v1/demands", moved).json["field"] == "unit"
 
 
 def test_a_plan_can_be_the_decision_alone(service: Served) -> None:

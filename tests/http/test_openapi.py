@@ -43,7 +43,7 @@ def test_its_examples_work(service: Served) -> None:
             continue  # these would change the service that all tests share, or want a pool
         assert service.ask("POST", path, example).status == 200, path
         answered.add(path)
-    apart = {"/v1/plans/batch", "/v1/decisions"}
+    apart = {"/v1/plans/batch", "/v1/decisions", "/v1/demands"}
     assert answered == {*apart, *(question.path for question in QUESTIONS)}
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Sized
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from aiohttp import hdrs, web
@@ -24,6 +24,7 @@ from relayd.http.answers import (
     answer_earlier,
     batch_items,
     decisions,
+    demands_of,
     encoded,
     script_of,
 )
@@ -31,6 +32,7 @@ from relayd.http.models import (
     Name,
     RequestModel,
     ResponseModel,
+    Text,
     answer,
     attributes_as,
     many,
@@ -162,6 +164,28 @@ class ScriptRequest(RequestModel):
     port: int = Field(DEFAULT_PORT, ge=1, le=65535, description="That relays and ends listen on.")
 
 
+class DemandsGiven(RequestModel):
+    """A file of demands, in any format that `relayd plan shuffle` reads."""
+
+    text: str = Field(description="What the file has; up to the largest body of samples.")
+    name: Name = Field("the file", description="What it is called, for problems with it.")
+    columns: dict[str, Name] = Field(
+        {}, max_length=3, description="`src`, `dst` and `volume_gb` to columns of a table."
+    )
+    regions: dict[str, Name] = Field(
+        {}, max_length=10_000, description="Host of a log, or node of a network, to its region."
+    )
+    unit: Annotated[Text, Field(max_length=20)] = Field(
+        "", description="Of figures that have none, such as TiB."
+    )
+
+
+DEMANDS_ANSWER = answer(
+    "DemandsAnswer",
+    "Demands as `demands` of a question has them.",
+    demands=(list[dict[str, Any]], "Each with `src`, `dst` and `volume_gb`."),
+    notes=(list[str], "What they rest on, where that is more than a table."),
+)
 BATCH_ANSWER = answer(
     "BatchAnswer",
     "Answers in the order of the requests.",
@@ -298,6 +322,24 @@ async def post_plan_script(context: RequestContext) -> dict[str, Any]:
     """
     asked = context.body.model_dump()
     return {"script": await context.ask(script_of, asked)}
+
+
+@route(
+    "POST",
+    "/v1/demands",
+    "plan",
+    DEMANDS_ANSWER,
+    body=DemandsGiven,
+    is_file=True,
+    example={"text": "from,to,TB\nus-east,sa,1.5\n"},
+)
+async def post_demands(context: RequestContext) -> dict[str, Any]:
+    """Read a file of demands.
+
+    A bill, an event log of Spark, a table, a matrix or a network, told by its content. What is of
+    another kind is refused with what it is, and what would read it.
+    """
+    return await context.ask(demands_of, context.body.model_dump())
 
 
 async def post_question(context: RequestContext) -> bytes | tuple[Snapshot, bytes]:
