@@ -29,13 +29,12 @@ from planner.model.units import (
     parse_volume_gb,
     volume_unit_in,
 )
-from probes.importers import HEAD_BYTES, ImportOptions, identified
-from probes.importers.csv_samples import FIGURES
+from probes.importers import ImportOptions
 from probes.importers.graphs import graph_of
 from probes.importers.tables import json_rows
 from relayd.bills import read_bill
 from relayd.catalogue.loading import load_catalogue
-from relayd.files import csv_rows, is_json, json_of, read_text
+from relayd.files import belongs_elsewhere, csv_rows, is_json, json_of, read_text
 from relayd.integrations.spark import read_shuffles
 
 _SNDLIB = re.compile(r"\s*\?SNDlib native|\s*(?:<\?[^>]*>\s*)?<network\b[^>]*sndlib")
@@ -174,7 +173,7 @@ def _of_text(text: str, name: str, columns: Mapping[str, str], unit: str) -> Any
         if has_json or is_graph or (words and not {row[corner] for row in rows} & {*targets}):
             raise _unknown(name, rows[0] if rows else {})
     except FormatError as fault:
-        raise _measured(text, name) or fault from None
+        raise belongs_elsewhere(text, name, "plan shuffle") or fault from None
     unit = volume_unit_in(corner) or unit
     found = [(row[corner], dst, _in_unit(row[dst], unit)) for row in rows for dst in targets]
     return [(src, dst, cell) for src, dst, cell in found if cell and src != dst]
@@ -207,14 +206,3 @@ def _unknown(name: str, row: Mapping[str, Any]) -> FormatError:
     problem = f"is no table of demands that relayd knows: it has {', '.join(shown[:_SHOWN])}{more}"
     said = f"relayd plan shuffle {shlex.quote(name)} --columns {columns}{unit}"
     return FormatError(name, problem, remedy=f"Say which are meant, probably: {said}")
-
-
-def _measured(text: str, name: str) -> FormatError | None:
-    """Return an error if a text is what a tool measured, or a table of that."""
-    with suppress(FormatError):
-        found = identified(text[:HEAD_BYTES].encode(), name)
-        is_table = found.importer.name in {"csv", "graph"}
-        if not found.kind.is_guess and (not is_table or FIGURES.keys() & re.findall(r"\w+", text)):
-            problem = f"is {found.what}: what was measured, not what is to be sent"
-            return FormatError(name, problem, remedy=f"Use `relayd import {shlex.quote(name)}`.")
-    return None

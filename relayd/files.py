@@ -9,6 +9,8 @@ import csv
 import gzip
 import io
 import os
+import re
+import shlex
 import sys
 import zlib
 from collections.abc import Mapping
@@ -98,6 +100,26 @@ def csv_rows(text: str, name: str, what: str, least: int) -> list[dict[str, Any]
             problem = f"has {len(cells)} of {len(header)} columns"
             raise FormatError(f"{name}, line {number}", problem, value=cells)
     return [dict(zip(header, cells, strict=True)) for _, cells in lines[1:]]
+
+
+def belongs_elsewhere(text: str, name: str, command: str) -> FormatError | None:
+    """Return the error that a file is for another command than `command`, which can't read it.
+
+    None if nothing says so: tables and graphs may hold anything, unless they name a figure.
+    """
+    from probes.importers import HEAD_BYTES, identified  # with all formats
+    from probes.importers.csv_samples import FIGURES
+
+    try:
+        found = identified(text[:HEAD_BYTES].encode(), name)
+    except FormatError as fault:
+        is_for_another = "`relayd " in str(fault) and command not in str(fault)
+        return fault if is_for_another else None
+    is_table = found.importer.name in {"csv", "graph"}
+    if found.kind.is_guess or (is_table and not FIGURES.keys() & {*re.findall(r"\w+", text)}):
+        return None
+    problem = f"is {found.what}: what was measured"
+    return FormatError(name, problem, remedy=f"Use `relayd import {shlex.quote(name)}`.")
 
 
 _REMEDY = "Give a plan or its JSON."

@@ -30,6 +30,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+CATALOGUE, STUDY = ("data", "catalogue", "import"), ("study", "bill")
 LOG = Path(__file__).parent / "integrations" / "event_log.jsonl"
 
 CUR_1 = (
@@ -324,13 +325,34 @@ def test_the_line_that_would_read_an_unknown_table_does(
     assert (read.code, read.err) == (0, "")
 
 
-@pytest.mark.parametrize(
-    "text", ['{"start": {}, "intervals": [], "end": {}}', "src,dst,per_flow_mbps\na,b,3\n"]
-)
-def test_measurements_are_sent_to_their_door(relayd: Relayd, text: str) -> None:
-    Path("x").write_text(text)
+def test_a_table_of_figures_is_no_demands(relayd: Relayd) -> None:
+    Path("x").write_text("src,dst,per_flow_mbps\na,b,3\n")
     refused = relayd("plan", "shuffle", "x")
     assert (refused.code, "Use `relayd import x`" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("plan", "shuffle"), ("plan", "schedule"), ("study", "bill"), CATALOGUE, ("import",)],
+)
+@pytest.mark.parametrize(
+    ("text", "door"),
+    [
+        ('{"start": {}, "intervals": [], "end": {}}', ("import",)),
+        ("\n".join(CUR_1), STUDY),
+        (LOG.read_text(), ("plan", "shuffle")),
+        ('{"formatVersion": "v1.0", "offerCode": "AmazonEC2"}', CATALOGUE),
+    ],
+)
+def test_what_is_for_another_command_is_sent_there(
+    relayd: Relayd, command: tuple[str, ...], text: str, door: tuple[str, ...]
+) -> None:
+    Path("x").write_text(text)
+    answer = relayd(*command, "x")
+    is_read = command == door or (command[0] == "plan" and door in {("plan", "shuffle"), STUDY})
+    sent = f"`relayd {' '.join(door)}" in answer.err
+    assert sent is not is_read
+    assert is_read or answer.code == 2
 
 
 NATIVE = """?SNDlib native format; type: network; version: 1.0

@@ -53,6 +53,7 @@ from relayd.catalogue.documents.price_list import (
     files_of,
     items_of,
 )
+from relayd.files import belongs_elsewhere
 
 
 def _is_of_skypilot(document: PriceDocument) -> bool:
@@ -399,11 +400,16 @@ def read_prices(paths: Iterable[Path]) -> Reading:
     reading = Reading(PriceList(), {})
     for path in dict.fromkeys(file for named in paths for file in files_of(named)):
         document = PriceDocument(path)
-        found = next((one for one in FORMATS if one.recognises(document)), None)
+        known = ", ".join(one.title for one in FORMATS)
+        remedy = f"Known are {known}; docs/catalogue.md says how they look."
+        unknown = FormatError(str(path), "is of no format that is known", remedy=remedy)
+        try:
+            found = next((one for one in FORMATS if one.recognises(document)), None)
+        except FormatError as fault:  # it only begins like JSON
+            found, unknown = None, fault
         if found is None:
-            known = ", ".join(one.title for one in FORMATS)
-            remedy = f"Known are {known}; docs/catalogue.md says how they look."
-            raise FormatError(str(path), "is of no format that is known", remedy=remedy)
+            head = document.first_bytes.decode("utf-8", "replace")
+            raise belongs_elsewhere(head, str(path), "data catalogue import") or unknown
         found.read(document, reading.prices)
         reading.prices.as_of = max(reading.prices.as_of, document.modified_on)
         reading.files[path] = found

@@ -18,7 +18,7 @@ from relayd.bills import INTERNET, Bill, read_bill
 from relayd.cli.options import wan_of
 from relayd.cli.output import print_rows
 from relayd.cli.text import BOLD, page
-from relayd.files import read_text
+from relayd.files import belongs_elsewhere, read_text
 from relayd.sources.wan import Wan
 
 _BUCKETS = {"aws": "s3://bucket", "gcp": "gs://bucket", "azure": "az://account/bucket"}
@@ -35,10 +35,12 @@ _COLUMNS = (
 def run(options: argparse.Namespace) -> int:
     """Print each pair of a bill, and all else that was paid, so that the sum is the bill's."""
     wan = wan_of(options)
-    bill = read_bill(read_text(options.file, "bill"), options.file, wan.catalogue)
+    text = read_text(options.file, "bill")
+    bill = read_bill(text, options.file, wan.catalogue)
     if bill is None:
         remedy = "Known are AWS's CUR, Azure's cost export and Google Cloud's billing export."
-        raise FormatError(options.file, "is no bill that relayd knows", remedy=remedy)
+        unknown = FormatError(options.file, "is no bill that relayd knows", remedy=remedy)
+        raise belongs_elsewhere(text, options.file, "study bill") or unknown
     if bill.currency != "USD":
         remedy = "Prices are in USD: export costs in USD."
         raise InputError(options.file, f"is in {bill.currency}", remedy=remedy)
