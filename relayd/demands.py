@@ -34,7 +34,7 @@ from probes.importers.graphs import graph_of
 from probes.importers.tables import json_rows
 from relayd.bills import read_bill
 from relayd.catalogue.loading import load_catalogue
-from relayd.files import belongs_elsewhere, csv_rows, is_json, json_of, read_text
+from relayd.files import belongs_elsewhere, is_json, json_of, read_text, table_rows
 from relayd.integrations.spark import read_shuffles
 
 _SNDLIB = re.compile(r"\s*\?SNDlib native|\s*(?:<\?[^>]*>\s*)?<network\b[^>]*sndlib")
@@ -155,7 +155,7 @@ def _of_text(text: str, name: str, columns: Mapping[str, str], unit: str) -> Any
                 return found
             rows = [row for _, row in json_rows(BytesIO(text.encode()), ImportOptions(name=name))]
         else:
-            rows = csv_rows(text, name, "demands", least=1)
+            rows = table_rows(text, name)
         heads = [*dict.fromkeys(head for row in rows for head in row)] or [""]
         if wrong := {*columns} - {"src", "dst", "volume_gb"} or {*columns.values()} - {*heads}:
             remedy = f"Give src, dst and volume_gb; {name} has {', '.join(heads)}."
@@ -186,7 +186,7 @@ def _is_word(cell: Any) -> bool:
 def _in_unit(cell: Any, unit: str) -> Any:
     """Return a bare number of a unit in GB; other cells as they are."""
     is_bare = unit and _NUMBER.fullmatch(str(cell))
-    return parse_volume_gb(f"{cell} {unit}", "unit") if is_bare else cell
+    return parse_volume_gb(f"{cell} {unit}", "volume_gb") if is_bare else cell
 
 
 def _unknown(name: str, row: Mapping[str, Any]) -> FormatError:

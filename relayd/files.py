@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import os
@@ -65,7 +64,7 @@ def read_json(name: str, what: str) -> Any:
 
 
 def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
-    """Read rows: CSV, JSON lines, or a JSON list of objects, also under `what` in an object.
+    """Read rows: a table, JSON lines, or a JSON list of objects, also under `what` in an object.
 
     The name ``-`` is standard input. The least is 0 where a header with no rows under it is fine,
     as an empty JSON list always is. Raises :class:`InputError` if the file can't be read,
@@ -82,24 +81,35 @@ def read_rows(name: str, what: str, *, least: int = 1) -> list[dict[str, Any]]:
         if not isinstance(content, list) or not all(isinstance(row, dict) for row in content):
             raise FormatError(what, "must be a JSON list of objects", value=name)
         return content
-    return csv_rows(text, name, what, least)
+    return table_rows(text, name, least)
 
 
-def csv_rows(text: str, name: str, what: str, least: int) -> list[dict[str, Any]]:
-    """Return rows of a CSV text, without spaces around cells; see :func:`read_rows`."""
-    numbered = enumerate(csv.reader(io.StringIO(text)), 1)
-    stripped = [(number, [cell.strip() for cell in cells]) for number, cells in numbered]
-    lines = [(number, cells) for number, cells in stripped if any(cells)]
-    if not lines or len(lines) - 1 < least:
-        raise FormatError(what, "has no rows under its header", value=name)
-    first, header = lines[0]
-    if len(set(header)) < len(header):
-        raise FormatError(f"{name}, line {first}", "names a column twice", value=header)
-    for number, cells in lines[1:]:
-        if len(cells) != len(header):
-            problem = f"has {len(cells)} of {len(header)} columns"
-            raise FormatError(f"{name}, line {number}", problem, value=cells)
-    return [dict(zip(header, cells, strict=True)) for _, cells in lines[1:]]
+def table_rows(text: str, name: str, least: int = 1) -> list[dict[str, Any]]:
+    """Return the rows of a table, without spaces around cells; see :func:`read_rows`.
+
+    Tables are read as :mod:`probes.importers.tables` reads them: commas, semicolons or tabs
+    separate columns, or it is one of Markdown or HTML.
+    """
+    from probes.importers.options import ImportOptions  # with all that imports need
+    from probes.importers.tables import BLANK, REPEATED_HEADER, csv_table, html_table
+
+    is_page = re.match(r"\s*<(?!\?)", text) and "<table" in text.lower()
+    if not least and not is_page and text.strip() and "\n" not in text.strip():
+        return []  # a header alone
+    stream, options = io.BytesIO((text.rstrip("\n") + "\n").encode()), ImportOptions(name=name)
+    is_markdown = text.lstrip().startswith("|")
+    table = (
+        html_table(stream, options)
+        if is_page
+        else csv_table(stream, options, is_markdown=is_markdown)
+    )
+    rows = []
+    for line, cells in table.rows:
+        if isinstance(cells, list):
+            rows.append(dict(zip(table.header, map(str.strip, cells), strict=True)))
+        elif cells not in (BLANK, REPEATED_HEADER):
+            raise FormatError(f"{name}, line {line}", f"has {cells}")
+    return rows
 
 
 def belongs_elsewhere(text: str, name: str, command: str) -> FormatError | None:

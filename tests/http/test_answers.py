@@ -109,7 +109,7 @@ def test_files_of_demands_are_read_as_the_library_reads_them(service: Served) ->
     odd = service.ask("POST", "/v1/demands", {"text": "sender,receiver,moved\nus-east,sa,5\n"})
     assert (odd.status, "--columns src=sender" in odd.json["detail"]) == (422, True)
     moved = {"text": "a,b\n1,2\n", "unit": "furlong"}
-    assert service.ask("POST", "/v1/demands", moved).json["field"] == "unit"
+    assert service.ask("POST", "/v1/demands", moved).json["field"] == "volume_gb"
 
 
 def test_a_plan_can_be_the_decision_alone(service: Served) -> None:

@@ -283,6 +283,10 @@ def test_a_log_without_writers_says_what_is_needed(relayd: Relayd) -> None:
         (',Paris,Lyon\nParis,,"1,500 MB"\nLyon,0,\n', 1.5, {}),
         ('[{"a": "Paris", "b": "Lyon", "rate": 2}]', 2, {}),
         ('{"rows": [{"src": "Paris", "dst": "Lyon", "kilobytes": 5e6}]}', 5, {}),
+        ("TB\tParis\tLyon\nParis\t\t1.5\nLyon\t0\t\n", 1500, {}),
+        ("from;to;GB\n\nParis;Lyon;5\n", 5, {}),
+        ("| from | to | GB |\n|---|---|---|\n| Paris | Lyon | 5 |\n", 5, {}),
+        ("<table><tr><th>from<th>to<th>MB</tr><tr><td>Paris<td>Lyon<td>5000</tr></table>", 5, {}),
     ],
 )
 def test_tables_are_read_in_any_unit(
@@ -293,6 +297,13 @@ def test_tables_are_read_in_any_unit(
     columns = {"src": "a", "dst": "b", "volume_gb": "rate"} if "rate" in text else {}
     demands = read_demands(str(file), columns=columns, unit=more.get("unit", ""))
     assert demands == {("Paris", "Lyon"): pytest.approx(gb)}
+
+
+def test_a_damaged_table_names_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "table"
+    file.write_text("from;to;GB\nParis;Lyon;5\nLyon;Paris\n")
+    with pytest.raises(FormatError, match="line 3 has fewer columns"):
+        read_demands(str(file))
 
 
 def test_bits_for_bytes_are_refused(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_wrong_questions_are_named(relayd: Relayd, question: str, code: int, wor
 @pytest.mark.parametrize(
     ("question", "content", "words"),
     [
-        ("plan shuffle", "", "no rows"),
+        ("plan shuffle", "", "nothing but blank lines"),
         ("plan shuffle", "src,dst,volume_gb\n", "no rows"),
         ("plan shuffle", "src,dst,size\na,b,3\n", "--columns src=src,dst=dst,volume_gb=size"),
         ("plan shuffle", "src,dst,volume_gb\naws:us-east-1,aws:sa-east-1\n", "line 2"),
