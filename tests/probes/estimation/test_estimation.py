@@ -16,7 +16,7 @@ from planner.model.baseline.modelled_links import baseline_network
 from planner.model.estimate import BOUNDS, AddressKind
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot
-from planner.model.throughput import flow_share_of_steady, steady_rates, window_limited_mbps
+from planner.model.throughput import flow_share_of_steady, steady_rates
 from probes.estimation import Estimator
 from probes.estimation.current_samples import current_samples
 from probes.metrics import Metric
@@ -87,14 +87,14 @@ def test_a_window_calibrated_on_one_link_predicts_the_others() -> None:
     window_mb = 1.7
     network = estimated(
         sample(120.0, "rtt_ms"),
-        sample(window_limited_mbps(window_mb, 120.0), "per_flow_mbps", connections=1),
+        sample(8000 * window_mb / 120.0, "per_flow_mbps", connections=1),
         sample(60.0, "rtt_ms", "gcp:us-east1"),
     )
     assert network.sites[DST].window_mb.source == "measured"
     assert network.sites[DST].window_mb.expected == pytest.approx(window_mb)
     other = network.link("gcp:us-east1", DST).per_flow_mbps
     assert other.source == "inferred"
-    assert other.expected == pytest.approx(window_limited_mbps(window_mb, 60.0))
+    assert other.expected == pytest.approx(8000 * window_mb / 60.0)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_hosts_of_which_only_single_flows_and_pings_are_known_can_be_asked_about
     direct, first, second = network.link(a, b), network.link(a, r), network.link(r, b)
     (steady,) = steady_rates([110.0], 200.0, 10.0, one_flow=True)
     assert direct.per_flow_mbps.expected == pytest.approx(steady)
-    assert first.per_flow_mbps.expected == pytest.approx(window_limited_mbps(3.0, 100.0))
+    assert first.per_flow_mbps.expected == pytest.approx(8000 * 3.0 / 100.0)
     # The receiver's window is what its test shows, over the other way's distance too.
     assert second.per_flow_mbps.expected == pytest.approx(steady * 200.0 / 110.0)
     # What many connections carry is at least that, and says so.
