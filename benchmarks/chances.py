@@ -28,7 +28,7 @@ from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
 from probes.samples import Sample, Samples
 from relayd.catalogue.loading import load_catalogue
-from tests.planner.single_flow import survey
+from tests.probes.estimation import survey
 from tests.probes.estimation.cross_validation import (
     CATALOGUE,
     JANUARY,
@@ -96,7 +96,7 @@ def of_single_flows(every: int, *, provider: bool) -> Iterator[Case]:
     """Yield relays of which no test, or of whose provider's receivers none, is known."""
     chosen = survey.triples()
     Random(1).shuffle(chosen)
-    catalogue = load_catalogue()
+    catalogue, found_mbps = load_catalogue(), survey.steady_rates_mbps()
     by_relay = sorted(chosen[::every], key=lambda triple: triple[1])
     for relay, triples in groupby(by_relay, key=lambda triple: triple[1]):
         cloud = relay.partition(":")[0]
@@ -112,8 +112,8 @@ def of_single_flows(every: int, *, provider: bool) -> Iterator[Case]:
             plan = plan_of(src, dst, network, prices, connections=1, relays=relay)
             best = plan.best_relay
             assert best
-            through = min(survey.steady_mbps(src, relay), survey.steady_mbps(relay, dst))
-            gain = through / survey.steady_mbps(src, dst)
+            through = min(found_mbps[src, relay], found_mbps[relay, dst])
+            gain = through / found_mbps[src, dst]
             relayed = plan.verdict != "direct"
             achieved = (gain if relayed else 1.0) / max(gain, 1.0)
             yield Case(cloud, best.probability or 0.0, (gain,), relayed, achieved)

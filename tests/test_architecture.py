@@ -137,7 +137,6 @@ MAKE_NETWORKS = {
     "planner.model.baseline.modelled_links",
     "planner.model.document",
     "planner.model.network",
-    "planner.single_flow.flow_tests",
     "probes.estimation.estimator",
     "relayd.backtesting.replay",
 }

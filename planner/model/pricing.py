@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from math import inf
 from typing import Protocol, TypeAlias
 
@@ -34,42 +35,32 @@ class Prices(Protocol):
 
 
 def average_usd_per_gb(
-    tiers: tuple[Tier, ...], volume_gb: float, month_to_date_gb: float = 0.0
-) -> float:
-    """Return the mean price of a volume (above 0) that follows what the month has already billed.
+    tiers: tuple[Tier, ...], volume_gb: Floats | float, month_to_date_gb: float = 0.0
+) -> Floats:
+    """Return the mean price of volumes (above 0), each after what the month has already billed.
 
     Tiers ascend; the last has no upper end.
     """
-    start, end = month_to_date_gb, month_to_date_gb + volume_gb
-    floor = cost = 0.0
-    for tier in tiers:
-        if start >= floor and end <= tier.up_to_gb:  # all in one tier: its price, to the digit
-            return tier.usd_per_gb
-        billed = min(end, tier.up_to_gb) - max(start, floor)
-        if billed > 0:
-            cost += billed * tier.usd_per_gb
-        if end <= tier.up_to_gb:
-            break
-        floor = tier.up_to_gb
-    # Differences of large volumes round: the mean is never outside what is charged.
-    fees = [tier.usd_per_gb for tier in tiers]
-    return min(max(cost / volume_gb, min(fees)), max(fees))
+    ends_gb, floors_gb, fees, so_far_usd, least, most = _steps_of(tiers)
+    end_gb = month_to_date_gb + volume_gb
+    first = ends_gb.searchsorted(month_to_date_gb, side="right")
+    last = ends_gb.searchsorted(end_gb)
+    usd = so_far_usd[last] + (end_gb - floors_gb[last]) * fees[last]
+    usd -= so_far_usd[first] + (month_to_date_gb - floors_gb[first]) * fees[first]
+    # Differences of large volumes round: the mean is never outside what is charged, and that of
+    # one tier its price, to the digit.
+    mean = np.minimum(np.maximum(usd / volume_gb, least), most)
+    return np.where(first == last, fees[last], mean)
 
 
-def mean_usd_per_gb(tiers: Sequence[Tier], volume_gb: Floats, month_to_date_gb: float) -> Floats:
-    """Return :func:`average_usd_per_gb` of each volume."""
-    start, end = month_to_date_gb, month_to_date_gb + volume_gb
-    if start + volume_gb.max(initial=0.0) <= tiers[0].up_to_gb:
-        return np.full(len(volume_gb), tiers[0].usd_per_gb)
-    floor, billed_usd, one_tier = 0.0, np.zeros(len(volume_gb)), np.full(len(volume_gb), np.nan)
-    for tier in tiers:
-        billed_gb = np.minimum(end, tier.up_to_gb) - max(start, floor)
-        billed_usd += np.where(billed_gb > 0, billed_gb * tier.usd_per_gb, 0.0)
-        one_tier[(start >= floor) & (end <= tier.up_to_gb)] = tier.usd_per_gb
-        floor = tier.up_to_gb
-    fees = [tier.usd_per_gb for tier in tiers]
-    mean = np.clip(billed_usd / volume_gb, min(fees), max(fees))
-    return np.where(np.isnan(one_tier), mean, one_tier)
+@cache
+def _steps_of(tiers: tuple[Tier, ...]) -> tuple[Floats, Floats, Floats, Floats, float, float]:
+    """Return ends, floors and prices of tiers, what all below each floor costs, and price range."""
+    ends_gb = np.array([tier.up_to_gb for tier in tiers])
+    fees = np.array([tier.usd_per_gb for tier in tiers])
+    floors_gb = np.array([0.0, *ends_gb[:-1]])
+    so_far_usd = np.cumsum([0.0, *np.diff(floors_gb) * fees[:-1]])
+    return ends_gb, floors_gb, fees, so_far_usd, min(fees.tolist()), max(fees.tolist())
 
 
 def meter(src: str, dst: str) -> tuple[str, str]:
@@ -122,9 +113,10 @@ class CataloguePrices:
     def egress_usd_per_gb(self, src: str, dst: str, volume_gb: float) -> float:
         """Return the mean $/GB at the tier that the month has reached."""
         tiers = self.price_list(src, dst)
-        if len(tiers) == 1:
+        billed_gb = self.billed_gb(src)
+        if billed_gb + volume_gb <= tiers[0].up_to_gb:
             return tiers[0].usd_per_gb
-        return average_usd_per_gb(tiers, volume_gb, self.billed_gb(src))
+        return float(average_usd_per_gb(tiers, volume_gb, billed_gb))
 
     def billed_gb(self, src: str) -> float:
         """Return what each meter of a region's provider has counted this month."""

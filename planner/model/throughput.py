@@ -48,11 +48,6 @@ LEAST_SHARE = 0.2
 _ITERATIONS = 9
 
 
-def window_limited_mbps(window_mb: float, rtt_ms: float) -> float:
-    """Return ``W / RTT``: what one flow reaches when nothing but its window limits it."""
-    return MBIT_PER_MB * window_mb * 1000.0 / rtt_ms
-
-
 def stock_window_mb(name: str) -> float:
     """Return the receive window of hosts as they come of the provider of a region or VM type."""
     return STOCK_WINDOWS_MB.get(name.partition(":")[0], DEFAULT_WINDOW_MB)

@@ -167,13 +167,7 @@ def best_relays_by_value(
     return relay, value * S_PER_H if by_time else value
 
 
-def outcomes(
-    terms: Terms,
-    rates: Floats,
-    rtt_ms: Floats,
-    relay: NDArray[np.int32],
-    rate_gbps: Floats | None = None,
-) -> Outcomes:
+def outcomes(terms: Terms, rates: Floats, rtt_ms: Floats, relay: NDArray[np.int32]) -> Outcomes:
     """Return rate, time and cost of transfers over given paths.
 
     Parameters
@@ -182,11 +176,8 @@ def outcomes(
         See :func:`best_relays_by_value`.
     relay : array, shape (n, n)
         Position of each pair's relay, or :data:`DIRECT`.
-    rate_gbps : array, shape (n, n), optional
-        Other rates that the paths have.
     """
-    rate = path_rates(rates, relay) if rate_gbps is None else rate_gbps
-    return _come_to(terms, _charges(terms, rtt_ms, relay), rate)
+    return _come_to(terms, _charges(terms, rtt_ms, relay), path_rates(rates, relay))
 
 
 class _Charges(NamedTuple):

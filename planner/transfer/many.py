@@ -38,8 +38,8 @@ from planner.model.network import Network
 from planner.model.pricing import (
     CataloguePrices,
     PriceList,
+    average_usd_per_gb,
     has_fees,
-    mean_usd_per_gb,
     provider_of,
     vm_prices_usd_per_h,
 )
@@ -218,7 +218,7 @@ class _Choice:
         # By how many times the volume a meter counts, less one, by list and by transfer.
         self.fees = np.array(
             [
-                [mean_usd_per_gb(tiers, n * volume_gb, gb) for tiers, gb in self.lists]
+                [average_usd_per_gb(tiers, n * volume_gb, gb) for tiers, gb in self.lists]
                 for n in (1, 2)
             ]
         )
@@ -453,7 +453,9 @@ class _Choice:
         if power in self.bounds:
             return self.bounds[power]
         around = np.exp2([power - 1, power, power + 1])  # where a meter counts both links, twice
-        of_lists = np.array([mean_usd_per_gb(tiers, around, gb).min() for tiers, gb in self.lists])
+        of_lists = np.array(
+            [average_usd_per_gb(tiers, around, gb).min() for tiers, gb in self.lists]
+        )
         if (key := of_lists.tobytes()) not in self.bounds:
             barred = np.where(self.may_relay & (self.quota != 0), 0.0, inf)
             fees = np.where(self.of.there, of_lists[self.listed], inf)

@@ -91,7 +91,7 @@ class Meter:
         provider = src.partition(":")[0]
         so_far = self._sent_gb[provider] + ahead_gb
         tiers = self._catalogue.egress_price(src, dst).tiers
-        return average_usd_per_gb(tiers, volume_gb, so_far) * volume_gb
+        return float(average_usd_per_gb(tiers, volume_gb, so_far)) * volume_gb
 
     def add(self, src: str, dst: str, volume_gb: float) -> float:
         """Count a volume sent between two regions; return its price in USD."""

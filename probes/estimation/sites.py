@@ -33,7 +33,6 @@ from planner.model.link import Site
 from planner.model.link_array import Origins
 from planner.model.throughput import MBIT_PER_MB, STOCK_RANGE_MB, TUNED_WINDOW_MB
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, MS_PER_S
-from planner.single_flow.flow_tests import CAP_BELOW_MS, SHARE_OF_CAP
 from probes.analysis.falls import FEWEST_TESTS, TokenBucket, burst_of, token_bucket
 from probes.analysis.fleet_caps import MOST_OPEN_CAP
 from probes.estimation.agreement import figures_with, is_own, still_told
@@ -45,6 +44,10 @@ from probes.estimation.measurements import AggregateTests
 from probes.metrics import CAP_NOISE, CAPS, METRICS, THROUGHPUT, Metric
 from probes.samples import Rows, Sample, Samples
 
+CAP_BELOW_MS = 20.0
+"""Nearer tests meet a cap before the window fills (survey of February 2022)."""
+SHARE_OF_CAP = 0.8
+"""A flow above this share of a cap may be limited by it rather than by its window."""
 HELD_BACK = 0.93
 """The sum of the peers' rates is the VM's limit if it stays this far below their capacity."""
 OPEN_ABOVE = 2.0

@@ -1,7 +1,7 @@
 """Spreads of tests of one TCP flow around other tests of it, and around window predictions.
 
 All figures are of the survey of February 2022: natural logarithms of ratios, at the 5th and the
-95th percentile. One rule for estimates from samples and for predictions from direct tests.
+95th percentile.
 """
 
 from __future__ import annotations
@@ -26,10 +26,8 @@ NOISE_COUNTS_AS = 5
 """Number of tests that the general error counts as, next to a link's own tests."""
 FLOW_CLASSES_MS = (20.0, 60.0)
 """Nearer flows meet caps, and slightly farther ones are limited by more than their window."""
-WITH_CAPS = (LawSpread(0.45, 0.06), LawSpread(0.15, 0.07), LawSpread(0.08, 0.065))
+FLOW_SPREADS = (LawSpread(0.45, 0.06), LawSpread(0.15, 0.07), LawSpread(0.08, 0.065))
 """Of tests around the receiver's window over the round-trip time, by class of distance."""
-WITHOUT_CAPS = (LawSpread(1.0, 0.5), *WITH_CAPS[1:])
-"""The same where only near tests show the caps of VMs."""
 
 
 def later_test_error(count: Number, deviation: Number) -> Number:
@@ -48,7 +46,7 @@ def later_test_error(count: Number, deviation: Number) -> Number:
 def window_error(rtts_ms: Sequence[float]) -> float:
     """Return the relative error of a window learned from tests over such round trips."""
     distance = sorted(rtts_ms)[len(rtts_ms) // 2]
-    return max(WITH_CAPS[bisect_right(FLOW_CLASSES_MS, distance)]) / sqrt(len(rtts_ms))
+    return max(FLOW_SPREADS[bisect_right(FLOW_CLASSES_MS, distance)]) / sqrt(len(rtts_ms))
 
 
 def spread_of_level(spread: float) -> float:
@@ -65,25 +63,20 @@ class FlowSpreads:
 
     Tests are the kind of the receiver (its VM type, or empty), the round-trip time in ms, and the
     logarithm of the measured over the predicted rate. Near ones are not used: the caps of their VMs
-    may come from these same tests. `ours` are the spreads in each class of distance.
+    may come from these same tests.
     """
 
-    def __init__(
-        self,
-        tests: Iterable[tuple[str, float, float]] = (),
-        ours: tuple[LawSpread, ...] = WITH_CAPS,
-    ) -> None:
+    def __init__(self, tests: Iterable[tuple[str, float, float]]) -> None:
         ratios: dict[tuple[str, int], list[float]] = defaultdict(list)
         for kind, rtt_ms, ratio in tests:
             if number := bisect_right(FLOW_CLASSES_MS, rtt_ms):
                 ratios[kind, number].append(ratio)
-        self._ours = ours
         self._learned = {
-            (kind, number): learned_spread(found, ours[number])
+            (kind, number): learned_spread(found, FLOW_SPREADS[number])
             for (kind, number), found in ratios.items()
         }
 
     def of(self, kind: str, rtt_ms: float) -> LawSpread:
         """Return the spread of tests into a kind of receiver at a distance."""
         number = bisect_right(FLOW_CLASSES_MS, rtt_ms)
-        return self._learned.get((kind, number), self._ours[number])
+        return self._learned.get((kind, number), FLOW_SPREADS[number])

@@ -11,15 +11,23 @@ from statistics import median
 import pytest
 
 from benchmarks.lab_measuring import Transfer, echo_rtts_ms, goodputs_mbps, running
-from planner.single_flow.flow_tests import FlowEvidence
-from planner.single_flow.prediction import FlowTest, predict
+from planner.model.network import Snapshot
+from planner.model.pricing import FlatPrices
+from planner.model.units import MBPS_PER_GBPS
+from planner.transfer.decision import decide
+from planner.transfer.request import TransferRequest
+from probes.estimation import Estimator
 from probes.lab.controller import Lab
 from probes.lab.topology import Site, Topology, private_address
+from probes.samples import Sample, Samples
 from tests.lab.quiet import undisturbed
+from tests.shared_data import grid_catalogue
 
 pytestmark = pytest.mark.alone
 
 SECONDS = 5.0
+OMITTED_S = 1
+"""Longer than slow start takes."""
 WINDOWS_KB = (50, 80, 120, 40, 65)
 RTT_MS = (
     (0, 210, 90, 130, 60),
@@ -29,6 +37,7 @@ RTT_MS = (
     (60, 150, 180, 230, 0),
 )
 CAP_MBPS = 200
+AT_S = 1_700_000_000.0
 # Site 0 and 1 are far apart, and so are 3 and 4; all others relay between them, both ways.
 ENDS = ((0, 1), (1, 0), (3, 4), (4, 3))
 # Direct tests: of the ends, and into the site that is no end; of no relay's links but two.
@@ -46,7 +55,7 @@ def lab(lab_of: Callable[..., Lab]) -> Lab:
 
 
 def relayed_mbps(lab: Lab) -> list[float]:
-    """Cold tests of one flow over all paths at once, each through a socat of its own."""
+    """Tests of one flow over all paths at once, each through a socat of its own."""
     with ExitStack() as stack:
         clients = []
         for number, (src, relay, dst) in enumerate(PATHS):
@@ -57,33 +66,48 @@ def relayed_mbps(lab: Lab) -> list[float]:
             split = ["socat", "-d", "-d", f"TCP-LISTEN:{port + 100},fork,reuseaddr", target]
             stack.enter_context(running(lab, f"lab:{relay}", split, until="listening"))
             ask = ["iperf3", "-c", private_address(relay), "-p", str(port + 100), "-J"]
-            clients.append((f"lab:{src}", [*ask, "-t", str(SECONDS)]))
+            clients.append((f"lab:{src}", [*ask, "-t", str(SECONDS), "-O", str(OMITTED_S)]))
         reports = [stack.enter_context(running(lab, *client)) for client in clients]
-        texts = [client.communicate(timeout=SECONDS + 60)[0] for client in reports]
+        texts = [client.communicate(timeout=SECONDS + OMITTED_S + 60)[0] for client in reports]
     return [json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e6 for text in texts]
+
+
+def host(number: int) -> str:
+    return f"lab:{number}"
 
 
 def test_relays_are_told_from_direct_tests_of_other_links(lab: Lab) -> None:
     pairs = list(permutations(range(len(WINDOWS_KB)), 2))
     rtts = {pair: median(times) for pair, times in echo_rtts_ms(lab, pairs, rounds=3).items()}
     transfers = [Transfer(a, b) for a, b in TESTED]
-    direct = undisturbed(lab, lambda: goodputs_mbps(lab, transfers, SECONDS))
+    direct = undisturbed(lab, lambda: goodputs_mbps(lab, transfers, SECONDS, OMITTED_S))
     achieved = undisturbed(lab, lambda: relayed_mbps(lab))
     tests = {
-        (a, b): FlowTest(str(a), str(b), rate, rtts[a, b], SECONDS)
-        for (a, b), rate in zip(TESTED, direct, strict=True)
+        (a, b): Sample(host(a), host(b), "per_flow_mbps", mbps, AT_S, "iperf3", 1)
+        for (a, b), mbps in zip(TESTED, direct, strict=True)
     }
-    times = {(str(a), str(b)): ms for (a, b), ms in rtts.items()}
+    pings = [Sample(host(a), host(b), "rtt_ms", ms, AT_S, "ping") for (a, b), ms in rtts.items()]
     errors, kept, right = [], 0.0, 0
     for (src, relay, dst), rate in zip(PATHS, achieved, strict=True):
         # Of the relay's links only the round-trip times are known.
         known = [test for pair, test in tests.items() if pair not in {(src, relay), (relay, dst)}]
-        answer = predict(
-            FlowEvidence(known, times), str(src), str(dst), relays=[str(relay)], duration_s=SECONDS
+        estimator = Estimator(Samples.of([*pings, *known]), grid_catalogue())
+        request = TransferRequest(
+            host(src),
+            host(dst),
+            volume_gb=1000.0,
+            objective="time",
+            connections=1,
+            vms=1,
+            relays=host(relay),
+            margin=0.0,
         )
-        errors.append(abs(answer.relays[0].throughput_mbps / rate - 1))
-        alone = tests[src, dst].throughput_mbps
-        got = rate if answer.verdict == "relay" else alone
+        network = estimator.network(Snapshot("lab", "", ""))
+        decision = decide(request, network, FlatPrices(tuple(network.sites)))
+        assert decision.best_relay
+        errors.append(abs(decision.best_relay.allocation.rate_gbps * MBPS_PER_GBPS / rate - 1))
+        alone = tests[src, dst].value
+        got = rate if decision.chosen.relays else alone
         right += got == max(rate, alone)
         kept += got / max(rate, alone)
     print(f"errors {sorted(errors)}, {right} right, {kept:.3f} kept")

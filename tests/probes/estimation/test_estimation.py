@@ -16,13 +16,12 @@ from planner.model.baseline.modelled_links import baseline_network
 from planner.model.estimate import BOUNDS, AddressKind
 from planner.model.link import Link
 from planner.model.network import Network, Snapshot
-from planner.model.throughput import flow_share_of_steady, window_limited_mbps
-from planner.single_flow.prediction import FlowTest, predict
+from planner.model.throughput import flow_share_of_steady, steady_rates
 from probes.estimation import Estimator
 from probes.estimation.current_samples import current_samples
 from probes.metrics import Metric
 from probes.samples import Sample, Samples
-from tests.planner.single_flow import survey
+from tests.probes.estimation import survey
 from tests.properties import examples
 from tests.shared_data import grid_catalogue
 from tests.slow_start import bundle_share_of_steady
@@ -88,14 +87,14 @@ def test_a_window_calibrated_on_one_link_predicts_the_others() -> None:
     window_mb = 1.7
     network = estimated(
         sample(120.0, "rtt_ms"),
-        sample(window_limited_mbps(window_mb, 120.0), "per_flow_mbps", connections=1),
+        sample(8000 * window_mb / 120.0, "per_flow_mbps", connections=1),
         sample(60.0, "rtt_ms", "gcp:us-east1"),
     )
     assert network.sites[DST].window_mb.source == "measured"
     assert network.sites[DST].window_mb.expected == pytest.approx(window_mb)
     other = network.link("gcp:us-east1", DST).per_flow_mbps
     assert other.source == "inferred"
-    assert other.expected == pytest.approx(window_limited_mbps(window_mb, 60.0))
+    assert other.expected == pytest.approx(8000 * window_mb / 60.0)
 
 
 @pytest.mark.parametrize(
@@ -243,14 +242,12 @@ def test_hosts_of_which_only_single_flows_and_pings_are_known_can_be_asked_about
         sample(110.0, "per_flow_mbps", a, b, duration_s=10),
         sample(90.0, "rtt_ms", "our:silent", "our:never"),
     )
-    tests = [FlowTest(a, b, 110.0, 200.0, 10.0)]
-    answer = predict(tests, a, b, rtts_ms={(a, r): 100.0, (r, b): 110.0})
-    assert answer.direct is not None
     direct, first, second = network.link(a, b), network.link(a, r), network.link(r, b)
-    assert direct.per_flow_mbps.expected == pytest.approx(answer.direct.steady_mbps)
-    through = min(first.rate_gbps(1), second.rate_gbps(1)) * 1000
-    assert through == pytest.approx(answer.relays[0].steady_mbps)
-    assert first.per_flow_mbps.expected == pytest.approx(window_limited_mbps(3.0, 100.0))
+    (steady,) = steady_rates([110.0], 200.0, 10.0, one_flow=True)
+    assert direct.per_flow_mbps.expected == pytest.approx(steady)
+    assert first.per_flow_mbps.expected == pytest.approx(8000 * 3.0 / 100.0)
+    # The receiver's window is what its test shows, over the other way's distance too.
+    assert second.per_flow_mbps.expected == pytest.approx(steady * 200.0 / 110.0)
     # What many connections carry is at least that, and says so.
     assert direct.rate_gbps(64, "low") == pytest.approx(direct.per_flow_mbps.low / 1000)
     assert direct.rate_gbps(64, "high") > 60 * direct.rate_gbps(64)
@@ -288,18 +285,18 @@ def test_any_samples_make_a_sound_graph(
 
 def test_single_flows_held_out_are_predicted() -> None:
     """Three probes into each receiver predict its other flows (survey of February 2022)."""
-    flows: dict[str, list[FlowTest]] = defaultdict(list)
+    flows: dict[str, list[survey.FlowTest]] = defaultdict(list)
     for test in survey.tests().values():
         flows[test.dst].append(test)
     choose = random.Random(7)
-    probes: list[FlowTest] = []
+    probes: list[survey.FlowTest] = []
     for measured in flows.values():
-        useful = [flow for flow in measured if 60.0 <= (flow.rtt_ms or 0.0) <= 250.0]
+        useful = [flow for flow in measured if 60.0 <= flow.rtt_ms <= 250.0]
         probes += choose.sample(useful, min(3, len(useful)))
     network = survey.network_of(probes)
     errors = []
     for test in {test for of in flows.values() for test in of} - {*probes}:
-        if test.rtt_ms is not None and test.rtt_ms >= 60.0:
+        if test.rtt_ms >= 60.0:
             window_mb = network.sites[test.dst].window_mb.expected
             # What a 10 s test shows of the steady rate that is predicted.
             shown = network.link(test.src, test.dst).per_flow_mbps.expected

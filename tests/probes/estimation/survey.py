@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from statistics import mean, median
+from typing import NamedTuple
 
 from planner.model.network import Network, Snapshot
 from planner.model.pricing import CataloguePrices
+from planner.model.throughput import steady_rates
 from planner.model.units import MBPS_PER_GBPS
-from planner.single_flow.flow_tests import FlowEvidence
-from planner.single_flow.prediction import FlowTest, predict
 from planner.transfer.decision import decide
 from planner.transfer.request import TransferRequest
 from probes.estimation import Estimator
@@ -35,8 +35,15 @@ AT_S = 1_644_796_800.0
 VM_TYPES = {"aws": "t3.nano", "gcp": "e2-small"}
 VOLUME_GB = 1000.0  # so much that getting up to speed does not matter
 FOLDS = 20
-# One test at such a distance tells a window best: nearer ones meet caps, farther ones start slowly.
-BEST_MS = (60.0, 250.0)
+
+
+class FlowTest(NamedTuple):
+    """A direct test of one connection."""
+
+    src: str
+    dst: str
+    throughput_mbps: float
+    rtt_ms: float
 
 
 @cache
@@ -45,31 +52,28 @@ def tests() -> dict[Pair, FlowTest]:
     with shared("single_flow_2022-02.csv").open(newline="") as file:
         return {
             (row["src"], row["dst"]): FlowTest(
-                row["src"], row["dst"], float(row["throughput_mbps"]), float(row["rtt_ms"]), TEST_S
+                row["src"], row["dst"], float(row["throughput_mbps"]), float(row["rtt_ms"])
             )
             for row in csv.DictReader(file)
         }
 
 
 @cache
-def round_trips_ms() -> dict[Pair, float | None]:
-    """Return the round-trip times, which cost nothing to measure."""
-    return {pair: test.rtt_ms for pair, test in tests().items()}
-
-
-@cache
-def everything() -> FlowEvidence:
-    """Return what all tests tell."""
-    return FlowEvidence(tests().values())
+def steady_rates_mbps() -> dict[Pair, float]:
+    """Return the steady rate that the test of each pair shows."""
+    of = tests()
+    mbps, rtts_ms = zip(*(test[2:] for test in of.values()), strict=True)
+    return dict(zip(of, steady_rates(mbps, rtts_ms, TEST_S, one_flow=True).tolist(), strict=True))
 
 
 def triples() -> list[Triple]:
     """Return every source, relay and destination whose three links were tested."""
     found = tests()
+    hosts = dict.fromkeys(host for pair in found for host in pair)
     return [
         (src, relay, dst)
         for src, dst in sorted(found)
-        for relay in everything().hosts
+        for relay in hosts
         if (src, relay) in found and (relay, dst) in found
     ]
 
@@ -145,69 +149,12 @@ class Judged:
         return [*decided, f"{median(ordered):.1%}", f"{p90:.1%}", f"{self.coverage:.1%}"]
 
 
-def library_of_flows() -> Judged:
-    """Predict each part of the tests from the others with the library."""
-    judged = Judged()
-    for pairs in folds():
-        evidence = FlowEvidence(without(pairs), round_trips_ms())
-        for pair in pairs:
-            found = predict(evidence, *pair, relays=[], duration_s=TEST_S).direct
-            assert found is not None
-            judged.add(
-                tests()[pair].throughput_mbps,
-                found.throughput_mbps_low,
-                found.throughput_mbps,
-                found.throughput_mbps_high,
-            )
-    return judged
-
-
-def library_of_relays(
-    chosen: Iterable[Triple], *, one_into_relay: bool = False, margin: float = 0.0
-) -> Judged:
-    """Predict and decide triples with the library, in means over a test.
-
-    Parameters
-    ----------
-    one_into_relay : bool
-        Whether the relay was tested by one other host only, from where it tells a window best.
-    """
-    judged = Judged()
-    for src, relay, dst in chosen:
-        known = without([(src, relay), (relay, dst)])
-        if one_into_relay:
-            into = [test for test in known if test.dst == relay]
-            into.sort(key=lambda test: not BEST_MS[0] <= (test.rtt_ms or 0.0) <= BEST_MS[1])
-            known = [test for test in known if test.dst != relay] + into[:1]
-        evidence = FlowEvidence(known, round_trips_ms())
-        answer = predict(evidence, src, dst, relays=[relay], duration_s=TEST_S, margin=margin)
-        through = predict(everything(), src, dst, relays=[relay], duration_s=TEST_S).relays[0]
-        (found,) = answer.relays
-        judged.add(
-            through.throughput_mbps,
-            found.throughput_mbps_low,
-            found.throughput_mbps,
-            found.throughput_mbps_high,
-        )
-        judged.decide(
-            relayed=answer.verdict == "relay",
-            direct_mbps=tests()[src, dst].throughput_mbps,
-            relay_mbps=through.throughput_mbps,
-            margin=margin,
-        )
-    return judged
-
-
 def network_of(known: Iterable[FlowTest], *, typed: bool = True) -> Network:
     """Return the estimates from tests and all round-trip times, as an import makes them.
 
     Unless typed, tests name no VM types, and windows of further regions are their provider's.
     """
-    samples = [
-        Sample(*pair, "rtt_ms", rtt_ms, AT_S, "ping")
-        for pair, rtt_ms in round_trips_ms().items()
-        if rtt_ms is not None
-    ]
+    samples = [Sample(*pair, "rtt_ms", test.rtt_ms, AT_S, "ping") for pair, test in tests().items()]
     samples += (
         Sample(
             test.src,
@@ -231,20 +178,20 @@ def network_of(known: Iterable[FlowTest], *, typed: bool = True) -> Network:
     return network.with_(sites=with_bursts(network.sites, catalogue))
 
 
-def plan_of_flows() -> Judged:
+def judged_flows() -> Judged:
     """Predict each part of the tests from the others as `relayd plan --connections 1` does."""
-    judged = Judged()
+    judged, found_mbps = Judged(), steady_rates_mbps()
     for pairs in folds():
         network = network_of(without(pairs))
         for pair in pairs:
             flow = network.link(*pair).per_flow_mbps
-            judged.add(steady_mbps(*pair), flow.low, flow.expected, flow.high)
+            judged.add(found_mbps[pair], flow.low, flow.expected, flow.high)
     return judged
 
 
-def plan_of_relays(chosen: Iterable[Triple], *, margin: float = 0.0) -> Judged:
+def judged_relays(chosen: Iterable[Triple], *, margin: float = 0.0) -> Judged:
     """Decide triples as `relayd plan --connections 1 --objective time` does, in steady rates."""
-    judged = Judged()
+    judged, found_mbps = Judged(), steady_rates_mbps()
     for src, relay, dst in chosen:
         network = network_of(without([(src, relay), (relay, dst)]))
         request = TransferRequest(
@@ -263,22 +210,15 @@ def plan_of_relays(chosen: Iterable[Triple], *, margin: float = 0.0) -> Judged:
         rate = option.allocation.rate_gbps
         low = option.rate_at("low")
         high = option.rate_at("high")
-        through = min(steady_mbps(src, relay), steady_mbps(relay, dst))
+        through = min(found_mbps[src, relay], found_mbps[relay, dst])
         judged.add(through, *(gbps * MBPS_PER_GBPS for gbps in (low, rate, high)))
         judged.decide(
             relayed=bool(decision.chosen.relays),
-            direct_mbps=steady_mbps(src, dst),
+            direct_mbps=found_mbps[src, dst],
             relay_mbps=through,
             margin=margin,
         )
     return judged
-
-
-def steady_mbps(src: str, dst: str) -> float:
-    """Return the steady rate that the test of a pair shows, in Mbit/s."""
-    found = everything().steady_mbps(src, dst)
-    assert found is not None
-    return found[0]
 
 
 def _vm_type(host: str) -> str:
