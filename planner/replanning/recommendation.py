@@ -281,7 +281,7 @@ class _Replanner:
             saving_usd = _against(sub, *([c.total for c in p.costs] for p in (keep, change)))
             if self._worth(change, gain, saving_s, saving_usd):
                 verdict = "change"
-            reason = self._reason(verdict, gain, saving_s.expected, saving_usd.expected)
+            reason = self._reason(verdict, gain, saving_s, saving_usd)
         snapshot = progress.plan["snapshot"]
         hours_at = dict.fromkeys(self.old.vms, keep.times_s[1] / S_PER_H)
         fees = fee_lines(self.prices, self.old.links_gb, hours_at)
@@ -347,11 +347,13 @@ class _Replanner:
             )
 
     def _reason(
-        self, verdict: ReplanVerdict, gain: Bounded, saved_s: float, saved_usd: float
+        self, verdict: ReplanVerdict, gain: Bounded, saving_s: Bounded, saving_usd: Bounded
     ) -> str:
-        brings = (
+        spans_s, sums_usd = (saving_s.expected, saving_s.low), (saving_usd.expected, saving_usd.low)
+        brings, surely_brings = (
             f"ends {duration_text(abs(saved_s))} {'sooner' if saved_s >= 0 else 'later'} and costs "
             f"{usd_text(abs(saved_usd))} {'less' if saved_usd >= 0 else 'more'}"
+            for saved_s, saved_usd in zip(spans_s, sums_usd, strict=True)
         )
         if verdict == "change":
             if gain.low < self.needed:
@@ -363,6 +365,6 @@ class _Replanner:
         if gain.low >= self.needed:
             return f"The best other plan {brings}: too little to justify a change."
         return (
-            f"Changing {brings}, but is certain to be only {gain.low:.2f}x better, below the "
-            f"{self.needed:.2f}x that keeps noise from flipping plans."
+            f"Changing {brings} if estimates are right, but at their worst it {surely_brings}: "
+            "not enough to advise it."
         )

@@ -13,7 +13,9 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
 
+from planner.model.errors import InputError
 from planner.model.network import Snapshot
+from probes.samples import MAX_TIME_S
 
 MOST_NAME = 200
 """Characters of a name: of a region, an alias, a rule."""
@@ -52,6 +54,18 @@ class Page(RequestModel):
     cursor: str | None = Field(
         None, max_length=MOST_NAME, description="`next_cursor` of the page before; opaque."
     )
+
+
+class Period(RequestModel):
+    """From when, and until when, in seconds since 1970 (UTC)."""
+
+    since_s: float | None = Field(None, ge=0, le=MAX_TIME_S, description="Then or later.")
+    until_s: float | None = Field(None, ge=0, le=MAX_TIME_S, description="Or earlier.")
+
+    def check(self) -> None:
+        """Raise an InputError if it ends before it begins."""
+        if (until_s := self.until_s) is not None and until_s < (self.since_s or 0.0):
+            raise InputError("until_s", "is before since_s", value=until_s, remedy="Swap the two.")
 
 
 class CampaignRequest(RequestModel):

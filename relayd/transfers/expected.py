@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, ValidationError
 
 from planner.fields.shared import MOST_VMS
 from planner.model.achieved import RATE_OVER_S, SLOW_SHARE, after_achieving
@@ -78,6 +80,12 @@ class ExpectedTransfer:
         planned, low = self.throughput_gbps, self.throughput_gbps_low
         return planned and (SLOW_SHARE * planned if low is None else low)
 
+    def is_of(self, volume_gb: float, vias: Iterable[str]) -> bool:
+        """Return whether it is of a volume, and has all these paths."""
+        planned_gb = self.volume_gb or 0.0
+        is_whole = abs(volume_gb - planned_gb) <= SAME_VOLUME * planned_gb
+        return is_whole and {path.via for path in self.paths}.issuperset(vias)
+
     def rest_gbps(self, rate_gbps: float) -> float:
         """Return the rate of the rest, from that of the moment and that of the plan."""
         planned, low = self.throughput_gbps, self.least_gbps
@@ -85,6 +93,41 @@ class ExpectedTransfer:
             return rate_gbps
         by_plan = Bounded(planned, low, self.throughput_gbps_high or planned**2 / low)
         return after_achieving(by_plan, rate_gbps, RATE_OVER_S).expected
+
+
+_Known = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class _Cost(BaseModel):
+    egress: _Known
+    vm: _Known
+    total: _Known
+
+
+class _Option(BaseModel):
+    duration_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    cost_usd: _Cost
+    vm_start_s: _Known = 0.0
+
+    def vm_usd(self, sending_s: float) -> float:
+        """Return the price of its VMs, with the time until they have started."""
+        return self.cost_usd.vm * (self.vm_start_s + sending_s) / self.duration_s
+
+
+class PlanFigures(_Option):
+    """Time and cost of a plan and of the direct path."""
+
+    verdict: str
+    direct: _Option | None = None
+
+
+def figures_of(plan: Mapping[str, Any] | str | None) -> PlanFigures | None:
+    """Return the figures of a plan; None where they are not all there: a program reported it."""
+    read = PlanFigures.model_validate_json if isinstance(plan, str) else PlanFigures.model_validate
+    try:
+        return read(plan)  # type: ignore[arg-type]
+    except ValidationError:
+        return None
 
 
 def is_whole_plan(plan: Mapping[str, Any] | None) -> bool:

@@ -1,25 +1,18 @@
-"""Incidents of links: since when, the transfers that they touch, and what those cost for it.
-
-Also what following plans has saved: finished transfers against the direct path of their plans.
-"""
+"""Incidents of links: since when, the transfers that they touch, and what those cost for it."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, isfinite
-from typing import Annotated, Any
-
-from pydantic import BaseModel, Field, ValidationError
 
 from planner.model.link_states import Condition, LinkState, Pair
 from planner.replanning.plan import Continuation
 from relayd.store.events import Event
 from relayd.times import seconds_of
-from relayd.transfers.expected import DIRECT, SAME_VOLUME
-from relayd.transfers.tracked import StoredTransfer, TrackedTransfer, TransferDetails, tracked
+from relayd.transfers.expected import DIRECT, figures_of
+from relayd.transfers.tracked import TransferDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,29 +99,6 @@ def links_of(details: TransferDetails) -> set[Pair]:
 
 # ---- the end of a transfer against its plan -----------------------------------------------------
 
-_Known = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-class _Cost(BaseModel):
-    egress: _Known
-    vm: _Known
-    total: _Known
-
-
-class _Option(BaseModel):
-    duration_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    cost_usd: _Cost
-    vm_start_s: _Known = 0.0
-
-    def vm_usd(self, sending_s: float) -> float:
-        """Return the price of its VMs, with the time until they have started."""
-        return self.cost_usd.vm * (self.vm_start_s + sending_s) / self.duration_s
-
-
-class _Plan(_Option):
-    verdict: str
-    direct: _Option | None = None
-
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
@@ -169,65 +139,7 @@ def outlook(
     if not isfinite(rest.duration_s):
         return Outlook(None)
     end_s, extra_usd = of.last_s + rest.duration_s, None
-    if plan := _figures(details.plan):
+    if plan := figures_of(details.plan):
         vm_usd = plan.vm_usd(of.last_s - of.began_s) + rest.cost_usd.vm - plan.cost_usd.vm
         extra_usd = vm_usd + rest.cost_usd.egress - (kept or rest).cost_usd.egress
     return Outlook(end_s, None if of.planned_end_s is None else end_s - of.planned_end_s, extra_usd)
-
-
-def _figures(plan: Mapping[str, Any] | None) -> _Plan | None:
-    """Return the figures of a plan; None where they are not all there: a program reported it."""
-    try:
-        return _Plan.model_validate(plan)
-    except ValidationError:
-        return None
-
-
-# ---- what following plans has saved -------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Savings:
-    """Time and cost of finished transfers against the direct path, as their plans stated it.
-
-    Costs are by the plans' prices, VMs for as long as the transfer took.
-
-    Attributes
-    ----------
-    transfers : int
-        Those that took the relays of their plans.
-    saved_s, saved_usd : float
-        In all; negative where the direct path would have been better.
-    direct_s, direct_usd : float
-        The direct path, in all.
-    """
-
-    transfers: int
-    saved_s: float
-    saved_usd: float
-    direct_s: float
-    direct_usd: float
-
-
-def saved(rows: Sequence[StoredTransfer], now_s: float) -> Savings | None:
-    """Return what finished transfers have saved; None where no one tells."""
-    found = [one for row in rows if (one := _saved(row, tracked(row, now_s)))]
-    if not found:
-        return None
-    direct_s, direct_usd, took_s, paid_usd = map(sum, zip(*found, strict=True))
-    return Savings(len(found), direct_s - took_s, direct_usd - paid_usd, direct_s, direct_usd)
-
-
-def _saved(row: StoredTransfer, of: TrackedTransfer) -> tuple[float, float, float, float] | None:
-    """Return time and cost of the direct path, and those that it took."""
-    plan, expected = _figures(json.loads(row.plan)) if row.plan else None, of.expected
-    if plan is None or plan.verdict == "direct" or plan.direct is None or of.is_retracted:
-        return None
-    if expected is None or expected.volume_gb is None or of.ended_s is None:
-        return None
-    is_whole = abs(of.volume_gb - expected.volume_gb) <= SAME_VOLUME * expected.volume_gb
-    if not is_whole or not row.moved_via.keys() <= {path.via for path in expected.paths}:
-        return None
-    took_s = of.ended_s - of.began_s
-    direct, paid_usd = plan.direct, plan.cost_usd.egress + plan.vm_usd(took_s)
-    return direct.duration_s, direct.cost_usd.total, plan.vm_start_s + took_s, paid_usd

@@ -68,7 +68,6 @@ OLDEST_PLAN_S = 7 * SECONDS_PER_DAY
 VOLUME_ROUNDING = 1e-6
 """By which volumes may disagree that were counted in another way."""
 
-_BEYOND = 2**62
 _RETRACTED = (
     "EXISTS (SELECT 1 FROM samples JOIN retracted_samples ON sample_id = samples.id "
     "WHERE restored_by IS NULL AND samples.src_id = transfers.src_id "
@@ -94,24 +93,31 @@ def transfer_rows(
     state: WantedState | None = None,
     src: str | None = None,
     dst: str | None = None,
+    ended_s: tuple[float | None, float | None] = (None, None),
     *,
-    before_number: int = 0,
+    before_number: int | None = None,
     limit: int = MOST_LISTED,
 ) -> list[StoredTransfer]:
-    """Return transfers, the newest first.
+    """Return transfers, the newest first: by their ends, where only those are asked for that ended.
 
     Parameters
     ----------
     state : WantedState, optional
     src, dst : str, optional
         Region ids.
-    before_number : int
-        Of the last of the page before; 0 for the first page.
+    ended_s : tuple of float, optional
+        Those that ended then or later, and before then, in seconds since 1970 (UTC).
+    before_number : int, optional
+        Of the last of the page before.
     """
+    by = ["number"] if state in (None, "in-flight") else ["coalesce(ended_s, heard_s)", "number"]
+    key, order = ", ".join(by), ", ".join(f"{column} DESC" for column in by)
     lost_s = clock() - LOST_AFTER_S
     condition, values = matching(
         {
-            "number < ?": before_number or _BEYOND,
+            f"({key}) < (SELECT {key} FROM transfers WHERE number = ?)": before_number,  # noqa: S608
+            "ended_s >= ?": ended_s[0],
+            "ended_s < ?": ended_s[1],
             "state = 'running' AND heard_s >= ?": lost_s if state == "in-flight" else None,
             "(state = 'failed' OR (state = 'running' AND heard_s < ?))": (
                 lost_s if state == "failed" else None
@@ -122,7 +128,7 @@ def transfer_rows(
             "dst.name = ?": dst,
         }
     )
-    return _rows(database, f"{condition} ORDER BY number DESC LIMIT ?", *values, limit)
+    return _rows(database, f"{condition} ORDER BY {order} LIMIT ?", *values, limit)
 
 
 def _rows(database: Database, condition: str, *values: object) -> list[StoredTransfer]:
@@ -335,8 +341,8 @@ class TransferRegister:
             name and self._names.resolve(name, field).region_id
             for name, field in ((src, "src"), (dst, "dst"))
         )
-        rows, now_s = transfer_rows(self._database, state, *ends), clock()
-        return [tracked(row, now_s) for row in rows]
+        (source, target), now_s = ends, clock()
+        return [tracked(row, now_s) for row in transfer_rows(self._database, state, source, target)]
 
     def pools(self) -> list[PoolUse]:
         """Return the use of each pool, and of quotas and interconnects, by transfers."""

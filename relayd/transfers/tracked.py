@@ -14,7 +14,7 @@ from planner.fields.kinds import LEAST_FIGURE
 from planner.model.achieved import RATE_OVER_S
 from planner.model.units import BITS_PER_BYTE, duration_s, duration_text, gbps_text
 from relayd.times import utc_text
-from relayd.transfers.expected import DIRECT, ExpectedTransfer, is_whole_plan
+from relayd.transfers.expected import DIRECT, ExpectedTransfer, figures_of, is_whole_plan
 
 _EXPECTED = TypeAdapter(ExpectedTransfer)
 
@@ -123,6 +123,10 @@ class TrackedTransfer(Transfer):
     hold : {"none", "held", "lapsed", "lost"}
         Whether the capacity that its plan takes is held for it: ``lapsed`` while it is silent,
         ``lost`` where others had taken it when it reported again.
+    cost_usd : float | None
+        Of one that finished as planned, VMs as long as it took; by its plan's prices.
+    saved_s, saved_usd : float | None
+        If over relays, against the direct path as the plan states it; negative for more.
     """
 
     state: TrackedState
@@ -137,6 +141,9 @@ class TrackedTransfer(Transfer):
     reason: str = ""
     is_retracted: bool = False
     hold: HoldState = "none"
+    cost_usd: float | None = None
+    saved_s: float | None = None
+    saved_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +272,22 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
         is_retracted=row.is_retracted,
         hold=_hold(row, state),
     )
-    return replace(found, reason=_reason(found))
+    return replace(found, reason=_reason(found), **_outcome(row, found))
+
+
+def _outcome(row: StoredTransfer, of: TrackedTransfer) -> dict[str, Any]:
+    """Return what one that finished as planned cost and saved, as far as its plan tells."""
+    if of.state != "finished" or of.ended_s is None or of.is_retracted or not row.plan:
+        return {}
+    plan = figures_of(row.plan)
+    if plan is None or not (of.expected and of.expected.is_of(of.volume_gb, row.moved_via)):
+        return {}
+    took_s, direct = of.ended_s - of.began_s, plan.direct
+    found = {"cost_usd": plan.cost_usd.egress + plan.vm_usd(took_s)}
+    if plan.verdict != "direct" and direct:
+        found["saved_s"] = direct.duration_s - plan.vm_start_s - took_s
+        found["saved_usd"] = direct.cost_usd.total - found["cost_usd"]
+    return found
 
 
 def details(row: StoredTransfer, now_s: float) -> TransferDetails:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -17,7 +18,7 @@ from relayd.client.blocking import RemoteWan
 from relayd.store import open_store
 from relayd.store.events import Events
 from relayd.store.links import LinkStates
-from tests.dashboard.browser import WAIT_MS, Watched, holds_at_all_widths, watched
+from tests.dashboard.browser import WAIT_MS, Watched, holds_at_all_widths, query_of, ran, watched
 from tests.dashboard.conftest import QUICK, copy_of_grid
 from tests.dashboard.transfers import CANADA, HOSTILE, SAO_PAULO, report_transfers
 from tests.http.running import Served, run, served
@@ -99,7 +100,7 @@ def test_progress_shows_while_the_page_is_open(
 
 
 def test_incidents_say_since_when_and_what_they_cost(
-    tmp_path_factory: pytest.TempPathFactory, browser: Browser
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, browser: Browser
 ) -> None:
     db, now_s = copy_of_grid(tmp_path_factory), time.time()
     with served(db, environment=QUICK) as service:
@@ -128,7 +129,8 @@ def test_incidents_say_since_when_and_what_they_cost(
         (transfer,) = found["transfers"]
         # The rest as `replan` has it, VMs so far by the plan's prices, and egress as planned.
         rest = service.get("/v1/transfers/hit-1").json["details"]["rest"]["body"]
-        keep = service.ask("POST", "/v1/replans", rest).json["keep"]
+        advice = service.ask("POST", "/v1/replans", rest).json
+        keep = advice["keep"]
         kept = transfer["kept"]
         assert kept["extra_s"] == pytest.approx(kept["end_s"] - transfer["planned_end_s"])
         assert kept["end_s"] == pytest.approx(now_s + keep["duration_s"], abs=1)
@@ -154,7 +156,57 @@ def test_incidents_say_since_when_and_what_they_cost(
             )
             assert seen.violations() == []
             row.get_by_role("link").first.click()
-            shown.get_by_role("link", name="Ask what to do with the rest").wait_for()
+            expect(shown.locator(".part.now")).to_contain_text(f"+${more_usd:,.2f}")
+            # The transfer's id stands for its plan, in the address and in the command.
+            shown.get_by_role("link", name="Ask what to do with the rest").click()
+            expect(shown.locator("#answer")).to_contain_text("after 30 min", timeout=WAIT_MS)
+            assert query_of(shown)["transfer"] == ["hit-1"]
+            assert len(shown.url) < 300
+            done = ran(shown.locator(".copy pre").first.inner_text(), db, tmp_path)
+            assert f"{advice['verdict'].capitalize()} t" in done
+            assert seen.problems == []
+
+
+def test_what_transfers_of_a_month_saved_is_answered_by_the_address(
+    tmp_path_factory: pytest.TempPathFactory, browser: Browser
+) -> None:
+    db, today = copy_of_grid(tmp_path_factory), datetime.now(UTC)
+    before = (today.replace(day=1) - timedelta(days=10)).replace(hour=12)
+    with served(db, environment=QUICK) as service, RemoteWan(service.url) as wan:
+        plan = wan.plan(CANADA, SAO_PAULO, volume_gb=20_000, time_value_usd_per_h=500)
+        took_s = plan.duration_s - plan.vm_start_s
+        # Those that began to be reported first ended last.
+        ends_s = [before.timestamp() - 3600 * at for at in range(7)]
+        for at, end_s in enumerate(ends_s):
+            of = {"plan": plan, "volume_gb": 20_000, "no_hold": True, "at_s": end_s - took_s}
+            wan.begin_transfer(CANADA, SAO_PAULO, id=f"old-{at}", **of)
+            wan.end_transfer(f"old-{at}", at_s=end_s)
+        wan.begin_transfer(CANADA, SAO_PAULO, id="new-1", volume_gb=9)
+        wan.end_transfer("new-1", "cancelled")
+        names = ["new-1", *(f"old-{at}" for at in range(7))]
+        (saved_s,) = {round(one.saved_s or 0.0, 3) for one in wan.transfers("finished")}
+        direct_s = plan.direct.duration_s or 0.0
+        assert saved_s == pytest.approx(direct_s - plan.duration_s, abs=0.01)
+        with watched(browser) as seen:
+            shown = seen.open(f"{service.url}/now")
+            rows = shown.locator("table.ended tbody tr")
+            expect(rows).to_contain_text(names[:5], timeout=WAIT_MS)
+            shown.get_by_role("button", name="Show older ones").click()
+            expect(rows).to_contain_text(names, timeout=WAIT_MS)
+            row = rows.last.locator("td").last
+            expect(row).to_have_text(re.compile(r"^\d+ h( \d+ min)?\$[\d,.]+ (more|less) spent$"))
+            shown.get_by_label("Month").select_option(f"{before:%Y-%m}")
+            expect(rows).to_contain_text(names[1:6], timeout=WAIT_MS)
+            shown.reload()
+            assert query_of(shown) == {"month": [f"{before:%Y-%m}"]}
+            expect(rows).to_contain_text(names[1:6], timeout=WAIT_MS)
+            tile = shown.locator("a.tile", has_text=f"Saved by relays, {before:%Y-%m}")
+            expect(tile).to_contain_text("7 finished transfers")
+            holds_at_all_widths(seen)
+            shown.get_by_label("Month").select_option(f"{today:%Y-%m}")
+            expect(rows).to_contain_text(["new-1"], timeout=WAIT_MS)
+            this = shown.locator("a.tile", has_text=f"Saved by relays, {today:%Y-%m}")
+            expect(this).to_contain_text("No transfer through a relay")
 
 
 def test_trouble_stays_listed_while_a_transfer_is_silent_or_lost_its_hold(

@@ -66,6 +66,26 @@ def test_what_is_wrong_is_a_problem(changing: Served) -> None:
     assert "a/b" not in in_flight()
 
 
+def test_what_ended_is_listed_by_its_end(changing: Served) -> None:
+    for name, end_s in (("b", 1.62e9), ("c", 1.61e9), ("a", 1.63e9)):  # begun in this order
+        began = {"id": f"end-{name}", "src": SRC, "dst": DST, "volume_gb": 1, "at_s": 1.6e9}
+        assert changing.ask("POST", "/v1/transfers", began).status == 201
+        ended = CANCELLED | {"at_s": end_s}
+        assert changing.ask("POST", f"/v1/transfers/end-{name}/end", ended).status == 200
+
+    def listed(query: str) -> tuple[list[str], str]:
+        answer = changing.get(f"/v1/transfers?state=cancelled&{query}").json
+        return [each["id"] for each in answer["transfers"]], answer["next_cursor"]
+
+    names, cursor = listed("until_s=1650000000&limit=2")
+    assert names == ["end-a", "end-b"]
+    assert listed(f"until_s=1650000000&limit=2&cursor={cursor}")[0] == ["end-c"]
+    assert listed("since_s=1610000000&until_s=1630000000")[0] == ["end-b", "end-c"]
+    for path in ("transfers", "incidents"):
+        wrong = changing.get(f"/v1/{path}?since_s=2&until_s=1")
+        assert (wrong.status, wrong.json["field"]) == (422, "until_s")
+
+
 def test_a_transfer_is_reported_by_its_owner_alone(guarded: Served) -> None:
     begun = {"id": "nightly", "src": SRC, "dst": DST, "volume_gb": 10}
 

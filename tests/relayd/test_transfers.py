@@ -29,7 +29,7 @@ from relayd.transfers.tracked import TransferRate, tracked
 from tests.properties import examples
 from tests.relayd.building import catalogue_of, modelled
 from tests.relayd.conftest import Relayd
-from tests.relayd.store.engines import Spot
+from tests.relayd.store.engines import ON_BOTH, Spot
 
 SRC, DST, RELAY = "aws:us-east-1", "aws:sa-east-1", "aws:us-west-2"
 BEGAN_S = 1.7e9
@@ -56,6 +56,23 @@ def register_at(where: str, wan: Wan) -> Iterator[TransferRegister]:
 def begin(register: TransferRegister, **more: Any) -> str:
     given = {"volume_gb": 100, "at_s": BEGAN_S, "plan": FIGURES, "deadline_s": 400, **more}
     return register.begin_transfer("us-east", "sa", **given).id
+
+
+@ON_BOTH
+def test_what_ended_stands_by_its_end(spot: Spot, wan: Wan) -> None:
+    with register_at(spot.where, wan) as register:
+        for name, took_s in (("b", 20), ("d", 10), ("c", 20), ("a", 30)):  # begun in this order
+            begin(register, id=name)
+            register.end_transfer(name, at_s=BEGAN_S + took_s)
+    with open_store(spot.where, mode="read") as store:
+        names, last = [], None
+        while rows := transfer_rows(store.database, "ended", before_number=last, limit=1):
+            names.append(rows[0].id)
+            last = rows[0].number
+        assert names == ["a", "c", "b", "d"]
+        within = (BEGAN_S + 10, BEGAN_S + 20)
+        (only,) = transfer_rows(store.database, "finished", ended_s=within)
+        assert only.id == "d"
 
 
 def test_progress_against_plan_and_deadline(spot: Spot, wan: Wan) -> None:

@@ -26,9 +26,19 @@ from planner.model.pricing import CataloguePrices, provider_of
 from probes.analysis.binning import bins, histogram, joined
 from probes.analysis.geodesic import propagation
 from probes.metrics import Metric
-from probes.samples import MAX_TIME_S, Sample, Samples
+from probes.samples import Sample, Samples
 from relayd.http.answers import encoded, matrix_bytes, pairs_bytes
-from relayd.http.models import Name, Page, RequestModel, answer, attributes_as, many, model_of, page
+from relayd.http.models import (
+    Name,
+    Page,
+    Period,
+    RequestModel,
+    answer,
+    attributes_as,
+    many,
+    model_of,
+    page,
+)
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, page_of, position, route
 from relayd.snapshots.link_evidence import FigureEvidence, evidence_of
@@ -161,13 +171,11 @@ SAMPLE = model_of(
 HISTORY = page("History", "A page of samples, the oldest first.", samples=many(SAMPLE))
 
 
-class SummaryQuery(RequestModel):
+class SummaryQuery(Period):
     """Of what to sum up the samples of a link."""
 
     metric: Metric = "rtt_ms"
     bins: int = Field(200, ge=1, le=MOST_BINS, description="Into how many stretches of time.")
-    since_s: float | None = Field(None, ge=0, le=MAX_TIME_S, description="Measured then or later.")
-    until_s: float | None = Field(None, ge=0, le=MAX_TIME_S, description="Or earlier.")
     list_up_to: int = Field(0, ge=0, le=MOST_LISTED, description="List so many samples, too.")
 
 
@@ -329,9 +337,7 @@ async def get_link_summary(context: RequestContext) -> dict[str, Any]:
     metrics there are. Refused (422) where `until_s` is before `since_s`.
     """
     query, (src, dst) = context.query, pair_of(context)
-    if None not in (query.since_s, query.until_s) and query.until_s < query.since_s:
-        remedy = "Swap the two."
-        raise InputError("until_s", "is before since_s", value=query.until_s, remedy=remedy)
+    query.check()
     return await context.read(lambda store: _summary(store, src, dst, query))
 
 

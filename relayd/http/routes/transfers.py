@@ -19,14 +19,14 @@ from planner.model.estimate import SECONDS_PER_DAY
 from planner.model.network import Snapshot
 from planner.model.units import BITS_PER_BYTE, BYTES_PER_GB
 from relayd.http.answers import advice_on
-from relayd.http.models import Name, Page, RequestModel, answer, model_of, page
+from relayd.http.models import Name, Page, Period, RequestModel, answer, model_of, page
 from relayd.http.problems import ProblemError
 from relayd.http.route import RequestContext, document_response, page_of, position, route
 from relayd.questions.holds import PoolUse, pool_left_gbps
 from relayd.store import Store
 from relayd.store.events import Event, Events
 from relayd.transfers.expected import is_storable
-from relayd.transfers.incidents import Outlook, Savings, incidents, links_of, outlook, saved
+from relayd.transfers.incidents import Outlook, incidents, links_of, outlook
 from relayd.transfers.register import (
     NotOwnerError,
     NoTransferError,
@@ -49,7 +49,7 @@ from relayd.transfers.tracked import (
 
 T = TypeVar("T")
 DAYS = 7.0
-MOST_INCIDENTS, MOST_EVENTS, MOST_FINISHED = 50, 1000, 200
+MOST_INCIDENTS, MOST_EVENTS, MOST_FINISHED = 50, 1000, 1000
 MOST_PLANNED = 20
 """Transfers whose rest is planned for one answer; of others, their rate tells the end."""
 _SHOWN = (
@@ -59,7 +59,7 @@ _SHOWN = (
 EXAMPLE = {"id": "nightly-7", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 7200}
 
 
-class TransfersQuery(Page):
+class TransfersQuery(Page, Period):
     """Which transfers."""
 
     state: WantedState | None = Field(
@@ -82,26 +82,27 @@ TRANSFER_RATE_ANSWER = model_of("TransferRateAnswer", TransferRate, snapshot=Sna
 
 @route("GET", "/v1/transfers", "read", TRANSFERS_ANSWER, query=TransfersQuery)
 async def list_transfers(context: RequestContext) -> dict[str, Any]:
-    """List transfers, the newest first.
+    """List transfers, the newest first: by their ends, where `state` is one of those that ended.
 
     With rate, forecast and whether they are in time. Without a report for `silent_after_s`, one
     is `silent`, and after a day of that `failed`.
     """
     query, wan = context.query, context.current.wan
-    before = position(query.cursor, int) or 0
+    before = position(query.cursor, int)
     src, dst = (
         None if name is None else wan.resolve(name, field).region_id
         for name, field in ((query.src, "src"), (query.dst, "dst"))
     )
-    rows = await context.read(
-        lambda store: transfer_rows(
-            store.database, query.state, src, dst, before_number=before, limit=query.limit + 1
-        )
-    )
-    now_s = time.time()
-    return page_of(
-        "transfers", rows, query.limit, lambda row: (row.number,), lambda row: tracked(row, now_s)
-    )
+    query.check()
+
+    def read(store: Store) -> dict[str, Any]:
+        now_s = time.time()
+        of = store.database, query.state, src, dst, (query.since_s, query.until_s)
+        rows = transfer_rows(*of, before_number=before, limit=query.limit + 1)
+        numbers, shown = lambda row: (row.number,), lambda row: tracked(row, now_s)
+        return page_of("transfers", rows, query.limit, numbers, shown)
+
+    return await context.read(read)
 
 
 @route("GET", "/v1/pools", "read", POOLS_ANSWER)
@@ -302,18 +303,25 @@ async def post_grant(context: RequestContext) -> dict[str, Any]:
 # ---- incidents --------------------------------------------------------------------------------
 
 
-@route("GET", "/v1/incidents", "read", internal=True)
+class IncidentsQuery(Period):
+    """Of which finished transfers the savings are, and of which one more is asked."""
+
+    transfer: Name | None = Field(None, description="Only this one, also if nothing is wrong.")
+
+
+@route("GET", "/v1/incidents", "read", query=IncidentsQuery, internal=True)
 async def get_incidents(context: RequestContext) -> dict[str, Any]:
     """List what is wrong with links and transfers.
 
     Links that are down or degraded, or were within a week; transfers in flight that this touches,
     or that are late, slow or without what they held, with the time and cost that they take beyond
-    their plans, as known last of those that are silent; and what finished transfers have saved by
-    relays of their plans.
+    their plans, as known last of those that are silent; and what transfers that finished in a
+    span of time, the newest thousand, have saved by relays of their plans.
     """
-    now_s = time.time()
+    query, now_s = context.query, time.time()
+    query.check()
     since_s = now_s - DAYS * SECONDS_PER_DAY
-    events, flying, gains = await context.read(lambda store: _stored(store, since_s, now_s))
+    events, flying, gains = await context.read(lambda store: _stored(store, query, since_s, now_s))
     found = incidents(reversed(events), context.current.network.states)[:MOST_INCIDENTS]
     listed = [asdict(incident) | {"transfers": []} for incident in found]
     troubled: list[tuple[TrackedTransfer, TransferDetails]] = []
@@ -326,24 +334,29 @@ async def get_incidents(context: RequestContext) -> dict[str, Any]:
         ]
         for row in touching:
             row["transfers"].append(of.id)
-        if touching or of.is_late or of.is_slow or of.hold in ("lapsed", "lost"):
+        if query.transfer or touching or of.is_late or of.is_slow or of.hold in ("lapsed", "lost"):
             troubled.append((of, one))
     seen = await _seen(context, troubled)
     return {"since_s": since_s, "incidents": listed, "transfers": seen, "saved": gains}
 
 
 def _stored(
-    store: Store, since_s: float, now_s: float
-) -> tuple[list[Event], list[tuple[TrackedTransfer, TransferDetails]], Savings | None]:
+    store: Store, query: IncidentsQuery, since_s: float, now_s: float
+) -> tuple[list[Event], list[tuple[TrackedTransfer, TransferDetails]], dict[str, float]]:
     """Return events, transfers in flight, each with its details as known last, and savings."""
-    database = store.database
-    flying = []
+    database, flying = store.database, []
     for row in transfer_rows(database, "in-flight"):
-        of = tracked(row, now_s)
-        flying.append((of, details(row, row.heard_s if of.state == "silent" else now_s)))
-    finished = transfer_rows(database, "finished", limit=MOST_FINISHED)
+        if query.transfer in (None, row.id):
+            of = tracked(row, now_s)
+            flying.append((of, details(row, row.heard_s if of.state == "silent" else now_s)))
     events = Events(database).newest(("leg",), since_s, limit=MOST_EVENTS)
-    return events, flying, saved(finished, now_s)
+    span = query.since_s, query.until_s
+    most = 0 if query.transfer else MOST_FINISHED
+    rows = transfer_rows(database, "finished", ended_s=span, limit=most)
+    found = [of for of in (tracked(row, now_s) for row in rows) if of.saved_s is not None]
+    sums = {name: sum(getattr(of, name) for of in found) for name in ("saved_s", "saved_usd")}
+    counts = {"transfers": len(found), "left_out": len(rows) == MOST_FINISHED}
+    return events, flying, counts | sums
 
 
 async def _seen(
@@ -366,6 +379,7 @@ async def _seen(
         changed = advice.change if advice and advice.verdict == "change" else None
         entry = {key: getattr(of, key) for key in _SHOWN}
         entry["cause"] = advice.cause if advice else None
+        entry["advice"] = advice.reason if advice else ""
         entry["kept"] = outlook(one, kept)
         entry["changed"] = outlook(one, changed, kept) if changed else None
         found.append(entry)

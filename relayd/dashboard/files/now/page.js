@@ -3,7 +3,7 @@
 
 import { described, shifts } from "../fleet/changes.js";
 import {
-  UNKNOWN, all, askAddress, barred, box, cardTable, choice, commands, content, count, drawn, duration, element, facts,
+  UNKNOWN, address, all, askAddress, barred, box, cardTable, choice, commands, content, count, duration, element, facts,
   gbps, get, link, livePage, more, muted, number, pairLink, partsOf, percent, rate, redraw, replace, restsOn, since,
   small, soon, tag, tiles, usd, volume, when, withCode, words,
 } from "../shared/kit.js";
@@ -12,15 +12,14 @@ const DAY_S = 86400;
 const TRANSFER = "transfer"; // of events
 const GATHER_MS = 300; // many programs report at once: one question for all of them
 const RENEW_MS = 15_000; // a transfer falls silent or late, and a day's probes go on, without an event
-const name = new URLSearchParams(location.search).get("id");
+const chosen = Object.fromEntries(new URLSearchParams(location.search));
 const whole = (seconds) => duration(Math.round(Math.abs(seconds)));
 const at = (seconds) => (seconds === null ? UNKNOWN : when(Math.round(seconds)));
 
 // Asks again soon after an event of a transfer; events that come meanwhile are answered with it.
 let gathering = null;
 function heard({ kind }, again) {
-  if (kind !== TRANSFER || gathering !== null) return;
-  gathering = setTimeout(() => {
+  if (kind === TRANSFER) gathering ??= setTimeout(() => {
     gathering = null;
     again();
   }, GATHER_MS);
@@ -33,8 +32,7 @@ const stateTag = ({ state }) => tag(state, STATES[state]);
 const HOLDS = { lost: ["hold lost", "bad"], lapsed: ["holds nothing", "warn"] };
 const troubleTags = ({ is_slow: slow, is_late: late, hold }) => [slow && tag("slow", "warn"), " ", late && tag("late", "bad"), " ",
   HOLDS[hold] && tag(...HOLDS[hold])];
-const transferAddress = (id) => `now?${new URLSearchParams({ id })}`;
-const transferLink = ({ id, label }) => link(transferAddress(id), label || id);
+const transferLink = ({ id, label }) => link(address("now", { id }), label || id);
 
 function route({ src, dst, via, expected }) {
   const several = via === null && expected?.paths.length;
@@ -73,43 +71,47 @@ const left = (at_s) => (at_s * 1000 < Date.now() ? "any moment" : `in ${duration
 // ---- all of it ----
 
 const ENDS = [["ended", "all"], ["finished"], ["failed"], ["cancelled"]].map(([state, text = state]) => [state, text]);
-const PAGE = 25;
+const [FEW, PAGE] = [5, 25];
+// The months of which plans are kept, and with them what transfers saved.
+const monthStart = (month, later = 0) => Date.UTC(month.slice(0, 4), month.slice(5) - 1 + later);
+const MONTHS = [0, -1, -2].map((later) => new Date(monthStart(new Date().toISOString().slice(0, 7), later)).toISOString().slice(0, 7));
+const spanOf = (month) => month && { since_s: monthStart(month) / 1000, until_s: monthStart(month, 1) / 1000 };
 const MOST_CHANGES = 3;
 
 function nowPage() {
   const parts = partsOf("wrong", "tiles", "in-flight", "pools", "changed", "ended");
   const { wrong, tiles: figures, changed, "in-flight": flying, ended } = parts;
-  const shown = { pages: { flying: 1, ended: 1 }, state: ENDS[0][0] };
-  const newest = (state, pages) => all("v1/transfers", "transfers", { state, limit: PAGE }, { most: PAGE * pages });
-  const again = (pages, state = shown.state) => {
-    Object.assign(shown, { state, pages: { ...shown.pages, ...pages } });
+  const shown = { flying: PAGE, ended: FEW, state: chosen.state ?? "ended", month: /^\d{4}-\d\d$/.exec(chosen.month)?.[0] ?? "" };
+  const newest = (state, most, span) => all("v1/transfers", "transfers", { state, limit: Math.min(most, 1000), ...span }, { most });
+  const again = (changes) => {
+    const { state, month } = Object.assign(shown, changes);
+    history.replaceState(null, "", address("now", { state: state === "ended" ? "" : state, month }));
     return renew();
   };
   async function refresh() {
+    const { state, month, flying: most } = shown;
     const [now, past, found, trouble, { pools }, changes] = await Promise.all([
-      newest("in-flight", shown.pages.flying), newest(shown.state, shown.pages.ended), get("v1/overview"), get("v1/incidents"), get("v1/pools"),
+      newest("in-flight", most), newest(state, shown.ended, spanOf(month)), get("v1/overview"), get("v1/incidents", spanOf(month)), get("v1/pools"),
       get("v1/changes", { since_s: DAY_S, source: "measured", limit: MOST_CHANGES }),
     ]);
     restsOn(now.snapshot);
     health(found, trouble, changes);
-    const isNew = !now.transfers.length && !past.transfers.length && shown.state === "ended";
-    const { state, pages } = shown;
+    const isNew = !now.transfers.length && !past.transfers.length && state === "ended" && !month;
     redraw(flying, [isNew, now.transfers, now.next_cursor],
-      () => (isNew ? nothingYet() : inFlight(now, () => again({ flying: pages.flying + 1 }))));
+      () => (isNew ? nothingYet() : inFlight(now, () => again({ flying: most + PAGE }))));
     redraw(parts.pools, pools, () => pools.length > 0 && poolsOf(pools));
-    redraw(ended, [isNew, past.transfers, past.next_cursor, state], () => !isNew
-      && itsEnd(past, state, (other) => again({ ended: 1 }, other), () => again({ ended: pages.ended + 1 })));
+    redraw(ended, [isNew, past.transfers, past.next_cursor, state, month], () => !isNew && itsEnd(past, shown, again));
   }
   function health(found, trouble, changes) {
-    const { knowledge, events, checked_at_s: now, measuring, since_s: _, ...others } = found;
+    const { knowledge, events, checked_at_s: _at, measuring, since_s: _, ...others } = found;
     const isEmpty = found.snapshot.source === "baseline";
     const isQuiet = !trouble.incidents.length && !trouble.transfers.length;
     const isWatched = measuring.budget_usd !== null;
     const { silent } = others.transfers;
     redraw(wrong, [trouble.incidents, trouble.transfers, isWatched, isEmpty, silent],
-      () => !(isEmpty && isQuiet && !silent) && incidentsOf(trouble, now, isWatched, silent));
-    redraw(figures, [isEmpty, knowledge, measuring, others, trouble.saved],
-      () => !isEmpty && tilesOf({ ...found, saved: trouble.saved }));
+      () => !(isEmpty && isQuiet && !silent) && incidentsOf(trouble, isWatched, silent));
+    redraw(figures, [isEmpty, knowledge, measuring, others, trouble.saved, shown.month],
+      () => !isEmpty && tilesOf({ ...found, saved: { ...trouble.saved, month: shown.month } }));
     // The time that is compared with moves on; what was found is what counts.
     redraw(changed, [isEmpty, events, { ...changes, since_s: 0 }], () => !isEmpty && changesOf(found, changes));
   }
@@ -126,8 +128,8 @@ function transfers(kind, end, caption, { transfers: found, next_cursor: next }, 
   return [cardTable(`transfers ${kind}`, caption, [
     words("Transfer", (each) => [transferLink(each), each.label && small(each.id)]),
     words("State", (each) => [stateTag(each), reported(each)]), words("Path", route), words("Arrived", progress),
-    number("Rate", pace), number(end, ending),
-  ], found, { key: ({ id }) => id }), next && more("Show older ones", older)];
+    number("Rate", pace), number(end, ending), kind === "ended" && number("Saved by its relays", saving),
+  ].filter(Boolean), found, { key: ({ id }) => id }), next && more("Show older ones", older)];
 }
 
 function inFlight(found, older) {
@@ -152,11 +154,18 @@ const POOLS = [
 const poolsOf = (found) => [element("h2", {}, "Capacity they share"), cardTable("pools", "What transfers under way hold, and what is left",
   POOLS, found, { key: ({ held }) => `${held.kind} ${held.place}` })];
 
-function itsEnd(found, state, choose, older) {
+// Against the direct path, as the plan stated it.
+const gained = ({ saved_s: time_s, saved_usd: by_usd }) => (time_s === null ? [UNKNOWN]
+  : [`${whole(time_s)}${time_s < 0 ? " lost" : ""}`, `${usd(Math.abs(by_usd))} ${by_usd < 0 ? "more" : "less"} spent`]);
+const saving = (each) => gained(each).map((said, at) => (at ? small(said) : said));
+
+function itsEnd(found, { state, month, ended }, again) {
   const which = state === "ended" ? state : state === "cancelled" ? "were cancelled" : state;
   return [element("h2", {}, "Ended"),
-    element("div", { class: "row" }, choice("Show", ENDS, state, choose)),
-    transfers("ended", "Ended", `Transfers that ${which}, the newest first`, found, "None.", older)];
+    element("div", { class: "row" }, choice("Show", ENDS, state, (other) => again({ state: other, ended: FEW })),
+      choice("Month (UTC)", [...new Set(["", ...MONTHS, month])].map((each) => [each, each || "any"]), month,
+        (other) => again({ month: other, ended: FEW }))),
+    transfers("ended", "Ended", `Transfers that ${which}, the newest first`, found, "None.", () => again({ ended: ended + PAGE }))];
 }
 
 const nothingYet = () => element("section", {}, element("h2", {}, "No transfer has been reported"),
@@ -173,12 +182,13 @@ function onePage(id) {
   const parts = partsOf("head", "rest", "now", "paths", "reports");
   document.title = `Transfer ${id} - relayd`;
   async function refresh() {
-    const { snapshot, details: { transfer, rest, paths, reports } } = await get(`v1/transfers/${encodeURIComponent(id)}`);
+    const [{ snapshot, details: { transfer, rest, paths, reports } }, { transfers: [outlook = {}] }] = await Promise.all([
+      get(`v1/transfers/${encodeURIComponent(id)}`), get("v1/incidents", { transfer: id })]);
     restsOn(snapshot);
     redraw(parts.head, [transfer.state, transfer.reason], () => [
       element("h2", {}, `${transfer.label || transfer.id} `, stateTag(transfer)), element("p", {}, transfer.reason)]);
-    redraw(parts.rest, rest, () => rest && restOf(rest));
-    replace(parts.now, nowOf(transfer));
+    redraw(parts.rest, [rest, outlook.advice], () => rest && restOf(id, rest, outlook));
+    replace(parts.now, nowOf(transfer, outlook));
     redraw(parts.paths, paths, () => paths.length > 0 && [element("h2", {}, "Paths"), pathsOf(paths)]);
     redraw(parts.reports, reports, () => reports.length > 0 && reportsOf(reports));
   }
@@ -186,24 +196,27 @@ function onePage(id) {
     (event, again) => event.data.subject === id && heard(event, again)), RENEW_MS);
 }
 
-// Documents stand behind the #, which browsers send nowhere.
-function restOf({ question, advised, body: { plan, ...said } }) {
-  const address = askAddress(question === "transfer" ? said : { question, ...said })
-    + (plan ? `#${new URLSearchParams({ plan: JSON.stringify(plan) })}` : "");
-  return element("p", { class: advised ? "panel advised" : null },
-    advised && "It is late, or slower than its plan allows. ", link(address, "Ask what to do with the rest"));
+// Its id stands for its plan. Figures are as short as they are shown.
+const SHORT = { gbps: (value) => Number(rate(value)), gb: (value) => Number(value.toFixed(3)), s: Math.round };
+function restOf(id, { question, advised, body: { plan, ...said } }, { advice }) {
+  const asked = Object.entries(said).map(([name, value]) => [name, SHORT[name.split("_").at(-1)]?.(value) ?? value]);
+  return element("p", { class: advised ? "panel advised" : null }, advised && "It is late, or slower than its plan allows. ",
+    advice, " ", link(askAddress([...(plan ? [["question", question], ["transfer", id]] : []), ...asked]), "Ask what to do with the rest"));
 }
 
-function nowOf(transfer) {
+function nowOf(transfer, { kept }) {
   const { expected, planned_end_s: planned, deadline_at_s: deadline, ended_s: ended, state } = transfer;
   const lines = (said) => element("span", { class: "lines" }, said);
+  const extra = transfer.cost_usd === null ? kept?.extra_usd ?? null : transfer.cost_usd - expected.cost_usd;
   return element("div", { class: "grid" },
     box("Progress", facts([["Arrived", progress(transfer)],
       [state === "running" ? "Rate now" : "Mean rate", lines(pace(transfer))],
       ["Mean since it began", gbps(transfer.mean_gbps)], [ended === null ? "Ends" : "Ended", lines(ending(transfer))]])),
     box("Plan", facts([["Rate", expected ? gbps(expected.throughput_gbps) : UNKNOWN],
       ["Takes", duration(expected?.duration_s)], ["Ends", at(planned)],
-      ["Deadline", deadline === null ? "none" : at(deadline)], ["Costs", usd(expected?.cost_usd)]])),
+      ["Deadline", deadline === null ? "none" : at(deadline)], ["Costs", usd(expected?.cost_usd)],
+      extra !== null && [ended === null ? "More cost as it goes on" : "More cost", worse(extra > 0, signed(extra, usd))],
+      transfer.saved_s !== null && ["Saved by its relays", lines(saving(transfer))]])),
     box("Transfer", facts([["Path", lines(route(transfer))], ["Volume", volume(transfer.volume_gb)],
       ["Began", element("span", {}, since(transfer.began_s))],
       ["Reported", element("span", {}, since(transfer.reported_s), ` by ${transfer.who || "nobody named"}`)],
@@ -227,16 +240,16 @@ function reportsOf(found) {
 const FIRST = 8;
 const CONDITIONS = { down: "bad", degraded: "warn" };
 
-function incidentsOf({ incidents, transfers: found, since_s: first }, now, isWatched, silent) {
+function incidentsOf({ incidents, transfers: found }, isWatched, silent) {
   const lasting = incidents.filter((each) => !each.is_over).length;
   const named = new Map(found.map((each) => [each.id, each]));
   return [element("h2", {}, "What is wrong"), element("p", {}, summary(lasting, found, isWatched, silent - found.filter(isSilent).length)),
     found.length > 0 && cardTable("harmed", "Transfers in flight that links in trouble touch, or that are late, slow or without what they held",
       HARMED, found, { key: ({ id }) => id }),
     // What lasts is always shown, of what is over only some.
-    incidents.length > 0 && cardTable("incidents", "Links that are down or degraded, or were in the last week",
-      incidentColumns(first, now, named), incidents,
-      { first: Math.max(FIRST, lasting), key: ({ src, dst, since_s: from }) => `${src}>${dst} ${from}` })];
+    [["Links that are down or degraded", 0, lasting], ["Links that were, and recovered within the last week", lasting, incidents.length]]
+      .map(([caption, from, to]) => to > from && cardTable("incidents", caption, incidentColumns(named),
+        incidents.slice(from, to), { first: Math.max(FIRST, lasting), key: ({ src, dst, since_s: began }) => `${src}>${dst} ${began}` }))];
 }
 
 const isSilent = ({ state }) => state === "silent";
@@ -269,34 +282,19 @@ const HARMED = [
   number("More time", "kept.extra_s", (more, each) =>
     (isNever(each) ? worse(true, small("without end")) : worse(more > 0, signed(more, whole)))),
   number("More cost", "kept.extra_usd", (more) => worse(more > 0, signed(more, usd))),
-  words("If it is changed", ({ kept, changed, ...each }) => (changed
-    ? ["ends ", at(changed.end_s), small(signed(changed.extra_s, whole), ", ", signed(changed.extra_usd, usd))]
-    : small(isNever({ kept, ...each }) || kept?.extra_s > 0 ? "no other plan is clearly better" : ""))),
+  words("If it is changed", ({ kept, changed, advice, ...each }) => [changed && ["ends ", at(changed.end_s)],
+    (changed || isNever({ kept, ...each }) || kept?.extra_s > 0) && small(advice)]),
 ];
 
-function incidentColumns(first, now, named) {
-  const ended = ({ is_over: over, until_s: until }) => (!over ? "it lasts"
-    : until === null ? small("not seen: its watcher stopped") : since(until));
-  return [
-    words("Link", ({ src, dst, reason }) => [pairLink(src, dst), reason && small(reason)]),
-    words("State", ({ is_over: over, condition }) => tag(over ? `was ${condition}` : condition, over ? "muted" : CONDITIONS[condition])),
-    words("Since", "since_s", (from) => (from === null ? small("over a week ago") : [since(from), small(at(from))])),
-    words("Until", ({ since_s: from, until_s: until, ...each }) => [ended({ until_s: until, ...each }),
-      from !== null && until !== null && small("after ", whole(until - from))]),
-    words("In this week", ({ since_s: from, until_s: until, is_over: over, condition }) =>
-      span(Math.max(first, from ?? first), until ?? (over ? from ?? first : now), first, now, CONDITIONS[condition])),
-    words("Transfers it touches", "transfers", (ids) => (ids.length
-      ? ids.map((id, place) => [place > 0 && ", ", transferLink(named.get(id) ?? { id })]) : small("none"))),
-  ];
-}
-
-// The span of an incident on a line from a week ago until now.
-function span(from, until, first, now, kind) {
-  const x = (seconds) => (100 * (seconds - first)) / (now - first);
-  return drawn("svg", { class: `span ${kind}`, viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-    drawn("rect", { x: 0, y: 4, width: 100, height: 2 }),
-    drawn("rect", { class: "of", x: Math.min(98.5, x(from)), y: 0, width: Math.max(1.5, x(until) - x(from)), height: 10 }));
-}
+const incidentColumns = (named) => [
+  words("Link", ({ src, dst, reason }) => [pairLink(src, dst), reason && small(reason)]),
+  words("State", ({ is_over: over, condition }) => tag(over ? `was ${condition}` : condition, over ? "muted" : CONDITIONS[condition])),
+  words("Begun", "since_s", (from) => (from === null ? small("over a week ago") : [since(from), small(at(from))])),
+  words("Resolved", ({ since_s: from, until_s: until, is_over: over }) => [!over ? "it lasts"
+    : until === null ? small("not seen: its watcher stopped") : since(until), from !== null && until !== null && small("after ", whole(until - from))]),
+  words("Transfers it touches", "transfers", (ids) => (ids.length
+    ? ids.map((id, place) => [place > 0 && ", ", transferLink(named.get(id) ?? { id })]) : small("none"))),
+];
 
 // ---- health in tiles, each a link to what it rests on: good, bad, or not looked at (grey, with what to do) ----
 
@@ -355,21 +353,18 @@ const TILES = [
     [flying ? "As their programs report them" : "No program reports one now", silent ? `; ${count(silent)} silent for too long.` : "."]],
   // Of transfers that took the relays of their plans, against the direct path as the plans stated it.
   function savings({ saved }) {
-    if (!saved) return ["Saved by relays", "#ended", "", "–", "No transfer through a relay of its plan has finished yet."];
-    const { saved_s: time_s, saved_usd: by_usd, transfers } = saved;
-    return ["Saved by relays", "#ended", time_s >= 0 && by_usd >= 0 ? "good" : "",
-      `${whole(time_s)}${time_s < 0 ? " lost" : ""}`,
-      `and ${usd(Math.abs(by_usd))} ${by_usd < 0 ? "more" : "less"} spent than by the direct path: `
+    const { saved_s: time_s, saved_usd: by_usd, transfers, month, left_out: isPart } = saved;
+    const head = [`Saved by relays${month && `, ${month}`}`, "#ended"];
+    if (!transfers) return [...head, "", "–", "No transfer through a relay of its plan has finished."];
+    const [time, spent] = gained(saved);
+    return [...head, time_s >= 0 && by_usd >= 0 ? "good" : "", time, `and ${spent} than by the direct path: ${isPart ? "the last " : ""}`
       + `${plural(transfers, "finished transfer")} that went as planned, VMs and egress at the plans' prices.`];
   },
 ];
 
-const tilesOf = (found) => [element("h2", { class: "hidden-text" }, "Health"),
-  tiles(TILES.map((tile) => tile(found)))];
+const tilesOf = (found) => [element("h2", { class: "hidden-text" }, "Health"), tiles(TILES.map((tile) => tile(found)))];
 
 // ---- what has changed since yesterday: lasting shifts of links, plans that were verified, estimates ----
-
-const MOST = 8;
 
 // Regions may be called anything: `src>dst` is the subject.
 function verified({ subject, detail, at_s }) {
@@ -382,13 +377,13 @@ function verified({ subject, detail, at_s }) {
 function changesOf({ events }, changes) {
   const found = events.filter(({ kind }) => kind === "verification").sort((a, b) => b.at_s - a.at_s);
   return [element("h2", {}, "What changed since yesterday"),
-    found.length > 0 && element("ul", { class: "events" }, found.slice(0, MOST).map(verified)),
-    found.length > MOST && muted(`${count(found.length - MOST)} more plans that were verified.`),
+    found.length > 0 && element("ul", { class: "events" }, found.slice(0, FIRST).map(verified)),
+    found.length > FIRST && muted(`${count(found.length - FIRST)} more plans that were verified.`),
     !found.length && !changes.shifts.length && element("p", {}, "No link changed its level, and no plan was verified."),
-    shifts(changes.shifts.slice(0, MOST)),
-    changes.shifts.length > MOST && muted(`${count(changes.shifts.length - MOST)} more changes of level.`), described(changes),
+    shifts(changes.shifts.slice(0, FIRST)),
+    changes.shifts.length > FIRST && muted(`${count(changes.shifts.length - FIRST)} more changes of level.`), described(changes),
     element("p", {}, link("fleet#changed", "All changes, also since a week or a month ago"))];
 }
 
-if (name) onePage(name);
+if (chosen.id) onePage(chosen.id);
 else nowPage();

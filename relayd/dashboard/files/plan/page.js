@@ -4,7 +4,7 @@
 import { optionTable } from "../answers/parts.js";
 import { planForm, showChips, titled } from "./form.js";
 import {
-  FIELDS, QUESTION, QUESTIONS, asked, besideOf, fromAddress, loadFields, question, tidied, toAddress, worded,
+  FIELDS, QUESTION, QUESTIONS, STORED, asked, besideOf, fromAddress, loadFields, question, tidied, toAddress, worded,
 } from "./request.js";
 import {
   address, band, baselineNote, button, cardTable, choice, content, copyChoice, copyable, count, duration, element, ends,
@@ -15,7 +15,7 @@ import {
 const answer = element("div", { id: "answer", "aria-live": "off" });
 const spoken = element("p", { class: "hidden-text", role: "status", "aria-live": "polite" });
 const addressOf = (request, beside) => `./?${toAddress(request, beside)}`;
-const name = new URLSearchParams(location.search).get("question") || "transfer";
+const { question: name = "transfer", transfer } = Object.fromEntries(new URLSearchParams(location.search));
 const wait = element("div");
 const begun = waiting(wait);
 let asking = new AbortController();
@@ -199,7 +199,7 @@ function start(known) {
 }
 
 show(async () => {
-  const [known] = await Promise.all([places(), loadFields(name)]);
+  const [known] = await Promise.all([places(), loadFields(name, transfer)]);
   return start(known);
 });
 
@@ -406,7 +406,8 @@ function filesOf(pairs) {
 function commandLine(request) {
   const pairs = asked(request);
   const files = filesOf(pairs);
-  const made = files.map(({ name, text }) => `cat > ${name} <<'END'\n${text}\nEND\n`);
+  const made = files.map(({ name, text }) => (text === STORED.plan ? `relayd transfers show ${quoted(STORED.id)} --plan > ${name}\n`
+    : `cat > ${name} <<'END'\n${text}\nEND\n`));
   const named = files.map(({ option, name }) => (option.startsWith("--") ? `${option} ${name}` : name));
   const options = pairs.filter(([field]) => !isFile(field)).flatMap(([field, value]) => wordsOf(field, value));
   return made.join("") + [`relayd ${QUESTION.command}`, ...named, ...options].join(" ");
@@ -428,7 +429,8 @@ function literal(value) {
 
 function python(request) {
   const { src, dst, ...rest } = question(request).content;
-  const keywords = Object.entries(rest).map(([name, value]) => `${name}=${literal(value)}`);
+  const keywords = Object.entries(rest).map(([name, value]) => `${name}=${JSON.stringify(value) === STORED.plan
+    ? `wan.transfer_details(${literal(STORED.id)}).plan` : literal(value)}`);
   // The library takes the ends of a transfer by position, as people say them.
   const ends = QUESTION.name === "transfer" ? [literal(src ?? ""), literal(dst ?? "")] : src === undefined ? [] : [`src=${literal(src)}`];
   return `import relayd

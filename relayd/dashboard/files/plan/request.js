@@ -8,12 +8,14 @@ export const FIELDS = new Map();
 // The question that they belong to, and the names of all.
 export let QUESTION = null;
 export let QUESTIONS = [];
+// A transfer under way and its plan, for which its id stands in addresses and commands.
+export let STORED = {};
 
 // The page of a transfer asks for the frontier unless told not to: its chart needs it.
 const ON_PAGE = { transfer: { frontier: "true" } };
 
 // An unknown name is that of a transfer, the question of every address without one.
-export async function loadFields(name = "transfer") {
+export async function loadFields(name, id) {
   QUESTIONS = (await get("v1/questions")).questions;
   QUESTION = QUESTIONS.find((question) => question.name === name) ?? QUESTIONS[0];
   FIELDS.clear();
@@ -23,6 +25,7 @@ export async function loadFields(name = "transfer") {
     made.standard = ON_PAGE[QUESTION.name]?.[field.name] ?? (typeof field.default === "object" ? "" : String(field.default));
     FIELDS.set(field.name, made);
   }
+  if (id) STORED = { id, plan: JSON.stringify((await get(`v1/transfers/${encodeURIComponent(id)}`)).details.plan) };
 }
 
 // How a field is filled in: list and places hold several values, with commas; a table and a document
@@ -58,7 +61,7 @@ export function fromAddress(search, hash = "") {
     const given = (isLong(field) ? long : query).getAll(field.name).filter((value) => value.trim() !== "");
     if (given.length) request[field.name] = isSeveral(field) ? given.join(", ") : given.at(-1);
   }
-  return request;
+  return query.get("transfer") === STORED.id ? { plan: STORED.plan, ...request } : request;
 }
 
 const isDefault = (field, text) => (field.control === "number" ? Number(text) === field.default : text === field.standard);
@@ -74,7 +77,8 @@ export function toAddress(request, beside = "") {
   if (QUESTION.name !== "transfer") query.set("question", QUESTION.name);
   for (const [name, text] of Object.entries(tidied(request))) {
     const field = FIELDS.get(name);
-    for (const value of isSeveral(field) ? parts(text) : [text]) (isLong(field) ? long : query).append(name, value);
+    if (text === STORED.plan) query.set("transfer", STORED.id);
+    else for (const value of isSeveral(field) ? parts(text) : [text]) (isLong(field) ? long : query).append(name, value);
   }
   if (beside) long.set("beside", beside);
   // Colons and slashes are allowed in a query and easier to read.
