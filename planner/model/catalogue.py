@@ -56,6 +56,8 @@ class Region:
     private_network : str
         Regions of the same one reach each other by private addresses. :data:`DEFAULT_NETWORK` is
         what a provider sets up unasked.
+    connections_in, connections_out : int | None
+        Most at once, over all VMs, over which data enters and leaves it; None without a limit.
     """
 
     id: str
@@ -68,6 +70,8 @@ class Region:
     baseline: bool = True
     access: str = ""
     private_network: str = ""
+    connections_in: int | None = None
+    connections_out: int | None = None
 
     @property
     def provider(self) -> str:
@@ -440,6 +444,11 @@ class Catalogue:
     def has_interconnects(self) -> bool:
         """Whether links go over any."""
         return any(fee.gbps for fee in self.fees)
+
+    @cached_property
+    def limits_connections(self) -> bool:
+        """Whether some region limits its connections."""
+        return any(r.connections_in or r.connections_out for r in self.regions.values())
 
     @cached_property
     def priced_as(self) -> Callable[[str], str]:

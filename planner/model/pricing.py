@@ -207,8 +207,8 @@ def _catalogue_of(prices: Prices) -> Catalogue:
 
 
 def has_fees(prices: Prices) -> bool:
-    """Return whether there are fees besides egress, or interconnects."""
-    return bool(_catalogue_of(prices).fees)
+    """Return whether there are fees besides egress, interconnects, or sites with limits."""
+    return bool(_catalogue_of(prices).fees) or _catalogue_of(prices).limits_connections
 
 
 def fee_lines(
@@ -256,6 +256,20 @@ def links_gbps(prices: Prices, regions: Sequence[str]) -> Floats:
     """Return :func:`link_gbps` of each link between n regions, (n, n); (1, 1) without any."""
     regions = regions if _catalogue_of(prices).has_interconnects else regions[:1]
     return np.array([[link_gbps(prices, src, dst) for dst in regions] for src in regions])
+
+
+def site_connections(prices: Prices, regions: Sequence[str]) -> Floats:
+    """Return the connections that n sites allow in all, (2, n): out and in; infinite if any."""
+    sites = [_catalogue_of(prices).region(region) for region in regions]
+    return np.array([[getattr(s, f"connections_{w}") or inf for s in sites] for w in ("out", "in")])
+
+
+def least_connections(prices: Prices, *links: Pair) -> tuple[float, int, str]:
+    """Return the most that the sites of links allow, by which way out (0) or in (1) of which."""
+    if not _catalogue_of(prices).limits_connections:
+        return inf, 0, ""
+    ends = [(at, pair[at]) for pair in links for at in (0, 1)]
+    return min((float(site_connections(prices, [end])[at, 0]), at, end) for at, end in ends)
 
 
 def prices_on(prices: Prices, network: Network) -> Prices:

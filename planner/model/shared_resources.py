@@ -45,9 +45,14 @@ Integers: TypeAlias = NDArray[np.int64]
 
 KINDS = ("connections out", "egress cap", "ingress cap")
 """Of the rows that a site has one of each."""
+SITE_KINDS = ("site connections out", "site connections in")
+"""What a site allows in all, whatever its VMs; rows of caps hold it, too."""
 PATH = "path"
+SAME = 1e-12
+"""Of rates: what rounding makes of equal ones."""
 ONE: Floats = np.ones((1, 1))
 UNLIMITED: Floats = np.full((1, 1), np.inf)
+NO_SITE_LIMITS: Floats = np.full((2, 1), np.inf)
 
 
 class Row(NamedTuple):
@@ -94,6 +99,8 @@ class SiteResources:
     link_gbps: Floats = field(default_factory=lambda: UNLIMITED)
     """Shape (n, n), or 1: what each link carries in all, of which each VM that sends has its
     part."""
+    site_vms: Floats = field(default_factory=lambda: NO_SITE_LIMITS)
+    """Shape (2, n), or (2, 1): connections that sites allow in all, out and in, over ``K``."""
     further: Floats | None = None
     """Shape (3, n, n), or None: of a low bound, what :func:`planner.solvers.joint.of_further_vms`
     asks of each link."""
@@ -145,7 +152,7 @@ class SiteResources:
 
     def as_opened(self, paths_gbit: Floats) -> SiteResources:
         """Return the same with each link's connections as slow as the paths over it make them."""
-        if not (self.rows < self.count).any():
+        if not (self.rows < self.count).any() and np.isinf(self.site_vms).all():
             return self  # connections bind nowhere
         paths, opened = np.nonzero(paths_gbit), np.zeros_like(self.rate_gbps)
         tail, head, of = links_of_paths(*paths)
@@ -157,17 +164,25 @@ class SiteResources:
 
     @cached_property
     def cap_s_per_gbit(self) -> tuple[Floats, Floats]:
-        """VM-seconds of egress and ingress caps that a Gbit takes, shape (n, n); 0 without caps."""
-        square = (self.count, self.count)
+        """:meth:`caps_s` with the VMs that there may be."""
+        return self.caps_s(self.vms)
+
+    def caps_s(self, vms: Floats) -> tuple[Floats, Floats]:
+        """Return the VM-seconds of egress and ingress caps that a Gbit takes, (n, n); 0 without.
+
+        Of so many VMs, each has its part of the connections that its site allows: a Gbit takes the
+        larger of its shares of these and of the cap, which is on the safe side.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             out = np.nan_to_num(self.egress_weights / self.egress_gbps[:, None], posinf=0.0)
             into = np.nan_to_num(self.ingress_weights / self.ingress_gbps, posinf=0.0)
-        return np.broadcast_to(out, square), np.broadcast_to(into, square)
+        parts, needs = vms / self.site_vms, self.connections_s_per_gbit
+        return np.maximum(out, parts[0][:, None] * needs), np.maximum(into, parts[1] * needs)
 
-    def weighed(self, links_gbit: Floats) -> tuple[Floats, Floats]:
-        """Return the volumes that count against the caps of each site: sent, and received."""
-        out = (links_gbit * self.egress_weights).sum(axis=1)
-        return out, (links_gbit * self.ingress_weights).sum(axis=0)
+    def sites_s(self, links_gbit: Floats) -> float:
+        """Return the time that volumes need by the connections of sites, however many VMs."""
+        needs = links_gbit * self.connections_s_per_gbit
+        return float((np.array([needs.sum(axis=1), needs.sum(axis=0)]) / self.site_vms).max())
 
     @cached_property
     def vm_gbps(self) -> tuple[Floats, Floats]:
@@ -184,14 +199,16 @@ class SiteResources:
         Where all paths of a site together are slower than its cap, the cap can't bind; where even
         its slowest connections together are faster than its paths or its cap, connections can't.
         """
-        sent = (self._sent_gbps * self.egress_weights).sum(axis=1)
-        received = (self.receivers_gbps * self.ingress_weights).sum(axis=0)
+        out_s, in_s = self.cap_s_per_gbit
+        with np.errstate(invalid="ignore"):  # of receivers without a cap that no link holds
+            into = (self.receivers_gbps * in_s).sum(axis=0) >= 1 - SAME
+        sent = self._sent_gbps.sum(axis=1)
         slowest = np.where(self.rate_gbps > 0, self.connections_gbps, np.inf)
         slowest = slowest.min(1, initial=np.inf)
         slowest = np.minimum(slowest, slowest[self.may_relay].min(initial=np.inf))
         out = (sent > 0) & (slowest <= sent) & (slowest < self.egress_gbps)
-        into = (received >= self.ingress_gbps) & np.isfinite(self.ingress_gbps)
-        used = np.nonzero(np.concatenate([out, sent >= self.egress_gbps, into]))[0]
+        sends = (self._sent_gbps * out_s).sum(axis=1) >= 1 - SAME
+        used = np.nonzero(np.concatenate([out, sends, into]))[0]
         if self.path_rows is not None:
             return np.concatenate([used, self.path_rows]).astype(np.int64)
         # Paths that are below cap and connections of the VM.
@@ -219,7 +236,7 @@ class SiteResources:
         """
         paths = self.paths_s(self.vms)
         src, dst = np.nonzero(links_gbit * paths > time_s)
-        out = self.s_per_gbit[src, dst] / self.vms[src] >= paths[src, dst] * (1 - 1e-12)
+        out = self.s_per_gbit[src, dst] / self.vms[src] >= paths[src, dst] * (1 - SAME)
         caps = np.minimum((self.egress_gbps * self.vms)[src], (self.ingress_gbps * self.vms)[dst])
         opened = np.where(out, (self.connections_gbps * self.vms[:, None])[src, dst], np.inf)
         binds = paths[src, dst] * np.minimum(caps, opened) > 1
@@ -262,7 +279,9 @@ class SiteResources:
         """Return the row at a position."""
         code, n = int(self.rows[position]), self.count
         if code < len(KINDS) * n:
-            return Row(KINDS[code // n], code % n, None)
+            kind, site = divmod(code, n)
+            limited = kind and np.isfinite(np.broadcast_to(self.site_vms, (2, n))[kind - 1, site])
+            return Row(KINDS[kind] + f" or {SITE_KINDS[kind - 1]}" * bool(limited), site, None)
         src, dst = divmod((code - len(KINDS) * n) % (n * n), n)
         return Row(PATH, int(self.row_sites[position]), (src, dst))
 
@@ -337,14 +356,12 @@ class SiteResources:
         prices[self.rate_gbps <= 0] = np.inf
         return prices
 
-    def _site_loads(self, links_gbit: Floats) -> Floats:
-        """Return the loads of the rows of sites, shape (3, n)."""
+    def site_loads(self, links_gbit: Floats, vms: Floats) -> Floats:
+        """Return the loads of the rows of sites with so many VMs, shape (3, n)."""
         shares = links_gbit * self.connections_s_per_gbit
-        out, into = self.weighed(links_gbit)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            caps_out = np.nan_to_num(out / self.egress_gbps, posinf=0.0)
-            caps_in = np.nan_to_num(into / self.ingress_gbps, posinf=0.0)
-        return np.array([shares.sum(axis=1), caps_out, caps_in])
+        out, into = self.cap_s_per_gbit if vms is self.vms else self.caps_s(vms)
+        caps = (links_gbit * out).sum(axis=1), (links_gbit * into).sum(axis=0)
+        return np.array([shares.sum(axis=1), *caps])
 
     def loads_of_paths(
         self, src: Integers, hop: Integers, dst: Integers, gbit: Floats
@@ -367,7 +384,7 @@ class SiteResources:
         """Return the VM-seconds that volumes on links, shape (n, n), need of every row."""
         of_sites = self.rows[: len(self.rows) - len(self.paths[0])]
         paths = links_gbit[self.paths] * self.path_s_per_gbit
-        return np.concatenate([self._site_loads(links_gbit).ravel()[of_sites], paths])
+        return np.concatenate([self.site_loads(links_gbit, self.vms).ravel()[of_sites], paths])
 
     def time_s(self, links_gbit: Floats) -> float:
         """Return the least time in which volumes on links can be moved, under all rows."""
@@ -379,14 +396,14 @@ class SiteResources:
 
     def time_with_s(self, links_gbit: Floats, vms: Floats) -> float:
         """Return the least time with other numbers of VMs, at least one a site."""
-        sites = self._site_loads(links_gbit) / vms
+        sites = self.site_loads(links_gbit, vms) / vms
         paths = links_gbit * self.paths_s(vms)
         return float(max(sites.max(initial=0.0), paths.max(initial=0.0)))
 
     def vms_for(self, links_gbit: Floats, time_s: float) -> Floats:
         """Return the VMs, in fractions, that each site needs to move volumes in a time."""
         sent, received = (links_gbit * self._pair_s_per_gbit, links_gbit * self.received_s_per_gbit)
-        of_sites = self._site_loads(links_gbit).max(axis=0)
+        of_sites = self.site_loads(links_gbit, np.zeros(self.count)).max(axis=0)
         most = np.maximum(of_sites, np.maximum(sent.max(axis=1), received.max(axis=0)))
         return np.asarray(most / time_s)
 
@@ -407,9 +424,7 @@ class SiteResources:
                 other = np.where(links_gbit > 0, links_gbit / bound.connections_gbps, 0.0)
                 gone = (links_gbit > 0) & (bound.rate_gbps <= 0)
                 paths = np.where(gone, np.inf, links_gbit * bound.paths_s(used))
-                out, into = bound.weighed(links_gbit)
-                caps_out = np.nan_to_num(out / bound.egress_gbps, posinf=np.inf)
-                caps_in = np.nan_to_num(into / bound.ingress_gbps, posinf=np.inf)
+            caps_out, caps_in = bound.site_loads(links_gbit, used)[1:]
             load = share.sum(axis=1) + sign * np.sqrt(((other - share) ** 2).sum(axis=1))
             of_sites = (float((each / used).max()) for each in (load, caps_out, caps_in))
             times.append(max(float(paths.max()), *of_sites))

@@ -10,7 +10,7 @@ from planner.model.answer import Bottleneck
 from planner.model.errors import InfeasibleError
 from planner.model.estimate import ADDRESS_KINDS, Bound
 from planner.model.network import Network
-from planner.model.shared_resources import ONE, Floats, Row, SiteResources
+from planner.model.shared_resources import ONE, SITE_KINDS, Floats, Row, SiteResources
 from planner.model.units import enough_text, start_texts, too_short_texts
 
 PAIR_CONNECTIONS = 64
@@ -66,6 +66,7 @@ def bottlenecks_of_rows(
     for row in _worthwhile(worth_s, least_s):
         of = resources.row(row)
         ends = "VM at both ends" if len(resources.sites_to_widen(of)) > 1 else "VM"
+        ends += "'s part" * of.kind.endswith(SITE_KINDS)
         worth, unit = float(worth_s[row]), f"s per {ends}, at the margin"
         found.append(Bottleneck(of.kind, row_place(of, regions), worth, unit))
     return tuple(found[:BOTTLENECKS_SHOWN])
@@ -87,6 +88,8 @@ def widenings(
     found: dict[tuple[int, ...], str] = {}
     for position in _worthwhile(worth_s, least_s):
         row = resources.row(position)
+        if row.kind.endswith(SITE_KINDS):
+            continue  # more VMs would share what the site allows
         sites = resources.sites_to_widen(row)
         place = regions[sites[0]] if len(sites) == 1 else row_place(row, regions)
         found.setdefault(sites, place)

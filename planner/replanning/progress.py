@@ -22,7 +22,7 @@ from planner.fields.kinds import LEAST_FIGURE
 from planner.fields.specified import fields_of
 from planner.model.errors import InputError
 from planner.model.network import Network
-from planner.model.pricing import Prices, hourly_usd, links_gbps, metered_usd_per_gb
+from planner.model.pricing import Prices, hourly_usd, metered_usd_per_gb
 from planner.model.throughput import ramp_up_s
 from planner.model.units import BITS_PER_BYTE
 from planner.replanning.plan import PlanKind
@@ -123,8 +123,7 @@ class Workload:
         vms = np.array([float(max(1, self.vms.get(region, 1))) for region in index])
         may = np.ones(len(index), dtype=bool)
         of_vms = vms, may, connections, pair_connections
-        in_all = links_gbps(prices, list(index))
-        at_bounds = resources_at_bounds(network, list(index), gbit > 0, *of_vms, in_all)
+        at_bounds = resources_at_bounds(network, list(index), gbit > 0, *of_vms, prices)
         expected = at_bounds["expected"]
         if (expected.rate_gbps[gbit > 0] <= 0).any():
             return [inf, inf, inf]

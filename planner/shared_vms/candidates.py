@@ -182,6 +182,7 @@ def fewest_vms(
     counts = range(1, int(most[used].max(initial=1.0)) + 1)
     times_s = np.concatenate([busy_s[used] / count for count in counts])
     links_s = (links_gbit / figures.resources.link_gbps).max(initial=0.0)
+    links_s = max(links_s, figures.resources.sites_s(links_gbit))
     times_s = np.unique(np.maximum(times_s, links_s))
     loads = busy_s / times_s[:, None]
     vms = np.where(used, np.maximum(1.0, np.ceil(loads - ROUNDING * (1 + loads))), 0.0)

@@ -7,6 +7,7 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from planner.model.shared_resources import Floats, Integers, SiteResources
 from planner.model.vm_limits import SAME_COUNT, vms_by_region
@@ -30,8 +31,8 @@ class Streams(NamedTuple):
 
     def opened(
         self, resources: SiteResources, connections: int, speed: Floats | float = 1.0
-    ) -> tuple[Floats, Floats]:
-        """Return the connections that each opens if so much faster, and all at each site.
+    ) -> tuple[Floats, Floats, Floats]:
+        """Return the connections that each opens if so much faster, all out of each site, and in.
 
         `resources` rest on so many `connections` of a VM.
         """
@@ -39,16 +40,24 @@ class Streams(NamedTuple):
         counts = np.maximum(1.0, np.ceil(self.amount * needs * (1 - SAME_COUNT)))
         sites, relayed = resources.count, self.hop != self.dst
         by_relays = np.bincount(self.hop[relayed], counts[relayed], sites)
-        return counts, np.asarray(np.bincount(self.src, counts, sites) + by_relays, dtype=float)
+        ends = np.array([np.bincount(at, counts, sites) for at in (self.src, self.dst)], float)
+        return counts, *(ends + by_relays)
+
+    def too_many(
+        self, resources: SiteResources, connections: int, vms: Floats, speed: Floats | float = 1.0
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return where more connections leave sites, and enter, than VMs and sites may have."""
+        _, out, into = self.opened(resources, connections, speed)
+        may_leave, may_enter = np.rint(connections * resources.site_vms)
+        return out > np.minimum(np.maximum(connections * vms, 1.0), may_leave), into > may_enter
 
     def whole_s(
         self, resources: SiteResources, connections: int, vms: Floats, least_s: float
     ) -> float:
         """Return a time in which no VM opens more connections than it may; infinite if none is."""
-        allowed = np.maximum(connections * vms, 1.0)
 
         def fits(speed: float) -> bool:
-            return bool((self.opened(resources, connections, speed)[1] <= allowed).all())
+            return not np.any(self.too_many(resources, connections, vms, speed))
 
         if fits(1 / least_s):
             return least_s

@@ -68,11 +68,11 @@ class DrawnTimes:
         gbit = links_gbit[src, dst]
         rates = self._link_factors("rate_gbps", low, src, dst)
         flows = self._link_factors("connections_gbps", low, src, dst)
-        sent, received = at.weighed(links_gbit)
+        _, sent_s, received_s = at.site_loads(links_gbit, used) / used
         alone = [
             (gbit * at.paths_s(used)[src, dst], rates),
-            (_over(sent, at.egress_gbps * used), self._caps("egress_gbps", EGRESS)),
-            (_over(received, at.ingress_gbps * used), self._caps("ingress_gbps", INGRESS)),
+            (sent_s, self._caps("egress_gbps", EGRESS)),
+            (received_s, self._caps("ingress_gbps", INGRESS)),
         ]
         times = [(time / factors).max(axis=1, initial=0.0) for time, factors in alone]
         together = gbit * at.connections_s_per_gbit[src, dst] / flows
@@ -160,12 +160,6 @@ def drawn_links(pairs: Sequence[tuple[str, str]], figures: Sequence[Estimate]) -
     names = np.array([[crc32(name.encode()) for name in pair] for pair in pairs], dtype=np.uint64)
     keys = _keys(_keys(names[:, 0], 0) + names[:, 1], FIGURE)
     return _factors(keys, *_spreads_of(figures))
-
-
-def _over(amount: Floats, limit: Floats) -> Floats:
-    """Return amounts over limits, 0 where the amount is 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(amount > 0, amount / limit, 0.0)
 
 
 def _spreads(expected: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:

@@ -176,14 +176,22 @@ class OpenedConnections:
     ) -> None:
         self._network, self._regions, self._streams = network, regions, streams
         self._connections, self._slow = connections, resources.slow_gbps
-        counts, at_sites = streams.opened(resources, connections)
+        counts, out, into = streams.opened(resources, connections)
         if self._slow is not None:
             least = np.minimum(resources.connections_gbps, self._slow)
-            if_slow = streams.opened(replace(resources, connections_gbps=least), connections)
-            if (if_slow[1] <= connections * vms).all():
-                (counts, at_sites), self._slow = if_slow, None  # the plan holds if they are slow
+            slower = replace(resources, connections_gbps=least), connections
+            if not np.any(streams.too_many(*slower, vms)):
+                # The plan holds if they are slow.
+                (counts, out, into), self._slow = streams.opened(*slower), None
+        self._full = [
+            f"{regions[at]} allows {allowed:.0f} connections {way}, and this needs {count:.0f}"
+            + "; the rates hold if links take turns" * bool(count > allowed)
+            for end, way in enumerate(("out", "in"))
+            for at, count in enumerate((out, into)[end])
+            if count >= (allowed := np.rint(connections * resources.site_vms[end, at]))
+        ]
         self.counts = counts.astype(int).tolist()
-        self.by_region = vms_by_region(regions, np.ceil(at_sites / np.maximum(vms, 1.0)))
+        self.by_region = vms_by_region(regions, np.ceil(out / np.maximum(vms, 1.0)))
 
     def warnings(self, vms: Mapping[str, int]) -> tuple[str, ...]:
         """Return the plan's assumptions about links that no test has confirmed."""
@@ -198,7 +206,7 @@ class OpenedConnections:
             if min(vms[name] for name in names) > 1 or in_doubt:  # else nothing is assumed
                 rate, count = float(rates[src, dst]), int(counts[src, dst])
                 links.append(PathShare(names, rate, 1.0, count))
-        return tuple(warnings(links, dict(vms), self._network))
+        return (*self._full, *warnings(links, dict(vms), self._network))
 
 
 def ramps(

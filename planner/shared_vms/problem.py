@@ -15,8 +15,8 @@ from planner.model.estimate import BOUNDS, Bound, Method
 from planner.model.link import FURTHER_VM, LIMITED_BY, Site
 from planner.model.link_array import held_ends
 from planner.model.network import Network
-from planner.model.pricing import Prices, hours_usd, links_gbps
-from planner.model.shared_resources import UNLIMITED, Floats, SiteResources
+from planner.model.pricing import Prices, hours_usd, links_gbps, site_connections
+from planner.model.shared_resources import NO_SITE_LIMITS, UNLIMITED, Floats, SiteResources
 from planner.model.throughput import LAW_CONNECTIONS
 from planner.model.units import MBPS_PER_GBPS, S_PER_H
 from planner.model.vm_limits import PAIR_CONNECTIONS, caps_by_kind, row_place
@@ -186,12 +186,11 @@ def shared_figures(
     vms = np.array([float(request.vm_limits.most(site)) for site in sites])
     others = np.maximum(0, (np.zeros(n) if links_out is None else links_out) - 1)
     each = np.clip(request.connections - others, 1, PAIR_CONNECTIONS)
-    in_all = links_gbps(prices, regions)
     caps = [site.egress_gbps for site in sites], [site.ingress_gbps for site in sites]
     untested = np.array([[cap.origin.method in UNTESTED for cap in of_ends] for of_ends in caps])
     queues = untested[0] & (others >= SURE_TOGETHER) & (each == 1)
     at = resources_at_bounds(
-        network, regions, used, vms, may_relay, request.connections, each, in_all, queues
+        network, regions, used, vms, may_relay, request.connections, each, prices, queues
     )
     vm_usd_per_h = np.array([prices.vm_usd_per_h(region) for region in regions])
     vm_start_s = np.array([request.starts_s(site) for site in sites])
@@ -220,7 +219,7 @@ def resources_at_bounds(
     may_relay: np.ndarray,
     connections: int,
     pair_connections: int | np.ndarray = PAIR_CONNECTIONS,
-    link_gbps: Floats = UNLIMITED,
+    prices: Prices | None = None,
     queues: np.ndarray | bool = False,
 ) -> dict[Bound, SiteResources]:
     """Return the resources that n sites share, at each bound.
@@ -236,8 +235,8 @@ def resources_at_bounds(
         Of a VM, in all.
     pair_connections : int, or array of length n
         Of a VM to one other, at most: of all, or by its site.
-    link_gbps : array, shape (n, n), or 1
-        What links carry in all.
+    prices : Prices, optional
+        These say what interconnects carry, and how many connections sites allow.
     queues : array of bool, length n, optional
         Whether single flows out of a VM of each site wait for each other, see :data:`QUEUE_MS`.
     """
@@ -267,6 +266,10 @@ def resources_at_bounds(
     egress, ingress, *weights = caps_by_kind(network, regions)
     caps = egress[:, None] / weights[0], ingress / weights[1]
     held = held_ends(cells["limited_by"], *(np.broadcast_to(cap, (n, n))[used] for cap in caps))
+    link_gbps, site_vms = UNLIMITED, NO_SITE_LIMITS
+    if prices:
+        link_gbps = links_gbps(prices, regions)
+        site_vms = site_connections(prices, regions) / connections
     found: dict[Bound, SiteResources] = {}
     for bound in BOUNDS:
         flow_mbps = cells["per_flow_mbps"][bound]
@@ -285,6 +288,7 @@ def resources_at_bounds(
             ingress_weights=in_weights,
             received_gbps=laid(receives),
             link_gbps=link_gbps,
+            site_vms=site_vms,
             **doubtful,
         )
     pairs = (np.minimum(found[b].rate_gbps, found[b].receivers_gbps) for b in ("expected", "low"))

@@ -138,8 +138,9 @@ class ShuffleSearch:
         fewest = replace(problem.resources, vms=np.maximum(vms, 1.0))
         speed = fill(fewest, paths_gbit, time_s)
         faster = speed[streams.src, streams.dst] / time_s
-        full = streams.opened(*opened, faster)[1] > self.request.connections * vms
-        held = full[streams.src] | (full[streams.hop] & (streams.hop != streams.dst))
+        out, into = streams.too_many(*opened, vms, faster)
+        held = out[streams.src] | into[streams.dst]
+        held |= (out | into)[streams.hop] & (streams.hop != streams.dst)
         speed[streams.src[held], streams.dst[held]] = 1.0
         rate = self.volumes / time_s * speed
         finish = np.divide(time_s, speed, out=np.zeros_like(speed), where=speed > 0)

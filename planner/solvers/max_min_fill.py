@@ -123,18 +123,15 @@ def _fair_rates(resources: SiteResources, active: np.ndarray, parts: Floats) -> 
     most = resources.connections_gbps * parts[:, None]
     with np.errstate(divide="ignore"):
         most = np.minimum(most, 1 / resources.paths_s(np.maximum(vms, 1.0)))
-    caps = [
-        (resources.egress_gbps * vms, resources.egress_weights, 1),
-        (resources.ingress_gbps * vms, resources.ingress_weights, 0),
-    ]
+    out_s, in_s = resources.cap_s_per_gbit
     rate = np.zeros_like(most)
     open_ = active.copy()
     while open_.any():
         levels = []
         lowest = most
-        for cap, weights, axis in caps:
-            room = np.maximum(cap - (rate * weights).sum(axis=axis), 0.0)
-            shares = (open_ * weights).sum(axis=axis)
+        for needs, axis in ((out_s, 1), (in_s, 0)):
+            room = np.maximum(vms - (rate * needs).sum(axis=axis), 0.0)
+            shares = (open_ * needs).sum(axis=axis)
             with np.errstate(divide="ignore", invalid="ignore"):
                 level = np.where(open_.any(axis=axis), room / shares, np.inf)
             levels.append(level[:, None] if axis else level)
@@ -142,7 +139,7 @@ def _fair_rates(resources: SiteResources, active: np.ndarray, parts: Floats) -> 
         held = np.where(open_, lowest, np.inf)
         settled = open_ & (most <= lowest * (1 + FULL))
         # A cap whose transfers are all held back by it and by nothing tighter is settled.
-        for (*_, axis), level in zip(caps, levels, strict=True):
+        for axis, level in zip((1, 0), levels, strict=True):
             tightest = held.min(axis=axis, keepdims=True) >= level * (1 - FULL)
             settled |= open_ & tightest & np.isfinite(level)
         rate[settled] = lowest[settled]

@@ -12,11 +12,10 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from planner.model.link_array import KINDS
-from planner.model.units import gbps_text, rate_text
 from planner.transfer import wording
 from planner.transfer.allocation import Allocation
 from planner.transfer.decision import AS_GOOD, Decision, chosen_option, slack, with_one_vm
-from planner.transfer.options import MARGINAL, Option, OptionEvaluator
+from planner.transfer.options import MARGINAL, Option
 from planner.transfer.plan import Offer, Verdict
 
 # What an hour is worth to others, USD: with the frontier, what they would be answered is offered.
@@ -49,22 +48,6 @@ def outlined(option: Option) -> dict[str, Any]:
         "cost_usd": option.cost,
         "vms": option.figures.vms(option.allocation),
     }
-
-
-def bottleneck_of_path(figures: OptionEvaluator, relay: int | None, flow_gbps: float) -> str:
-    """Return the constraint that binds one path: that of its slowest link."""
-    if full := figures.full_interconnect(relay, flow_gbps):
-        return f"interconnect {full[0]} ({rate_text(full[1])} in all)"
-    rate, what, src, dst = figures.binding_on(relay)
-    gbps = gbps_text(rate)
-    flows = f"{figures.request.connections} connections {src} -> {dst} ({gbps} Gbit/s a VM pair"
-    return {
-        "egress cap": f"egress cap of {src} ({gbps} Gbit/s a VM)",
-        "ingress cap": f"ingress cap of {dst} ({gbps} Gbit/s a VM)",
-        "connections": f"{flows})",
-        "flow cap": f"{flows}, at the cap of each flow)",
-        "path": f"path {src} -> {dst} ({gbps} Gbit/s a VM pair)",
-    }[what]
 
 
 def at_other_worths(decision: Decision) -> list[Offered]:
@@ -124,7 +107,7 @@ def _offer(decision: Decision, way: Offered) -> Offer:
         addresses=tuple(figures.estimates(*pair).address for pair in pairs),
         faster=faster,
         evidence=max((figures.deciding(*pair).source for pair in pairs), key=KINDS.index),
-        limit=bottleneck_of_path(figures, *max(flows.items(), key=itemgetter(1))),
+        limit=wording.bottleneck_of_path(figures, *max(flows.items(), key=itemgetter(1))),
         recommended=option is chosen,
         why="; ".join(why),
         change=way.change,

@@ -18,11 +18,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from planner.model.answer import Cost, FeeLine
+from planner.model.answer import Bottleneck, Cost, FeeLine
 from planner.model.baseline.flow_spreads import spread_of_level
 from planner.model.estimate import BOUNDS, Bound, Estimate
 from planner.model.network import Network
-from planner.model.pricing import Pair, Prices, fee_lines, link_gbps
+from planner.model.pricing import Pair, Prices, fee_lines, least_connections, link_gbps
+from planner.model.shared_resources import SITE_KINDS
 from planner.model.throughput import LIKELY, ramp_up_s
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H, duration_s
 from planner.solvers.joint import (
@@ -125,8 +126,8 @@ class OptionEvaluator:
         self.fees = MeteredFees(request.volume_gb, prices, self.pairs_of)
         self.regions = list(network.sites)
         self.link, self.estimates = cache(self._link), cache(network.link)
-        ends = (network.sites[end] for end in (request.src, request.dst))
-        self._ends_start_s = request.starts_s(*ends)
+        self.ends = request.src, request.dst
+        self._ends_start_s = request.starts_s(*(network.sites[end] for end in self.ends))
 
     @cached_property
     def whole(self) -> TransferProblem:
@@ -239,30 +240,36 @@ class OptionEvaluator:
         gbps = self.request.connections * flow.expected / MBPS_PER_GBPS
         return gbps, "flow cap" if by_cap else "connections"
 
-    def full_interconnect(self, path: int | None, gbps: float) -> tuple[str, float] | None:
-        """Return the link of a path whose capacity, whatever the VMs, a rate fills; and that."""
-        for src, dst in self.pairs_of(path):
-            if gbps >= (most_gbps := link_gbps(self.prices, src, dst)) * (1 - MARGINAL):
-                return f"{src} -> {dst}", most_gbps
+    def full(self, flows_gbps: Mapping[int | None, float]) -> Bottleneck | None:
+        """Return what paths' rates fill whatever the VMs: an interconnect, a site's connections."""
+        for path, gbps in flows_gbps.items():
+            for src, dst in self.pairs_of(path):
+                if gbps >= (most_gbps := link_gbps(self.prices, src, dst)) * (1 - MARGINAL):
+                    return Bottleneck("interconnect", f"{src} -> {dst}", most_gbps, "Gbit/s in all")
+        pairs = [self.ends] if len(flows_gbps) > 1 else self.pairs_of(*flows_gbps)
+        most, way, region = least_connections(self.prices, *pairs)
+        if most < inf and (count := sum(self.needs(flows_gbps).values())) >= most * (1 - MARGINAL):
+            gain, unit = sum(flows_gbps.values()) / count, f"Gbit/s for each of {most:.0f}"
+            return Bottleneck(SITE_KINDS[way], region, gain, unit)
         return None
 
-    def pairs(self, src: str, dst: str, vms: tuple[int, ...], opening: int) -> float:
+    def opens(self, vms: float, *pairs: Pair) -> float:
+        """Return the connections that VMs open, as far as the sites of links allow."""
+        return min(self.request.connections * vms, least_connections(self.prices, *pairs)[0])
+
+    def pairs(self, src: str, dst: str, vms: tuple[int, ...], opening: float) -> float:
         """Return the number of VM pairs, among so many VMs, that a link gives its rate to.
 
         `opening` is the number of VMs that open all their connections.
         """
-        link = self.estimates(src, dst)
-        flows_gbps = self.request.connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
-        saturated_gbps = link.most_gbps(self.request.connections)
+        flows_gbps, saturated_gbps = self._flows(src, dst)[0], self._saturated(src, dst)[0]
         held_gbps = saturated_gbps * self.network.held_pairs(src, dst, *vms)
         return min(flows_gbps * opening, held_gbps) / min(flows_gbps, saturated_gbps)
 
     def deciding(self, src: str, dst: str) -> Estimate:
         """Return the estimate of a link that its rate rests on."""
         link = self.estimates(src, dst)
-        connections = self.request.connections
-        flows_gbps = connections * link.per_flow_mbps.expected / MBPS_PER_GBPS
-        flows_decide = flows_gbps < link.most_gbps(connections)
+        flows_decide = self._flows(src, dst)[0] < self._saturated(src, dst)[0]
         return link.per_flow_mbps if flows_decide else link.aggregate_gbps
 
     def _link(self, src: str, dst: str) -> LinkFigures:
@@ -285,14 +292,18 @@ class OptionEvaluator:
         odd = count > 1 and link.aggregate_gbps.source != "measured"
         return LinkFigures(rates, own, window, slow, link.slow_gbps, *link.further, odd)
 
+    def needs(
+        self, flows_gbps: Mapping[int | None, float], bound: Bound = "expected"
+    ) -> dict[int | None, float]:
+        """Return the connections, in fractions, by path: a relay opens as many as it accepts."""
+        return {
+            path: gbps / min([self.link(*pair).rates[bound][1] for pair in self.pairs_of(path)])
+            for path, gbps in flows_gbps.items()
+        }
+
     def connections(self, allocation: Allocation) -> dict[int | None, int]:
-        """Return the fewest whole connections by path: a relay opens as many as it accepts."""
-        found = {}
-        for relay, gbps in allocation.flows.items():
-            links = [self.link(*pair) for pair in self.pairs_of(relay)]
-            slowest_gbps = min([link.rates["expected"][1] for link in links])
-            found[relay] = whole_vms(gbps / slowest_gbps)
-        return found
+        """Return the fewest whole connections by path."""
+        return {path: whole_vms(count) for path, count in self.needs(allocation.flows).items()}
 
     # ---- comparing ---------------------------------------------------------------------------
 
@@ -396,8 +407,9 @@ class Option:
         allocation, each = self.allocation, self.figures.request.connections
         flows, src_vms, relay_vms = allocation.flows, allocation.src_vms, allocation.relay_vms
         most = {
-            path: each * (src_vms if path is None else min(src_vms, relay_vms[path]))
+            path: int(self.figures.opens(vms, *self.figures.pairs_of(path)))
             for path in flows
+            for vms in [src_vms if path is None else min(src_vms, relay_vms[path])]
         }
         if len(flows) == 1:
             return most
@@ -407,7 +419,7 @@ class Option:
             pair_gbps = min([self.figures.link(*pair).rates["expected"][0] for pair in pairs])
             wanted = min(most[path], round(each * flow / pair_gbps))
             extras[path] = max(0, wanted - needs[path])
-        spare = each * src_vms - sum(needs.values())
+        spare = self.figures.opens(src_vms, self.figures.ends) - sum(needs.values())
         granted = min(1.0, max(0, spare) / (sum(extras.values()) or 1))
         return {path: need + int(extras[path] * granted) for path, need in needs.items()}
 
@@ -422,7 +434,8 @@ class Option:
         def add_pair(
             dimension: int, path: int | None, opened: int, ends: tuple[str, str], *vms: int
         ) -> None:
-            link, pairs = figures.link(*ends), figures.pairs(*ends, vms, opened)
+            opening = figures.opens(opened, *figures.pairs_of(path)) / figures.request.connections
+            link, pairs = figures.link(*ends), figures.pairs(*ends, vms, opening)
             of_pairs, own = link.of_several(pairs)
             gbps = {bound: of_pairs[bound] * rate / flows[path] for bound in BOUNDS}
             spreads = (own, link.window)
@@ -480,15 +493,12 @@ class Option:
     def rate_at(self, bound: Literal["low", "high"]) -> float:
         """Return the rate of the same VMs and path shares at one of the estimates' bounds."""
         allocation, figures = self.allocation, self.figures
-        rate, each = allocation.rate_gbps, figures.request.connections
+        rate, opens = allocation.rate_gbps, figures.opens(allocation.src_vms, figures.ends)
         possible = min([limit.at(bound) for limit in self.limits])
         if possible <= 0:
             return 0.0
-        connections = 0.0
-        for relay, flow in allocation.flows.items():
-            links = [figures.link(*pair) for pair in figures.pairs_of(relay)]
-            connections += flow / min([link.rates[bound][1] for link in links])
-        possible = min(possible, rate * each * allocation.src_vms / connections)
+        connections = sum(figures.needs(allocation.flows, bound).values())
+        possible = min(possible, rate * opens / connections)
         # An optimum often leaves a little room; its bounds still enclose it.
         return min(rate, possible) if bound == "low" else max(rate, possible)
 

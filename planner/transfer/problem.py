@@ -38,6 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -50,6 +51,7 @@ from planner.model.pricing import (
     Prices,
     has_fees,
     hourly_usd,
+    least_connections,
     link_gbps,
     relayed_usd_per_gb,
     vm_prices_usd_per_h,
@@ -93,7 +95,7 @@ class TransferPath:
         (``Q``).
     vm_gbps : float
         What one relay VM forwards: the least of both links and the VM's caps. Of the direct path,
-        what its link carries in all.
+        what its link carries in all, or its sites' connections.
     usd_per_gb : float
         Egress fees of all links together.
     vm_usd_per_h, quota
@@ -317,12 +319,16 @@ def _with_fees(
     of_ends, regions = hourly_usd(prices, ends), list(network.sites)
     paths = [replace(path) for path in transfer.paths]
     for path in paths:
-        if path.region is None:
-            path.vm_gbps = link_gbps(prices, src, dst)
+        via = [] if path.region is None else [regions[path.region]]
+        links = [*pairwise([src, *via, dst])]
+        most_gbps = min(link_gbps(prices, *link) for link in links)
+        if (most := least_connections(prices, *links)[0]) < inf:
+            flow_gbps = min(network.link(*link).rate_gbps(1) for link in links)
+            most_gbps = min(most_gbps, most * flow_gbps)
+        if not via:
+            path.vm_gbps = most_gbps
             continue
-        via = regions[path.region]
-        path.usd_per_h = hourly_usd(prices, (*ends, via)) - of_ends
-        most_gbps = min(link_gbps(prices, src, via), link_gbps(prices, via, dst))
+        path.usd_per_h = hourly_usd(prices, (*ends, *via)) - of_ends
         path.vm_gbps = min(path.vm_gbps, most_gbps)
         if most_gbps < inf:
             path.quota = min(path.quota, int(most_gbps / path.vm_gbps))

@@ -24,14 +24,7 @@ from planner.transfer.decision import (
     quota_warnings,
     with_one_vm,
 )
-from planner.transfer.offers import (
-    Offered,
-    at_other_worths,
-    bottleneck_of_path,
-    offers_of,
-    outlined,
-    verdict_of,
-)
+from planner.transfer.offers import Offered, at_other_worths, offers_of, outlined, verdict_of
 from planner.transfer.optimum import cost_time_frontier, rate_duals
 from planner.transfer.options import FLOW_LIMITS, MARGINAL, Option, faster
 from planner.transfer.plan import (
@@ -59,10 +52,11 @@ def bottlenecks_of(decision: Decision) -> tuple[Bottleneck, ...]:
     """Return the binding constraints of the plan, most valuable first."""
     figures, allocation = decision.figures, decision.chosen.allocation
     src, dst = decision.request.src, decision.request.dst
+    full = figures.full(allocation.flows)
+    if full and (len(allocation.flows) == 1 or full.constraint != "interconnect"):
+        return (full,)
     if not allocation.relay_vms:
         rate, what = figures.binding(src, dst)
-        if full := figures.full_interconnect(None, allocation.rate_gbps):
-            return (Bottleneck("interconnect", *full, "Gbit/s in all"),)
         if what in FLOW_LIMITS:
             flow = figures.network.link(src, dst).per_flow_mbps.expected / MBPS_PER_GBPS
             return (Bottleneck(what, f"{src} -> {dst}", flow, "Gbit/s per connection"),)
@@ -241,7 +235,7 @@ def _paths(decision: Decision) -> tuple[PathPlan, ...]:
                 decision.chosen.connections[relay],
                 figures.path_rtt_ms(relay),
                 fees[relay],
-                bottleneck_of_path(figures, relay, flow_gbps),
+                wording.bottleneck_of_path(figures, relay, flow_gbps),
                 addresses=figures.network.addresses(regions),
             )
         )

@@ -424,6 +424,10 @@ class TransferSearch:
     def _best_split(self, transfer: TransferProblem) -> Option | None:
         """Return the best plan of a transfer with other relays or limits to paths."""
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
+        # Each VM that there may be has its part of what the sites of both ends allow.
+        vms = transfer.src.quota
+        if (share := self.figures.opens(vms, self.figures.ends) / self.request.connections) < vms:
+            transfer = transfer.with_connections(share / vms)
 
         def at_rate(rate: float) -> Allocation | None:
             def quickest(at_fees: TransferProblem) -> Allocation | None:
@@ -487,7 +491,7 @@ class TransferSearch:
 
     def _excess(self, found: Allocation) -> tuple[int, int]:
         """Return by how much an allocation's connections exceed those opened, and these."""
-        opens = self.request.connections * found.src_vms
+        opens = int(self.figures.opens(found.src_vms, self.figures.ends))
         return sum(self.figures.connections(found).values()) - opens, opens
 
     def _best(self, solve: Solver) -> Option | None:

@@ -22,7 +22,7 @@ from planner.model.verification import Verified, ago
 from planner.solvers.joint import DRAWS, ODD_RATE, Gain, Risk
 from planner.transfer.allocation import EQUAL
 from planner.transfer.decision import AS_GOOD, Decision, counted
-from planner.transfer.options import Option
+from planner.transfer.options import Option, OptionEvaluator
 from planner.transfer.request import CONNECTIONS_TO_SPLIT, TransferRequest
 from planner.transfer.search import LEAST_LATENCY_GAIN_MS
 
@@ -283,13 +283,30 @@ def _through(decision: Decision, option: Option) -> str:
     return f"A relay at {names}"
 
 
+def bottleneck_of_path(figures: OptionEvaluator, relay: int | None, flow_gbps: float) -> str:
+    """Return the constraint that binds one path: that of its slowest link."""
+    if full := figures.full({relay: flow_gbps}):
+        figure = f"{full.gain_per_unit:.3g} {full.unit}"
+        return f"{full.constraint} at {full.region} ({figure})"
+    rate, what, src, dst = figures.binding_on(relay)
+    gbps = gbps_text(rate)
+    flows = f"{figures.request.connections} connections {src} -> {dst} ({gbps} Gbit/s a VM pair"
+    return {
+        "egress cap": f"egress cap of {src} ({gbps} Gbit/s a VM)",
+        "ingress cap": f"ingress cap of {dst} ({gbps} Gbit/s a VM)",
+        "connections": f"{flows})",
+        "flow cap": f"{flows}, at the cap of each flow)",
+        "path": f"path {src} -> {dst} ({gbps} Gbit/s a VM pair)",
+    }[what]
+
+
 def _limit_of_direct(decision: Decision) -> str:
     src, dst, count = decision.request.src, decision.request.dst, decision.request.connections
     rate, what = decision.figures.binding(src, dst)
     gbps = f"{rate_text(rate)}"
     most_gbps = decision.direct.allocation.rate_gbps if decision.direct else 0.0
-    if full := decision.figures.full_interconnect(None, most_gbps):
-        return f"The interconnect {full[0]} carries {rate_text(full[1])} in all."
+    if decision.figures.full({None: most_gbps}):
+        return f"The limit is {bottleneck_of_path(decision.figures, None, most_gbps)}."
     together = "One connection carries" if count == 1 else f"{count} connections carry"
     return {
         "egress cap": f"{src} VMs send at most {gbps} each to anywhere.",

@@ -82,7 +82,23 @@ _Price = Annotated[float, Field(ge=0, le=10_000)]
 _Vcpus = Annotated[int, Field(ge=0, le=MOST_VCPUS)]
 _Terms = Annotated[list[_Text], Field(min_length=1)]
 _OneOrMore = Annotated[_Terms, BeforeValidator(lambda at: [at] if isinstance(at, str) else at)]
+_Connections = Annotated[
+    dict[Literal["in", "out"], Annotated[int, Field(gt=0, le=100_000)]],
+    BeforeValidator(
+        lambda stated: stated if isinstance(stated, dict) else _in_and_out(str(stated))
+    ),
+]
 _Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+def _in_and_out(text: str) -> dict[str, int]:
+    """Read numbers of connections, such as ``10 in, 128 out``."""
+    found = [re.fullmatch(r" *(\d{1,6}) (in|out) *", part) for part in text.split(",")]
+    stated = {one[2]: int(one[1]) for one in found if one}
+    if len(stated) < len(found):
+        remedy = 'Write "10 in, 128 out", "10 in" or "128 out".'
+        raise CatalogueError("", "must say how many go in and out", value=text, remedy=remedy)
+    return stated
 
 
 class CatalogueEntry(BaseModel):
@@ -114,6 +130,7 @@ class RegionEntry(CatalogueEntry):
     baseline: bool | None = None
     access: Literal["", "restricted", "government", "china", "sovereign"] = ""
     private_network: _Text = ""
+    connections: _Connections = {}
 
     @model_validator(mode="after")
     def _is_sound(self) -> Self:
@@ -135,7 +152,9 @@ class RegionEntry(CatalogueEntry):
         """Return the region that it describes."""
         known = self.latitude_deg is not None
         baseline = known if self.baseline is None else self.baseline
-        return Region(**{**self.model_dump(), "baseline": baseline})
+        allowed = {f"connections_{way}": count for way, count in self.connections.items()}
+        stated = self.model_dump(exclude={"connections"}) | allowed
+        return Region(**{**stated, "baseline": baseline})
 
 
 class VmTypeEntry(_SourcedEntry):

@@ -15,7 +15,7 @@ from planner.model.estimate import DAYS_PER_YEAR, SECONDS_PER_DAY, Kind
 from planner.model.link import LINK_FIGURES, Link, LinkFigure
 from planner.model.link_array import KINDS, NO_LINK, Floats, LinkArray, Records, most_gbps, taken
 from planner.model.network import Network
-from planner.model.pricing import CataloguePrices, links_gbps, usd_per_gb_or_inf
+from planner.model.pricing import CataloguePrices, links_gbps, site_connections, usd_per_gb_or_inf
 from planner.model.units import BITS_PER_BYTE, MBPS_PER_GBPS, S_PER_H
 from planner.transfer import all_pairs
 from planner.transfer.all_pairs import DIRECT, best_relays
@@ -53,8 +53,7 @@ def matrix_of(
         values = _expected(links, name)
         ranks = links.kinds(links.whole, name)
     elif metric == "relay-gain":
-        in_all = links_gbps(CataloguePrices(catalogue, network), list(network.sites))
-        values, ranks = _relay_gain(network, connections, in_all)
+        values, ranks = _relay_gain(network, connections, _in_all_gbps(network, catalogue))
     elif metric == "fee":
         prices = CataloguePrices(catalogue, network)
         values = np.array(
@@ -213,6 +212,16 @@ def _named(ranks: Ranks) -> CellSources:
     return tuple(tuple(map(names.__getitem__, row)) for row in ranks.tolist())
 
 
+def _in_all_gbps(network: Network, catalogue: Catalogue) -> Floats:
+    """Return what interconnects and the connections of sites let links carry, whatever the VMs."""
+    prices, regions = CataloguePrices(catalogue, network), list(network.sites)
+    out, into = site_connections(prices, regions)
+    flows_gbps = _expected(network.links, "per_flow_mbps") / MBPS_PER_GBPS
+    with np.errstate(invalid="ignore"):  # no link, and no limit
+        in_all = np.minimum(out[:, None], into) * flows_gbps
+    return np.asarray(np.fmin(links_gbps(prices, regions), in_all))
+
+
 def _relay_gain(network: Network, connections: int, in_all: Floats) -> tuple[Floats, Ranks]:
     """Return the best single relay over direct, and the least sure of the links of both.
 
@@ -275,9 +284,8 @@ def relay_worth(
     """
     links, fees = network.links, matrix_of(network, catalogue, "fee", 1).values * volume_gb
     gbps = np.where(links.present, most_gbps(links.whole, DEFAULT_CONNECTIONS), np.nan)
-    in_all = links_gbps(CataloguePrices(catalogue, network), list(network.sites))
-    egress, ingress = network.caps()
-    rates = all_pairs.within_caps(np.minimum(gbps, in_all), egress, ingress)
+    gbps = np.minimum(gbps, _in_all_gbps(network, catalogue))
+    rates = all_pairs.within_caps(gbps, *network.caps())
     rtt_ms = np.nan_to_num(_expected(links, "rtt_ms"))
     fees, gbps_h = np.nan_to_num(fees, nan=np.inf), volume_gb * BITS_PER_BYTE / S_PER_H
     terms = all_pairs.Terms(gbps_h, fees, np.zeros(len(rates)), 0.0, usd_per_h, 0.0)
