@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from planner.fields.kinds import LEAST_FIGURE
 from planner.model.achieved import RATE_OVER_S
+from planner.model.link_states import Health
 from planner.model.units import BITS_PER_BYTE, duration_s, duration_text, gbps_text
 from relayd.times import utc_text
 from relayd.transfers.expected import DIRECT, ExpectedTransfer, is_whole_plan
@@ -97,6 +98,9 @@ class TrackedTransfer(Transfer):
     ----------
     state : {"running", "silent", "finished", "failed", "cancelled"}
         ``silent`` without a report for ``silent_after_s``; after a day of that, ``failed``.
+    health : {"good", "bad", "unknown", "stale"}
+        ``bad``: it failed, is late or slow, lost its hold, or nothing arrives; ``stale``: it is
+        silent; ``unknown``: it was cancelled, or has not reported a rate yet.
     share : float
         Which part of all has arrived.
     rate_gbps : float | None
@@ -137,6 +141,7 @@ class TrackedTransfer(Transfer):
     reason: str = ""
     is_retracted: bool = False
     hold: HoldState = "none"
+    health: Health = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +270,7 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
         is_retracted=row.is_retracted,
         hold=_hold(row, state),
     )
-    return replace(found, reason=_reason(found))
+    return replace(found, reason=_reason(found), health=_health(found))
 
 
 def details(row: StoredTransfer, now_s: float) -> TransferDetails:
@@ -294,6 +299,14 @@ def _state(row: StoredTransfer, now_s: float) -> TrackedState:
     if unheard_s > LOST_AFTER_S:
         return "failed"
     return "silent" if unheard_s > row.silent_after_s else "running"
+
+
+def _health(of: TrackedTransfer) -> Health:
+    if of.state == "silent":
+        return "stale"
+    if of.is_late or of.is_slow or of.state == "failed" or of.hold == "lost" or of.rate_gbps == 0:
+        return "bad"
+    return "good" if of.state == "finished" or of.rate_gbps is not None else "unknown"
 
 
 def _hold(row: StoredTransfer, state: TrackedState) -> HoldState:
