@@ -16,6 +16,8 @@ from planner.model.link import Link
 from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 
 Condition: TypeAlias = Literal["up", "degraded", "down"]
+Health: TypeAlias = Literal["good", "bad", "unknown", "stale"]
+"""Of links and of transfers: ``unknown`` where nobody looks, ``stale`` where no news comes."""
 Pair: TypeAlias = tuple[str, str]
 
 SEGMENT_BYTES = 1448

@@ -208,8 +208,6 @@ def _relay_gain(wan: Wan, src: str, dst: str, usd_per_h: float, vms: int) -> dic
         "gain_low": plan.throughput_gbps_low / usual_gbps,
         "gain_high": plan.throughput_gbps_high / usual_gbps,
         "source": max(sources, key=KINDS.index),
-        "direct_gbps": usual_gbps,
-        "relay_gbps": plan.throughput_gbps,
         "direct_s": direct.duration_s,
         "relay_s": plan.duration_s,
         "direct_usd": direct.cost_usd.total,

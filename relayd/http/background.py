@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from planner.model.errors import RelaydError
+from planner.model.link_states import Health
 from probes.fleet.file import load_fleet
 from relayd.catalogue.loading import load_catalogue
 from relayd.http.problems import ProblemError, problem_of
@@ -149,16 +150,26 @@ class FleetWatch:
             found = found.get(key) if isinstance(found, dict) else None
         return found
 
+    def links_health(self, states: Collection[object]) -> Health:
+        """Return how the watched links are together; `states` has those in trouble."""
+        if states:
+            return "bad"
+        status = self.status() or {}
+        if status.get("role") == "standby":  # another process watches, and stores what fails
+            return "good"
+        if (age_s := status.get("last_look_age_s")) is None:
+            return "unknown"
+        return "good" if age_s <= 2 * status["outages_noticed_within_s"] else "stale"
+
     def health(self) -> dict[str, Any] | None:
         """Return the part of the status that needs no token: no host, no address, no money."""
         if (status := self.status()) is None:
             return None
-        links = status.get("legs", {})
         return {
             "role": status["role"],
             "last_look_age_s": status.get("last_look_age_s"),
-            "legs_down": links.get("down"),
-            "legs_degraded": links.get("degraded"),
+            "legs_down": self.status("legs", "down"),
+            "legs_degraded": self.status("legs", "degraded"),
         }
 
     def _make(self) -> Watcher:

@@ -25,7 +25,7 @@ from relayd.tables.matrices import UNITS, CellSources, Matrix, MatrixMetric
 Ranks: TypeAlias = NDArray[np.int8]
 """Positions in KINDS, NO_LINK where there is none."""
 MEASURED = KINDS.index("measured")
-PairKind: TypeAlias = Literal["relayed", "unmeasured", "old", "disputed"]
+PairKind: TypeAlias = Literal["relayed", "unmeasured", "unsampled", "old", "disputed"]
 _ESTIMATES: dict[MatrixMetric, LinkFigure] = {
     "per-flow": "per_flow_mbps",
     "aggregate": "aggregate_gbps",
@@ -103,8 +103,9 @@ def evidence_of(network: Network, now_s: float) -> dict[str, int | float | None]
     -------
     dict
         The number of links whose throughput is of each kind; ``outlived``, those measured longer
-        ago than :meth:`.Estimate.outlived` allows; and ``newest_sample_s`` and
-        ``median_sample_s`` of the newest samples of links, seconds since 1970 (UTC).
+        ago than :meth:`.Estimate.outlived` allows; ``unsampled``, those without any sample of
+        their own; and ``newest_sample_s`` and ``median_sample_s`` of the newest samples of links,
+        seconds since 1970 (UTC).
     """
     links = network.links
     cells = taken(links.whole, links.present)
@@ -114,6 +115,7 @@ def evidence_of(network: Network, now_s: float) -> dict[str, int | float | None]
     times_s = newest_s[~np.isnan(newest_s)]
     return {
         **dict(zip(KINDS, counts, strict=True)),
+        "unsampled": len(newest_s) - len(times_s),
         "outlived": int(_outlived(links, cells, now_s).sum()),
         "newest_sample_s": float(times_s.max()) if len(times_s) else None,
         "median_sample_s": float(np.median(times_s)) if len(times_s) else None,
@@ -135,9 +137,10 @@ def pairs_that_are(
 
     Parameters
     ----------
-    kind : {"relayed", "unmeasured", "old", "disputed"}
+    kind : {"relayed", "unmeasured", "unsampled", "old", "disputed"}
         ``relayed`` where a single relay may be worth more than the direct path; the others by
-        throughput, ``old`` as :meth:`.Estimate.outlived` has it, ``disputed`` by any figure.
+        throughput, ``old`` as :meth:`.Estimate.outlived` has it, ``unsampled`` and ``disputed`` by
+        any figure.
     network : Network
     catalogue : Catalogue
         For fees.
@@ -162,6 +165,8 @@ def pairs_that_are(
     cells = taken(links.whole, links.present)
     if kind == "old":
         found[links.present] = _outlived(links, cells, time.time())
+    elif kind == "unsampled":
+        found[links.present] = np.isnan(newest_samples_s(links, cells))
     else:
         found[links.present] = links.kinds(cells, "aggregate_gbps") != MEASURED
     return found
@@ -265,7 +270,7 @@ def relay_worth(
 ) -> Floats:
     """Compare direct paths with the best single relays, by cost and time of a volume.
 
-    For looking at promising pairs first: one VM a region, without its price.
+    For looking at promising pairs first: one VM a region, without the time that it takes to start.
 
     Parameters
     ----------
@@ -279,16 +284,18 @@ def relay_worth(
     Returns
     -------
     array, shape (n, n)
-        What the direct path comes to over what the relay does, egress fees and time together; 0,
+        What the direct path comes to over what the relay does, fees, VMs and time together; 0,
         infinite or NaN where one of them does not exist, NaN where the link is in trouble.
     """
     links, fees = network.links, matrix_of(network, catalogue, "fee", 1).values * volume_gb
     gbps = np.where(links.present, most_gbps(links.whole, DEFAULT_CONNECTIONS), np.nan)
+    prices, regions = CataloguePrices(catalogue, network), tuple(network.sites)
+    vms = prices.vm_prices_usd_per_h(regions)
     gbps = np.minimum(gbps, _in_all_gbps(network, catalogue))
     rates = all_pairs.within_caps(gbps, *network.caps())
     rtt_ms = np.nan_to_num(_expected(links, "rtt_ms"))
     fees, gbps_h = np.nan_to_num(fees, nan=np.inf), volume_gb * BITS_PER_BYTE / S_PER_H
-    terms = all_pairs.Terms(gbps_h, fees, np.zeros(len(rates)), 0.0, usd_per_h, 0.0)
+    terms = all_pairs.Terms(gbps_h, fees, vms, 0.0, usd_per_h, 0.0)
     relay, through = all_pairs.best_relays_by_value(terms, rates, rtt_ms)
     direct = all_pairs.outcomes(terms, rates, rtt_ms, np.full_like(relay, DIRECT)).value
     with np.errstate(divide="ignore", invalid="ignore"):

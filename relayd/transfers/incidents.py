@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import inf, isfinite
 
-from planner.model.link_states import Condition, LinkState, Pair
+from planner.model.link_states import Condition, Health, LinkState, Pair
 from planner.replanning.plan import Continuation
 from relayd.store.events import Event
 from relayd.times import seconds_of
@@ -30,6 +30,8 @@ class Incident:
     is_over : bool
     reason : str
         What was seen last, as a clause.
+    health : {"good", "bad", "stale"}
+        Of the link since: ``stale`` where its watcher stopped before the end.
     """
 
     src: str
@@ -39,6 +41,7 @@ class Incident:
     until_s: float | None = None
     is_over: bool = False
     reason: str = ""
+    health: Health = "bad"
 
     def lasted_into(self, began_s: float) -> bool:
         """Return whether any of it that is known was after a time."""
@@ -71,12 +74,12 @@ def incidents(events: Iterable[Event], states: Mapping[Pair, LinkState]) -> list
             worst = _worst(known.condition, after)
             lasting[src, dst] = replace(known, condition=worst, reason=reason)
         elif known is not None:
-            found.append(replace(known, until_s=event.at_s, is_over=True))
+            found.append(replace(known, until_s=event.at_s, is_over=True, health="good"))
     for pair, state in states.items():
         known = lasting.pop(pair, Incident(*pair, state.condition, seconds_of(state.since)))
         worst = _worst(known.condition, state.condition)
         found.append(replace(known, condition=worst, reason=state.reason))
-    found += [replace(known, is_over=True) for known in lasting.values()]
+    found += [replace(known, is_over=True, health="stale") for known in lasting.values()]
     return sorted(found, key=_order)
 
 

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from planner.fields.kinds import LEAST_FIGURE
 from planner.model.achieved import RATE_OVER_S
+from planner.model.link_states import Health
 from planner.model.units import BITS_PER_BYTE, duration_s, duration_text, gbps_text
 from relayd.times import utc_text
 from relayd.transfers.expected import DIRECT, ExpectedTransfer, figures_of, is_whole_plan
@@ -97,6 +98,9 @@ class TrackedTransfer(Transfer):
     ----------
     state : {"running", "silent", "finished", "failed", "cancelled"}
         ``silent`` without a report for ``silent_after_s``; after a day of that, ``failed``.
+    health : {"good", "bad", "unknown", "stale"}
+        ``bad``: it failed, is late or slow, lost its hold, or nothing arrives; ``stale``: it is
+        silent; ``unknown``: it was cancelled, or has not reported a rate yet.
     share : float
         Which part of all has arrived.
     rate_gbps : float | None
@@ -144,6 +148,7 @@ class TrackedTransfer(Transfer):
     cost_usd: float | None = None
     saved_s: float | None = None
     saved_usd: float | None = None
+    health: Health = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,7 +277,7 @@ def tracked(row: StoredTransfer, now_s: float) -> TrackedTransfer:
         is_retracted=row.is_retracted,
         hold=_hold(row, state),
     )
-    return replace(found, reason=_reason(found), **_outcome(row, found))
+    return replace(found, reason=_reason(found), health=_health(found), **_outcome(row, found))
 
 
 def _outcome(row: StoredTransfer, of: TrackedTransfer) -> dict[str, Any]:
@@ -288,7 +293,6 @@ def _outcome(row: StoredTransfer, of: TrackedTransfer) -> dict[str, Any]:
         found["saved_s"] = direct.duration_s - plan.vm_start_s - took_s
         found["saved_usd"] = direct.cost_usd.total - found["cost_usd"]
     return found
-
 
 def details(row: StoredTransfer, now_s: float) -> TransferDetails:
     """Return a transfer with its reports in the order of time."""
@@ -316,6 +320,14 @@ def _state(row: StoredTransfer, now_s: float) -> TrackedState:
     if unheard_s > LOST_AFTER_S:
         return "failed"
     return "silent" if unheard_s > row.silent_after_s else "running"
+
+
+def _health(of: TrackedTransfer) -> Health:
+    if of.state == "silent":
+        return "stale"
+    if of.is_late or of.is_slow or of.state == "failed" or of.hold == "lost" or of.rate_gbps == 0:
+        return "bad"
+    return "good" if of.state == "finished" or of.rate_gbps is not None else "unknown"
 
 
 def _hold(row: StoredTransfer, state: TrackedState) -> HoldState:

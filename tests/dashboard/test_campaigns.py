@@ -170,7 +170,8 @@ def start_by_hand(seen: Watched, service: Served) -> None:
     # Of prices that no document confirms, and of old ones.
     notes = service.get("/v1/overview").json["knowledge"]["old_prices"]
     assert "relayd data catalogue update" in notes[-1]
-    shown = page.locator(".forecast .aging").all_inner_texts()
+    page.locator(".forecast .facts summary", has_text="Prices to check").click()
+    shown = page.locator(".forecast .to-check p").all_inner_texts()
     assert shown == [note.replace("`", "") for note in notes]
     assert seen.violations() == []
     # What was agreed to is what was shown: another budget needs another dry run.

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser
 
+from relayd.http.background import FleetWatch
+from relayd.http.settings import ServiceSettings
 from tests.dashboard.browser import Watched, text_of, watched
 from tests.dashboard.conftest import QUICK
 from tests.dashboard.fleets import EU, GCP, SA, US, fleet_file
@@ -93,6 +96,7 @@ def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
                 assert "of $1.00" in text_of(page, ".part.watch")
                 assert "Regions that can't be reached 1" in text_of(page, ".health")
                 assert "Hosts with advice 1" in text_of(page, ".health")
+                assert "Links 1 down, 1 degraded" in text_of(page, ".health")
                 assert page.locator("table.hosts tbody tr").first.get_attribute("data-key") == (
                     "gcp-us-east1"
                 )
@@ -105,8 +109,31 @@ def test_hosts_that_cannot_be_reached_say_why_and_what_to_do(
 def test_links_that_are_not_watched_are_not_said_to_be_up(tmp_path: Path, browser: Browser) -> None:
     fleet = str(fleet_at_port(tmp_path))
     with served(tmp_path / "relayd.db", "--fleet", fleet) as service, watched(browser) as seen:
+        assert service.get("/v1/fleet").json["links_health"] == "unknown"
         said = text_of(seen.open(f"{service.url}/fleet"), ".health")
-    assert "Links down not watched Links degraded not watched" in said
+        links = seen.page.locator(".tile", has_text="Links").locator("strong")
+        assert links.get_attribute("class") == "muted"
+    assert "Regions that can't be reached unknown" in said
+    assert "Links unknown Not watched: no failure would be seen" in said
+
+
+@pytest.mark.parametrize(
+    ("status", "health"),
+    [
+        (None, "unknown"),
+        ({"role": "prober", "last_look_age_s": None}, "unknown"),
+        ({"role": "prober", "last_look_age_s": 50.0, "outages_noticed_within_s": 30.0}, "good"),
+        ({"role": "prober", "last_look_age_s": 70.0, "outages_noticed_within_s": 30.0}, "stale"),
+        ({"role": "standby", "last_look_age_s": None}, "good"),
+    ],
+)
+def test_links_are_good_only_while_somebody_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: dict[str, object] | None, health: str
+) -> None:
+    watch = FleetWatch(ServiceSettings(), tmp_path / "relayd.db", ())
+    monkeypatch.setattr(watch, "status", lambda: status)
+    assert watch.links_health(()) == health
+    assert watch.links_health((object(),)) == "bad"
 
 
 def test_all_caps_of_the_grid_are_listed(grid: Served, page: Watched) -> None:

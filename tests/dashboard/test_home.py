@@ -34,7 +34,11 @@ def test_tiles_say_what_the_store_knows_and_what_changed_leads_to_plans_then_and
     assert "1 down, 1 degraded" in tile(shown, "Links")
     measured = found["knowledge"]["measured"]
     assert measured == 12
-    assert re.search(rf"\b{measured} of [\d,]+ pairs measured", tile(shown, "Age of knowledge"))
+    never = f"{found['knowledge']['unsampled']:,}"
+    said = tile(shown, "Age of knowledge")
+    assert re.search(
+        rf"Of [\d,]+ pairs, {never} were never measured; throughput was of {measured}\.", said
+    )
     # The campaigns of that store ran today, or yesterday if midnight has passed since.
     today = history.get("/v1/overview").json["measuring"]
     assert f"{today['done']} probes" in tile(shown, "Measured today")
@@ -70,6 +74,10 @@ def test_relays_that_pay_lead_to_their_plans(grid: Served, page: Watched) -> Non
         first = table.first.inner_text()
         for text in (f"{best['gain']:.3g}×", best["relay"], f"${best['relay_usd']:,.2f}"):
             assert text in first
+    # Whoever is given the address sees the same.
+    shown.reload()
+    expect(shown.locator("table.gains caption")).to_contain_text(words, timeout=WAIT_MS)
+    assert shown.get_by_label("An hour is worth").last.input_value() == "inf"
     table.first.get_by_role("link").click()
     shown.locator("#verdict", has_text=best["relay"]).wait_for(timeout=WAIT_MS)
 
@@ -109,7 +117,7 @@ def test_an_empty_store_shows_three_ways_to_begin_and_answers_by_the_baseline(
         assert "baseline" in shown.locator(".world-legend").inner_text()
 
 
-def test_ages_beyond_what_links_keep_are_red(grid: Served, page: Watched) -> None:
+def test_ages_beyond_what_links_keep_are_stale(grid: Served, page: Watched) -> None:
     asked = f"{grid.url}/?{urlencode(ASKED)}#row=0"
     shown = page.open(asked)
     measured = shown.locator(".offers .inside td.number", has_text="ago")
@@ -120,7 +128,19 @@ def test_ages_beyond_what_links_keep_are_red(grid: Served, page: Watched) -> Non
     page.page.clock.set_fixed_time(later_s * 1000)  # of the page alone
     page.open(asked)
     expect(measured.first).to_contain_text("years ago, too old to rely on", timeout=WAIT_MS)
-    assert measured.first.locator(".bad").count() == 1
+    assert measured.first.locator(".warn").count() == 1
+
+
+def test_old_prices_are_said_at_the_cost(grid: Served, page: Watched) -> None:
+    asked = {"src": SA, "dst": US, "volume_gb": 500}
+    plan = grid.get("/v1/plans?" + urlencode(asked)).json
+    (old,) = [text for text in plan["outdated"] if text.startswith("The egress price")]
+    shown = page.open(f"{grid.url}/?{urlencode(asked)}")
+    cost = shown.locator(".headline > li", has_text="Cost")
+    cost.get_by_text("Prices to check").click()
+    assert old.replace("`", "") in " ".join(cost.inner_text().split())
+    assert shown.locator("[role=alert]").count() == 0
+    assert page.violations() == []
 
 
 # ---- a plan of now, and of an earlier snapshot -------------------------------------------------

@@ -46,18 +46,32 @@ def test_every_gain_is_what_the_planner_answers_at_the_settings(
     check_listed(wan, found, worth, vms)
 
 
+@pytest.mark.parametrize("dst", ["aws:af-south-1", "aws:eu-west-2"])
+def test_a_relay_that_pays_by_the_hours_of_its_vms_is_listed(
+    grid_store: Path, monkeypatch: pytest.MonkeyPatch, dst: str
+) -> None:
+    monkeypatch.setattr("relayd.http.answers.MOST_S", inf)
+    wan, src = relayd.open(grid_store), "gcp:asia-southeast1"
+    plan = asked(wan, src, dst, 0.0, 1)
+    assert plan.verdict == "relay"
+    assert plan.cost_usd.egress > plan.direct.cost_usd.egress
+    found = json.loads(relay_gains_bytes(wan, 50, 0.0, 1))["relays"]
+    assert (src, dst) in {(each["src"], each["dst"]) for each in found}
+
+
 @pytest.mark.thorough
+@pytest.mark.parametrize("worth", [0.0, 20.0])
 def test_the_list_has_all_pairs_of_the_grid_that_pay(
-    grid_store: Path, monkeypatch: pytest.MonkeyPatch
+    grid_store: Path, monkeypatch: pytest.MonkeyPatch, worth: float
 ) -> None:
     monkeypatch.setattr("relayd.http.answers.MOST_S", inf)
     wan = relayd.open(grid_store)
-    found = json.loads(relay_gains_bytes(wan, 4000, 20.0, 1))
-    check_listed(wan, found, 20.0, 1)
+    found = json.loads(relay_gains_bytes(wan, 4000, worth, 1))
+    check_listed(wan, found, worth, 1)
     pays = {
         pair
         for pair in permutations(wan.network.sites, 2)
-        if asked(wan, *pair, 20.0, 1).verdict != "direct"
+        if asked(wan, *pair, worth, 1).verdict != "direct"
     }
     assert pays == {(each["src"], each["dst"]) for each in found["relays"]}
 

@@ -43,14 +43,30 @@ def test_late_and_slow_transfers_lead_to_what_to_do(reported: Served, page: Watc
     flying = shown.locator("table.in-flight tbody tr")
     expect(flying).to_have_count(3, timeout=WAIT_MS)
     late = shown.locator("table.transfers tr[data-key=slow-1]")
-    for text in (HOSTILE.replace("\u202e", "\\u202e"), "slow", "late", "over 3 paths"):
+    for text in (HOSTILE.replace("\u202e", "\\u202e"), "running, slow, late", "over 3 paths"):
         expect(late).to_contain_text(text)
-    assert late.locator(".tag").all_inner_texts() == ["running", "slow", "late"]
+    # One state of four, in the API and on the page, and one colour for each.
+    listed = reported.get("/v1/transfers").json["transfers"]
+    assert {each["id"]: each["health"] for each in listed} == {
+        "nightly-7": "good",
+        "slow-1": "bad",
+        "logs-3": "stale",
+        "finished-1": "good",
+        "failed-1": "bad",
+        "cancelled-1": "unknown",
+    }
+    colours = {"good": "good", "bad": "bad", "stale": "warn", "unknown": "muted"}
+    for each in listed:
+        tag = shown.locator(f"table.transfers tr[data-key={each['id']}] .tag")
+        expect(tag).to_have_text(each["health"], timeout=WAIT_MS)
+        expect(tag).to_have_class(f"tag {colours[each['health']]}")
+    assert re.search(
+        r"stale silent\s+began .* ago", shown.locator("tr[data-key=logs-3]").inner_text()
+    )
     assert "2.59 TB of 20 TB (12 %)" in late.inner_text()
     assert re.search(r"3 h \d+ min after its deadline", late.inner_text())
     steady = shown.locator("table.transfers tr[data-key=nightly-7]")
     expect(steady).to_contain_text("before its deadline")
-    assert steady.locator(".tag").all_inner_texts() == ["running"]
     for each in reported.get("/v1/transfers?state=in-flight").json["transfers"]:
         if each["state"] == "silent" and each["deadline_at_s"]:  # which has no forecast
             row = shown.locator(f"table.transfers tr[data-key={each['id']}]")
@@ -123,6 +139,7 @@ def test_incidents_say_since_when_and_what_they_cost(
         found = service.get("/v1/incidents").json
         now, before_it = found["incidents"]
         assert (now["condition"], now["is_over"]) == ("degraded", False)
+        assert (now["health"], before_it["health"]) == ("bad", "good")
         assert now["since_s"] == pytest.approx(now_s - 900, abs=1)
         assert (before_it["condition"], before_it["is_over"]) == ("down", True)
         assert now["transfers"] == before_it["transfers"] == ["hit-1"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from aiohttp import web
 
 from planner.model.document import as_json
-from planner.model.link_states import LinkState
+from planner.model.link_states import Health, LinkState
 from probes.fleet.hosts import Host
 from relayd.campaigns.inputs import measured_caps
 from relayd.http.answers import encoded
@@ -42,7 +41,6 @@ from relayd.store.campaigns import (
     running,
     stages,
 )
-from relayd.store.links import LinkStates
 
 MOST_DIGITS = 18
 _REFERENCE = ("egress_gbps", "ingress_gbps", "window_mb", "burstable", "source")
@@ -168,6 +166,7 @@ FLEET_ANSWER = answer(
         "Measured caps of single VMs.",
     ),
     leg_states=(list[LinkState], "Links that are down or degraded now."),
+    links_health=(Health, "Of the watched links: `bad` where one of them is in trouble."),
     may_start_campaigns=(bool, "Whether the caller may start one."),
     why_not=(str, "Why not; empty where they may."),
 )
@@ -322,12 +321,8 @@ async def get_fleet(context: RequestContext) -> dict[str, Any]:
         except ProblemError as error:  # the rest is answered all the same
             problem = str(error)
     watch = service.watcher.status() or {}
-    caps, states = await service.store.read(
-        lambda store: (
-            measured_caps(store, context.current.catalogue),
-            LinkStates(store.database).now(time.time()),
-        )
-    )
+    catalogue, states = context.current.catalogue, context.current.network.states
+    caps = await service.store.read(lambda store: measured_caps(store, catalogue))
     why_not = service.campaigns.refusal()
     if not why_not and not service.access.may(context.request, "probe"):
         why_not = "This needs a token with the scope 'probe'."
@@ -337,6 +332,7 @@ async def get_fleet(context: RequestContext) -> dict[str, Any]:
         "hosts": [_host(host, watch) for host in hosts],
         "vm_caps": caps,
         "leg_states": list(states.values()),
+        "links_health": service.watcher.links_health(states),
         "may_start_campaigns": not why_not,
         "why_not": why_not,
     }

@@ -209,8 +209,8 @@ class PairsQuery(RequestModel):
 
     kind: PairKind = Field(
         description="`relayed`: 1 TB may go better by a relay than direct, one VM a region, an "
-        "hour at 20 USD; `unmeasured`: throughput was never measured; `old`: it was, too long ago "
-        "to rely on; `disputed`: a figure is in dispute."
+        "hour at 20 USD; `unmeasured`: throughput was never measured; `unsampled`: nothing was; "
+        "`old`: throughput was, too long ago to rely on; `disputed`: a figure is in dispute."
     )
 
 

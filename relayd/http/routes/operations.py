@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from contextlib import suppress
 from functools import partial
 from statistics import fmean, median
@@ -139,9 +140,9 @@ async def get_overview(context: RequestContext) -> dict[str, Any]:
     knowledge = await context.ask_once("knowledge", knowledge_bytes)
     content = {
         "checked_at_s": now_s,
-        "since_s": since_s,
         "knowledge": orjson.Fragment(knowledge),
         "leg_states": list(current.network.states.values()),
+        "links_health": service.watcher.links_health(current.network.states),
         **await context.read(lambda store: _stored(store, current, now_s, since_s)),
     }
     content["snapshots"]["warning"] = service.snapshots.warning(settings.snapshot_every_s)
@@ -167,19 +168,13 @@ def _stored(store: Store, current: Current, now_s: float, since_s: float) -> dic
     return {
         "snapshots": {"created_at_s": latest.created_at_s if latest else None},
         "measuring": {
-            "since_s": midnight_s,
             "done": totals.done,
             "failed": totals.failed,
-            "sent_gb": totals.sent_gb,
             "usd": totals.usd + liveness_usd,
             "budget_usd": None,
         },
         "prediction": prediction,
-        "transfers": {
-            "in_flight": len(flying),
-            "late": sum(transfer.is_late is True for transfer in flying),
-            "silent": sum(transfer.state == "silent" for transfer in flying),
-        },
+        "transfers": {"in_flight": len(flying), **Counter(one.health for one in flying)},
         "events": Events(database).newest(KINDS, since_s, limit=MOST_EVENTS),
     }
 

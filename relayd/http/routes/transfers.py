@@ -52,10 +52,6 @@ DAYS = 7.0
 MOST_INCIDENTS, MOST_EVENTS, MOST_FINISHED = 50, 1000, 1000
 MOST_PLANNED = 20
 """Transfers whose rest is planned for one answer; of others, their rate tells the end."""
-_SHOWN = (
-    *("id", "label", "src", "dst", "state", "hold", "last_s"),
-    *("is_late", "is_slow", "planned_end_s"),
-)
 EXAMPLE = {"id": "nightly-7", "src": "us-east", "dst": "sa", "volume_gb": 500, "deadline_s": 7200}
 
 
@@ -377,7 +373,7 @@ async def _seen(
         advice = known.get(at)
         kept = advice.keep if advice else None
         changed = advice.change if advice and advice.verdict == "change" else None
-        entry = {key: getattr(of, key) for key in _SHOWN}
+        entry = asdict(of) | {"last_s": of.last_s}
         entry["cause"] = advice.cause if advice else None
         entry["advice"] = advice.reason if advice else ""
         entry["kept"] = outlook(one, kept)

@@ -1,8 +1,8 @@
 // What answers have in common: the verdict, what binds, what would help, options side by side, the basis.
 
 import {
-  UNKNOWN, age, band, bounded, breakable, count, duration, element, facts, figure, folded, link, ms, muted, number,
-  pairAddress, pairLink, panel, range, rate, secondary, small, sortable, table, tag, times, usd, withCode, words,
+  UNKNOWN, age, band, bounded, breakable, colourOf, count, duration, element, facts, figure, folded, link, ms, muted, number,
+  pairAddress, pairLink, panel, range, rate, secondary, small, sortable, table, tag, times, toCheck, usd, withCode, words,
 } from "../shared/kit.js";
 
 const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
@@ -25,13 +25,16 @@ const asAchieved = ({ of, median, low, high, transfers, duration_s: time }) =>
   `${of === "label" ? "of this label" : "between these regions"}, which takes ${duration(time)}.`;
 
 export function verdictPanel(answer, { kind, ends, mark, title, headline }) {
+  const priced = headline.find((each) => each && each[0].startsWith("Cost"))?.[0];
+  const [prices, links] = [true, false].map((is) => answer.outdated.filter((text) => text.startsWith("The egress price") === is));
   return element("section", { class: `panel verdict verdict-${kind}`, "aria-labelledby": "verdict" },
-    answer.outdated.map((text) => element("p", { class: "outdated", role: "alert" }, withCode(text))),
     element("p", { class: "ends muted" }, ends),
     element("h2", { id: "verdict", class: "badge" }, element("span", { class: "mark", "aria-hidden": "true" }, mark), title),
     element("p", { class: "reason" }, answer.reason),
     element("ul", { class: "headline" }, headline.filter(Boolean).map(([name, value, more]) => element("li", {},
-      element("span", { class: "muted" }, name), element("strong", {}, value), small(more)))),
+      element("span", { class: "muted" }, name), element("strong", {}, value), small(more), name === priced && toCheck(prices)))),
+    !priced && toCheck(prices),
+    links.map((text) => element("p", { class: colourOf("stale") }, withCode(text))),
     answer.as_achieved && muted(asAchieved(answer.as_achieved)),
     answer.confidence && muted(answer.confidence));
 }

@@ -3,7 +3,7 @@
 import {
   UNKNOWN, all, asksTwice, barred, box, cardTable, commands, content, duration, element, emptyState, facts, fail, figure,
   get, link, livePage, may, more, muted, needsScope, number, oldPrices, partsOf, percent, post, redraw, replace, restsOn,
-  show, since, small, soon, spending, tag, usd, volume, watchFacts, when, withCode, words,
+  show, since, small, soon, spending, tag, toCheck, usd, volume, watchFacts, when, withCode, words,
 } from "../shared/kit.js";
 
 const name = new URLSearchParams(location.search).get("id");
@@ -252,7 +252,7 @@ function startForm(fleet) {
     if (wrong) return void fail(new Error(wrong));
     replace(result, muted("Asking what it would take …"));
     const found = await show(() => Promise.all([post("v1/campaigns/forecast", spec), oldPrices()]));
-    replace(result, found && [found[1], forecast(found[0], spec)]);
+    replace(result, found && forecast(...found, spec));
   }
   const labelled = (...said) => element("label", {}, said);
   const checked = (attributes) => element("input", { type: "checkbox", ...attributes });
@@ -271,7 +271,7 @@ function startForm(fleet) {
     result);
 }
 
-function forecast({ campaign, all_pairs: everything, regret }, { budget_usd: budget, ...spec }) {
+function forecast({ campaign, all_pairs: everything, regret }, prices, { budget_usd: budget, ...spec }) {
   const rowsOf = (found) => Object.entries(found).map(([name, part]) => ({ name, ...part }));
   const regions = rowsOf(campaign.regions).sort((a, b) => b.egress_usd - a.egress_usd);
   const over = campaign.egress_usd > budget;
@@ -280,7 +280,7 @@ function forecast({ campaign, all_pairs: everything, regret }, { budget_usd: bud
     element("h3", {}, "Dry run: what it would take at most"),
     facts([
       ["Egress", [element("strong", {}, usd(campaign.egress_usd)),
-        over ? " – more than the budget: it ends when that is used up" : ` of a budget of ${usd(budget)}`]],
+        over ? " – more than the budget: it ends when that is used up" : ` of a budget of ${usd(budget)}`, toCheck(prices)]],
       ["Volume", volume(campaign.volume_gb)], ["Time", `${duration(campaign.duration_s)} in ${figure(campaign.rounds)} rounds`],
       ["Expected regret", `${percent(100 * regret.before)} of throughput lost for lack of measurements, ${percent(100 * regret.after)} after all of it`],
       regret.unknown_regions.length > 0 && ["Regret is not of", `${regret.unknown_regions.join(", ")}: nothing is known of them yet`],

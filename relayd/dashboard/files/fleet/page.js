@@ -2,8 +2,9 @@
 
 import { described, shifts } from "./changes.js";
 import {
-  UNKNOWN, age, band, cardTable, choice, commands, content, element, emptyState, figure, gbps, get, key, livePage, mbps,
-  more, muted, partsOf, redraw, replace, restsOn, show, since, small, soon, tag, tiles, watchFacts, withCode, words,
+  UNKNOWN, age, band, cardTable, choice, commands, content, element, emptyState, figure, gbps, get, key, linksTile,
+  livePage, mbps, more, muted, partsOf, redraw, replace, restsOn, show, since, small, soon, stateTag, tag, tiles, watchFacts,
+  withCode, words,
 } from "../shared/kit.js";
 
 const quiet = (text) => element("span", { class: "muted" }, text);
@@ -13,9 +14,9 @@ let isThere = false;
 async function refresh() {
   const [fleet, { watch }, { sites }] = await Promise.all([get("v1/fleet"), get("v1/watch"), get("v1/sites")]);
   restsOn(fleet.snapshot);
-  redraw(parts.summary, [fleet.hosts, fleet.vm_caps, fleet.leg_states, Boolean(watch)], () => summary(fleet, watch));
-  replace(parts.watch, watch && [element("h2", {}, "The watcher"), element("div", { class: "panel" }, watchFacts(watch))]);
   const isTried = Number.isFinite(watch?.last_look_age_s);
+  redraw(parts.summary, [fleet.hosts, fleet.vm_caps, fleet.leg_states, fleet.links_health, isTried], () => summary(fleet, watch, isTried));
+  replace(parts.watch, watch && [element("h2", {}, "The watcher"), element("div", { class: "panel" }, watchFacts(watch))]);
   redraw(parts.hosts, [fleet.hosts, fleet.vm_caps, fleet.problem, isTried], () => hostsOf(fleet, isTried));
   redraw(parts.caps, [sites, fleet.hosts], () => capsOf(parts.caps, sites, fleet));
   await changes();
@@ -23,7 +24,7 @@ async function refresh() {
   isThere = true;
 }
 
-function summary(fleet, watch) {
+function summary(fleet, watch, isTried) {
   if (!fleet.configured) {
     return emptyState("This service has no fleet",
       element("p", {}, "A fleet is the VMs that relayd may log in to and measure from. Name them in a fleet file, and start "
@@ -32,15 +33,13 @@ function summary(fleet, watch) {
       element("p", {}, "Without one, this page shows what imported measurements and the catalogue say."));
   }
   const regions = (hosts) => new Set(hosts.map((host) => host.region)).size;
-  const isWatched = watch || fleet.leg_states.length > 0;
-  const links = (condition) => (isWatched ? fleet.leg_states.filter((link) => link.condition === condition).length : "not watched");
-  const kindOf = (value, kind) => (value > 0 ? kind : "");
+  const lost = regions(fleet.hosts.filter((host) => host.unreachable));
+  const advised = fleet.hosts.filter((host) => trouble(fleet, host)).length;
   return tiles([
-    ["Hosts", fleet.hosts.length], ["Regions", regions(fleet.hosts)],
-    ["Regions that can't be reached", watch ? regions(fleet.hosts.filter((host) => host.unreachable)) : "not watched", "bad"],
-    ["Hosts with advice", fleet.hosts.filter((host) => trouble(fleet, host)).length, "warn"],
-    ["Links down", links("down"), "bad"], ["Links degraded", links("degraded"), "warn"],
-  ].map(([name, value, kind = ""]) => [name, null, kindOf(value, kind), String(value)]));
+    ["Hosts", null, "", fleet.hosts.length], ["Regions", null, "", regions(fleet.hosts)],
+    ["Regions that can't be reached", null, ...(!isTried ? ["unknown", "unknown", "Not tried yet."] : [lost ? "bad" : "good", lost])],
+    ["Hosts with advice", null, advised ? "warn" : "", advised], linksTile(fleet, watch),
+  ]);
 }
 
 // ---- hosts by region ----
@@ -57,9 +56,9 @@ function hostsOf(fleet, isWatched) {
   const title = element("h2", {}, "Hosts by region");
   if (fleet.problem) return [title, element("p", { class: "problem" }, fleet.problem)];
   const reached = ({ unreachable, remedy: found }) => (unreachable
-    ? element("div", { class: "trouble" }, tag("unreachable", "bad"), ` ${unreachable}.`,
+    ? element("div", { class: "trouble" }, stateTag("bad", "unreachable"), ` ${unreachable}.`,
       found && remedy("div", element("strong", {}, "What to do: "), withCode(found)))
-    : isWatched ? "no trouble seen" : quiet("not tried"));
+    : isWatched ? stateTag("good", "no trouble seen") : stateTag("unknown", "not tried"));
   const sorted = [...fleet.hosts].sort((a, b) => trouble(fleet, b) - trouble(fleet, a) || a.region.localeCompare(b.region));
   return [title, cardTable("hosts", "As the fleet file has them, and what each VM was measured to do", [
     words("Region", "region"), words("Host", ({ name, region, zone }) =>

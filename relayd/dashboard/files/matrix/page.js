@@ -3,8 +3,8 @@
 import { COUNTRY, GROUPS, SORTS, byArea, members, providerTitle, rangeOf, selected } from "./order.js";
 import { MatrixTable } from "./table.js";
 import {
-  address, baselineNote, button, choice, content, count, element, emptyState, figure, get, link as linked, number,
-  oldPrices, pairAddress, places, providerOf, quantile, radios, replace, restsOn, show, small, sortable, words,
+  UNKNOWN, address, baselineNote, button, choice, content, count, element, emptyState, figure, get, link as linked,
+  number, pairAddress, places, providerOf, quantile, radios, replace, restsOn, show, small, sortable, toCheck, words,
 } from "../shared/kit.js";
 import { ASKED_METRICS, METRICS, scaleOf } from "../shared/metrics.js";
 
@@ -14,7 +14,7 @@ const MOST_SHOWN = 120; // rows and columns of the table
 const MOST_READ = 100; // regions; more are shown by area, opened in place
 const PHONE_PX = 640; // a narrower window shows one row of the matrix, as a list
 const ONLY = {
-  relayed: "where the answer is not direct", unmeasured: "not measured",
+  relayed: "where the answer is not direct", unsampled: "never measured", unmeasured: "throughput not measured",
   old: "measured too long ago to rely on", disputed: "in dispute",
 };
 // What the address may say, the first of which stands unless it does; null for any text.
@@ -76,12 +76,12 @@ let [turn, drawnPx] = [0, 0];
 async function draw(isRebuilt = true) {
   const mine = ++turn;
   parts.grid.setAttribute("aria-busy", "true");
-  // A matrix of prices is shown also where nobody can say how old they are.
-  const asking = Promise.all([shownMatrix(), state.metric === "fee" ? oldPrices().catch(() => null) : null]);
-  const [matrix, outdated] = await asking.finally(() => mine === turn && parts.grid.removeAttribute("aria-busy"));
+  // A matrix is shown also where nobody can say what else is known.
+  const asking = Promise.all([shownMatrix(), answerTo("v1/overview", {}).catch(() => null)]);
+  const [matrix, about] = await asking.finally(() => mine === turn && parts.grid.removeAttribute("aria-busy"));
   if (mine !== turn) return;
   restsOn(matrix.snapshot);
-  const scale = scaleOf(matrix.metric, matrix.values, matrix.areas);
+  const scale = scaleOf(matrix.metric, matrix.values);
   const picked = selected(matrix, facts, state, MOST_SHOWN);
   // A figure that no pair has is a sentence, not an empty matrix.
   const isEmpty = !picked.rows.length || !picked.columns.length;
@@ -102,8 +102,8 @@ async function draw(isRebuilt = true) {
     const [src, dst] = pointed.map((id) => matrix.regions.indexOf(id));
     if (src >= 0 && dst >= 0) showPair({ src, dst });
   }
-  showZoom(picked, matrix);
-  replace(parts.legend, !isEmpty && [outdated, legend(scale, matrix)]);
+  showZoom(picked, matrix, about?.knowledge.unsampled ?? 0);
+  replace(parts.legend, !isEmpty && [legend(scale, matrix), state.metric === "fee" && toCheck(about?.knowledge.old_prices ?? [])]);
   const say = (found) => replace(parts.finding, found && [element("strong", {}, "What this shows: "), found]);
   say(sentence(matrix));
   replace(parts.empty, matrix.regions.length ? baselineNote(matrix.snapshot) : emptyState("No region has a throughput measurement",
@@ -112,12 +112,12 @@ async function draw(isRebuilt = true) {
   // One flow against many: the sentence needs both, the first view only one of them; of many regions, another
   // matrix is too much for a sentence.
   const other = { "per-flow": "aggregate", aggregate: "per-flow" }[state.metric];
-  if (!other || matrix.areas || matrix.regions.length > MOST_SHOWN) return;
+  if (!other || matrix.areas || matrix.isWanted || matrix.regions.length > MOST_SHOWN) return;
   const both = { [state.metric]: matrix, [other]: await answerTo("v1/matrix", { ...question(), metric: other }) };
   if (mine === turn) say(ofThroughput(both["per-flow"], both.aggregate) || sentence(matrix));
 }
 
-function showZoom({ rows, columns, all, empty, isTruncated }, { isWanted }) {
+function showZoom({ rows, columns, all, empty, isTruncated }, { isWanted }, unsampled) {
   const isZoomed = state.rows || state.columns;
   const [high, wide] = [rows, columns].map(members);
   const left = [`${empty[0]} rows`, `${empty[1]} columns`].filter((_, at) => empty[at]).join(" and ");
@@ -127,8 +127,9 @@ function showZoom({ rows, columns, all, empty, isTruncated }, { isWanted }) {
     isTruncated && `Only the first ${MOST_SHOWN} rows and columns are shown: choose a provider, a country or a name to see others.`,
     isWanted && `${count(wanted)} ${wanted === 1 ? "pair is" : "pairs are"} shown, ${ONLY[state.only]}.`,
     isZoomed && `${high.length} × ${wide.length} of ${all.join(" × ")} pairs are shown.`,
+    !isWanted && unsampled > 0 && `${count(unsampled)} ${unsampled === 1 ? "pair was" : "pairs were"} never measured.`,
     left && `${left} without ${isWanted ? "such a pair" : "a figure"} are left out.`,
-  ].filter(Boolean).join(" "), changes(isZoomed, "Zoom out", { rows: "", columns: "" }),
+  ].filter(Boolean).join(" "), changes(!isWanted && unsampled > 0, "Where nothing is known yet", { only: "unsampled", measured: "" }), changes(isZoomed, "Zoom out", { rows: "", columns: "" }),
   changes(isWanted, "Show all pairs", { only: "" }), changes(left, "Show them", { empty: "1" }),
   changes(state.empty, "Leave out rows and columns without a figure", { empty: "" }));
 }
@@ -137,27 +138,27 @@ function showZoom({ rows, columns, all, empty, isTruncated }, { isWanted }) {
 let pointed = []; // the names of both ends
 function showPair({ src, dst }) {
   const { regions, values, sources, metric } = table.matrix;
-  const { title, shown } = METRICS[metric];
+  const { title, shown, none = "unknown" } = METRICS[metric];
   const [from, to] = pointed = [regions[src], regions[dst]];
   const [city, other] = [from, to].map((id) => facts.get(id)?.city ?? id);
   const value = values[src][dst];
-  const told = value === null ? "unknown" : [shown(value), sources?.[src][dst]].filter(Boolean).join(", ");
+  const told = value === null ? none : [shown(value), sources?.[src][dst]].filter(Boolean).join(", ");
   replace(parts.pointed, src === dst ? [element("strong", {}, from), ` ${city}: the region itself`]
     : [element("strong", {}, `${from} → ${to}`), ` ${city} to ${other}. ${title}: ${told}. `,
       [from, to].some((name) => table.matrix.areas?.has(name)) ? "The median of its pairs: a click opens the area." : linked(pairAddress(from, to), "Ask")]);
 }
 
 // On a phone: from one region to the others.
-function listOf({ regions, values, sources, metric }, { classOf }, { rows, columns }) {
-  const { title, shown, isLess } = METRICS[metric];
+function listOf({ regions, values, sources, metric, isWanted }, { classOf }, { rows, columns }) {
+  const { title, shown, isLess, none = UNKNOWN } = METRICS[metric];
   const choices = members(rows).map((at) => regions[at]);
   const from = choices.includes(state.one) ? state.one : choices[0];
   const src = regions.indexOf(from);
-  const found = members(columns).filter((dst) => dst !== src && values[src][dst] !== null)
+  const found = members(columns).filter((dst) => dst !== src && (isWanted ? isWanted(src, dst) : values[src][dst] !== null))
     .map((dst) => ({ to: regions[dst], value: values[src][dst], source: sources?.[src][dst] ?? "" }));
   return [choice("From", choices.map((id) => [id, id]), from, (one) => change({ one })), sortable(`${title} from ${from}`, [
     words("To", "to", (to) => linked(pairAddress(from, to), to)),
-    number(title, "value", (value) => [swatch(classOf(value)), ` ${shown(value)}`]),
+    number(title, "value", (value) => (value === null ? [swatch("unknown"), ` ${none}`] : [swatch(classOf(value)), ` ${shown(value)}`])),
     words("Source", "source"),
   ], found, { order: 1, descending: !isLess })];
 }
@@ -167,7 +168,7 @@ const SOURCES = { measured: "measured", inferred: "inferred", baseline: "baselin
 const swatch = (kind) => element("span", { class: `swatch ${kind}`, "aria-hidden": "true" });
 
 function legend(scale, { metric, values, sources, isWanted = () => true }) {
-  const { best, meaning, unit } = METRICS[metric];
+  const { best, meaning, unit, none = "unknown" } = METRICS[metric];
   const counts = { measured: 0, inferred: 0, baseline: 0, unknown: 0 };
   values.forEach((row, src) => row.forEach((value, dst) => {
     if (src !== dst && isWanted(src, dst)) counts[value === null ? "unknown" : (sources?.[src][dst] ?? "measured")] += 1;
@@ -175,12 +176,11 @@ function legend(scale, { metric, values, sources, isWanted = () => true }) {
   const isMixed = Object.values(counts).filter(Boolean).length > 1;
   const kind = (name, text) => isMixed && counts[name] > 0 && element("li", {}, swatch(name === "unknown" ? name : `l5 ${name}`), text,
     small(` ${count(counts[name])}`));
-  const widths = { even: "Classes are equally wide from zero.", quantiles: "Each class has as many pairs.", fixed: "Classes widen with the figure." }[scale.kind];
   return element("section", { class: "legend", "aria-label": "Legend" },
     element("p", {}, element("strong", {}, meaning), unit ? `, ${unit}` : "", element("span", { class: "muted" }, `: the stronger, the ${best}`)),
-    element("ol", { class: "scale", title: widths }, scale.classes.map(([name, text]) => element("li", {}, swatch(name), text))),
+    element("ol", { class: "scale", title: "Each class has about as many pairs." }, scale.classes.map(([name, text]) => element("li", {}, swatch(name), text))),
     element("ul", { class: "kinds" }, sources && Object.entries(SOURCES).map((each) => kind(...each)),
-      kind("unknown", "unknown")));
+      kind("unknown", none)));
 }
 
 // ---- summed up in a sentence ----
@@ -205,7 +205,12 @@ function sentence(matrix) {
   const blocks = blocksOf(matrix);
   const whole = Float64Array.from(blocks.flatMap((block) => [...block.values])).sort();
   const { shown, title } = METRICS[matrix.metric];
-  if (!whole.length) return `Nothing is known yet: no pair has a sample of ${matrix.metric === "loss" ? "packet loss" : "its own"}.`;
+  const { isWanted } = matrix;
+  if (isWanted && !matrix.values.some((row, src) => row.some((_, dst) => isWanted(src, dst)))) {
+    return `There is no such pair among ${state.measured ? "the measured" : "all"} regions: ${ONLY[state.only]}.`;
+  }
+  const unsampled = isWanted && state.only === "unsampled" ? "Nothing was measured of these pairs" : "";
+  if (!whole.length) return unsampled ? `${unsampled}.` : `Nothing is known yet: no pair has a sample of ${matrix.metric === "loss" ? "packet loss" : "its own"}.`;
   if (matrix.metric === "relay-gain") {
     const most = blocks.map(({ src, dst, values }) => [gains(values) / values.length, src, dst])
       .sort(([a], [b]) => b - a).slice(0, 2)
@@ -213,7 +218,7 @@ function sentence(matrix) {
     return `A relay brings ${LEAST_GAIN}× or more for ${share(gains(whole), whole.length)} of all pairs: ${most.join(" and ")}.`;
   }
   const [low, middle, high] = [0.1, 0.5, 0.9].map((part) => shown(quantile(whole, part)));
-  return `${title} is ${middle} in the median of ${count(whole.length)} pairs; four in five lie between ${low} and ${high}.`;
+  return `${unsampled && `${unsampled}: figures are estimates. `}${title} is ${middle} in the median of ${count(whole.length)} pairs; four in five lie between ${low} and ${high}.`;
 }
 
 function ofThroughput(...both) {
@@ -258,7 +263,7 @@ function controls(known) {
       select("group", "Group by", Object.entries(GROUPS)), select("sort", "Sort by", Object.entries(SORTS)),
       select("from", "From", ends), text("src", "From, by name"), select("to", "To", ends), text("dst", "To, by name"),
       select("connections", "Connections", ["1", "8", "64"].map((value) => [value, value])),
-      element("label", {}, element("input", { type: "checkbox", name: "measured", checked: Boolean(state.measured) }), "Measured only")));
+      element("label", {}, element("input", { type: "checkbox", name: "measured", checked: Boolean(state.measured) }), "Measured regions only")));
   parts.controls.elements.connections.parentElement.hidden = state.metric !== "relay-gain";
   parts.controls.addEventListener("submit", (event) => event.preventDefault());
   parts.controls.addEventListener("change", ({ target: { name, type, checked, value } }) => {

@@ -115,12 +115,12 @@ export class MatrixTable {
   paint(matrix, scale) {
     this.matrix = matrix;
     const { metric, values, sources, isWanted } = matrix;
-    const { shown, title, unit } = METRICS[metric];
+    const { shown, title, unit, none: missing = "unknown" } = METRICS[metric];
     this.caption.textContent = `${title}${unit ? ` in ${unit}` : ""}, from the region of the row to the region of the column. `
       + "Arrow keys move, Enter opens the pair.";
     const colour = scale.classOf;
     const none = (src, dst) => (src === dst ? ["self", "the region itself"]
-      : isWanted && !isWanted(src, dst) ? ["other", "left out"] : ["unknown", "unknown"]);
+      : isWanted && !isWanted(src, dst) ? ["other", "left out"] : ["unknown", missing]);
     this.rows.forEach((src, row) => this.columns.forEach((dst, column) => {
       const [cell, value, source] = [this.cells[row][column], values[src][dst], sources?.[src][dst]];
       const [kind, told] = value === null ? none(src, dst)

@@ -4,8 +4,8 @@
 import { described, shifts } from "../fleet/changes.js";
 import {
   UNKNOWN, address, all, askAddress, barred, box, cardTable, choice, commands, content, count, duration, element, facts,
-  gbps, get, link, livePage, more, muted, number, pairLink, partsOf, percent, rate, redraw, replace, restsOn, since,
-  small, soon, tag, tiles, usd, volume, when, withCode, words,
+  gbps, get, link, linksTile, livePage, more, muted, number, pairLink, partsOf, percent, rate, redraw, replace,
+  restsOn, since, small, soon, stateTag, tag, tiles, usd, volume, when, withCode, words,
 } from "../shared/kit.js";
 
 const DAY_S = 86400;
@@ -27,11 +27,8 @@ function heard({ kind }, again) {
 
 // ---- a transfer in words: state, path, pace and end against its plan and its deadline ----
 
-const STATES = { running: "good", silent: "warn", finished: "good", failed: "bad", cancelled: "muted" };
-const stateTag = ({ state }) => tag(state, STATES[state]);
-const HOLDS = { lost: ["hold lost", "bad"], lapsed: ["holds nothing", "warn"] };
-const troubleTags = ({ is_slow: slow, is_late: late, hold }) => [slow && tag("slow", "warn"), " ", late && tag("late", "bad"), " ",
-  HOLDS[hold] && tag(...HOLDS[hold])];
+const HOLDS = { lost: "hold lost", lapsed: "holds nothing" };
+const stateOf = ({ health, state, is_slow: slow, is_late: late, hold }) => stateTag(health, state, slow && "slow", late && "late", HOLDS[hold]);
 const transferLink = ({ id, label }) => link(address("now", { id }), label || id);
 
 function route({ src, dst, via, expected }) {
@@ -44,12 +41,11 @@ const progress = ({ id, moved_gb: moved, volume_gb: all, share }) => barred(shar
   `Part of transfer ${id} that has arrived`, `${volume(moved)} of ${volume(all)} (${Math.floor(100 * share)} %)`);
 
 // What it has now, or had on the whole; "slow" is below the low bound of its plan.
-function pace({ rate_gbps: now, mean_gbps: mean, expected, is_slow: slow, state }) {
+function pace({ rate_gbps: now, mean_gbps: mean, expected, state }) {
   const had = state === "running" ? now : mean;
   const { throughput_gbps: planned = null, throughput_gbps_low: low } = expected ?? {};
   const least = low === null ? "" : `, ${rate(low)} at least`;
-  return [gbps(had), had !== null && planned !== null && small(`of ${rate(planned)} Gbit/s planned${least}`),
-    slow && tag("slow", "warn")];
+  return [gbps(had), had !== null && planned !== null && small(`of ${rate(planned)} Gbit/s planned${least}`)];
 }
 
 // When it ends or ended; against its deadline if it has one, else against its plan.
@@ -62,8 +58,7 @@ function ending({ state, ended_s: ended, forecast_end_s: forecast, planned_end_s
   // Without a forecast, as of one that is silent, the deadline still stands.
   const due = end === null && deadline !== null && isUnderWay && element("small", { class: late && "bad" },
     deadline * 1000 < Date.now() ? "its deadline is over: " : `deadline ${left(deadline)}: `, at(deadline));
-  return [told, end !== null && small(at(end)), due, gap && element("small", { class: late ? "bad" : "muted" }, gap),
-    late && tag("late", "bad")];
+  return [told, end !== null && small(at(end)), due, gap && element("small", { class: late ? "bad" : "muted" }, gap)];
 }
 
 const left = (at_s) => (at_s * 1000 < Date.now() ? "any moment" : `in ${duration(Math.ceil(at_s - Date.now() / 1000))}`);
@@ -90,12 +85,12 @@ function nowPage() {
   };
   async function refresh() {
     const { state, month, flying: most } = shown;
-    const [now, past, found, trouble, { pools }, changes] = await Promise.all([
-      newest("in-flight", most), newest(state, shown.ended, spanOf(month)), get("v1/overview"), get("v1/incidents", spanOf(month)), get("v1/pools"),
-      get("v1/changes", { since_s: DAY_S, source: "measured", limit: MOST_CHANGES }),
+    const [now, past, found, trouble, { pools }, { watch }, changes] = await Promise.all([
+      newest("in-flight", most), newest(state, shown.ended, spanOf(month)), get("v1/overview"), get("v1/incidents", spanOf(month)),
+      get("v1/pools"), get("v1/watch"), get("v1/changes", { since_s: DAY_S, source: "measured", limit: MOST_CHANGES }),
     ]);
     restsOn(now.snapshot);
-    health(found, trouble, changes);
+    health({ ...found, watch }, trouble, changes);
     const isNew = !now.transfers.length && !past.transfers.length && state === "ended" && !month;
     redraw(flying, [isNew, now.transfers, now.next_cursor],
       () => (isNew ? nothingYet() : inFlight(now, () => again({ flying: most + PAGE }))));
@@ -103,14 +98,13 @@ function nowPage() {
     redraw(ended, [isNew, past.transfers, past.next_cursor, state, month], () => !isNew && itsEnd(past, shown, again));
   }
   function health(found, trouble, changes) {
-    const { knowledge, events, checked_at_s: _at, measuring, since_s: _, ...others } = found;
+    const { knowledge, events, checked_at_s: _at, measuring, watch: _, links_health: links, ...others } = found;
     const isEmpty = found.snapshot.source === "baseline";
     const isQuiet = !trouble.incidents.length && !trouble.transfers.length;
-    const isWatched = measuring.budget_usd !== null;
-    const { silent } = others.transfers;
-    redraw(wrong, [trouble.incidents, trouble.transfers, isWatched, isEmpty, silent],
-      () => !(isEmpty && isQuiet && !silent) && incidentsOf(trouble, isWatched, silent));
-    redraw(figures, [isEmpty, knowledge, measuring, others, trouble.saved, shown.month],
+    const { stale = 0 } = others.transfers;
+    redraw(wrong, [trouble.incidents, trouble.transfers, links, isEmpty, stale],
+      () => !(isEmpty && isQuiet && !stale) && incidentsOf(trouble, links, stale));
+    redraw(figures, [isEmpty, knowledge, measuring, links, others, trouble.saved, shown.month],
       () => !isEmpty && tilesOf({ ...found, saved: { ...trouble.saved, month: shown.month } }));
     // The time that is compared with moves on; what was found is what counts.
     redraw(changed, [isEmpty, events, { ...changes, since_s: 0 }], () => !isEmpty && changesOf(found, changes));
@@ -124,10 +118,11 @@ function nowPage() {
 
 function transfers(kind, end, caption, { transfers: found, next_cursor: next }, none, older) {
   if (!found.length) return muted(none);
-  const reported = (each) => each.reported_s !== null && each.ended_s === null && small(since(each.reported_s, "reported "));
+  const reported = ({ began_s: began, reported_s: last, ended_s: ended }) =>
+    ended === null && small(since(last ?? began, last === null ? "began " : "reported "));
   return [cardTable(`transfers ${kind}`, caption, [
     words("Transfer", (each) => [transferLink(each), each.label && small(each.id)]),
-    words("State", (each) => [stateTag(each), reported(each)]), words("Path", route), words("Arrived", progress),
+    words("State", (each) => [stateOf(each), reported(each)]), words("Path", route), words("Arrived", progress),
     number("Rate", pace), number(end, ending), kind === "ended" && number("Saved by its relays", saving),
   ].filter(Boolean), found, { key: ({ id }) => id }), next && more("Show older ones", older)];
 }
@@ -185,8 +180,8 @@ function onePage(id) {
     const [{ snapshot, details: { transfer, rest, paths, reports } }, { transfers: [outlook = {}] }] = await Promise.all([
       get(`v1/transfers/${encodeURIComponent(id)}`), get("v1/incidents", { transfer: id })]);
     restsOn(snapshot);
-    redraw(parts.head, [transfer.state, transfer.reason], () => [
-      element("h2", {}, `${transfer.label || transfer.id} `, stateTag(transfer)), element("p", {}, transfer.reason)]);
+    redraw(parts.head, [transfer.health, transfer.state, transfer.reason], () => [
+      element("h2", {}, `${transfer.label || transfer.id} `, stateOf(transfer)), element("p", {}, transfer.reason)]);
     redraw(parts.rest, [rest, outlook.advice], () => rest && restOf(id, rest, outlook));
     replace(parts.now, nowOf(transfer, outlook));
     redraw(parts.paths, paths, () => paths.length > 0 && [element("h2", {}, "Paths"), pathsOf(paths)]);
@@ -238,12 +233,15 @@ function reportsOf(found) {
 // ---- what is wrong, since when, and what it costs: links in trouble, and transfers that lose by it ----
 
 const FIRST = 8;
-const CONDITIONS = { down: "bad", degraded: "warn" };
+const QUIET = {
+  good: "No link is down or degraded", stale: "No link was down or degraded at the last look, which is overdue",
+  unknown: "Links are not watched, so no failure of one would be seen",
+};
 
-function incidentsOf({ incidents, transfers: found }, isWatched, silent) {
+function incidentsOf({ incidents, transfers: found }, links, silent) {
   const lasting = incidents.filter((each) => !each.is_over).length;
   const named = new Map(found.map((each) => [each.id, each]));
-  return [element("h2", {}, "What is wrong"), element("p", {}, summary(lasting, found, isWatched, silent - found.filter(isSilent).length)),
+  return [element("h2", {}, "What is wrong"), element("p", {}, summary(lasting, found, links, silent - found.filter(isSilent).length)),
     found.length > 0 && cardTable("harmed", "Transfers in flight that links in trouble touch, or that are late, slow or without what they held",
       HARMED, found, { key: ({ id }) => id }),
     // What lasts is always shown, of what is over only some.
@@ -253,10 +251,9 @@ function incidentsOf({ incidents, transfers: found }, isWatched, silent) {
 }
 
 const isSilent = ({ state }) => state === "silent";
-function summary(lasting, found, isWatched, silent) {
+function summary(lasting, found, health, silent) {
   const others = silent > 0 ? `, and ${plural(silent, found.length ? "other" : "transfer")} ${silent === 1 ? "is" : "are"} silent` : "";
-  const links = lasting ? `${count(lasting)} ${lasting === 1 ? "link is" : "links are"} down or degraded`
-    : isWatched ? "No link is down or degraded" : "Links are not watched, so no failure of one would be seen";
+  const links = lasting ? `${count(lasting)} ${lasting === 1 ? "link is" : "links are"} down or degraded` : QUIET[health] ?? QUIET.good;
   if (!found.length) return `${links}; no reported transfer is touched, late, slow or without its hold${others}.`;
   const sum = (key) => found.reduce((total, { kept }) => total + Math.max(0, kept?.[key] ?? 0), 0);
   const open = found.filter(({ kept }) => (kept?.extra_s ?? null) === null).length;
@@ -274,7 +271,7 @@ const isNever = ({ kept }) => kept && kept.end_s === null;
 const worse = (is, ...said) => element("span", { class: is ? "bad" : null }, said);
 const HARMED = [
   words("Transfer", (each) => [transferLink(each), small(each.src, " → ", each.dst)]),
-  words("State", (each) => [stateTag(each), " ", troubleTags(each),
+  words("State", (each) => [stateOf(each),
     isSilent(each) && small(since(each.last_s, "last known ")), each.cause && small(each.cause.text)]),
   words("Ends by its plan", "planned_end_s", (planned) => (planned === null ? small("has no plan") : at(planned))),
   words("Ends as it goes on", "kept", (kept, each) => (isNever(each) ? tag("never: a link that it takes is down", "bad")
@@ -288,7 +285,7 @@ const HARMED = [
 
 const incidentColumns = (named) => [
   words("Link", ({ src, dst, reason }) => [pairLink(src, dst), reason && small(reason)]),
-  words("State", ({ is_over: over, condition }) => tag(over ? `was ${condition}` : condition, over ? "muted" : CONDITIONS[condition])),
+  words("State", ({ health, is_over: over, condition }) => stateTag(health, over ? `was ${condition}` : condition)),
   words("Begun", "since_s", (from) => (from === null ? small("over a week ago") : [since(from), small(at(from))])),
   words("Resolved", ({ since_s: from, until_s: until, is_over: over }) => [!over ? "it lasts"
     : until === null ? small("not seen: its watcher stopped") : since(until), from !== null && until !== null && small("after ", whole(until - from))]),
@@ -296,7 +293,7 @@ const incidentColumns = (named) => [
     ? ids.map((id, place) => [place > 0 && ", ", transferLink(named.get(id) ?? { id })]) : small("none"))),
 ];
 
-// ---- health in tiles, each a link to what it rests on: good, bad, or not looked at (grey, with what to do) ----
+// ---- health in tiles, each a link to what it rests on: good, bad, stale, or unknown (grey, with what to do) ----
 
 const PROMISED = 0.9; // share of samples that bounds should hold
 const TOO_FEW_INSIDE = 0.5;
@@ -305,31 +302,17 @@ const plural = (number, one) => `${count(number)} ${one}${number === 1 ? "" : "s
 
 // [name, href, kind, value, note] of each; null where there is nothing to say.
 const TILES = [
-  // Red where more than half has outlived its meaning: then most answers rest on figures that fade. Grey where
-  // most pairs were never measured: how old the others are says little.
-  function knowledge({ knowledge: { measured, inferred, baseline, outlived, median_sample_s: median } }) {
+  // Where most pairs were never measured, how old the others are says little.
+  function knowledge({ knowledge: { measured, inferred, baseline, unsampled, outlived, median_sample_s: median } }) {
     const pairs = measured + inferred + baseline;
     const isFew = 2 * measured < pairs;
     const old = outlived ? `, ${count(outlived)} of them too long ago to rely on` : "";
-    return ["Age of knowledge", isFew ? "campaigns" : "matrix?metric=age",
-      2 * outlived > measured ? "bad" : outlived ? "warn" : isFew ? "" : "good",
-      isFew ? `${count(measured)} measured` : since(median),
-      [`${count(measured)} of ${count(pairs)} pairs measured${old}; the median of their newest samples `, since(median),
-        isFew ? ". Answers for the others rest on models: price a campaign." : "."]];
+    return ["Age of knowledge", unsampled ? "matrix?only=unsampled" : "matrix?metric=age", outlived ? "stale" : isFew ? "unknown" : "good",
+      isFew ? `${count(unsampled)} never measured` : since(median),
+      [`Of ${count(pairs)} pairs, ${count(unsampled)} were never measured; throughput was of ${count(measured)}${old}. The median of newest samples: `,
+        since(median), "."]];
   },
-  function links({ leg_states: states, measuring }) {
-    const number = (condition) => states.filter((state) => state.condition === condition).length;
-    const [down, degraded] = [number("down"), number("degraded")];
-    const worst = states.find((state) => state.condition === "down") ?? states[0];
-    const said = [down && `${count(down)} down`, degraded && `${count(degraded)} degraded`].filter(Boolean).join(", ");
-    const isWatched = measuring.budget_usd !== null;
-    return ["Links", "#wrong", down ? "bad" : degraded ? "warn" : isWatched ? "good" : "",
-      said || (isWatched ? "none down" : "not watched"),
-      worst ? [`${worst.src} → ${worst.dst} ${worst.condition === "down" ? "went down" : "degraded"} `,
-        since(Date.parse(worst.since) / 1000), "."]
-        : isWatched ? "Plans avoid links that are down."
-          : withCode("No failure would be seen. Start the service with a fleet and a daily budget, or `relayd measure watch`.")];
-  },
+  ({ watch, ...found }) => linksTile(found, watch, "#wrong"),
   ({ snapshot: { id }, snapshots: { created_at_s: made, warning } }) => ["Snapshot", "fleet#changed", warning ? "bad" : "good",
     since(made), warning ?? `${id} is what all answers rest on.`],
   function measuring({ measuring: { done, failed, usd: spent, budget_usd: budget } }) {
@@ -348,9 +331,9 @@ const TILES = [
     return [...head, kind, percent(100 * error), `Median of ${plural(samples, "sample")} against yesterday's estimates; `
       + `${Math.round(100 * inside)} % within their bounds (90 % should be).`];
   },
-  ({ transfers: { in_flight: flying, late, silent } }) => ["Transfers in flight", "#in-flight",
-    late ? "bad" : silent ? "warn" : flying ? "good" : "", `${count(flying)}${late ? `, ${count(late)} late` : ""}`,
-    [flying ? "As their programs report them" : "No program reports one now", silent ? `; ${count(silent)} silent for too long.` : "."]],
+  ({ transfers: { in_flight: flying, bad, stale, good } }) => ["Transfers in flight", "#in-flight",
+    bad ? "bad" : stale ? "stale" : good ? "good" : "unknown", `${count(flying)}${bad ? `, ${count(bad)} bad` : ""}`,
+    [flying ? "As their programs report them" : "No program reports one now", stale ? `; ${count(stale)} silent for too long.` : "."]],
   // Of transfers that took the relays of their plans, against the direct path as the plans stated it.
   function savings({ saved }) {
     const { saved_s: time_s, saved_usd: by_usd, transfers, month, left_out: isPart } = saved;

@@ -296,19 +296,21 @@ function planAddress({ src, dst }, { volume_gb, vms, time_value_usd_per_h: worth
 }
 
 async function showGains(part) {
-  const asked = { time_value_usd_per_h: "20", vms: "1" };
+  const { hour = "20", vms = "1" } = Object.fromEntries(fragment());
+  const asked = { hour, vms };
   const setting = (title, name, options) => choice(title, options, asked[name], (value) => {
     asked[name] = value;
+    keep({ [name]: value });
     show(refresh);
   });
   const found = element("div", { "aria-live": "polite" });
   replace(part, element("h2", {}, "Where relays pay"),
-    element("div", { class: "row" }, setting("An hour is worth", "time_value_usd_per_h", WORTH),
+    element("div", { class: "row" }, setting("An hour is worth", "hour", WORTH),
       setting("VMs a region, at most", "vms", ["1", "2", "4", "8"].map((each) => [each, each]))), found);
   async function refresh() {
     found.setAttribute("aria-busy", "true");
     found.prepend(muted("The planner is asked at these settings."));
-    const answer = await get("v1/relay-gains", asked);
+    const answer = await get("v1/relay-gains", { time_value_usd_per_h: asked.hour, vms: asked.vms });
     found.removeAttribute("aria-busy");
     replace(found, shown(answer));
   }

@@ -2,9 +2,9 @@
 
 import { historyPanels } from "./history.js";
 import {
-  UNKNOWN, age, all, band, bounded, bounds, button, cardTable, element, facts, fail, figure, folded,
+  UNKNOWN, age, all, band, bounded, bounds, button, cardTable, colourOf, element, facts, fail, figure, folded,
   gbps, get, isPhone, link as linked, linkPath, mbps, ms, muted, number, pairLink, perGb, places, replace, secondary,
-  small, sortable, table, tag, times, when, widePanel, withCode, words,
+  small, sortable, stateTag, table, times, when, widePanel, withCode, words,
 } from "../shared/kit.js";
 import { QUANTITIES, metricOf } from "../shared/metrics.js";
 
@@ -73,7 +73,7 @@ function stateBanner(pairs) {
   const told = pairs.filter((each) => each?.state).map(({ link, state: { condition, since, reason } }) => {
     const isDown = condition === "down";
     return element("p", {},
-      element("strong", { class: isDown ? "bad" : "warn" }, `${link.src} → ${link.dst} is ${condition}`),
+      element("strong", { class: colourOf("bad") }, `${link.src} → ${link.dst} is ${condition}`),
       ` since ${since.replace("T", " ")}: ${reason}. Plans go around it${isDown ? "" : " or take it as slow as it is"} `
       + "until it is back; what it usually does stands under Evidence.");
   });
@@ -171,7 +171,7 @@ function factsPanel(there, back, openEvidence) {
       ...rows.map(cells),
       [named("Loss", "%"), ...known(losses, (loss) => three(figure(loss), "", sourceTag("measured"))), ""],
       ["Limited by", ...known(pairs, ({ link: { limited_by: by } }) =>
-        three(by === "unknown" ? tag("unknown", "warn") : LIMITS[by][0])), ""],
+        three(by === "unknown" ? stateTag(by) : LIMITS[by][0])), ""],
       ["Connections that saturate", ...known(saturates, (value) => three(value)), ratio(...saturates)],
       [named("Egress fee", "$/GB"), ...known(fees, (fee) => three(perGb(fee).slice(1, -3), "", "price list")), ratio(...fees)],
     ]),

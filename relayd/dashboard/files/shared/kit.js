@@ -3,7 +3,7 @@
 
 import { get, isSignedOut } from "./api.js";
 import { button, drawn, element, facts, isPhone, link, muted, replace, small } from "./dom.js";
-import { ago, duration, range, usd, volume, when } from "./format.js";
+import { ago, count, duration, range, usd, volume, when } from "./format.js";
 import { keepFresh, show } from "./shell.js";
 
 export * from "./api.js";
@@ -84,6 +84,12 @@ export function redraw(part, data, draw) {
 
 export const tag = (text, kind = "muted") => element("span", { class: `tag ${kind}` }, text);
 
+// States of links, transfers, hosts and knowledge are of one kind on all pages, with one colour each; why: words that
+// say more.
+const STATES = { good: "good", bad: "bad", unknown: "muted", stale: "warn" };
+export const colourOf = (state) => STATES[state] ?? state;
+export const stateTag = (state, ...why) => [tag(state, colourOf(state)), " ", why.filter(Boolean).join(", ")];
+
 export const more = (text, show) => element("div", { class: "row" }, button(text, show));
 
 // A choice with its label; options: [value, text].
@@ -97,10 +103,10 @@ export const radios = (label, name, options, value, chosen = () => {}) => elemen
     type: "radio", name, value: each, checked: each === value, on: { change: () => chosen(each) },
   }), element("span", {}, text))));
 
-// Figures that are looked at first: [title, address or none, "good", "warn", "bad" or "", value, note].
+// Figures that are looked at first: [title, address or none, a state, "warn" or "", value, note].
 export const tiles = (all) => element("ul", { class: "health" }, all.map(([title, href, kind, value, note]) =>
-  element("li", {}, element(href ? "a" : "div", { class: `tile ${kind}`, href }, element("span", { class: "muted" }, title),
-    element("strong", { class: kind }, value), note && small(note)))));
+  element("li", {}, element(href ? "a" : "div", { class: `tile ${colourOf(kind)}`, href }, element("span", { class: "muted" }, title),
+    element("strong", { class: colourOf(kind) }, value), note && small(note)))));
 
 export const commands = (text) =>
   element("pre", { tabindex: "0", role: "region", "aria-label": "Commands" }, element("code", {}, text));
@@ -163,15 +169,26 @@ setInterval(() => {
   for (const each of document.querySelectorAll("time[data-at]")) each.textContent = ago(Number(each.dataset.at));
 }, 15000);
 
-// How old what was measured is: amber once it is older than such links keep their level (the memory
-// of its prior), red at twice that; in words too.
+// How old what was measured is: stale once it is older than such links keep their level (the memory of its prior).
 const YEAR_S = 365.25 * 86400;
 export function age({ measured_at_s: at_s, source, prior }) {
   const memories = source === "measured" && prior ? (Date.now() / 1000 - at_s) / (prior.memory_years * YEAR_S) : 0;
-  return memories <= 1 ? ago(at_s) : element("span", { class: memories > 2 ? "bad" : "warn" }, `${ago(at_s)}, too old to rely on`);
+  return memories <= 1 ? ago(at_s) : element("span", { class: colourOf("stale") }, `${ago(at_s)}, too old to rely on`);
 }
 
 // ---- the watcher ----
+
+// The tile of all watched links; watch: the watcher, whose last look is that of what is stale.
+export function linksTile({ leg_states: states, links_health: health }, watch, href) {
+  const known = ["down", "degraded"].map((condition) => [condition, states.filter((state) => state.condition === condition)])
+    .filter(([, found]) => found.length);
+  const [condition, [worst]] = known[0] ?? ["", []];
+  return ["Links", href, health, known.map(([name, found]) => `${count(found.length)} ${name}`).join(", ") || (health === "unknown" ? health : "none down"),
+    worst ? [`${worst.src} → ${worst.dst} ${condition === "down" ? "went down" : "degraded"} `, since(Date.parse(worst.since) / 1000), "."]
+      : health === "good" ? "Plans avoid links that are down."
+        : health === "stale" ? since(Date.now() / 1000 - watch.last_look_age_s, "As of the last look, ", ": the next is overdue.")
+          : withCode(watch ? "No look has ended yet." : "Not watched: no failure would be seen. Start the service with a fleet and a daily budget, or `relayd measure watch`.")];
+}
 
 export function watchFacts(watch) {
   const { role, looks_every_s: every, last_look_age_s: age, campaign, last_campaign: last } = watch;
@@ -231,12 +248,13 @@ export function nameList(id, { regions, aliases }, words = []) {
 export const baselineNote = ({ source }) => source === "baseline" && element("p", { class: "modelled" }, element("span", { class: "warn",
   "aria-hidden": "true" }, "● "), "Nothing is measured yet: figures are models, with wide bounds. ", link("./", "Three ways to begin"), ".");
 
-// Prices that are over a year old are named, with the command that renews them, where they are shown and in Settings.
+// Prices that are old or unconfirmed are named, with the command that renews them, beside prices and in Settings.
 const overview = once(() => get("v1/overview"));
-export const oldPrices = async () =>
-  (await overview()).knowledge.old_prices.map((text) => element("p", { class: "aging", role: "alert" }, withCode(text)));
+export const oldPrices = async () => (await overview()).knowledge.old_prices;
+export const toCheck = (prices) => prices.length > 0 && element("details", { class: "to-check" },
+  element("summary", {}, "Prices to check"), prices.map((text) => element("p", {}, withCode(text))));
 document.querySelector(".gear").addEventListener("toggle", async ({ target }) => isSignedOut()
-  || target.querySelector("ul").append(...(await oldPrices().catch(() => [])).map((note) => element("li", {}, note))), { once: true });
+  || target.querySelector("ul").append(...(await oldPrices().catch(() => [])).map((text) => element("li", {}, withCode(text)))), { once: true });
 
 // What the reader's token does not allow is not offered, and the scope is named.
 const ownToken = once(() => get("v1/token"));

@@ -3,28 +3,21 @@
 import { UNKNOWN, aged, figure, gbps, mbps, ms, perGb, percent, quantile, times } from "./kit.js";
 
 const LEVELS = 9;
-const HOUR = 3600;
-const DAY = 86400;
-const YEAR = 365.25 * DAY;
 
-// limits: fixed ones, or none for classes of equal width from zero, so that like colours mean like
-// figures. shown: with unit; bare: a limit without it. best: what the better end of the figure is called;
-// isLess says that less is better.
+// shown: with unit; bare: a limit without it. best: what the better end of the figure is called; isLess says that
+// less is better. none: what a pair without a figure is.
 export const METRICS = {
   "per-flow": { title: "Per-flow", unit: "Mbit/s", shown: mbps, best: "faster",
     meaning: "Steady throughput of one TCP connection" },
   aggregate: { title: "Aggregate", unit: "Gbit/s", shown: gbps, best: "faster",
     meaning: "Throughput of one pair of VMs with enough connections" },
-  rtt: { title: "RTT", unit: "ms", shown: ms, limits: [5, 10, 25, 50, 100, 150, 200, 300],
-    best: "nearer", isLess: true, meaning: "Round-trip time" },
+  rtt: { title: "RTT", unit: "ms", shown: ms, best: "nearer", isLess: true, meaning: "Round-trip time" },
   fee: { title: "Egress $", unit: "USD/GB", shown: perGb, best: "cheaper", isLess: true,
     meaning: "Price of egress in the first tier" },
-  loss: { title: "Loss", unit: "%", shown: percent, limits: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2],
-    best: "cleaner", isLess: true, meaning: "Packets lost" },
-  "relay-gain": { title: "Relay gain", unit: "× direct", shown: times, limits: [1, 1.05, 1.1, 1.2, 1.5, 2, 3, 5],
-    best: "larger", meaning: "Throughput through the best relay over the direct path, one VM a region" },
-  age: { title: "Age", unit: "", shown: aged, bare: aged, best: "fresher", isLess: true,
-    limits: [HOUR, 6 * HOUR, DAY, 3 * DAY, 7 * DAY, 30 * DAY, 90 * DAY, YEAR],
+  loss: { title: "Loss", unit: "%", shown: percent, best: "cleaner", isLess: true, meaning: "Packets lost" },
+  "relay-gain": { title: "Relay gain", unit: "× direct", shown: times, best: "larger",
+    meaning: "Throughput through the best relay over the direct path, one VM a region" },
+  age: { title: "Age", unit: "", shown: aged, bare: aged, best: "fresher", isLess: true, none: "never measured",
     meaning: "Time since the newest sample of the pair" },
 };
 
@@ -36,30 +29,20 @@ export function decimals(values, digits) {
   return greatest ? Math.max(0, Math.min(3, digits - 1 - Math.floor(Math.log10(greatest)))) : 0;
 }
 
-const ROUND = [1, 2, 2.5, 5, 10];
-export function rounded(value) {
-  const size = 10 ** Math.floor(Math.log10(value));
-  const apart = (each) => Math.abs(Math.log((each * size) / value));
-  return size * ROUND.reduce((best, each) => (apart(each) < apart(best) ? each : best));
-}
-
-// Up to nine classes, the limits between them, and their colours: { classes: [[name of a colour, text]], classOf(value),
-// kind }: of fixed limits, of even widths, or of quantiles where so many regions are compared that few would fill a class. About a tenth of the figures lie in the last, open class: a few very fast pairs would else
-// leave one colour to all others. Stronger is better for every figure, so that no colour means both: fast and near,
-// cheap, clean and fresh are strong, slow and far, lossy and old are weak.
-export function scaleOf(metric, values, byQuantiles) {
-  const { limits: given, isLess, bare = figure } = METRICS[metric];
+// Up to nine classes of like numbers of figures, the limits between them, and their colours:
+// { classes: [[name of a colour, text]], classOf(value) }. Limits have two digits, so that no noise parts what is alike.
+// Stronger is better for every figure, so that no colour means both: fast and near, cheap, clean and fresh are strong,
+// slow and far, lossy and old are weak.
+export function scaleOf(metric, values) {
+  const { isLess, bare = figure } = METRICS[metric];
   const known = Float64Array.from(values.flat().filter((value) => value !== null)).sort();
-  const kind = byQuantiles && known.length ? "quantiles" : given ? "fixed" : "even";
-  const step = rounded((quantile(known, 0.9) || 1) / LEVELS);
-  const edges = Array.from({ length: LEVELS - 1 }, (_, at) => Number(kind === "quantiles"
-    ? quantile(known, (at + 1) / LEVELS).toPrecision(2) : ((at + 1) * step).toPrecision(6)));
-  const limits = kind === "fixed" ? given : [...new Set(edges)].filter((edge) => edge > known[0] || kind === "even");
-  const text = (at) => (at === 0 ? `under ${bare(limits[0])}` : at === limits.length ? `${bare(limits[at - 1])} or more`
+  const edges = Array.from({ length: known.length && LEVELS - 1 }, (_, at) => Number(quantile(known, (at + 1) / LEVELS).toPrecision(2)));
+  const limits = [...new Set(edges)].filter((edge) => edge > known[0]);
+  const text = (at) => (!limits.length ? bare(known[0]) : at === 0 ? `under ${bare(limits[0])}` : at === limits.length ? `${bare(limits[at - 1])} or more`
     : `${bare(limits[at - 1])}–${bare(limits[at])}`);
   const level = (at) => Math.round((at * (LEVELS - 1)) / Math.max(1, limits.length));
-  const classes = Array.from({ length: limits.length + 1 }, (_, at) => [`l${isLess ? LEVELS - 1 - level(at) : level(at)}`, text(at)]);
-  return { classes, kind, classOf: (value) => classes[limits.filter((limit) => value >= limit).length][0] };
+  const classes = Array.from({ length: known.length && limits.length + 1 }, (_, at) => [`l${isLess ? LEVELS - 1 - level(at) : level(at)}`, text(at)]);
+  return { classes, classOf: (value) => classes[limits.filter((limit) => value >= limit).length][0] };
 }
 
 // ---- what is measured, and what is believed of links and VMs ----

@@ -3,7 +3,7 @@
 // kinds apart, too; thickness is throughput, unless colours tell that. Drawn as SVG, with colours of the theme.
 
 import { button, drawn, element, figure, folded, get, once, replace } from "../shared/kit.js";
-import { METRICS, rounded, scaleOf } from "../shared/metrics.js";
+import { METRICS, scaleOf } from "../shared/metrics.js";
 import { feature, geoEqualEarth, geoGraticule10, geoInterpolate, geoPath } from "../vendor/geo.js";
 
 const HINT = "Point at a line or a region for its figures.";
@@ -279,6 +279,13 @@ const offered = (lines) => ["", ...Object.keys(METRICS)].filter((name) => (name
 
 // Classes rest on all lines, so that they stay while some are left out.
 const scaleFor = (metric, { all }, lines) => scaleOf(metric, (all ?? lines).map((line) => [line.values[metric] ?? null]));
+
+const ROUND = [1, 2, 2.5, 5, 10];
+function rounded(value) {
+  const size = 10 ** Math.floor(Math.log10(value));
+  const apart = (each) => Math.abs(Math.log((each * size) / value));
+  return size * ROUND.reduce((best, each) => (apart(each) < apart(best) ? each : best));
+}
 
 // A few round rates up to the greatest.
 function steps(most) {
