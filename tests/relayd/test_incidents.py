@@ -32,9 +32,9 @@ def test_changes_of_condition_become_incidents() -> None:
     assert incidents(events, states) == [
         Incident(C, B, "down", 3, reason="no reply"),
         Incident(A, B, "degraded", 50, reason="it loses packets"),
-        Incident(B, C, "down", 60, None, True, "seen at 60"),
-        Incident(A, B, "down", 10, 40, True, "seen at 30"),
-        Incident(C, A, "down", None, 5, True),
+        Incident(B, C, "down", 60, None, True, "seen at 60", health="stale"),
+        Incident(A, B, "down", 10, 40, True, "seen at 30", health="good"),
+        Incident(C, A, "down", None, 5, True, health="good"),
     ]
 
 

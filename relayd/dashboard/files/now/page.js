@@ -5,7 +5,7 @@ import { described, shifts } from "../fleet/changes.js";
 import {
   UNKNOWN, address, all, askAddress, barred, box, cardTable, choice, commands, content, count, duration, element, facts,
   gbps, get, link, linksTile, livePage, more, muted, number, pairLink, partsOf, percent, rate, redraw, replace,
-  restsOn, since, small, soon, stateTag, tag, tiles, usd, volume, when, withCode, words,
+  restsOn, since, small, soon, stateTag, tag, tiles, usd, volume, when, words,
 } from "../shared/kit.js";
 
 const DAY_S = 86400;
