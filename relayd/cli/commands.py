@@ -291,7 +291,8 @@ study series  analyse a link in time
 study bill  compare what traffic cost by a bill with prices and other ways
   +listing
   file:FILE            AWS's CUR, Azure's cost export or Google Cloud's billing export; CSV or JSON
-                       lines, as they are or compressed with gzip; - is standard input
+                       lines, as they are or compressed with gzip; - is standard input; a
+                       name such as bill.html for --output has a chart
 study backtest  replay history: what following relayd would have achieved
   --dask ADDRESS       compute on a running Dask cluster (its scheduler)
 serve  answer questions over HTTP

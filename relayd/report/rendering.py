@@ -126,6 +126,7 @@ def _chart(caption: str, values: list[dict[str, Any]], layers: Any, **top: Any) 
         "description": caption,
         "width": WIDTH,
         "height": HEIGHT,
+        "padding": {"left": 40, "right": 60, "top": 5, "bottom": 5},  # fonts differ in width
         "background": "transparent",
         "data": {"values": values},
         "config": _CONFIG,
@@ -232,6 +233,20 @@ def ranges(
         },
     ]
     return _chart(caption, values, layers, height={"step": 14})
+
+
+def bars(caption: str, title: str, rows: Sequence[tuple[str, str, float]]) -> Chart:
+    """Draw values (name, kind, value) as bars, those of one name together."""
+    values = [{"name": name, "kind": kind, "value": float(value)} for name, kind, value in rows]
+    kinds = list(dict.fromkeys(kind for _, kind, _ in rows))
+    encoding = {
+        "y": _category("name", [name for name, *_ in rows]) | {"axis": {"labelLimit": 260}},
+        "yOffset": _category("kind", kinds),
+        "x": {"field": "value", "type": "quantitative", "title": title},
+        "color": _category("kind", kinds),
+    }
+    of_bars = {"mark": "bar", "encoding": encoding}
+    return _chart(caption, values, of_bars, height={"step": 9, "for": "offset"})
 
 
 def heat_map(

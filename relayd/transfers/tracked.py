@@ -294,6 +294,7 @@ def _outcome(row: StoredTransfer, of: TrackedTransfer) -> dict[str, Any]:
         found["saved_usd"] = direct.cost_usd.total - found["cost_usd"]
     return found
 
+
 def details(row: StoredTransfer, now_s: float) -> TransferDetails:
     """Return a transfer with its reports in the order of time."""
     transfer = tracked(row, now_s)

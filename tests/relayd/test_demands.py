@@ -218,6 +218,18 @@ def test_a_study_compares_prices_and_other_ways(relayd: Relayd, wan: library.Wan
     assert (refused.code, "is in EUR" in refused.err) == (2, True)
 
 
+def test_a_bill_is_drawn(relayd: Relayd) -> None:
+    pytest.importorskip("vl_convert")
+    Path("bill.csv").write_text("\n".join(CUR_1))
+    paid = json.loads(relayd("study", "bill", "bill.csv", "--json").out)
+    assert relayd("study", "bill", "bill.csv", "-o", "bill.html").code == 0
+    text = Path("bill.html").read_text()
+    assert "<svg" in text
+    assert "cheapest other way" in text
+    for line in paid["traffic"]:
+        assert f"<td>{line['paid_usd']:,.2f}</td>" in text
+
+
 def test_a_bill_is_demands_of_a_shuffle(relayd: Relayd) -> None:
     bill = given("51", "ag_cur.csv")
     answer = json.loads(relayd("plan", "shuffle", bill, "--json").out)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from planner.model.errors import FormatError, InputError, RelaydError
@@ -16,9 +18,11 @@ from planner.model.pricing import (
 )
 from relayd.bills import INTERNET, Bill, read_bill
 from relayd.cli.options import wan_of
-from relayd.cli.output import print_rows
+from relayd.cli.output import print_rows, write_text
 from relayd.cli.text import BOLD, page
 from relayd.files import belongs_elsewhere, read_text
+from relayd.report.document import Report, Section, Table
+from relayd.report.rendering import bars, html, svg_drawer
 from relayd.sources.wan import Wan
 
 _BUCKETS = {"aws": "s3://bucket", "gcp": "gs://bucket", "azure": "az://account/bucket"}
@@ -26,6 +30,7 @@ _PRICES = (
     "Prices are the catalogue's for egress at the tiers of a mean month, to the internet as to "
     "another provider on the continent; direct and other ways have VMs, too."
 )
+_MOST_DRAWN = 30
 _COLUMNS = (
     "traffic=to | rows | volume_gb | $ paid=paid_usd | $ by prices=list_usd | $ direct=direct_usd "
     "| a month takes=direct_s | cheapest other way=other | $ so=other_usd | takes=other_s"
@@ -50,13 +55,48 @@ def run(options: argparse.Namespace) -> int:
 
     def shown() -> str:
         of = page()
-        listed = of.table_of(
-            rows, _COLUMNS, to=lambda row: " -> ".join({row["src"]: 0, row["dst"]: 0})
-        )
+        listed = of.table_of(rows, _COLUMNS, to=_named)
         return f"{of.styled(head, BOLD)}\n\n{listed}\n\n{of.filled(_PRICES)}"
 
+    if Path(options.output or "").suffix.lower() in {".html", ".htm"}:
+        drawn = svg_drawer("report", "draw the chart of a bill (csv and json need none)")
+        write_text(options.output, html(_report(head, rows), drawn))
+        return 0
     about = {"what": bill.what, "span": bill.span, "paid_usd": total, "traffic": rows}
     return print_rows(options, "traffic", rows, shown=shown, document=lambda: about)
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    return " -> ".join({row["src"]: 0, row["dst"]: 0})
+
+
+_KINDS = {
+    "paid_usd": "paid",
+    "list_usd": "by prices",
+    "direct_usd": "direct, with VMs",
+    "other_usd": "cheapest other way",
+}
+
+
+def _cell(value: object) -> str:
+    return "-" if value is None else f"{value:,.2f}" if isinstance(value, float) else str(value)
+
+
+def _report(head: str, rows: list[dict[str, Any]]) -> Report:
+    """Return a chart of the dearest lines of a bill that can be compared, and a table of all."""
+    about = Section("bill", "What was paid, and what it would cost", _PRICES)
+    about.samples = sum(row["rows"] for row in rows)
+    about.say(f"{head}.")
+    compared = [row for row in rows if row["list_usd"] is not None][:_MOST_DRAWN]
+    kinds = [(_named(row), text, row[key]) for row in compared for key, text in _KINDS.items()]
+    if drawn := [one for one in kinds if one[2] is not None]:
+        caption = f"What traffic cost by the bill, and by other ways: the dearest {len(compared)}."
+        about.charts.append(bars(caption, "USD, over all months of the bill", drawn))
+    columns = ("rows", "volume_gb", *_KINDS, "other")
+    lines = tuple((_named(row), *(_cell(row[key]) for key in columns)) for row in rows)
+    header = ("traffic", "rows", "GB", *(f"$ {text}" for text in _KINDS.values()), "which")
+    about.tables.append(Table("All lines, which add up to the bill", header, lines))
+    return Report("Traffic on a bill", {}, [about])
 
 
 def _compared(bill: Bill, wan: Wan) -> list[dict[str, Any]]:
