@@ -3,6 +3,7 @@
 A region can be named by its id (``aws:us-east-1``), by its bare name where one provider has it
 (``eastus``), by an alias (``us-east``), by an alias or city of one provider (``azure:sa``), by its
 city (``Frankfurt``), or as bills and portals write it (``US East (N. Virginia)``, ``East US 2``).
+Its provider may also stand before or after it (``aws Sao Paulo``, ``Frankfurt, Google``).
 A zone (``us-east-1a``, ``europe-west1-b``, ``use1-az1``, ``eastus-1``) and usage on a bill of AWS
 (``USE1-DataTransfer-Out-Bytes``) stand for their region. Case and accents do not matter.
 A label of a node stands for its value (``topology.kubernetes.io/region=us-east-1``).
@@ -25,6 +26,7 @@ from planner.model.errors import AmbiguousRegionError, InputError, UnknownRegion
 _OTHERS_SHOWN = 2
 _ZONE = r"(?P<region>.*\d)-?[a-f]|(?P<code>.*)-az\d|(?P<azure>.*[a-z])-(?P<number>[123])"
 _USAGE = "datatransfer|aws-|boxusage|natgateway|timedstorage|requests|ec2"
+_COMPANIES = {"amazon": "aws", "google": "gcp", "microsoft": "azure"}
 _WAYS = "-?(north|south|east|west|central|gov)"
 _NEAR_SHOWN = 5
 
@@ -205,8 +207,8 @@ def _all_regions(catalogue: Catalogue, known: Collection[str]) -> list[Region]:
 
 def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[list[str], bool]:
     """Return the ids that a name fits, and whether their order is one of preference."""
-    name = _folded(text)
     regions = _all_regions(catalogue, known)
+    name = _provider_first(_folded(text), regions)
     if (same := [r.id for r in regions if _folded(r.id) == name]) or not name:
         return same, False
     provider, colon, rest = name.partition(":")
@@ -228,6 +230,16 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
         if not re.fullmatch(r"az\d", usage):
             return [r.id for r in regions if r.provider == "aws" and r.id in billed], False
     return _with_zone(name, regions), False
+
+
+def _provider_first(name: str, regions: Iterable[Region]) -> str:
+    """Return a folded name; the provider that stands at an end of it among blanks is its prefix."""
+    words = re.sub(r"[ ,()/]+", " ", name).split()
+    providers = {_folded(region.provider) for region in regions}
+    for at, rest in ((0, words[1:]), (-1, words[:-1])):
+        if rest and (provider := _COMPANIES.get(words[at], words[at])) in providers:
+            return f"{provider}:{' '.join(rest)}"
+    return name
 
 
 def _with_zone(name: str, regions: list[Region]) -> list[str]:
@@ -312,13 +324,14 @@ def _folded(text: str) -> str:
 
 def _near(text: str, catalogue: Catalogue, known: Collection[str]) -> list[str]:
     """Return names that look like this one, as they are spelled, the nearest first."""
-    alias = _folded(text).rpartition(":")[2]
-    if members := _members(alias, catalogue):
-        return list(members)[:_NEAR_SHOWN]
     regions = _all_regions(catalogue, known)
+    # Longer than any name: what follows would only cost time.
+    name = _provider_first(_folded(text[:100]), regions)
+    if members := _members(name.rpartition(":")[2], catalogue):
+        return list(members)[:_NEAR_SHOWN]
     names = [r.id for r in regions] + [r.name for r in regions] + list(catalogue.aliases)
     names += [r.city for r in regions if r.city]
-    spelled = {_folded(n): n for n in reversed(names)}
-    # Longer than any name: what follows would only cost time.
-    close = get_close_matches(_folded(text[:100]), spelled, n=_NEAR_SHOWN)
-    return [spelled[c] for c in close]
+    spelled = {_folded(f"{r.provider}:{r.city}"): r.id for r in regions if r.city}
+    spelled |= {_folded(n): n for n in reversed(names)}
+    close = get_close_matches(name, spelled, n=_NEAR_SHOWN)
+    return list(dict.fromkeys(spelled[c] for c in close))

@@ -102,16 +102,20 @@ class InfeasibleError(RelaydError):
     """No plan meets the limits of a request.
 
     It says which `limit` makes it so, with its value, and as `remedy`, in a full sentence, the
-    smallest change that would make a plan possible. Where transfers under way leave too little,
-    there is a plan from `starts_at_s` on by their forecasts, seconds since 1970 (UTC).
+    smallest change that would make a plan possible; `change` has it as fields of the request. Where
+    transfers under way leave too little, there is a plan from `starts_at_s` on by their forecasts,
+    seconds since 1970 (UTC).
     """
 
     exit_code = 3
 
-    def __init__(self, limit: str, remedy: str, starts_at_s: float | None = None) -> None:
+    def __init__(
+        self, limit: str, remedy: str, starts_at_s: float | None = None, **change: float
+    ) -> None:
         self.limit = limit
         self.remedy = remedy
         self.starts_at_s = starts_at_s
+        self.change = change
         super().__init__(f"No feasible plan: {limit}. {remedy}")
 
 

@@ -178,11 +178,11 @@ def too_short_texts(deadline_s: float, needed_s: float) -> tuple[str, str]:
     return texts if texts[0] != texts[1] else (f"{deadline_s:g} s", f"{needed_s:g} s")
 
 
-def enough_text(needed_s: float) -> str:
+def enough(needed_s: float) -> tuple[str, int]:
     """Return a duration to allow, rounded up to what words can say, in words and in seconds."""
     step_s = 1 if needed_s < S_PER_H else 60 if needed_s < 2 * S_PER_DAY else 8640
     enough_s = ceil(needed_s / step_s) * step_s
-    return f"{duration_text(enough_s)} ({enough_s} s)"
+    return f"{duration_text(enough_s)} ({enough_s} s)", enough_s
 
 
 def start_texts(vm_start_s: float) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from planner.model.errors import InfeasibleError
 from planner.model.estimate import ADDRESS_KINDS, Bound
 from planner.model.network import Network
 from planner.model.shared_resources import ONE, SITE_KINDS, Floats, Row, SiteResources
-from planner.model.units import enough_text, start_texts, too_short_texts
+from planner.model.units import enough, start_texts, too_short_texts
 
 PAIR_CONNECTIONS = 64
 """Of one VM to one other, at most, where many share them: as many as rates were measured with."""
@@ -107,8 +107,10 @@ def too_late(deadline_s: float, needed_s: float, vm_start_s: float, *limit: str)
     """Return the error that a deadline is too early; a limit is its kind and its region."""
     starting, running = start_texts(vm_start_s)
     deadline, needed = too_short_texts(deadline_s, needed_s)
+    allow, enough_s = enough(needed_s * (1 - SAME_TIME))
     binds = f" (the limit is {' at '.join(limit)})" if limit else ""
     return InfeasibleError(
         f"the deadline of {deadline} is below the {needed} that these VMs need{starting}{binds}",
-        f"Allow at least {enough_text(needed_s * (1 - SAME_TIME))}, or raise `vms`{running}.",
+        f"Allow at least {allow}, or raise `vms`{running}.",
+        deadline_s=enough_s,
     )

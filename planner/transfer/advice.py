@@ -115,7 +115,8 @@ class Adviser:
             {**change, "relays": "none"},
             AdviceOutcome(allocation.rate_gbps, option.duration_s, option.cost),
         )
-        self.outcomes.append(Offered(option, dict(advice.change or {}), action, advice.effect))
+        why = f"{advice.effect}; it changes the request"
+        self.outcomes.append(Offered(option, dict(advice.change or {}), action, why))
         return advice
 
     def _is_worth_it(self, option: Option | None) -> bool:

@@ -21,7 +21,7 @@ from planner.model.pricing import Prices
 from planner.model.quotas.sites import above_quotas, beyond_quotas, limited_texts, without_quotas
 from planner.model.units import (
     duration_text,
-    enough_text,
+    enough,
     more_usd_text,
     start_texts,
     too_short_texts,
@@ -209,9 +209,10 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
             f"{floor_gbps:g} Gbit/s is above the {most:.3f} Gbit/s that {reach} over all "
             "permitted paths",
             f"Ask for at most {lower:.3f} Gbit/s{or_vms(floor_gbps / most)}.",
+            min_throughput_gbps=lower,
         )
     if request.deadline_s is not None and fastest.duration_s > request.deadline_s * (1 + EQUAL):
-        soonest_s = fastest.duration_s * (1 + EQUAL)
+        allow, enough_s = enough(fastest.duration_s * (1 + EQUAL))
         left_s = request.deadline_s - fastest.lead_s
         share = (fastest.duration_s - fastest.lead_s) / left_s if left_s > 0 else inf
         vms_too = or_vms(share) if left_s > 0 else ""
@@ -220,7 +221,8 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
         return InfeasibleError(
             f"the deadline of {deadline} is before the {takes} that the transfer takes at the "
             f"{most:.3f} Gbit/s that {reach}{starting}",
-            f"Allow at least {enough_text(soonest_s)}{vms_too}{running}.",
+            f"Allow at least {allow}{vms_too}{running}.",
+            deadline_s=enough_s,
         )
     cheapest = search.asking(objective="cost", budget_usd=None).optimum
     if cheapest is not None and request.budget_usd is not None:
@@ -231,6 +233,7 @@ def _why_infeasible(search: TransferSearch, *, more_vms: bool) -> InfeasibleErro
             f"{usd_text(cost.cost_usd)} ({usd_text(cost.egress_usd)} egress, "
             f"{usd_text(cost.vm_usd)} VMs)",
             f"Raise the budget to {usd_text(enough_usd)} or send less.",
+            budget_usd=enough_usd,
         )
     return InfeasibleError(
         "the limits cannot be met together", "Loosen the deadline, the rate or the budget."
@@ -379,7 +382,8 @@ def or_raise_quotas(
         _, wanted = _without_quotas(request, network, prices)
     except InfeasibleError:
         return fault
-    return InfeasibleError(fault.limit, " ".join([fault.remedy, *limited_texts(network, wanted)]))
+    remedy = " ".join([fault.remedy, *limited_texts(network, wanted)])
+    return InfeasibleError(fault.limit, remedy, **fault.change)
 
 
 def _without_quotas(

@@ -70,7 +70,7 @@ def error_of(document: Mapping[str, Any], url: str = "service") -> RelaydError:
         return AmbiguousRegionError(field, str(value), document.get("matches") or ())
     if kind in ("infeasible", "no-room"):
         limit, starts_at_s = str(document.get("limit") or detail), document.get("starts_at_s")
-        return InfeasibleError(limit, str(remedy or ""), starts_at_s)
+        return InfeasibleError(limit, str(remedy or ""), starts_at_s, **document.get("change", {}))
     if kind == "data":
         return DataError(detail)
     status = document.get("status")

@@ -32,6 +32,8 @@ class Emitter:
         of connections.
     write_bucket : function, optional
         As ``write``, for plans whose source is a bucket; without it, ``write`` is for these too.
+    needs : str
+        What a plan has to have for it: ``relays``, ``buckets``, or the provider where it ends.
     order : int
         Place in lists of emitters; ours stand before those of other distributions.
     """
@@ -41,4 +43,5 @@ class Emitter:
     write: Write
     to_vms: bool = True
     write_bucket: Write | None = None
+    needs: str = ""
     order: int = 1000

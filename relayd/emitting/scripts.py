@@ -77,7 +77,8 @@ def iperf3(emission: Emission) -> str:
     return script(header(emission, "A trial with iperf3", notes), body + shell("iperf3_end"))
 
 
-HAPROXY = Emitter("haproxy", "configuration of haproxy 2.4 or later", haproxy, order=10)
+_WRITES = "configuration of haproxy 2.4 or later"
+HAPROXY = Emitter("haproxy", _WRITES, haproxy, needs="relays", order=10)
 IPERF3 = Emitter(
     "iperf3",
     "a trial of the whole plan, all paths at once, against the prediction",

@@ -17,7 +17,9 @@ def emitters_of_stores() -> Iterator[Emitter]:
     A tool of both uploads folders by the one, and copies buckets by the other.
     """
     uploads, tools = copies()["upload"], copies()["tool"]
+    made = partial(Emitter, to_vms=False, order=30)
     for name, how in (uploads | tools | uploads).items():
-        of_buckets = partial(copy, tool=name) if name in tools else None
+        copied = partial(copy, tool=name) if name in tools else None
         write = partial(upload, tool=name) if name in uploads else partial(copy, tool=name)
-        yield Emitter(name, how["writes"], write, to_vms=False, write_bucket=of_buckets, order=30)
+        needs = how.get("provider", "") if name in uploads else "buckets"
+        yield made(name, how["writes"], write, write_bucket=copied, needs=needs)

@@ -68,6 +68,7 @@ class Problem(BaseModel):
     near: list[str] | None = Field(None, description="Names that are close to an unknown one.")
     matches: list[str] | None = Field(None, description="What an ambiguous name may mean.")
     limit: str | None = Field(None, description="The limit that no plan meets.")
+    change: dict[str, float] | None = Field(None, description="Fields that allow a plan, if so.")
     starts_at_s: float | None = Field(
         None, description="When transfers under way leave enough by their forecasts; Unix time."
     )
@@ -111,8 +112,12 @@ def problem_of(error: Exception) -> ProblemError:
     """Return the problem that any exception is; what was not raised on purpose is a 500."""
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, RelaydError):
-        return _of_relayd(error)
+    if isinstance(error, StoreError):  # of the server, not of the request: its path stays private
+        text = f"The store can't be used: it {error.problem.split(':')[0]}."
+        return ProblemError(503, "store", text, retry_s=5)
+    for kind, (of, status) in _KINDS.items():
+        if isinstance(error, of):
+            return ProblemError(status, kind, str(error), **members_of(error))
     from aiohttp import web  # here, as workers have problems, too, and nothing else of it
 
     if isinstance(error, web.HTTPMethodNotAllowed):
@@ -127,26 +132,20 @@ def problem_of(error: Exception) -> ProblemError:
     return ProblemError(500, "internal", problem)
 
 
-def _of_relayd(error: RelaydError) -> ProblemError:
-    detail = str(error)
-    more: dict[str, Any] = {}
-    if isinstance(error, StoreError):  # of the server, not of the request: its path stays private
-        detail = f"The store can't be used: it {error.problem.split(':')[0]}."
-        return ProblemError(503, "store", detail, retry_s=5)
-    if isinstance(error, InputError):
-        kind: Kind = "input"
-        if isinstance(error, UnknownRegionError):
-            kind, more = "unknown-region", {"near": list(error.near)}
-        elif isinstance(error, AmbiguousRegionError):
-            kind, more = "ambiguous-region", {"matches": list(error.matches)}
-        more |= {"field": error.field, "problem": error.problem, "remedy": error.remedy}
-        return ProblemError(422, kind, detail, value=_shown(error.value), **more)
-    if isinstance(error, InfeasibleError):
-        more = {"limit": error.limit, "remedy": error.remedy, "starts_at_s": error.starts_at_s}
-        return ProblemError(422, "infeasible", detail, **more)
-    if isinstance(error, DataError):
-        return ProblemError(409, "data", detail)
-    return ProblemError(500, "internal", detail)
+def members_of(error: RelaydError) -> dict[str, Any]:
+    """Return what an error tells beside its text, as members of a problem."""
+    told = {name: value for name, value in vars(error).items() if name in Problem.model_fields}
+    return told | {"value": _shown(told.get("value"))}
+
+
+_KINDS: Mapping[Kind, tuple[type[RelaydError], int]] = {
+    "unknown-region": (UnknownRegionError, 422),
+    "ambiguous-region": (AmbiguousRegionError, 422),
+    "input": (InputError, 422),
+    "infeasible": (InfeasibleError, 422),
+    "data": (DataError, 409),
+    "internal": (RelaydError, 500),
+}
 
 
 def invalid(error: ValidationError) -> InputError:

@@ -308,7 +308,7 @@ def with_room(fault: InfeasibleError, starts_at_s: float | None) -> InfeasibleEr
         remedy += (
             f": by their forecasts from {utc_text(starts_at_s)} on (`--queue` plans from then)"
         )
-    return InfeasibleError(fault.limit, f"{remedy}.", starts_at_s)
+    return InfeasibleError(fault.limit, f"{remedy}.", starts_at_s, **fault.change)
 
 
 def _first_time(holds: Holds, fits: Callable[[Holds], bool]) -> float | None:

@@ -136,6 +136,37 @@ def test_a_problem_is_said_at_its_field_and_what_would_be_feasible(
         assert "vms_running" not in detail
         assert detail in shown.locator(".no-plan").inner_text()
         assert seen.violations() == []
+        # A link asks for what is feasible.
+        shown.get_by_role("link", name="Ask with deadline").click()
+        shown.locator(ANSWER).wait_for()
+        assert (
+            int(query_of(shown)["deadline_s"][0])
+            == plan_of(grid, deadline_s=1)["change"]["deadline_s"]
+        )
+
+
+def test_all_that_is_wrong_is_said_at_once(browser: Browser, grid: Served) -> None:
+    with watched(browser, allowed=("422",)) as seen:
+        asked = {
+            "src": "us-eas",
+            "dst": "aws sao paolo",
+            "volume_gb": "a lot",
+            "deadline_s": "soon",
+        }
+        shown = seen.open(f"{grid.url}/?{urlencode({**asked, 'margin': '0.2'})}")
+        wrong = shown.locator("[aria-invalid]").evaluate_all("all => all.map(it => it.name)")
+        assert set(wrong) == set(asked)
+        said = shown.locator("[role=status]", has_text="Volume").inner_text()
+        for name in asked:
+            assert shown.locator(f"#option-{name}-problem").inner_text().removeprefix("✕ ") in said
+        assert seen.violations() == []
+        # As people write them, a word of a region is enough; what is near is a click away.
+        shown.get_by_label("Volume").fill("500")
+        shown.get_by_label("Deadline").fill("")
+        shown.get_by_role("combobox", name="From").fill("azure east us")
+        shown.get_by_role("button", name="Plan", exact=True).click()
+        shown.locator("#option-dst-chips .chip", has_text="aws:sa-east-1").click()
+        shown.locator(".verdict", has_text="azure:eastus → aws:sa-east-1").wait_for()
 
 
 def money(text: str) -> float:
@@ -173,7 +204,10 @@ def test_offers_are_rows_in_the_order_of_what_an_hour_is_worth(page: Watched, gr
     slider = shown.get_by_role("slider", name="Worth of an hour")
     assert slider.get_attribute("aria-valuetext") == "$20"
     slider.focus()
+    rule = shown.locator(".offers > .recommended small")
+    assert rule.inner_text() == offers[0]["why"]
     shown.keyboard.press("Home")
+    assert rule.inner_text() == f"As asked: {offers[0]['why']}"
     assert slider.get_attribute("aria-valuetext") == "nothing: least cost"
     costs = [money(row.locator(".figure").nth(1).inner_text()) for row in rows.all()]
     assert costs == sorted(costs)
@@ -323,6 +357,65 @@ def test_a_name_that_fits_several_regions_offers_each(browser: Browser, grid: Se
         chips.filter(has_text="us-east").first.wait_for()
         said = shown.locator("#option-src-problem").inner_text()
         assert "From is not a known region" in said
+
+
+def test_a_recommended_row_that_others_go_before_says_why_on_a_phone(
+    browser: Browser, grid: Served
+) -> None:
+    with watched(browser, width=390, height=844) as seen:
+        shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, 'volume_gb': 500})}")
+        plan = plan_of(grid, volume_gb=500)
+        answered(shown, plan)
+        assert rows_of(shown)[0] != 0
+        assert shown.get_by_text(plan["offers"][0]["why"], exact=True).is_visible()
+        assert not shown.get_by_text(
+            plan["offers"][rows_of(shown)[0]]["why"], exact=True
+        ).is_visible()
+        # What if is one line until it is opened.
+        links = shown.locator(".what-ifs a")
+        assert not links.first.is_visible()
+        shown.locator(".what-ifs summary").click()
+        assert all(link.is_visible() for link in links.all())
+        assert seen.violations() == []
+        assert seen.fits()
+
+
+def test_names_of_times_in_the_chart_have_room(browser: Browser, grid: Served) -> None:
+    for width in (390, 1440):
+        with watched(browser, width=width) as seen:
+            shown = seen.open(f"{grid.url}/?{urlencode({**PAIR, 'volume_gb': 5000})}#open=frontier")
+            shown.locator(".frontier-chart .point").first.wait_for()
+            names = shown.locator(".frontier-chart .chart").evaluate(
+                """({ plot }) => {
+                  const [{ _splits: at, _values: texts }] = plot.axes;
+                  const pen = document.createElement("canvas").getContext("2d");
+                  pen.font = "12px system-ui, sans-serif";
+                  return at.map((x, i) => [plot.valToPos(x, "x"), pen.measureText(texts[i]).width]);
+                }"""
+            )
+            assert len(names) >= 2
+            for (one, half), (other, other_half) in pairwise(names):
+                assert other - one > (half + other_half) / 2
+
+
+def test_going_back_leads_to_where_the_reader_was(page: Watched, grid: Served) -> None:
+    shown = page.open(f"{grid.url}/?{urlencode({**PAIR, 'volume_gb': 500})}")
+    shown.locator(ANSWER).wait_for()
+    shown.evaluate("scrollTo(0, 700)")
+    shown.wait_for_function("history.state?.top === 700")
+    # To another question of the page, and to another document.
+    shown.get_by_label("Volume").evaluate("it => { it.value = 50; it.form.requestSubmit(); }")
+    shown.wait_for_url("**volume_gb=50")
+    shown.locator(".verdict", has_text="50 GB").wait_for()
+    shown.go_back()
+    shown.locator(".verdict", has_text="500 GB").wait_for()
+    shown.wait_for_function("scrollY === 700")
+    shown.locator(".what-ifs").get_by_role("link", name="no relays").evaluate("it => it.click()")
+    shown.locator(".beside").wait_for()
+    shown.go_back()
+    shown.locator(".beside").wait_for(state="detached")
+    shown.locator(ANSWER).wait_for()
+    shown.wait_for_function("scrollY === 700")
 
 
 def test_an_answer_takes_two_screens_and_the_address_says_what_is_open(

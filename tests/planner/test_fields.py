@@ -30,7 +30,7 @@ from planner.fields.kinds import (
 )
 from planner.fields.specified import Whole, description_of, field, fields_of, schema_of, specified
 from planner.model.errors import InputError
-from planner.model.units import chance_text, enough_text, more_usd_text, parse_volume_gb, rate_text
+from planner.model.units import chance_text, enough, more_usd_text, parse_volume_gb, rate_text
 from planner.placement.request import Machine, ReduceRequest, TasksRequest
 from planner.replanning.request import ReplanRequest
 from planner.schedule.request import ScheduleRequest, TimedTransfer
@@ -370,10 +370,10 @@ def test_other_commas_are_no_groups(text: str) -> None:
 
 
 def test_what_is_enough_is_rounded_up_to_its_words() -> None:
-    assert enough_text(64_001) == "17 h 47 min (64020 s)"
-    assert enough_text(60.2) == "1 min 01 s (61 s)"
-    assert enough_text(64_020) == "17 h 47 min (64020 s)"
-    assert enough_text(200_000) == "2.4 days (207360 s)"
+    assert enough(64_001) == ("17 h 47 min (64020 s)", 64_020)
+    assert enough(60.2) == ("1 min 01 s (61 s)", 61)
+    assert enough(64_020)[0] == "17 h 47 min (64020 s)"
+    assert enough(200_000)[0] == "2.4 days (207360 s)"
 
 
 def test_small_rates_small_chances_and_money_read_well() -> None:

@@ -18,6 +18,7 @@ from planner.model.errors import InputError
 from planner.model.network import Snapshot
 from planner.transfer.plan import Plan
 from planner.transfer.request import TransferRequest
+from relayd.emitting.emitter import Emitter
 from relayd.emitting.formats import DEFAULT_PORT, emitters
 from relayd.http.answers import (
     answer_bytes,
@@ -127,7 +128,8 @@ QUESTION = model_of(
     example=(dict[str, Any], "A body that can be sent."),
     fields=list[QuestionField],
 )
-QUESTIONS_ANSWER = answer("Questions", "All questions.", questions=many(QUESTION))
+TOOL = model_of("EmitterSeen", Emitter, without=("write", "to_vms", "write_bucket", "order"))
+QUESTIONS_ANSWER = answer("Questions", "All there are.", questions=many(QUESTION), tools=many(TOOL))
 
 # ---- batches of plans, and scripts -------------------------------------------------------------
 
@@ -360,7 +362,8 @@ async def get_questions(_context: RequestContext) -> dict[str, Any]:
         "questions": [
             attributes_as(QUESTION, question, fields=description_of(question.request))
             for question in QUESTIONS
-        ]
+        ],
+        "tools": [attributes_as(TOOL, one) for one in emitters().values()],
     }
 
 

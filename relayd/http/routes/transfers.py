@@ -20,7 +20,7 @@ from planner.model.network import Snapshot
 from planner.model.units import BITS_PER_BYTE, BYTES_PER_GB
 from relayd.http.answers import advice_on
 from relayd.http.models import Name, Page, Period, RequestModel, answer, model_of, page
-from relayd.http.problems import ProblemError
+from relayd.http.problems import ProblemError, members_of
 from relayd.http.route import RequestContext, document_response, page_of, position, route
 from relayd.questions.holds import PoolUse, pool_left_gbps
 from relayd.store import Store
@@ -216,17 +216,15 @@ async def _written(context: RequestContext, change: Callable[[TransferRegister],
     service, address = context.service, context.request.remote or ""
     who = service.access.holder(context.request) or address
     wan, may_all = context.current.wan, service.access.may(context.request, "admin")
-    told: dict[str, Any]
     register = partial(TransferRegister, names=wan, who=who, is_operator=may_all, address=address)
     try:
         found = await service.store.write(lambda store: change(register(store.database)))
     except InfeasibleError as error:
-        told = {"limit": error.limit, "remedy": error.remedy, "starts_at_s": error.starts_at_s}
-        raise ProblemError(409, "no-room", str(error), **told) from None
+        raise ProblemError(409, "no-room", str(error), **members_of(error)) from None
     except NoTransferError as error:
         raise _unknown(str(error.value)) from None
     except NotOwnerError as error:
-        told = {"field": error.field, "problem": error.problem, "remedy": error.remedy}
+        told = members_of(error)
         if error.field == "id":
             raise ProblemError(403, "forbidden", str(error), **told) from None
         raise ProblemError(429, "rate-limited", str(error), retry_s=3600, **told) from None

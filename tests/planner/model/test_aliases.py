@@ -59,6 +59,10 @@ def name_of(text: str, prefer: str | None = None) -> str:
         ("london", "azure:uksouth"),
         ("gcp:Frankfurt", "gcp:europe-west3"),
         ("aws:são  paulo", "aws:sa-east-1"),
+        ("AWS Sao Paulo", "aws:sa-east-1"),
+        ("azure east us", "azure:eastus"),
+        ("Frankfurt (Google)", "gcp:europe-west3"),
+        ("amazon/us-east-1", "aws:us-east-1"),
         ("us-east-1a", "aws:us-east-1"),
         ("gcp:us-east1-b", "gcp:us-east1"),
     ],
@@ -111,6 +115,7 @@ def test_a_city_or_bare_name_of_several_providers_is_ambiguous(text: str) -> Non
         ("us-est-1", "us-east-1"),
         ("azure:eastsu", "azure:eastus"),
         ("Frankfort", "Frankfurt"),
+        ("aws sao paolo", "aws:sa-east-1"),
         ("gcp:us-east", "aws:us-east-1"),  # an alias without a region of that provider
     ],
 )

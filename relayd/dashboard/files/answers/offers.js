@@ -1,7 +1,8 @@
 // The offers of a plan: rows in the order of what an hour is worth, each opened in place, and next to them a chart and
 // a map that follow the row under the pointer or the focus.
 
-import { STEPS, linksTable, pairsOf, pathLinks, planOnMap } from "./parts.js";
+import { STEPS, linksTable, pairsOf, pathLinks, planOnMap, vmCount } from "./parts.js";
+import { written } from "../plan/request.js";
 import { chart } from "../shared/chart.js";
 import {
   UNKNOWN, button, copyable, duration, element, facts, fail, fragment, get, isPhone, keep, link as linked, linkPath, ms,
@@ -16,11 +17,6 @@ const objectiveOf = (worth) => (worth === 0 ? { objective: "cost" } : worth === 
 // Cost plus time; a service takes a time that is not known, and comes last unless cost alone counts.
 const valueAt = (worth) => ({ duration_s: time, cost_usd: { total } }) =>
   (worth === 0 ? total : time === null ? Infinity : worth === Infinity ? time : total + (worth * time) / 3600);
-const vmCount = ({ vms }) => Object.values(vms).reduce((sum, each) => sum + each, 0);
-const written = (value) => (value && typeof value === "object" ? Object.entries(value).map((pair) => pair.join("=")).join(", ") : String(value));
-// The request as the form writes it, with an offer's change.
-export const requestFor = (request, { change }) =>
-  ({ ...request, ...Object.fromEntries(Object.entries(change).map(([name, value]) => [name, written(value)])) });
 
 // context: { request, addressOf, signal, command, regions }; below: what stands below the rows.
 export function offersPart(plan, context, below) {
@@ -64,6 +60,9 @@ export function offersPart(plan, context, below) {
     const ordered = rows.toSorted((a, b) => value(offers[a.dataset.offer]) - value(offers[b.dataset.offer]));
     ordered.forEach((row, at) => { row.hidden = isPart && at >= FEW && !row.matches(".recommended, :has([open])"); });
     replace(list, ordered);
+    // The recommended one comes first in offers, and by another rule than this order's perhaps not in it.
+    rows[0].classList.toggle("passed", ordered[0] !== rows[0]);
+    rows[0].querySelector("small").textContent = `${worth === usual ? "" : "As asked: "}${offers[0].why}`;
     replace(note, worth !== usual && linked(context.addressOf({ ...context.request, ...objectiveOf(worth) }), "Ask with this"));
   }
   sort(Number.isNaN(state.worth) ? usual : state.worth);
@@ -86,7 +85,7 @@ const FEW = 5; // rows at first, on a phone
 const CELLS = [["Time", ({ duration_s: time }) => duration(time)], ["Price", ({ cost_usd: cost }) => usd(cost.total)],
   ["Sooner", ({ faster }) => (faster === null ? UNKNOWN : faster < 0.01 ? "under 1 %" : faster > 0.99 ? "over 99 %" : percent(Math.round(100 * faster))),
     "than direct, chance", "sooner"],
-  ["VMs", (offer) => vmCount(offer) || "none", "", "VMs"], ["Evidence", ({ evidence }) => evidence ?? UNKNOWN]];
+  ["VMs", ({ vms }) => vmCount(vms) || "none", "", "VMs"], ["Evidence", ({ evidence }) => evidence ?? UNKNOWN]];
 
 function rowOf(offer, at, context, { isOpen, follow, opened }) {
   const inside = element("div", { class: "inside" });
@@ -106,7 +105,7 @@ function rowOf(offer, at, context, { isOpen, follow, opened }) {
 
 // What a row opens to: what limits it, what that rests on down to samples, and how to run it.
 function opensTo(offer, { plan, request, addressOf, command, signal }) {
-  const own = requestFor(request, offer);
+  const own = { ...request, ...written(offer.change) };
   const evidence = element("div", {}, muted("Asking the service …"));
   const isService = offer.verdict === "service";
   const links = isService ? [] : pairsOf(offer);
@@ -138,7 +137,7 @@ async function samples(details, [src, dst], signal) {
 
 const TICKS_S = STEPS.slice(0, -1).reduceRight((all, [, unit]) => [...all, ...[1, 2, 5, 10, 20, 30].map((times) => times * unit)], [1, 2, 5, 10, 20, 30])
   .sort((a, b) => a - b);
-const MOST_TICKS = 7;
+const TICK_PX = 85;
 
 function costChart(plan, points, { follow, open }) {
   const known = plan.offers.map((offer, at) => ({ ...offer, at })).filter((offer) => offer.duration_s !== null);
@@ -152,19 +151,20 @@ function costChart(plan, points, { follow, open }) {
   };
   const [across, up] = [around("x", 0.06), around("y", 0.1)];
   const within = TICKS_S.map(Math.log10).filter((value) => value >= across[0] && value <= across[1]);
-  const step = Math.ceil(within.length / MOST_TICKS);
+  // Those that have room for their names.
+  const spaced = ({ width }) => within.reduce((all, each) => ((each - all.at(-1)) / (across[1] - across[0]) * width < TICK_PX ? all : [...all, each]), []);
   const mark = (offer) => points[offer.at] = element("i", {
     class: `point ${offer.recommended ? "recommended " : ""}${points.followed === offer.at ? "lit " : ""}${offer.verdict}`, title: `${offer.name}: ${duration(offer.duration_s)}, ${usd(offer.cost_usd.total)}`,
     on: { mouseover: () => follow(offer.at), click: () => open(offer.at) },
   });
   const table = () => sortable("Every way, and the cheapest plan for each time", [
     words("Way", (one) => one.name ?? one.verdict), number("Time", "duration_s", duration), number("Price", "cost_usd.total", usd),
-    number("VMs", vmCount),
+    number("VMs", ({ vms }) => vmCount(vms)),
   ], [...known, ...curve], { order: 1 });
   const title = `Cost against time of ${known.length} ways; the recommended one takes ${duration(plan.duration_s)} and costs ${usd(plan.cost_usd.total)}.`;
   return element("div", { class: "frontier-chart" }, chart(() => ({
     isStill: true, height: 190,
-    x: { title: "Time, logarithmic", range: () => across, splits: () => within.filter((_, each) => each % step === 0), ticks: (value) => duration(10 ** value) },
+    x: { title: "Time, logarithmic", range: () => across, splits: spaced, ticks: (value) => duration(10 ** value) },
     y: { title: "Cost", range: () => [Math.max(0, up[0]), up[1]], ticks: (value) => usd(value).replace(".00", "") },
     values: curve.length ? [curve.map((one) => at(one).x), curve.map((one) => at(one).y)] : [[across[0]], [null]],
     series: [{ kind: "line", color: "line", width: 1.5 }],

@@ -5,7 +5,7 @@ import {
   pairAddress, pairLink, panel, range, rate, secondary, small, sortable, table, tag, times, toCheck, usd, withCode, words,
 } from "../shared/kit.js";
 
-const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
+export const vmCount = (vms) => Object.values(vms).reduce((sum, each) => sum + each, 0);
 export const vmsAt = (vms) => Object.entries(vms).map(([region, each]) => `${each} at ${region}`).join(", ");
 // Figures of an answer with their bounds, which have names of their own: duration_s_low.
 const estimateOf = (name) => ({ [name]: expected, [`${name}_low`]: low, [`${name}_high`]: high }) => ({ low, expected, high });

@@ -2,12 +2,12 @@
 
 import { FIELDS, QUESTION, columnsOf, fieldOf, isLong, question, rowsOf, textOf, tidied, worded } from "./request.js";
 import {
-  button, duration, element, nameList, post, providerOf, replace, scrolling, small, tag, usd, withCode,
+  Problem, button, duration, element, nameList, post, providerOf, replace, scrolling, small, tag, usd, withCode,
 } from "../shared/kit.js";
 
 // Always shown, with what the question is about: its first group, but for tables and documents that
 // it can do without. The others are behind "More options".
-const BASIC = ["objective", "time_value_usd_per_h"];
+const BASIC = ["deadline_s", "objective", "time_value_usd_per_h"];
 const RARE = ["objects"];
 const id = (field) => `option-${field.name}`;
 const placeOf = (field, part) => document.getElementById(`${id(field)}${part}`);
@@ -47,7 +47,7 @@ export function planForm(places, onAsk) {
   const details = element("details", { class: "more-options" }, summary, element("div", { class: "option-groups" },
     groups.map((group) => element("fieldset", {}, element("legend", {}, titled(group)),
       more.filter((field) => field.group === group).map(labelled)))));
-  const basic = every.filter(isBasic).map(labelled);
+  const basic = every.filter(isBasic).sort((a, b) => BASIC.indexOf(a.name) - BASIC.indexOf(b.name)).map(labelled);
   const inputOf = (name) => form.elements.namedItem(name);
   if (FIELDS.get("dst")?.control === "region") {
     basic.splice(1, 0, button("⇄", () => {
@@ -102,12 +102,21 @@ export function planForm(places, onAsk) {
     const at = placeOf(field, "");
     at.dispatchEvent(new Event("wrong"));
     replace(placeOf(field, "-problem"), worded(error));
-    at.setAttribute("aria-invalid", "true");
     if (details.contains(at)) details.open = true;
-    at.focus();
+    if (!form.querySelector("[aria-invalid]")) at.focus();
+    at.setAttribute("aria-invalid", "true");
     return true;
   }
-  return { form, fill, clear, problem };
+
+  // What else is wrong with a transfer: each other field is asked about by itself, between two regions that are known.
+  async function others(request, { field }, signal) {
+    const [src, dst] = places.regions.map((region) => region.id);
+    const names = Object.keys(request).filter((name) => name !== fieldOf(field).name);
+    const answers = await answersTo(names.map((name) => ({ src, dst, [name]: request[name] })), signal);
+    return answers.map(({ problem: found }) => found && new Problem(422, found)).filter((found, at) =>
+      found && ["input", "unknown-region"].includes(found.kind) && fieldOf(found.field)?.name === names[at] && problem(found));
+  }
+  return { form, fill, clear, problem, others };
 }
 
 // ---- fields of many lines ----
@@ -191,11 +200,10 @@ function editor(field, shared) {
 
 const MOST_PRICED = 4;
 
-// What an answer, or a problem, says that names may mean: [field, regions, the one taken].
-function meant(request, { resolutions = [] }, { field, content: { matches, near } = {} } = {}) {
-  const regions = matches ?? near;
-  if (regions?.length) return [[field, regions, null]];
-  return Object.entries(request).flatMap(([name, text]) => resolutions
+// What an answer, or problems, say that names may mean: [field, regions, the one taken].
+function meant(request, { resolutions = [] }, problems) {
+  const asked = problems.map(({ field, content: { matches, near } }) => [field, matches ?? near ?? [], null]);
+  return problems.length ? asked.filter(([, regions]) => regions.length) : Object.entries(request).flatMap(([name, text]) => resolutions
     .filter((each) => each.others.length && each.name === text.trim()).slice(0, 1)
     .map(({ region_id: taken, others }) => [name, [taken, ...others], taken]));
 }
@@ -204,9 +212,9 @@ const priced = (chip, plan) => chip.append(" ", small(`${usd(plan.cost_usd.total
 
 // One region of each provider first, then all. Once the answer is shown, a few are priced by one request, which
 // the next question gives up.
-export async function showChips(request, answer, problem, { addressOf, signal }) {
+export async function showChips(request, answer, problems, { addressOf, signal }) {
   const open = [];
-  for (const [name, regions, taken] of meant(request, answer, problem)) {
+  for (const [name, regions, taken] of meant(request, answer, problems)) {
     if (FIELDS.get(name)?.control !== "region") continue;
     const chip = (region) => {
       const asked = { ...request, [name]: region };
@@ -221,9 +229,13 @@ export async function showChips(request, answer, problem, { addressOf, signal })
       element("summary", {}, `all ${regions.length}`), rest.map(chip)));
   }
   const few = open.slice(0, MOST_PRICED);
-  if (QUESTION.name !== "transfer" || !few.length) return;
-  const plans = few.map(([asked]) => question({ ...asked, frontier: "false", candidates: "1" }).content);
-  const { results } = await post("v1/plans/batch", { plans }, { signal }).catch(() => ({ results: [] }));
   // What has no plan has no price.
-  results.forEach(({ plan }, at) => plan && priced(few[at][1], plan));
+  (await answersTo(few.map(([asked]) => asked), signal)).forEach(({ plan }, at) => plan && priced(few[at][1], plan));
+}
+
+// What several transfers are answered at once, each with a plan or a problem; nothing to other questions.
+async function answersTo(requests, signal) {
+  const plans = requests.map((request) => question({ ...request, frontier: "false", candidates: "1" }).content);
+  if (QUESTION.name !== "transfer" || !plans.length) return [];
+  return post("v1/plans/batch", { plans }, { signal }).then(({ results }) => results, () => []);
 }

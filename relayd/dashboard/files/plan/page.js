@@ -4,11 +4,11 @@
 import { optionTable } from "../answers/parts.js";
 import { planForm, showChips, titled } from "./form.js";
 import {
-  FIELDS, QUESTION, QUESTIONS, STORED, asked, besideOf, fromAddress, loadFields, question, tidied, toAddress, worded,
+  FIELDS, QUESTION, QUESTIONS, STORED, TOOLS, asked, besideOf, fromAddress, loadFields, question, tidied, toAddress, worded, written,
 } from "./request.js";
 import {
   address, band, baselineNote, button, cardTable, choice, content, copyChoice, copyable, count, duration, element, ends,
-  fail, folded, fragment, get, isPhone, isSignedIn, keep, keepOpen, link, muted, number, once, percent, places, post,
+  fail, folded, fragment, get, isPhone, isSignedIn, keep, keepOpen, link, muted, number, once, percent, places, post, providerOf,
   range, replace, restsOn, say, secondary, show, small, times, usd, volume, waiting, when, words,
 } from "../shared/kit.js";
 
@@ -59,7 +59,12 @@ async function answerTo(request, signal) {
   return (isBody ? post : get)(QUESTION.path.slice(1), body, { signal });
 }
 
+// Going back leads to where the reader was, once what was there is there again.
+history.scrollRestoration = "manual";
+const asLeft = ({ top } = history.state ?? {}) => () => top && scrollTo({ top });
+
 async function ask(request, beside, form, go) {
+  const scrolled = asLeft();
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
@@ -91,7 +96,8 @@ async function ask(request, beside, form, go) {
     form.fold(true);
     if (location.hash === "#open=pair") document.getElementById("pair").scrollIntoView();
     else answer.querySelector(".verdict")?.scrollIntoView({ block: "nearest" });
-    showChips(request, plan, undefined, { addressOf, signal });
+    scrolled();
+    showChips(request, plan, [], { addressOf, signal });
   } catch (error) {
     if (error.name === "AbortError") return;
     if (error.status === 0 && answer.querySelector(".verdict")) {
@@ -99,12 +105,14 @@ async function ask(request, beside, form, go) {
       return void say(element("span", { class: "problem" }, `${error.message} The answer below is as of ${answer.dataset.asked}.`));
     }
     replace(answer);
-    showChips(request, {}, error, { addressOf, signal });
     form.fold(false);
-    if (form.problem(error)) spoken.textContent = worded(error);
-    else if (["infeasible", "data"].includes(error.kind)) {
+    if (form.problem(error)) {
+      const all = [error, ...await form.others(request, error, signal)];
+      spoken.textContent = all.map(worded).join(" ");
+      showChips(request, {}, all, { addressOf, signal });
+    } else if (["infeasible", "data"].includes(error.kind)) {
       replace(answer, element("section", { class: "problem no-plan" }, element("h2", {}, "No plan"),
-        element("p", {}, worded(error)), loosened(request)), commands(request), isTransfer() && pairPart(request, signal));
+        element("p", {}, worded(error)), loosened(request, error.content)), commands(request), isTransfer() && pairPart(request, signal));
       answer.firstElementChild.scrollIntoView({ block: "nearest" });
     } else fail(error);
   } finally {
@@ -113,11 +121,13 @@ async function ask(request, beside, form, go) {
   }
 }
 
-// What limits a request has, each with the same question without it.
-function loosened(request) {
+// The same question with what is said to be feasible, and without each limit that it has.
+function loosened(request, { change }) {
+  const feasible = Object.entries(change ?? {}).map(([name, value]) => element("a", { class: "button", href: addressOf({ ...request, [name]: value }) },
+    `Ask with ${FIELDS.get(name).label.toLowerCase()} ${{ duration, money: usd }[FIELDS.get(name).kind]?.(value) ?? `${value} Gbit/s`}`));
   const limits = [...FIELDS.values()].filter(({ name, group, optional }) => name in request && (group === "limits" || ["vms", "vms_in", "avoid", "allow"].includes(name))
     && optional !== false && !["src", "dst"].includes(name));
-  return limits.length > 0 && element("p", { class: "row" }, "Feasible, perhaps: ", limits.map(({ name, label }) =>
+  return limits.length > 0 && element("p", { class: "row" }, feasible, "Feasible, perhaps: ", limits.map(({ name, label }) =>
     link(addressOf({ ...request, [name]: "" }), `without “${label}”`)));
 }
 
@@ -126,10 +136,8 @@ function loosened(request) {
 async function opening(known, request) {
   const part = answer.appendChild(element("section", { class: "gains" }));
   if (request.src) {
-    const isRegion = known.regions.some((region) => region.id === request.src);
     const { regionView } = await import("./region.js");
-    return void replace(part, await regionView(isRegion ? request.src : known.aliases[request.src]?.[0] ?? request.src, known,
-      (dst) => addressOf({ ...request, dst })));
+    return void replace(part, await regionView(request.src, known, (dst) => addressOf({ ...request, dst })));
   }
   if (known.snapshot.source === "baseline") replace(part, beginnings(await get("v1/fleet")));
   return showGains(part.appendChild(element("div")));
@@ -139,20 +147,10 @@ const isTransfer = () => QUESTION.name === "transfer";
 const isComplete = (request) => Object.keys(request).length > 0 && QUESTION.fields.every((field) => !field.required || request[field.name]);
 
 function hint({ regions }) {
-  if (!isTransfer()) return element("p", {}, `${QUESTION.summary}. `, link(addressOf(exampleRequest()), "An example"), ".");
+  if (!isTransfer()) return element("p", {}, `${QUESTION.summary}. `, link(addressOf(written(QUESTION.example)), "An example"), ".");
   const [src, dst] = [regions[0], regions.find((region) => region.continent !== regions[0]?.continent)].map((region) => region?.id);
   return element("p", {}, "Say where from and where to: region ids, aliases such as us-east, or cities. ",
     src && dst && ["For example, ", link(addressOf({ src, dst, volume_gb: "500" }), `500 GB from ${src} to ${dst}`), "."]);
-}
-
-// The worked example of a question's specification, as the form writes it.
-function exampleRequest() {
-  const isPlain = (value) => typeof value !== "object";
-  const kinds = new Map(QUESTION.fields.map((field) => [field.name, field.kind]));
-  return Object.fromEntries(Object.entries(QUESTION.example).map(([key, value]) => [key,
-    kinds.get(key) === "by_place" ? Object.entries(value).map((pair) => pair.join("=")).join(", ")
-      : isPlain(value) ? String(value)
-        : Array.isArray(value) && value.every(isPlain) ? value.join(", ") : JSON.stringify(value, null, 1)]));
 }
 
 function start(known) {
@@ -174,7 +172,7 @@ function start(known) {
     answer.removeAttribute("aria-busy");
     restsOn(known.snapshot);
     replace(answer, request.src && baselineNote(known.snapshot), !request.src && hint(known));
-    return isTransfer() && opening(known, request).catch((error) => made.problem(error) || fail(error));
+    return isTransfer() && opening(known, request).then(asLeft(), (error) => made.problem(error) || fail(error));
   }
 
   // The address is the request: it can be shared, and Back leads to the question before. What it is
@@ -193,6 +191,7 @@ function start(known) {
 
   // What is in the form is not what was answered: until it is asked, the answer is dimmed.
   made.form.addEventListener("input", () => answer.classList.add("stale"));
+  addEventListener("scrollend", () => history.replaceState({ top: scrollY }, ""));
   addEventListener("popstate", showAddress);
   if (!location.search && matchMedia("(pointer: fine)").matches) made.form.elements.namedItem("src")?.focus();
   return showAddress();
@@ -253,9 +252,10 @@ function whatIfs(request, plan, addressOf, earlier) {
       : earlier.map(({ name, age }) => [`${name} snapshot`, { snapshot: age }])),
   ];
   const now = toAddress(request);
-  return element("nav", { class: "what-ifs", "aria-label": "What if" }, element("span", { class: "muted" }, "What if: "),
-    ifs.filter(Boolean).map(([text, change]) => link(addressOf({ ...request, ...change }, now), text)),
-    link(addressOf(request, now), "keep this answer and change the form"));
+  const links = [...ifs.filter(Boolean), ["keep this answer and change the form", {}]]
+    .map(([text, change]) => link(addressOf({ ...request, ...change }, now), text));
+  return element("nav", { class: "what-ifs", "aria-label": "What if" }, isPhone ? element("details", { class: "asks" }, element("summary", {}, "What if"), links)
+    : [element("span", { class: "muted" }, "What if: "), links]);
 }
 
 // An answer as an option beside another, with what only some questions have.
@@ -290,10 +290,8 @@ const WORTH = [["0", "nothing: least cost"], ["20", "$20"], ["100", "$100"], ["1
 const said = (worth) => (worth === null ? "where time alone counts" : worth === 0 ? "where cost alone counts"
   : `at ${usd(worth).replace(".00", "")} an hour`);
 
-function planAddress({ src, dst }, { volume_gb, vms, time_value_usd_per_h: worth }) {
-  const by = worth === null ? { objective: "time" } : { time_value_usd_per_h: worth };
-  return `./?${new URLSearchParams({ src, dst, volume_gb, relays: "one", vms, ...by })}`.replaceAll("%3A", ":");
-}
+const planAddress = ({ src, dst }, { volume_gb, vms, time_value_usd_per_h: worth }) => addressOf({
+  src, dst, volume_gb, relays: "one", vms, ...(worth === null ? { objective: "time" } : { time_value_usd_per_h: worth }) });
 
 async function showGains(part) {
   const { hour = "20", vms = "1" } = Object.fromEntries(fragment());
@@ -349,20 +347,13 @@ function save(name, text, type) {
   setTimeout(() => URL.revokeObjectURL(address), 60_000); // the browser reads it after this
 }
 
-const TOOLS = {
-  rclone: "rclone.sh", iperf3: "iperf3.sh", haproxy: "haproxy.cfg", "aws-cli": "aws-cli.sh", env: "plan.env", azcopy: "azcopy.sh",
-  gcloud: "gcloud.sh", "storage-transfer": "storage-transfer.sh", datasync: "datasync.sh", skyplane: "skyplane.sh",
-};
-const COPIES_BUCKETS = new Set(["azcopy", "gcloud", "storage-transfer", "datasync", "skyplane"]);
-
 function downloads(plan, question) {
-  const json = () => save(`${question}-${plan.plan_id}.json`, JSON.stringify(plan, null, 1), "application/json");
   const fetched = () => show(async () =>
-    save(TOOLS[tool.value], (await post("v1/plans/scripts", { plan, emit: tool.value })).script, "text/plain"));
-  const hasBuckets = plan.resolutions.some(({ bucket }) => bucket);
-  const fit = Object.keys(TOOLS).filter((name) => (name === "haproxy" ? plan.verdict !== "direct" : hasBuckets || !COPIES_BUCKETS.has(name)));
-  const tool = element("select", { "aria-label": "Tool" }, fit.map((name) => element("option", { value: name }, name)));
-  return element("div", { class: "row downloads" }, button("Download JSON", json),
+    save({ haproxy: "haproxy.cfg", env: "plan.env" }[tool.value] ?? `${tool.value}.sh`, (await post("v1/plans/scripts", { plan, emit: tool.value })).script, "text/plain"));
+  const has = { "": true, relays: plan.verdict !== "direct", buckets: plan.resolutions?.some(({ bucket }) => bucket), [providerOf(plan.request?.dst ?? "")]: true };
+  const fit = TOOLS.filter(({ needs }) => has[needs]);
+  const tool = element("select", { "aria-label": "Tool" }, fit.map(({ name }) => element("option", { value: name, selected: name === "rclone" }, name)));
+  return element("div", { class: "row downloads" }, button("Download JSON", () => save(`${question}-${plan.plan_id}.json`, JSON.stringify(plan, null, 1), "application/json")),
     question === "transfer" && element("span", { class: "row" }, button("Download for", fetched), tool));
 }
 

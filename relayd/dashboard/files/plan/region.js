@@ -14,9 +14,10 @@ const SHOWN = [["best", `${FEW} best`], ["worst", `${FEW} worst`], ["all", "all"
 const USUAL = { metric: "aggregate", show: "best" };
 const COLOURS = ["aggregate", "per-flow", "rtt", "loss"];
 
-// What is chosen is in the address. to(region): the address of the question with that destination.
-export async function regionView(src, known, to) {
-  const found = await all("v1/links", "links", { src });
+// What is chosen is in the address. named: as a person wrote it; to(region): the address of the question with that destination.
+export async function regionView(named, known, to) {
+  const found = await all("v1/links", "links", { src: named });
+  const src = found.links[0]?.src ?? named;
   const regions = known.regions.filter((region) => region.in_graph);
   const state = { ...USUAL, ...Object.fromEntries(fragment()) };
   if (!COLOURS.includes(state.metric)) state.metric = USUAL.metric;

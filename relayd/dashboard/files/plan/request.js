@@ -5,18 +5,16 @@ import { Problem, get } from "../shared/kit.js";
 
 // By name; empty until they are loaded.
 export const FIELDS = new Map();
-// The question that they belong to, and the names of all.
-export let QUESTION = null;
-export let QUESTIONS = [];
-// A transfer under way and its plan, for which its id stands in addresses and commands.
-export let STORED = {};
+// The question that they belong to, and all of them; the tools that plans are written for; a transfer under way and
+// its plan, for which its id stands in addresses and commands.
+export let [QUESTION, QUESTIONS, TOOLS, STORED] = [null, [], [], {}];
 
 // The page of a transfer asks for the frontier unless told not to: its chart needs it.
 const ON_PAGE = { transfer: { frontier: "true" } };
 
 // An unknown name is that of a transfer, the question of every address without one.
 export async function loadFields(name, id) {
-  QUESTIONS = (await get("v1/questions")).questions;
+  ({ questions: QUESTIONS, tools: TOOLS } = await get("v1/questions"));
   QUESTION = QUESTIONS.find((question) => question.name === name) ?? QUESTIONS[0];
   FIELDS.clear();
   for (const field of QUESTION.fields) {
@@ -70,6 +68,11 @@ export const tidied = (request) => Object.fromEntries([...FIELDS.values()]
   .map((field) => [field, String(request[field.name] ?? "").trim()])
   .filter(([field, text]) => text && !isDefault(field, text))
   .map(([field, text]) => [field.name, text]));
+
+// Values of JSON as the form writes them.
+export const written = (values) => Object.fromEntries(Object.entries(values).map(([name, value]) => [name,
+  typeof value !== "object" ? String(value) : FIELDS.get(name)?.control === "places" ? Object.entries(value).map((pair) => pair.join("=")).join(", ")
+    : FIELDS.get(name)?.control === "list" ? value.join(", ") : JSON.stringify(value, null, 1)]));
 
 // beside: the address of the request whose answer stands beside this one's.
 export function toAddress(request, beside = "") {

@@ -21,7 +21,7 @@ export const [panel, widePanel] = [titled("panel"), titled("panel wide")];
 export const fragment = () => new URLSearchParams(location.hash.slice(1));
 export function keep(changes) {
   const kept = new URLSearchParams(Object.entries({ ...Object.fromEntries(fragment()), ...changes }).filter(([, value]) => value));
-  history.replaceState(null, "", `${location.pathname}${location.search}${kept.size ? `#${kept}` : ""}`);
+  history.replaceState(history.state, "", `${location.pathname}${location.search}${kept.size ? `#${kept}` : ""}`);
 }
 
 // A panel that is opened by its title; the address says which are open. A child that is a function makes
