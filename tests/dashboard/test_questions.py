@@ -17,6 +17,7 @@ from relayd.questions.question import Question
 from relayd.questions.registry import QUESTIONS
 from tests.dashboard.browser import ran, settle, unfold, watched
 from tests.http.running import Served
+from tests.relayd.test_field_cases import given
 from tests.waiting import eventually
 
 ANSWER = "#verdict"
@@ -127,6 +128,27 @@ def test_rows_are_filled_in_pasted_and_uploaded(browser: Browser, grid: Served) 
         )
         eventually(lambda: shown.get_by_label("Volume, row 1").input_value() == "70")
         assert shown.locator(".editor tbody tr").count() == 2
+        # What the service can't read stays, and it says why; a bill is read.
+        shown.get_by_role("button", name="Text", exact=True).click()
+        text.fill("")
+        text.evaluate(
+            """(area, text) => {
+              const clipboardData = new DataTransfer();
+              clipboardData.setData("text", text);
+              area.dispatchEvent(new ClipboardEvent("paste", { clipboardData }));
+            }""",
+            "sender,receiver,moved\nus-east,sa,5\n",
+        )
+        shown.locator(".editor-field small", has_text="--columns src=sender").wait_for()
+        assert text.input_value() == "sender,receiver,moved\nus-east,sa,5\n"
+        shown.get_by_label("Demands: a file").set_input_files(given("51", "ag_cur.csv"))
+        shown.locator(".editor-field small", has_text="1,228.80 USD was paid").wait_for()
+        assert "aws:us-east-1,aws:eu-central-1,51200" in text.input_value()
+        shown.get_by_label("Demands: a file").set_input_files(
+            {"name": "demands.tsv", "mimeType": "text/plain", "buffer": matrix.encode()}
+        )
+        shown.get_by_role("button", name="List", exact=True).click()
+        eventually(lambda: shown.get_by_label("Volume, row 1").input_value() == "70")
         shown.get_by_role("button", name="Remove row 2").click()
         assert text.input_value() == "src,dst,volume_gb\naws:us-east-1,aws:sa-east-1,70"
         shown.get_by_role("button", name="Add a row").click()

@@ -133,7 +133,8 @@ function editor(field, shared) {
   const columns = isTable ? columnsOf(field) : [];
   const text = element("textarea", { ...shared, rows: isTable ? "6" : "3", spellcheck: "false", class: "long",
     placeholder: isTable ? columns.map(({ name }) => name).join(",") : "The JSON of an answer",
-    on: { filled: () => view(wantsList), wrong: () => view(false) } });
+    on: { filled: () => view(wantsList), wrong: () => view(false),
+      paste: ({ clipboardData: data }) => field.kind === "pairs" && !text.value.trim() && take(data.getData("text"), "what was pasted") } });
   const holder = scrolling(field.label);
   const note = small();
   const [asList, asText] = [["List", true], ["Text", false]].map(([title, isList]) => button(title, () => view(wantsList = isList)));
@@ -143,6 +144,13 @@ function editor(field, shared) {
   function write(value) {
     text.value = value;
     text.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  // A file of demands (a table or matrix in any unit, a bill, a log, a network) is read by the service.
+  async function take(value, name) {
+    const read = field.kind === "pairs" && await post("v1/demands", { text: value, name }).catch((error) => ({ error }));
+    write(read?.demands ? textOf(columns, read.demands) : value);
+    view(wantsList && !read?.error);
+    note.append(read?.error ? worded(read.error) : read?.notes?.join(" ") ?? "");
   }
   const tell = () => write(textOf(columns, kept.filter((row) => Object.values(row).some((value) => String(value) !== ""))));
   const isNamed = (kind) => kind === "region" || (field.kind === "pairs" && kind === "text");
@@ -183,12 +191,11 @@ function editor(field, shared) {
     asList.setAttribute("aria-pressed", String(isList));
     asText.setAttribute("aria-pressed", String(!isList));
   }
-  const file = element("input", { type: "file", accept: ".csv,.tsv,.json,.txt", class: "hidden-text",
+  const file = element("input", { type: "file", class: "hidden-text",
     "aria-label": `${field.label}: a file`, tabindex: "-1", on: { change: async () => {
       if (!file.files[0]) return;
-      write(await file.files[0].text());
+      await take(await file.files[0].text(), file.files[0].name);
       file.value = "";
-      view(wantsList);
     } } });
   view(wantsList);
   return element("div", { class: "editor-field" }, holder, text, element("div", { class: "row" },

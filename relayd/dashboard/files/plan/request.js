@@ -135,8 +135,8 @@ export function question(request) {
   };
 }
 
-// Tables as people paste them: CSV (commas, semicolons or tabs) with a heading, as a list or as a
-// matrix of volumes, or JSON. A text is what the form and the address keep.
+// Tables as people write them: CSV (commas, semicolons or tabs) with a heading, or JSON. A text is what the form
+// and the address keep.
 
 const COLUMN_OF = { from: "src", to: "dst", gb: "volume_gb", volume: "volume_gb" };
 const PAIR = [
@@ -170,10 +170,6 @@ export function rowsOf(field, text) {
     if (line.length !== head.length) throw wrong(field, `Row ${at + 1} under the heading has ${line.length} of ${head.length} cells.`);
   });
   const names = head.map((name) => name.toLowerCase()).map((name) => (field.kind === "pairs" ? COLUMN_OF[name] ?? name : name));
-  if (field.kind === "pairs" && !names.includes("src")) {
-    return lines.flatMap(([src, ...cells]) => cells.map((cell, at) => ({ src, dst: head[at + 1], volume_gb: numeric(cell) }))
-      .filter((row) => row.volume_gb !== "" && row.src !== row.dst));
-  }
   const isText = new Set(columnsOf(field).filter((column) => ["text", "region"].includes(column.kind)).map((column) => column.name));
   return lines.map((line) => Object.fromEntries(names.map((name, at) => [name, isText.has(name) ? line[at] : numeric(line[at])])
     .filter(([, value]) => value !== "")));
