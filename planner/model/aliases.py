@@ -235,9 +235,11 @@ def _named(text: str, catalogue: Catalogue, known: Collection[str]) -> tuple[lis
 def _provider_first(name: str, regions: Iterable[Region]) -> str:
     """Return a folded name; the provider that stands at an end of it among blanks is its prefix."""
     words = re.sub(r"[ ,()/]+", " ", name).split()
+    if len(words) < 2:
+        return name
     providers = {_folded(region.provider) for region in regions}
     for at, rest in ((0, words[1:]), (-1, words[:-1])):
-        if rest and (provider := _COMPANIES.get(words[at], words[at])) in providers:
+        if (provider := _COMPANIES.get(words[at], words[at])) in providers:
             return f"{provider}:{' '.join(rest)}"
     return name
 

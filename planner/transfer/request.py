@@ -80,7 +80,7 @@ class TransferRequest(RuledRequest):
         default=None, example="20usd", group="limits", often=True
     )
     deadline_s: Annotated[
-        Deadline, "Latest end, from now; on the command line also a time of day, such as 17:30."
+        Deadline, "Latest end, from now; where people type it, also a time of day, such as 17:30."
     ] = deadline_field(group="limits")
     min_throughput_gbps: Annotated[Limit, Rate(LEAST_FIGURE), "Least rate."] = field(
         default=None, example="8gbps", group="limits", label="Least rate"

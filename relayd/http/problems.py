@@ -133,7 +133,7 @@ def problem_of(error: Exception) -> ProblemError:
 
 
 def members_of(error: RelaydError) -> dict[str, Any]:
-    """Return what an error tells beside its text, as members of a problem."""
+    """Return what an error tells besides its text, as members of a problem."""
     told = {name: value for name, value in vars(error).items() if name in Problem.model_fields}
     return told | {"value": _shown(told.get("value"))}
 

@@ -366,7 +366,7 @@ def test_where_nothing_is_known_is_one_figure_and_its_pairs(grid: Served, page: 
 
 
 def test_each_colour_has_a_like_number_of_pairs(grid: Served, page: Watched) -> None:
-    shown = page.open(f"{grid.url}/matrix{GRID}&metric=per-flow")
+    shown = page.open(f"{grid.url}/matrix{GRID}&metric=rtt")
     counts = Counter(cell.level for cell in cells(shown).values() if cell.level is not None)
     assert len(counts) == LEVELS
     assert max(counts.values()) < 2 * min(counts.values())

@@ -98,6 +98,13 @@ def test_the_address_is_the_request_and_back_works(page: Watched, grid: Served) 
     assert shown.get_by_label("An hour is worth").input_value() == ""
     shown.get_by_role("button", name="Swap").click()
     assert shown.get_by_role("combobox", name="From").input_value() == PAIR["dst"]
+
+    # A time of day counts from now, where the browser is.
+    later = shown.evaluate("new Date(Date.now() + 2 * 3600000).toTimeString().slice(0, 5)")
+    shown.locator("#option-deadline_s").fill(later)
+    with shown.expect_request("**/v1/plans?*") as sent:
+        shown.get_by_role("button", name="Plan", exact=True).click()
+    assert 7080 <= float(parse_qs(urlsplit(sent.value.url).query)["deadline_s"][0]) <= 7200
     page.problems[:] = [text for text in page.problems if "422" not in text]
 
 

@@ -81,7 +81,7 @@ async function draw(isRebuilt = true) {
   const [matrix, about] = await asking.finally(() => mine === turn && parts.grid.removeAttribute("aria-busy"));
   if (mine !== turn) return;
   restsOn(matrix.snapshot);
-  const scale = scaleOf(matrix.metric, matrix.values);
+  const scale = scaleOf(matrix.metric, matrix.values, matrix.areas);
   const picked = selected(matrix, facts, state, MOST_SHOWN);
   // A figure that no pair has is a sentence, not an empty matrix.
   const isEmpty = !picked.rows.length || !picked.columns.length;
@@ -178,7 +178,7 @@ function legend(scale, { metric, values, sources, isWanted = () => true }) {
     small(` ${count(counts[name])}`));
   return element("section", { class: "legend", "aria-label": "Legend" },
     element("p", {}, element("strong", {}, meaning), unit ? `, ${unit}` : "", element("span", { class: "muted" }, `: the stronger, the ${best}`)),
-    element("ol", { class: "scale", title: "Each class has about as many pairs." }, scale.classes.map(([name, text]) => element("li", {}, swatch(name), text))),
+    element("ol", { class: "scale", title: scale.isEven ? "Classes are equally wide." : "Each class has about as many pairs." }, scale.classes.map(([name, text]) => element("li", {}, swatch(name), text))),
     element("ul", { class: "kinds" }, sources && Object.entries(SOURCES).map((each) => kind(...each)),
       kind("unknown", none)));
 }

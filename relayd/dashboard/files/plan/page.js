@@ -294,8 +294,7 @@ const planAddress = ({ src, dst }, { volume_gb, vms, time_value_usd_per_h: worth
   src, dst, volume_gb, relays: "one", vms, ...(worth === null ? { objective: "time" } : { time_value_usd_per_h: worth }) });
 
 async function showGains(part) {
-  const { hour = "20", vms = "1" } = Object.fromEntries(fragment());
-  const asked = { hour, vms };
+  const asked = { hour: "20", vms: "1", ...Object.fromEntries(fragment()) };
   const setting = (title, name, options) => choice(title, options, asked[name], (value) => {
     asked[name] = value;
     keep({ [name]: value });

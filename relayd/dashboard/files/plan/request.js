@@ -112,9 +112,13 @@ function placed(text, of) {
   });
 }
 
+// A time of day here, such as 17:30, as the seconds until then; null for other texts.
+const until = (text) => (!/^([01]?\d|2[0-3]):[0-5]\d$/.test(text) ? null
+  : Math.round((new Date().setHours(...text.split(":"), 0, 0) - Date.now()) / 1000 + 86400) % 86400);
+
 // Raises a problem at its field where a table or a document can't be read.
 const READ = {
-  number: (_, text) => numeric(text), list: (_, text) => parts(text), table: rowsOf, document: documentOf,
+  number: ({ name }, text) => (name === "deadline_s" ? until(text) : null) ?? numeric(text), list: (_, text) => parts(text), table: rowsOf, document: documentOf,
   places(field, text) {
     const found = placed(text, field.of);
     if (new Set(found.map(([place]) => place)).size < found.length) throw wrong(field, "names a place twice.");
@@ -135,15 +139,11 @@ export function question(request) {
   };
 }
 
-// Tables as people write them: CSV (commas, semicolons or tabs) with a heading, or JSON. A text is what the form
-// and the address keep.
+// Tables as people write them: CSV with a heading, or JSON. A text is what the form and the address keep.
 
 const COLUMN_OF = { from: "src", to: "dst", gb: "volume_gb", volume: "volume_gb" };
-const PAIR = [
-  { name: "src", label: "From", kind: "text" }, { name: "dst", label: "To", kind: "text" },
-  { name: "volume_gb", label: "Volume", kind: "volume", unit: "GB" },
-];
-const TASK = [{ name: "id", label: "Id", kind: "text" }, { name: "cpus", label: "CPUs", kind: "number" }];
+const [PAIR, TASK] = [["src From text", "dst To text", "volume_gb Volume volume GB"], ["id Id text", "cpus CPUs number"]]
+  .map((columns) => columns.map((column) => column.split(" ")).map(([name, label, kind, unit]) => ({ name, label, kind, unit })));
 
 export const columnsOf = (field) => ({ pairs: PAIR, tasks: TASK })[field.kind] ?? field.fields;
 

@@ -5,11 +5,11 @@ import { UNKNOWN, aged, figure, gbps, mbps, ms, perGb, percent, quantile, times 
 const LEVELS = 9;
 
 // shown: with unit; bare: a limit without it. best: what the better end of the figure is called; isLess says that
-// less is better. none: what a pair without a figure is.
+// less is better. none: what a pair without a figure is. isEven: like colours mean like figures.
 export const METRICS = {
-  "per-flow": { title: "Per-flow", unit: "Mbit/s", shown: mbps, best: "faster",
+  "per-flow": { title: "Per-flow", unit: "Mbit/s", shown: mbps, best: "faster", isEven: true,
     meaning: "Steady throughput of one TCP connection" },
-  aggregate: { title: "Aggregate", unit: "Gbit/s", shown: gbps, best: "faster",
+  aggregate: { title: "Aggregate", unit: "Gbit/s", shown: gbps, best: "faster", isEven: true,
     meaning: "Throughput of one pair of VMs with enough connections" },
   rtt: { title: "RTT", unit: "ms", shown: ms, best: "nearer", isLess: true, meaning: "Round-trip time" },
   fee: { title: "Egress $", unit: "USD/GB", shown: perGb, best: "cheaper", isLess: true,
@@ -29,20 +29,22 @@ export function decimals(values, digits) {
   return greatest ? Math.max(0, Math.min(3, digits - 1 - Math.floor(Math.log10(greatest)))) : 0;
 }
 
-// Up to nine classes of like numbers of figures, the limits between them, and their colours:
-// { classes: [[name of a colour, text]], classOf(value) }. Limits have two digits, so that no noise parts what is alike.
-// Stronger is better for every figure, so that no colour means both: fast and near, cheap, clean and fresh are strong,
-// slow and far, lossy and old are weak.
-export function scaleOf(metric, values) {
-  const { isLess, bare = figure } = METRICS[metric];
+// Up to nine classes, the limits between them, and their colours: { classes: [[name of a colour, text]], classOf(value) }.
+// Classes of throughput are equally wide from zero, up to a last one for the fastest tenth; others, and all of areas,
+// have like numbers of figures. Limits have two digits, so that no noise parts what is alike. Stronger is better for every
+// figure, so that no colour means both: fast, near, cheap, clean and fresh are strong, slow, far, lossy and old are weak.
+export function scaleOf(metric, values, areas) {
+  const { isLess, bare = figure, isEven = false } = METRICS[metric];
   const known = Float64Array.from(values.flat().filter((value) => value !== null)).sort();
-  const edges = Array.from({ length: known.length && LEVELS - 1 }, (_, at) => Number(quantile(known, (at + 1) / LEVELS).toPrecision(2)));
-  const limits = [...new Set(edges)].filter((edge) => edge > known[0]);
+  const step = isEven && !areas && Number((quantile(known, 0.9) / LEVELS).toPrecision(1));
+  const edges = Array.from({ length: known.length && LEVELS - 1 }, (_, at) =>
+    Number((step ? (at + 1) * step : quantile(known, (at + 1) / LEVELS)).toPrecision(2)));
+  const limits = [...new Set(edges)].filter((edge) => step || edge > known[0]);
   const text = (at) => (!limits.length ? bare(known[0]) : at === 0 ? `under ${bare(limits[0])}` : at === limits.length ? `${bare(limits[at - 1])} or more`
     : `${bare(limits[at - 1])}–${bare(limits[at])}`);
   const level = (at) => Math.round((at * (LEVELS - 1)) / Math.max(1, limits.length));
   const classes = Array.from({ length: known.length && limits.length + 1 }, (_, at) => [`l${isLess ? LEVELS - 1 - level(at) : level(at)}`, text(at)]);
-  return { classes, classOf: (value) => classes[limits.filter((limit) => value >= limit).length][0] };
+  return { classes, isEven: Boolean(step), classOf: (value) => classes[limits.filter((limit) => value >= limit).length][0] };
 }
 
 // ---- what is measured, and what is believed of links and VMs ----
