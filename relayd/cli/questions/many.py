@@ -12,9 +12,8 @@ import numpy as np
 from planner.fields.specified import fields_of
 from planner.model.errors import InputError
 from relayd.cli.output import print_rows
-from relayd.cli.questions.options import request_from
+from relayd.cli.questions.options import request_from, rows_of_transfers, take_positions
 from relayd.cli.text import page
-from relayd.files import read_rows
 from relayd.questions.decisions import columns_of
 from relayd.sources.wan import Wan
 
@@ -24,11 +23,12 @@ A_TIME, QUIET_S = 5000, 2.0
 
 def decide(wan: Wan, options: argparse.Namespace) -> int:
     """Decide the transfers of a file, with the settings of the options, and print the rows."""
+    take_positions(options, options.request)
     known = fields_of(options.request)
     unitless = {field.unitless: name for name, field in known.items()}
     rows = [
         {unitless.get(name, name): value for name, value in row.items() if value != ""}
-        for row in read_rows(options.many, "--many")
+        for row in rows_of_transfers(options.many, "--many", options)
     ]
     listed = {name: [row.get(name) for row in rows] for row in rows for name in row}
     for end in ("src", "dst"):

@@ -107,10 +107,10 @@ def request_from(options: argparse.Namespace, request: type[R]) -> R:
         Naming the field that is wrong.
     """
     settings = load_settings()
-    placed = _placed(getattr(options, "by_position", []), options, request)
+    take_positions(options, request)
     found: dict[str, Any] = {}
     for option, fields in options_of(request):
-        given = placed.get(option) or getattr(options, dest_of(option))
+        given = getattr(options, dest_of(option))
         words = given if isinstance(given, list) else [] if given in {None, False} else [given]
         scalar = [word for word in words if "=" not in word] if len(fields) > 1 else words
         setting = getattr(settings, dest_of(option), None)
@@ -138,23 +138,22 @@ def by_position(request: type[Specified]) -> dict[str, bool]:
     return {f.option: f.kind.repeated for f in positional if f.option and f.option.startswith("--")}
 
 
-def _placed(
-    words: list[str], options: argparse.Namespace, request: type[Specified]
-) -> dict[str, list[str]]:
-    """Return which option each word stands for that was given by position."""
-    left, found = words.copy(), {}
-    for option, repeated in by_position(request).items() if words else ():
+def take_positions(options: argparse.Namespace, request: type[Specified]) -> None:
+    """Make words that were given by position values of the options that they stand for."""
+    left: list[str] = getattr(options, "by_position", [])
+    options.by_position = []
+    for option, repeated in by_position(request).items() if left else ():
         if not left:
             break
         if getattr(options, dest_of(option)):
             raise InputError(option, "is given twice", value=left[0], remedy="Leave one out.")
         count = len(left) if repeated else 1
-        found[option], left = left[:count], left[count:]
+        setattr(options, dest_of(option), left[:count])
+        left = left[count:]
     if left:
         known = " and ".join(by_position(request))
         remedy = f"Only {known} can be given by position; options begin with `--`."
         raise InputError(left[0], "is one word too many", remedy=remedy)
-    return found
 
 
 def dest_of(option: str) -> str:
@@ -202,7 +201,10 @@ def _from_file(fields: Sequence[Field], name: str, options: argparse.Namespace) 
         return {field.name: content[field.key] for field in fields if field.key in content}
     found: Any
     if first.key == "transfers":
-        found = _transfers(name, options)
+        found = rows_of_transfers(name, "transfers", options)
+        due = {"deadline": until(options.due)} if options.due else {}
+        stated = ("deadline", "deadline_s")
+        found = [row if any(row.get(key) for key in stated) else row | due for row in found]
     elif isinstance(first.kind, Items):
         found = read_rows(name, first.key, least=first.kind.least)
     elif first.kind.name == "pairs":
@@ -223,19 +225,19 @@ def _demands(name: str, options: argparse.Namespace) -> Demands:
     return read_demands(name, columns, regions, options.unit or "", catalogue_of(options))
 
 
-def _transfers(name: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+def rows_of_transfers(name: str, what: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return rows of transfers; a file of demands of any other kind has one for each pair."""
-    rows: list[dict[str, Any]] | None = None
-    with suppress(*() if name == "-" else [InputError]):  # standard input can be read only once
-        rows = read_rows(name, "transfers", least=0)
-    if name != "-" and (rows is None or any("src" not in map(str.lower, row) for row in rows)):
-        demands = _demands(name, options)
-        for note in demands.notes:
-            print(f"Note: {note}", file=sys.stderr)
-        rows = pair_rows(demands)
-    due = {"deadline": until(options.due)} if options.due else {}
-    stated = ("deadline", "deadline_s")
-    return [row if any(row.get(key) for key in stated) else row | due for row in rows or []]
+    src, dst = (getattr(options, end, None) for end in ("src", "dst"))
+    if name == "-" or (src and dst):  # standard input can be read only once
+        return read_rows(name, what, least=0)
+    with suppress(InputError):
+        rows = read_rows(name, what, least=0)
+        if not rows or any({"src", "dst"} & {*map(str.lower, row)} for row in rows):
+            return rows
+    demands = _demands(name, options)
+    for note in demands.notes:
+        print(f"Note: {note}", file=sys.stderr)
+    return pair_rows(demands)
 
 
 _OF_DEMANDS = """
@@ -262,7 +264,8 @@ def _carrying_out() -> str:
 
   [many at once]
   --many FILE          decide the transfers of a file, CSV or JSON lines (- is standard input): src,
-                       dst, volume, and any other option, such as vms; a row of figures each
+                       dst, volume, and any other option, such as vms; a row of figures each. Also
+                       demands of any kind: a bill, a log of Spark, a matrix
   --splits             for --many: look for splits where one may save over 2 %
   --format {{table,csv,json}}  of --many (default: by FILE's name)
   --output FILE        of --many, instead of standard output
@@ -286,4 +289,4 @@ def add_question_commands(known: dict[str, Parser]) -> None:
             add_options(parser, _OF_DEMANDS + (_DUE if "transfers" in kinds else ""))
         shown = [f"  * {one.option}  {one.help}" for one in question.shown if one.help]
         add_options(parser, "\n".join(["  [shown]", *shown]) if shown else "")
-        add_options(parser, _carrying_out() if question.emits else "")
+        add_options(parser, _carrying_out() + _OF_DEMANDS if question.emits else "")

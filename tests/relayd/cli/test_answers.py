@@ -462,5 +462,11 @@ def test_a_file_of_transfers_is_decided_as_by_the_library(relayd: Relayd, tmp_pa
     assert shown.splitlines()[2].split(",")[:3] == ["aws:us-east-1", "aws:sa-east-1", "direct"]
     assert shown.splitlines()[2].split(",")[10] == str(rows[1]["duration_s"])
     lines.write_text('{"src": "eu", "dst": "sa"}\n{"src": "eu"}\n')
+    Path("volumes").write_text("volume\n5\n")
+    placed = relayd("plan", "us-east", "sa", "--many", "volumes", "--vms", "3", "--format", "csv")
+    assert placed.out.splitlines()[1] == shown.splitlines()[2]
+    Path("matrix").write_text("GB,us-east,sa\nus-east,,5\nsa,,\n")
+    matrix = relayd("plan", "--many", "matrix", "--vms", "3", "--format", "csv").out
+    assert matrix.splitlines() == placed.out.splitlines()
     wrong = relayd("plan", "--many", lines)
     assert (wrong.code, "dst is missing in row 2" in wrong.err) == (2, True)
