@@ -356,7 +356,7 @@ def test_a_table_of_figures_is_no_demands(relayd: Relayd) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("plan", "shuffle"), ("plan", "schedule"), ("study", "bill"), CATALOGUE, ("import",)],
+    [("plan", "shuffle"), ("plan", "schedule"), ("plan", "--many"), STUDY, CATALOGUE, ("import",)],
 )
 @pytest.mark.parametrize(
     ("text", "door"),
