@@ -125,7 +125,7 @@ def since_monday(shown: Page, service: Served) -> None:
 
 def a_link_fails(shown: Page, db: Path) -> None:
     tile = shown.locator("a.tile", has_text="Links")
-    expect(tile).to_contain_text("not watched", timeout=WAIT_MS)
+    expect(tile).to_contain_text("unknown", timeout=WAIT_MS)
     assert tile.locator(".good").count() == 0  # of which nothing is known
     now_s, reason = time.time(), "no reply to 3 looks"
     with open_store(db, mode="write") as store, store.database.transaction():
