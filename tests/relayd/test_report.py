@@ -128,8 +128,9 @@ def test_planted_truths_are_found_and_the_page_is_whole_in_itself(planted: Path)
     assert heterogeneity["per_flow_mbps"]["homogeneous"] == 0
     assert heterogeneity["per_flow_mbps"]["median_fastest_over_slowest"] > 2
     relays = found["relays"]["figures"]
-    # Over 370 ms, 64 connections carry 4,150 of 4,800 Mbit/s.
-    assert relays["many_connections"]["maximum"] < 1.2
+    # Over 370 ms, 64 connections carry 4,150 of 4,800 Mbit/s,
+    # less what the law of its class says.
+    assert relays["many_connections"]["maximum"] < 1.25
     # 370 ms directly; 60 and 75 ms by way of the middle.
     assert relays["one_connection"]["maximum"] == pytest.approx(370 / 75, rel=0.05)
     assert relays["latency"]["maximum"] == pytest.approx(370 / 135, rel=0.05)
