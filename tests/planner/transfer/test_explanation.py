@@ -79,6 +79,8 @@ def margins(request: TransferRequest, plan: Plan) -> tuple[float, float]:
     but fees.
     """
     direct = plan.direct
+    if request.objective == "latency":
+        return request.margin, request.margin
     if request.hour_usd == inf or direct.cost_usd is None or direct.duration_s is None:
         return request.margin, request.margin
     fees_usd = direct.cost_usd.egress
