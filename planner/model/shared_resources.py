@@ -405,7 +405,9 @@ class SiteResources:
         sent, received = (links_gbit * self._pair_s_per_gbit, links_gbit * self.received_s_per_gbit)
         of_sites = self.site_loads(links_gbit, np.zeros(self.count)).max(axis=0)
         most = np.maximum(of_sites, np.maximum(sent.max(axis=1), received.max(axis=0)))
-        return np.asarray(most / time_s)
+        # A site that receives may have no limit at all: some part of a VM it needs all the same.
+        takes_part = (links_gbit > 0).any(axis=0) | (links_gbit > 0).any(axis=1)
+        return np.asarray(np.maximum(most / time_s, np.where(takes_part, SAME, 0.0)))
 
     def bounds_s(
         self, links_gbit: Floats, vms: Floats, low: SiteResources, high: SiteResources

@@ -200,3 +200,19 @@ def test_schedules_and_arrays_of_decisions_keep_to_it(opened: Callable[[str], Wa
     gains = wan.matrix("relay-gain")
     at = gains.regions.index(US), gains.regions.index(FTP)
     assert gains.values[at] > opened("").matrix("relay-gain").values[at]  # fewer, slower flows
+
+
+def test_a_broadcast_keeps_to_it_and_has_a_vm_wherever_it_ends(tmp_path: Path) -> None:
+    file, found = tmp_path / "bare.toml", {}
+    for limit in ("", BOTH):
+        file.write_text(SITE.format(limit=limit).split("[[vm_type]]")[0])  # nothing has a cap there
+        wan = library.open(catalogues=[file])
+        plan = wan.broadcast("aws:us-east-1", [FTP, EU], volume_gb=1000)
+        ends = {end for tree in plan.trees for link in tree.legs for end in (link.src, link.dst)}
+        assert plan.vms.keys() == ends >= {FTP, EU}
+        found[limit] = [link for tree in plan.trees for link in tree.legs if link.dst == FTP]
+    assert sum(link.connections for link in found[BOTH]) <= 10
+    for link in found[BOTH]:
+        most_gbps = link.connections * flow_gbps(wan, link.src, FTP)
+        assert link.throughput_gbps <= most_gbps * (1 + 1e-6)
+    assert sum(link.connections for link in found[""]) > 10
