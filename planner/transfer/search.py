@@ -424,10 +424,6 @@ class TransferSearch:
     def _best_split(self, transfer: TransferProblem) -> Option | None:
         """Return the best plan of a transfer with other relays or limits to paths."""
         hour_usd, budget_usd = self.request.hour_usd, self.request.budget_usd or inf
-        # Each VM that there may be has its part of what the sites of both ends allow.
-        vms = transfer.src.quota
-        if (share := self.figures.opens(vms, self.figures.ends) / self.request.connections) < vms:
-            transfer = transfer.with_connections(share / vms)
 
         def at_rate(rate: float) -> Allocation | None:
             def quickest(at_fees: TransferProblem) -> Allocation | None:
@@ -465,8 +461,12 @@ class TransferSearch:
         some are rounded down. Where none meets the limits, each solver is asked again with as many
         less.
         """
+        begun, vms = transfer, transfer.src.quota
+        # Each VM that there may be has its part of what the sites of both ends allow.
+        if (share := self._opened_by(vms) / self.request.connections) < vms:
+            begun = transfer.with_connections(share / vms)
         for solve in solvers:
-            problem, found = transfer, solve(transfer)
+            problem, found = begun, solve(begun)
             if found is None:
                 return None
             for _ in range(ROUNDS):
@@ -475,11 +475,12 @@ class TransferSearch:
                     return found
                 few, each = opens <= MOST_DIVIDED, self.request.connections
                 if few:
-                    of = each, self.request.hour_usd, at_least_gbps, self.request.budget_usd or inf
-                    problems = divisions(transfer, *of)
+                    limits = at_least_gbps, self.request.budget_usd or inf
+                    of = self._opened_by, self.request.hour_usd, *limits
+                    problems = divisions(transfer, each, *of)
                 else:
                     counts = self.figures.connections(found)
-                    problems = roundings(transfer, found, counts, each)
+                    problems = roundings(transfer, found, counts, excess, each)
                 whole = (one for one in map(solve, problems) if one and self._excess(one)[0] <= 0)
                 best = min(whole, key=lambda one: self._option(one).value_usd, default=None)
                 if best or few:
@@ -491,8 +492,12 @@ class TransferSearch:
 
     def _excess(self, found: Allocation) -> tuple[int, int]:
         """Return by how much an allocation's connections exceed those opened, and these."""
-        opens = int(self.figures.opens(found.src_vms, self.figures.ends))
+        opens = self._opened_by(found.src_vms)
         return sum(self.figures.connections(found).values()) - opens, opens
+
+    def _opened_by(self, vms: int) -> int:
+        """Return the connections that VMs of the source open, as far as the ends' sites allow."""
+        return int(self.figures.opens(vms, self.figures.ends))
 
     def _best(self, solve: Solver) -> Option | None:
         """Solve, allowing for the VM start and ramp-up that paths need before a deadline."""

@@ -9,9 +9,9 @@ few.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, takewhile
 from math import inf
 
 import numpy as np
@@ -32,6 +32,7 @@ SOLVED = 4
 def divisions(
     transfer: TransferProblem,
     connections: int,
+    opened_by: Callable[[int], int],
     hour_usd: float,
     at_least_gbps: float,
     budget_usd: float,
@@ -42,18 +43,23 @@ def divisions(
     ----------
     connections : int
         That one VM of the source opens.
+    opened_by : callable
+        Returns those that so many VMs open, as far as the sites of the ends allow.
     hour_usd : float
         What an hour is worth; infinity where time alone counts.
     at_least_gbps, budget_usd : float
         Limits that every plan has to meet.
     """
-    most_vms = min(transfer.src.quota, MOST_DIVIDED // connections)
-    paths = _candidates(transfer, MOST_RELAYS if most_vms * connections <= 16 else MOST_RELAYS // 2)
+    totals = list(
+        takewhile(lambda n: n <= MOST_DIVIDED, map(opened_by, range(1, transfer.src.quota + 1)))
+    )
+    is_few = max(totals, default=0) <= 16
+    paths = _candidates(transfer, MOST_RELAYS if is_few else MOST_RELAYS // 2)
     found: list[tuple[float, int, tuple[int, ...], tuple[int, ...]]] = []
-    for vms in range(1, most_vms + 1):
-        for count in range(1, min(MOST_PATHS, len(paths), vms * connections) + 1):
+    for vms, total in enumerate(totals, 1):
+        for count in range(1, min(MOST_PATHS, len(paths), total) + 1):
             chosen = np.array(list(combinations(range(len(paths)), count)))
-            divided = _divided(vms * connections, count)
+            divided = _divided(total, count)
             values = _values(transfer, paths, connections, vms, chosen, divided, hour_usd)
             values[2][(values[0] < at_least_gbps * (1 - EQUAL)) | (values[1] > budget_usd)] = inf
             for at in np.argsort(values[2], axis=None, kind="stable")[:SOLVED].tolist():
@@ -66,14 +72,17 @@ def divisions(
 
 
 def roundings(
-    transfer: TransferProblem, found: Allocation, counts: Mapping[int | None, int], connections: int
+    transfer: TransferProblem,
+    found: Allocation,
+    counts: Mapping[int | None, int],
+    excess: int,
+    connections: int,
 ) -> Iterator[TransferProblem]:
     """Yield problems in which some paths of an allocation have one connection less, the best first.
 
-    `counts` are its connections by path, rounded up: more than the source opens.
+    `counts` are its connections by path, rounded up: by `excess` more than the source opens.
     """
     paths = [path for path in transfer.paths if path.region in found.flows]
-    excess = sum(counts.values()) - connections * found.src_vms
 
     def lost_gbps(less: tuple[TransferPath, ...]) -> float:
         left = [(counts[p.region] - 1) * p.in_connections_gbps / connections for p in less]

@@ -140,6 +140,21 @@ def test_no_plan_opens_more_than_its_site_allows(
             assert path.throughput_gbps <= carried * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("ends", [(FTP, "aws:us-east-1"), ("aws:us-east-1", FTP)])
+def test_a_division_over_paths_is_at_least_as_fast_as_one_path(
+    opened: Callable[[str], Wan], ends: tuple[str, str]
+) -> None:
+    for limit in (3, 10, 48, 49, 128, 300):
+        wan = opened(f'connections = "{limit} in, {limit} out"')
+        fields: dict[str, Any] = {"objective": "time", "volume_gb": 9000, "vms": 4}
+        plan, one = wan.plan(*ends, **fields), wan.plan(*ends, **fields, single_path=True)
+        assert sum(path.connections for path in plan.paths) <= limit
+        assert plan.throughput_gbps >= one.throughput_gbps * (1 - 1e-6)
+        for path in plan.paths:
+            most_gbps = path.connections * flow_gbps(wan, *path.regions)
+            assert path.throughput_gbps <= most_gbps * (1 + 1e-6)
+
+
 def test_a_relay_opens_no_more_than_its_site_allows(opened: Callable[[str], Wan]) -> None:
     wan = opened('connections = "20 in, 16 out"')
     asked: dict[str, Any] = {"volume_gb": 2000, "objective": "cost", "vms": 4}
