@@ -43,6 +43,7 @@ _LENGTH = 8
 _LISTS = ("links", "other_links")
 _ESTIMATES = {Site: (*SITE_FIGURES, *PRIVATE_CAPS), Link: LINK_FIGURES}
 _PLACE = ("city", "country", "continent", "latitude_deg", "longitude_deg")
+_ACCESS = ("access", "connections_in", "connections_out")
 
 
 def regions_as_json(
@@ -61,7 +62,7 @@ def regions_as_json(
         site = sites.get(region.id)
         assumed = catalogue.default_vm_types.get(region.provider, "")
         of_graph = {"in_graph": site is not None, "vm_type": site.vm_type if site else assumed}
-        named = {name: getattr(region, name) for name in ("id", "provider", *_PLACE, "access")}
+        named = {name: getattr(region, name) for name in ("id", "provider", *_PLACE, *_ACCESS)}
         found.append({**named, **of_graph, "aliases": aliases.get(region.id, [])})
     return found
 

@@ -87,7 +87,8 @@ def steady_rates(
     """
     rates, rtts, lengths = map(np.asarray, np.broadcast_arrays(mbps, rtt_ms, duration_s))
     known = (rtts > 0) & (lengths > 0)
-    rtts, lengths = np.where(known, rtts, 0.0), np.where(known, lengths, inf)
+    # Of a test that took next to no time, the share is the least, without a warning.
+    rtts, lengths = np.where(known, rtts, 0.0), np.where(known, np.maximum(lengths, 1e-9), inf)
     if not one_flow:
         steady = 1.0 - RAMP_UP_ROUND_TRIPS * rtts / 1000.0 / lengths
         return np.asarray(rates / np.maximum(LEAST_SHARE, steady))

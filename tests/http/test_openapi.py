@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import validate
 
 from relayd.http.description import ALL_ROUTES as ROUTES
@@ -12,6 +13,7 @@ from relayd.http.description import document
 from relayd.questions.registry import QUESTIONS
 from tests.http.running import Served
 
+DRAFT_2020_12 = "https://json-schema.org/draft/2020-12/schema"
 API = json.loads(document())
 LISTED = [route for route in ROUTES if route.documented]
 
@@ -32,6 +34,21 @@ def test_its_page_loads_nothing_from_elsewhere(service: Served) -> None:
     assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=", page)
     for name in ("page.js", "style.css"):
         assert "http" not in service.get(f"/assets/docs/{name}").content.decode()
+
+
+def test_what_is_read_fits_its_schema(service: Served) -> None:
+    of_all = {"$schema": DRAFT_2020_12, "components": API["components"]}
+    read = 0
+    for path, methods in API["paths"].items():
+        asked = methods.get("get", {})
+        content = asked.get("responses", {}).get("200", {}).get("content", {})
+        schema = content.get("application/json", {}).get("schema")
+        if schema and not any(each.get("required") for each in asked.get("parameters", [])):
+            answer = service.get(path)
+            if answer.status == 200:  # of what a service without a fleet has
+                Draft202012Validator({**of_all, **schema}).validate(answer.json)
+                read += 1
+    assert read > 10
 
 
 def test_its_examples_work(service: Served) -> None:

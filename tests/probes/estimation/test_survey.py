@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.fields.shared import DEFAULT_MARGIN
-from planner.model.throughput import steady_rates
+from planner.model.throughput import LEAST_SHARE, steady_rates
 from tests.probes.estimation.survey import judged_flows, judged_relays, triples
 from tests.properties import examples
 
@@ -66,3 +66,9 @@ def test_nine_of_ten_flows_that_were_not_tested_fall_within_their_bounds() -> No
     judged = judged_flows()
     assert len(judged.held) > 700
     assert 0.85 <= judged.coverage <= 0.95
+
+
+@pytest.mark.parametrize("one_flow", [True, False])
+def test_a_test_of_no_time_shows_the_least_share(*, one_flow: bool) -> None:
+    (steady_mbps,) = steady_rates([100.0], [1e5], [1e-308], one_flow=one_flow)
+    assert steady_mbps == pytest.approx(100 / LEAST_SHARE)
