@@ -15,7 +15,7 @@ from planner.fields.specified import fields_of
 from relayd.emitting.formats import emitters
 from relayd.questions.question import Question
 from relayd.questions.registry import QUESTIONS
-from tests.dashboard.browser import ran, settle, unfold, watched
+from tests.dashboard.browser import Watched, ran, settle, unfold, watched
 from tests.http.running import Served
 from tests.relayd.test_field_cases import given
 from tests.waiting import eventually
@@ -163,6 +163,14 @@ def test_rows_are_filled_in_pasted_and_uploaded(browser: Browser, grid: Served) 
         shown.get_by_role("button", name="Shuffle", exact=True).click()
         shown.locator("#option-demands-problem", has_text="Row 1").wait_for()
         assert "2 of 3 cells" in shown.locator("#option-demands-problem").inner_text()
+
+
+def test_a_matrix_in_an_address_is_in_the_unit_of_its_corner(page: Watched, grid: Served) -> None:
+    matrix = "TB,us-east,sa\nus-east,,1.5\nsa,,\n"
+    shown = page.open(f"{grid.url}/?question=shuffle#{urlencode({'demands': matrix})}")
+    shown.locator(ANSWER).wait_for()
+    rows = [{"src": "us-east", "dst": "sa", "volume_gb": 1500}]
+    assert plan_id(shown) == grid.ask("POST", "/v1/shuffles", {"demands": rows}).json["plan_id"]
 
 
 def test_a_schedule_is_drawn_with_its_deadlines(browser: Browser, grid: Served) -> None:

@@ -6,7 +6,7 @@ import {
   UNKNOWN, address, baselineNote, button, choice, content, count, element, emptyState, figure, get, link as linked,
   number, pairAddress, places, providerOf, quantile, radios, replace, restsOn, show, small, sortable, toCheck, words,
 } from "../shared/kit.js";
-import { ASKED_METRICS, METRICS, scaleOf } from "../shared/metrics.js";
+import { METRICS, scaleOf } from "../shared/metrics.js";
 
 const DIGITS = 4; // more than a colour shows; exact figures come with the pair
 const RENEW_MS = 60000;
@@ -19,7 +19,7 @@ const ONLY = {
 };
 // What the address may say, the first of which stands unless it does; null for any text.
 const CHOICES = {
-  metric: ["aggregate", ...ASKED_METRICS], group: Object.keys(GROUPS), sort: Object.keys(SORTS),
+  metric: ["aggregate", ...Object.keys(METRICS)], group: Object.keys(GROUPS), sort: Object.keys(SORTS),
   only: ["", ...Object.keys(ONLY)], connections: ["64", "1", "8"], measured: ["", "1"], empty: ["", "1"],
   areas: null, from: null, to: null, src: null, dst: null, rows: null, columns: null, one: null,
 };
@@ -258,7 +258,7 @@ function controls(known) {
   const select = (name, title, choices) => choice(title, choices, state[name], () => {}, name);
   const text = (name, title) => element("input", { type: "search", name, value: state[name], "aria-label": title, placeholder: "region, city" });
   replace(parts.controls,
-    radios("Figure", "metric", ASKED_METRICS.map((value) => [value, METRICS[value].title]), state.metric),
+    radios("Figure", "metric", Object.keys(METRICS).map((value) => [value, METRICS[value].title]), state.metric),
     element("div", { class: "row" }, select("only", "Pairs", [["", "all"], ...Object.entries(ONLY)]),
       select("group", "Group by", Object.entries(GROUPS)), select("sort", "Sort by", Object.entries(SORTS)),
       select("from", "From", ends), text("src", "From, by name"), select("to", "To", ends), text("dst", "To, by name"),

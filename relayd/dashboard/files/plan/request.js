@@ -170,6 +170,8 @@ export function rowsOf(field, text) {
     if (line.length !== head.length) throw wrong(field, `Row ${at + 1} under the heading has ${line.length} of ${head.length} cells.`);
   });
   const names = head.map((name) => name.toLowerCase()).map((name) => (field.kind === "pairs" ? COLUMN_OF[name] ?? name : name));
+  if (field.kind === "pairs" && !names.includes("src")) return lines.flatMap(([src, ...cells]) => cells // of a matrix, whose corner is a unit
+    .map((cell, at) => ({ src, dst: head[at + 1], volume_gb: cell && numeric(`${cell} ${head[0]}`.trim()) })).filter((row) => row.volume_gb !== "" && row.src !== row.dst));
   const isText = new Set(columnsOf(field).filter((column) => ["text", "region"].includes(column.kind)).map((column) => column.name));
   return lines.map((line) => Object.fromEntries(names.map((name, at) => [name, isText.has(name) ? line[at] : numeric(line[at])])
     .filter(([, value]) => value !== "")));

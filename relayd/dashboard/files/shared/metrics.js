@@ -21,8 +21,6 @@ export const METRICS = {
     meaning: "Time since the newest sample of the pair" },
 };
 
-export const ASKED_METRICS = Object.keys(METRICS);
-
 // How many decimals figures of one column need, so that the greatest shows so many digits.
 export function decimals(values, digits) {
   const greatest = Math.max(0, ...values.filter(Number.isFinite));
