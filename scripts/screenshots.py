@@ -118,7 +118,9 @@ def add_doubts(db: Path) -> None:
 
 def _settle(page: Page) -> None:
     page.wait_for_timeout(SETTLED_MS)
-    opened = "section:has(> details[open] :is(#world-map, #pair))"
+    opened = "section:has(> details[open] #pair)"
+    if "open=world-map" in page.url:
+        page.locator(".offers").evaluate("it => it.closest('section').scrollIntoView()")
     for below in ("section:has(.gantt)", "body:has(.rates) .verdict", opened):  # a long form
         if page.locator(below).count():
             page.locator(below).evaluate("it => it.scrollIntoView()")
