@@ -245,7 +245,8 @@ def set_flows(flows: Records, windows_mb: Records, rtts_ms: Records, caps_mbps: 
     Marks the flows that their cap holds.
     """
     window, rtt = windows_mb["expected"], rtts_ms["expected"]
-    unlimited = MBIT_PER_MB * window * MS_PER_S / rtt
+    with np.errstate(over="ignore"):  # over a round trip of next to no time
+        unlimited = MBIT_PER_MB * window * MS_PER_S / rtt
     below = np.hypot(window / windows_mb["low"] - 1, rtts_ms["high"] / rtt - 1)
     above = np.hypot(windows_mb["high"] / window - 1, rtt / rtts_ms["low"] - 1)
     flows["low"] = np.minimum(unlimited / (1 + below), caps_mbps * (1 - CAP_ERROR))
