@@ -16,6 +16,19 @@ _MOST_LINES = 4
 _GAP = "  "
 
 
+def cells_of(
+    items: Iterable[Any], columns: str, **cells: Callable[[Any], str]
+) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """Return the header and the rows of :meth:`TextPage.table_of`."""
+    split = [column.strip().partition("=") for column in columns.split("|")]
+    fields = [field or header for header, _, field in split]
+    rows = tuple(
+        tuple(cells[field](one) if field in cells else figure(one, field) for field in fields)
+        for one in items
+    )
+    return tuple(header for header, *_ in split), rows
+
+
 @dataclass(frozen=True, slots=True)
 class TextPage:
     """Where a text is to be shown.
@@ -82,13 +95,8 @@ class TextPage:
         **cells
             Functions of an item to a cell, in place of :func:`figure`.
         """
-        split = [column.strip().partition("=") for column in columns.split("|")]
-        fields = [field or header for header, _, field in split]
-        rows = [
-            [cells[field](one) if field in cells else figure(one, field) for field in fields]
-            for one in items
-        ]
-        return self.table([header for header, *_ in split], rows, left=left) if rows else ""
+        header, rows = cells_of(items, columns, **cells)
+        return self.table(header, rows, left=left) if rows else ""
 
     def table(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], *, left: bool = False

@@ -16,6 +16,7 @@ from planner.model.pricing import (
     provider_of,
     usd_per_gb_or_inf,
 )
+from planner.model.text.page import cells_of
 from relayd.bills import INTERNET, Bill, read_bill
 from relayd.cli.options import wan_of
 from relayd.cli.output import print_rows, write_text
@@ -78,10 +79,6 @@ _KINDS = {
 }
 
 
-def _cell(value: object) -> str:
-    return "-" if value is None else f"{value:,.2f}" if isinstance(value, float) else str(value)
-
-
 def _report(head: str, rows: list[dict[str, Any]]) -> Report:
     """Return a chart of the dearest lines of a bill that can be compared, and a table of all."""
     about = Section("bill", "What was paid, and what it would cost", _PRICES)
@@ -92,9 +89,7 @@ def _report(head: str, rows: list[dict[str, Any]]) -> Report:
     if drawn := [one for one in kinds if one[2] is not None]:
         caption = f"What traffic cost by the bill, and by other ways: the dearest {len(compared)}."
         about.charts.append(bars(caption, "USD, over all months of the bill", drawn))
-    columns = ("rows", "volume_gb", *_KINDS, "other")
-    lines = tuple((_named(row), *(_cell(row[key]) for key in columns)) for row in rows)
-    header = ("traffic", "rows", "GB", *(f"$ {text}" for text in _KINDS.values()), "which")
+    header, lines = cells_of(rows, _COLUMNS, to=_named)
     about.tables.append(Table("All lines, which add up to the bill", header, lines))
     return Report("Traffic on a bill", {}, [about])
 
