@@ -78,13 +78,13 @@ def read_demands(
     """
     name = str(name)
     is_log = text is None and (Path(name).is_dir() or name.endswith((".zst", ".zstd")))
-    log: str | list[bytes] = name if text is None else text.encode().splitlines()
     if text is None:
         text = "" if is_log else read_text(name, "demands")
     notes: tuple[str, ...] = ()
     if is_log or re.match(r'\s*\{"Event":\s*"SparkListener', text):
         how = "what goes from A to B is what A wrote, times B's share of what was read"
         notes = (f"Volumes follow from an event log of Spark, which has no pairs: {how}.",)
+        log = name if is_log else text.encode().splitlines()
         found: Any = _of_spark(log, name, regions)
     elif bill := read_bill(text, name, catalogue or load_catalogue()):
         found, notes = bill.demands_gb(), bill.notes()

@@ -43,6 +43,7 @@ from typing import Any, NamedTuple
 
 from planner.model.errors import FormatError
 from planner.model.quotas.vcpus import MOST_VCPUS, family_key
+from probes.importers import HEAD_BYTES
 from relayd.catalogue.documents.price_list import (
     INTERNET,
     MOST_GB,
@@ -408,7 +409,8 @@ def read_prices(paths: Iterable[Path]) -> Reading:
         except FormatError as fault:  # it only begins like JSON
             found, unknown = None, fault
         if found is None:
-            head = document.first_bytes.decode("utf-8", "replace")
+            with path.open(encoding="utf-8", errors="replace") as file:
+                head = file.read(HEAD_BYTES)
             raise belongs_elsewhere(head, str(path), "data catalogue import") or unknown
         found.read(document, reading.prices)
         reading.prices.as_of = max(reading.prices.as_of, document.modified_on)

@@ -24,7 +24,6 @@ from planner.model.errors import FormatError
 _MOST_JSON_BYTES = 256 * 2**20  # takes some 2 GB of memory while it is read
 _MOST_TABLE_BYTES = 2 * 2**30
 _HEAD_LINES = 8  # AWS's tables begin with five lines about themselves
-_HEAD_BYTES = 65_536  # by which a document for another command is recognised
 PROVIDERS = ("aws", "azure", "gcp")
 
 _IN_USD = "relayd counts in US dollars: get the document with the currency USD."
@@ -124,8 +123,7 @@ class PriceDocument:
                 remedy = "Name a file or a folder."
                 raise FormatError(str(path), "is not a regular file", remedy=remedy)
             with path.open("rb") as file:
-                self.first_bytes = file.read(_HEAD_BYTES)
-        begins = self.first_bytes.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+                begins = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
         self.is_json = begins in {b"{", b"["}
         self.modified_on = datetime.fromtimestamp(found.st_mtime, UTC).date().isoformat()
         most = _MOST_JSON_BYTES if self.is_json else _MOST_TABLE_BYTES
