@@ -17,7 +17,7 @@ from planner.model.units import BITS_PER_BYTE, BITS_PER_MBIT, MS_PER_S
 
 Condition: TypeAlias = Literal["up", "degraded", "down"]
 Health: TypeAlias = Literal["good", "bad", "unknown", "stale"]
-"""Of links and of transfers: ``unknown`` where nobody looks, ``stale`` where no news comes."""
+"""Of links and of transfers: ``unknown`` if not watched, ``stale`` if no news comes."""
 Pair: TypeAlias = tuple[str, str]
 
 SEGMENT_BYTES = 1448

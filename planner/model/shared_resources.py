@@ -46,7 +46,7 @@ Integers: TypeAlias = NDArray[np.int64]
 KINDS = ("connections out", "egress cap", "ingress cap")
 """Of the rows that a site has one of each."""
 SITE_KINDS = ("site connections out", "site connections in")
-"""What a site allows in all, whatever its VMs; rows of caps hold it, too."""
+"""Limits of a site in all, whatever its VMs; rows of caps hold them, too."""
 PATH = "path"
 SAME = 1e-12
 """Of rates: what rounding makes of equal ones."""

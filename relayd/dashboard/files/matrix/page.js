@@ -76,7 +76,7 @@ let [turn, drawnPx] = [0, 0];
 async function draw(isRebuilt = true) {
   const mine = ++turn;
   parts.grid.setAttribute("aria-busy", "true");
-  // A matrix is shown also where nobody can say what else is known.
+  // A matrix is shown also if the service can't say what else is known.
   const asking = Promise.all([shownMatrix(), answerTo("v1/overview", {}).catch(() => null)]);
   const [matrix, about] = await asking.finally(() => mine === turn && parts.grid.removeAttribute("aria-busy"));
   if (mine !== turn) return;
